@@ -1,0 +1,26 @@
+defmodule Skillbook.MixProject do
+  use Mix.Project
+
+  @version "0.1.0"
+
+  def project do
+    [
+      app: :skillbook,
+      version: @version,
+      elixir: "~> 1.14",
+      elixirc_paths: elixirc_paths(Mix.env()),
+      # The NIF's compiler is one of this project's own modules, so it runs once they are compiled.
+      compilers: [:elixir, :skillbook_nif, :app],
+      start_permanent: Mix.env() == :prod,
+      deps: [],
+      description: "Gives language-model assistants their skills: a catalog, a command language, execution."
+    ]
+  end
+
+  def application do
+    [extra_applications: [:logger, :crypto]]
+  end
+
+  defp elixirc_paths(:test), do: ["lib", "test/support"]
+  defp elixirc_paths(_), do: ["lib"]
+end

@@ -1,0 +1,99 @@
+//! What loading found out about a document: nothing is dropped or mended without one of these.
+
+/// How much a diagnostic matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The document, or a part of it, is not used.
+    Error,
+    /// It is used, though not as written, or not as its author may expect.
+    Warning,
+    /// Worth knowing; nothing is wrong.
+    Info,
+}
+
+impl Severity {
+    /// `error`, `warning` or `info`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Info => "info",
+        }
+    }
+}
+
+/// Declares [`Code`] with the name of each code and a list of all of them.
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// What a diagnostic is about. The names are stable: configuration and tools may refer to them.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Code { $($(#[$doc])* $variant,)* }
+
+        impl Code {
+            /// All codes.
+            pub const ALL: &'static [Code] = &[$(Code::$variant,)*];
+
+            /// The code's stable name, in snake case.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Code::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// Frontmatter that strict YAML refuses was read as it was plainly meant.
+    FrontmatterRepaired = "frontmatter_repaired",
+    /// Frontmatter that could not be read.
+    FrontmatterInvalid = "frontmatter_invalid",
+    /// The frontmatter's opening `---` has no closing one.
+    FrontmatterUnclosed = "frontmatter_unclosed",
+    /// A key that is written twice; the last one is used.
+    DuplicateKey = "duplicate_key",
+}
+
+/// One finding, at a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// What it is about.
+    pub code: Code,
+    /// How much it matters.
+    pub severity: Severity,
+    /// The file, as its source names it; `None` where there is only text.
+    pub path: Option<String>,
+    /// The line in the file, from 1; `None` for the file as a whole.
+    pub line: Option<u32>,
+    /// The column in characters, from 1.
+    pub column: Option<u32>,
+    /// What was expected and what came.
+    pub message: String,
+    /// What to write instead.
+    pub hint: Option<String>,
+}
+
+impl Diagnostic {
+    /// A diagnostic without a place; add it with [`Diagnostic::at`] and [`Diagnostic::in_file`].
+    pub fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
+        Diagnostic { code, severity, path: None, line: None, column: None, message: message.into(), hint: None }
+    }
+
+    /// Adds the line and the column, both from 1.
+    pub fn at(mut self, line: u32, column: u32) -> Self {
+        self.line = Some(line);
+        self.column = Some(column);
+        self
+    }
+
+    /// Adds the file.
+    pub fn in_file(mut self, path: impl Into<String>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// Adds what to write instead.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}

@@ -1,0 +1,6 @@
+//! The core of Skillbook: skill documents, commands, catalogs and views.
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+pub mod diagnostic;
+pub mod value;

@@ -1,0 +1,38 @@
+//! A value as frontmatter or JSON gives it, in the order it was written.
+
+/// A scalar, a list or a mapping.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// `null`, `~` or nothing at all.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A whole number that fits 64 bits.
+    Int(i64),
+    /// Any other number.
+    Float(f64),
+    /// Text; dates and times stay text too.
+    Str(String),
+    /// A list.
+    List(Vec<Value>),
+    /// A mapping in the order it was written; a key occurs once.
+    Map(Vec<(String, Value)>),
+}
+
+impl Value {
+    /// The value of `key`, if this is a mapping that has it.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        match self {
+            Value::Map(pairs) => pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value),
+            _ => None,
+        }
+    }
+
+    /// The text, if this is text.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Value::Str(text) => Some(text),
+            _ => None,
+        }
+    }
+}

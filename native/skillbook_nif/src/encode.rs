@@ -1,0 +1,83 @@
+//! How the core's values look as terms.
+
+use rustler::{Encoder, Env, NifResult, Term};
+use skillbook_core::diagnostic::Diagnostic;
+use skillbook_core::value::Value;
+
+mod atoms {
+    rustler::atoms! {
+        nil,
+        __struct__,
+        diagnostic = "Elixir.Skillbook.Diagnostic",
+        code,
+        severity,
+        path,
+        line,
+        column,
+        message,
+        hint,
+    }
+}
+
+/// An atom from a fixed list of ours: never call this with text that came from a document.
+pub fn own_atom<'a>(env: Env<'a>, name: &'static str) -> Term<'a> {
+    match rustler::types::atom::Atom::from_str(env, name) {
+        Ok(atom) => atom.encode(env),
+        Err(_) => atoms::nil().encode(env),
+    }
+}
+
+/// `nil` for `None`.
+pub fn option<'a, T: Encoder>(env: Env<'a>, value: &Option<T>) -> Term<'a> {
+    match value {
+        Some(value) => value.encode(env),
+        None => atoms::nil().encode(env),
+    }
+}
+
+/// A `%Skillbook.Diagnostic{}`.
+pub fn diagnostic<'a>(env: Env<'a>, diagnostic: &Diagnostic) -> NifResult<Term<'a>> {
+    let keys = [
+        atoms::__struct__().encode(env),
+        atoms::code().encode(env),
+        atoms::severity().encode(env),
+        atoms::path().encode(env),
+        atoms::line().encode(env),
+        atoms::column().encode(env),
+        atoms::message().encode(env),
+        atoms::hint().encode(env),
+    ];
+    let values = [
+        atoms::diagnostic().encode(env),
+        own_atom(env, diagnostic.code.as_str()),
+        own_atom(env, diagnostic.severity.as_str()),
+        option(env, &diagnostic.path),
+        option(env, &diagnostic.line),
+        option(env, &diagnostic.column),
+        diagnostic.message.encode(env),
+        option(env, &diagnostic.hint),
+    ];
+    Term::map_from_term_arrays(env, &keys, &values)
+}
+
+/// A frontmatter or JSON value: maps have string keys, `null` is `nil`.
+///
+/// The values' makers bound the nesting (128 levels), so the recursion here is bounded too.
+pub fn value<'a>(env: Env<'a>, item: &Value) -> NifResult<Term<'a>> {
+    Ok(match item {
+        Value::Null => atoms::nil().encode(env),
+        Value::Bool(value) => value.encode(env),
+        Value::Int(value) => value.encode(env),
+        Value::Float(value) => value.encode(env),
+        Value::Str(value) => value.encode(env),
+        Value::List(values) => {
+            let terms = values.iter().map(|item| value(env, item)).collect::<NifResult<Vec<_>>>()?;
+            terms.encode(env)
+        }
+        Value::Map(pairs) => {
+            let keys: Vec<_> = pairs.iter().map(|(key, _)| key.encode(env)).collect();
+            let values = pairs.iter().map(|(_, item)| value(env, item)).collect::<NifResult<Vec<_>>>()?;
+            Term::map_from_term_arrays(env, &keys, &values)?
+        }
+    })
+}

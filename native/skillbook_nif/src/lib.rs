@@ -1,0 +1,5 @@
+//! The bridge: decode terms, call the core or a driver, encode what it gave. A file a topic.
+
+mod encode;
+
+rustler::init!("Elixir.Skillbook.Native");
