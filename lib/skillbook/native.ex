@@ -10,4 +10,17 @@ defmodule Skillbook.Native do
     path = :filename.join([:code.priv_dir(:skillbook), ~c"native", ~c"libskillbook_nif"])
     :erlang.load_nif(path, 0)
   end
+
+  def extract(_text, _run), do: missing()
+  def extract_dirty(_text, _run), do: missing()
+  def extractor_new(_run), do: missing()
+  def extractor_feed(_ref, _number, _chunk), do: missing()
+  def extractor_feed_dirty(_ref, _number, _chunk), do: missing()
+  def extractor_finish(_ref, _number), do: missing()
+  def tokenize(_line), do: missing()
+  def tokenize_dirty(_line), do: missing()
+  def parse_command(_line), do: missing()
+  def parse_command_dirty(_line), do: missing()
+
+  defp missing, do: :erlang.nif_error(:nif_not_loaded)
 end

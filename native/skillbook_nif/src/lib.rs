@@ -1,5 +1,8 @@
 //! The bridge: decode terms, call the core or a driver, encode what it gave. A file a topic.
 
+mod command;
 mod encode;
+mod extractor;
+mod text;
 
 rustler::init!("Elixir.Skillbook.Native");
