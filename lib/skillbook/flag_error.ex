@@ -6,6 +6,7 @@ defmodule Skillbook.FlagError do
 
     * `:kind` - which rule was broken:
       * `:missing` - required flags are absent
+      * `:missing_any` - none of several flags is there
       * `:no_value` - a flag that takes a value stands alone
       * `:too_many` - a flag that takes one value has several
       * `:invalid` - the value is not what the flag takes
@@ -13,7 +14,7 @@ defmodule Skillbook.FlagError do
       * `:words` - words stand where only flags are read
       * `:conflict` - flags that contradict each other
     * `:flag` - the flag's name without dashes; `nil` for `:words`
-    * `:flags` - all the flags concerned, where there may be several (`:missing`, `:unknown`, `:conflict`)
+    * `:flags` - all the flags concerned, where there may be several (`:missing`, `:missing_any`, `:unknown`, `:conflict`)
     * `:value` - what came; the words for `:words`
     * `:expected` - what was expected, in words; for `:unknown` the list of known flags, for `:words` the list of
       flags whose name may be left out
@@ -29,7 +30,7 @@ defmodule Skillbook.FlagError do
       ~s(--limit must be a whole number from 1 to 100, got "many". Write for example: --limit 1)
   """
 
-  @type kind :: :missing | :no_value | :too_many | :invalid | :unknown | :words | :conflict
+  @type kind :: :missing | :missing_any | :no_value | :too_many | :invalid | :unknown | :words | :conflict
 
   @type t :: %__MODULE__{
           kind: kind(),
@@ -56,6 +57,9 @@ defmodule Skillbook.FlagError do
     added = Enum.map_join(flags, " ", &"--#{&1} VALUE")
     "#{names(flags, "and")} are required and missing. Add them as: #{added}"
   end
+
+  def message(%{kind: :missing_any, flags: [first | _] = flags}),
+    do: "one of #{names(flags, "or")} is required. Add for example: --#{first} VALUE"
 
   def message(%{kind: :no_value} = e),
     do: "--#{e.flag} needs a value and has none. " <> write(e)

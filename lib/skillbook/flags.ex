@@ -3,9 +3,9 @@ defmodule Skillbook.Flags do
   Checks and conversions for the flags a handler receives.
 
   Every function takes the flags first. A conversion (`known/2` and the `cast_…` functions) gives
-  `{:ok, flags}` with the value replaced; a check (`require/2`, `validate_enum/3`) gives `:ok`. Both give
+  `{:ok, flags}` with the value replaced; a check (`require/2`, `require_any/2`, `validate_enum/3`) gives `:ok`. Both give
   `{:error, %Skillbook.FlagError{}}` when a rule is broken. A flag that is absent passes every rule except
-  `require/2`, so that a `with` chain reads as the list of a command's rules:
+  `require/2` and `require_any/2`, so that a `with` chain reads as the list of a command's rules:
 
       iex> alias Skillbook.Flags
       iex> check = fn flags ->
@@ -133,6 +133,23 @@ defmodule Skillbook.Flags do
   end
 
   @doc """
+  Checks that at least one of `names` is given.
+
+      iex> Skillbook.Flags.require_any(%{"body" => "Hi"}, ["subject", "body"])
+      :ok
+
+      iex> {:error, e} = Skillbook.Flags.require_any(%{}, ["subject", "body"])
+      iex> Exception.message(e)
+      "one of --subject or --body is required. Add for example: --subject VALUE"
+  """
+  @spec require_any(t(), [String.t()]) :: check()
+  def require_any(flags, names) do
+    if Enum.any?(names, &given?(flags, &1)),
+      do: :ok,
+      else: {:error, %FlagError{kind: :missing_any, flags: names}}
+  end
+
+  @doc """
   Checks that a flag's value, or each of its values, is one of `allowed`.
 
   The comparison is exact; put `cast_keyword/2` before it to let `In-Progress` pass as `in_progress`.
@@ -178,6 +195,29 @@ defmodule Skillbook.Flags do
   end
 
   @doc """
+  Reads one value by a rule of the handler's own; `cast_integer/3` and its like are made of this.
+
+  `expected` completes "must be ..." in the error, `example` is a right value as it stands in a command, and
+  `cast` gives `{:ok, value}` for a right value and anything else for a wrong one.
+
+      iex> size = fn text -> with true <- text in ~w(S M L), do: {:ok, text} end
+      iex> Skillbook.Flags.cast(%{"size" => "M"}, "size", "a size", "M", size)
+      {:ok, %{"size" => "M"}}
+      iex> {:error, e} = Skillbook.Flags.cast(%{"size" => "XXL"}, "size", "a size", "M", size)
+      iex> Exception.message(e)
+      ~s(--size must be a size, got "XXL". Write for example: --size M)
+  """
+  @spec cast(t(), String.t(), String.t(), String.t(), (term() -> {:ok, term()} | term())) :: cast()
+  def cast(flags, name, expected, example, cast) do
+    case value(flags, name) do
+      nil -> {:ok, flags}
+      true -> error(:no_value, name, true, expected: expected, example: example)
+      values when is_list(values) -> error(:too_many, name, values, expected: expected, example: example)
+      value -> put(flags, name, value, cast.(value), expected, example)
+    end
+  end
+
+  @doc """
   Reads a whole number.
 
   ## Options
@@ -199,7 +239,7 @@ defmodule Skillbook.Flags do
     {min, max} = {opts[:min], opts[:max]}
     example = Integer.to_string(min || max || 10)
 
-    cast_one(flags, name, "a whole number" <> range(min, max), example, fn value ->
+    cast(flags, name, "a whole number" <> range(min, max), example, fn value ->
       with {:ok, number} <- integer(value), true <- within?(number, min, max), do: {:ok, number}
     end)
   end
@@ -226,7 +266,7 @@ defmodule Skillbook.Flags do
     {min, max} = {opts[:min], opts[:max]}
     example = to_string(min || max || 2.5)
 
-    cast_one(flags, name, "a number" <> range(min, max), example, fn value ->
+    cast(flags, name, "a number" <> range(min, max), example, fn value ->
       with {:ok, number} <- float(value), true <- within?(number, min, max), do: {:ok, number}
     end)
   end
@@ -245,7 +285,7 @@ defmodule Skillbook.Flags do
   def cast_boolean(flags, name) do
     case value(flags, name) do
       true -> {:ok, Map.put(flags, name, true)}
-      _ -> cast_one(flags, name, "a switch, alone or with true or false", "", &boolean/1)
+      _ -> cast(flags, name, "a switch, alone or with true or false", "", &boolean/1)
     end
   end
 
@@ -273,7 +313,7 @@ defmodule Skillbook.Flags do
     opts = Keyword.validate!(opts, [:today])
     today = opts[:today]
     words = if today, do: ", yesterday, today or tomorrow", else: ""
-    cast_one(flags, name, "a day as YYYY-MM-DD" <> words, "2026-03-01", &date(&1, today))
+    cast(flags, name, "a day as YYYY-MM-DD" <> words, "2026-03-01", &date(&1, today))
   end
 
   @doc """
@@ -289,7 +329,7 @@ defmodule Skillbook.Flags do
   @spec cast_datetime(t(), String.t()) :: cast()
   def cast_datetime(flags, name) do
     expected = "a date, a time and an offset in ISO 8601"
-    cast_one(flags, name, expected, "2026-03-01T10:00:00+01:00", &datetime/1)
+    cast(flags, name, expected, "2026-03-01T10:00:00+01:00", &datetime/1)
   end
 
   @doc """
@@ -318,7 +358,7 @@ defmodule Skillbook.Flags do
 
     flags = Map.replace(flags, name, flags |> value(name) |> words())
 
-    cast_one(flags, name, "#{expected}, not empty", ~s("some text"), fn value ->
+    cast(flags, name, "#{expected}, not empty", ~s("some text"), fn value ->
       with {:ok, text} <- text(value), true <- fits?(text, max, line), do: {:ok, text}
     end)
   end
@@ -355,7 +395,7 @@ defmodule Skillbook.Flags do
   """
   @spec cast_email(t(), String.t()) :: cast()
   def cast_email(flags, name) do
-    cast_one(flags, name, "an e-mail address", "bob@example.com", fn value ->
+    cast(flags, name, "an e-mail address", "bob@example.com", fn value ->
       with {:ok, text} <- text(value), do: email(text)
     end)
   end
@@ -398,15 +438,6 @@ defmodule Skillbook.Flags do
   end
 
   defp given?(flags, name), do: value(flags, name) != nil
-
-  defp cast_one(flags, name, expected, example, cast) do
-    case value(flags, name) do
-      nil -> {:ok, flags}
-      true -> error(:no_value, name, true, expected: expected, example: example)
-      values when is_list(values) -> error(:too_many, name, values, expected: expected, example: example)
-      value -> put(flags, name, value, cast.(value), expected, example)
-    end
-  end
 
   defp cast_all(flags, name, expected, example, cast) do
     case value(flags, name) do
