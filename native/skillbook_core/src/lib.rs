@@ -3,4 +3,5 @@
 #![forbid(unsafe_code)]
 
 pub mod diagnostic;
+pub mod frontmatter;
 pub mod value;
