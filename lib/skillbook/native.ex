@@ -22,5 +22,15 @@ defmodule Skillbook.Native do
   def parse_command(_line), do: missing()
   def parse_command_dirty(_line), do: missing()
 
+  def sql_open(_path, _patience_ms), do: missing()
+  def sql_close(_database), do: missing()
+  def sql_read(_database, _sql, _params), do: missing()
+  def sql_query(_database, _epoch, _inside, _sql, _params), do: missing()
+  def sql_batch(_database, _epoch, _inside, _sql), do: missing()
+  def sql_begin(_database, _epoch, _level), do: missing()
+  def sql_commit(_database, _epoch, _level), do: missing()
+  def sql_rollback(_database, _epoch, _level), do: missing()
+  def sql_abandon(_database), do: missing()
+
   defp missing, do: :erlang.nif_error(:nif_not_loaded)
 end

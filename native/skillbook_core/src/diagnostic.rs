@@ -49,6 +49,10 @@ codes! {
     FrontmatterInvalid = "frontmatter_invalid",
     /// The frontmatter's opening `---` has no closing one.
     FrontmatterUnclosed = "frontmatter_unclosed",
+    /// A value's YAML tag, which is left out.
+    FrontmatterTag = "frontmatter_tag",
+    /// Text that is not UTF-8.
+    NotUtf8 = "not_utf8",
     /// A key that is written twice; the last one is used.
     DuplicateKey = "duplicate_key",
 }

@@ -3,5 +3,6 @@
 #![forbid(unsafe_code)]
 
 pub mod diagnostic;
+pub mod frontmatter;
 pub mod text;
 pub mod value;

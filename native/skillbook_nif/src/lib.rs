@@ -3,6 +3,7 @@
 mod command;
 mod encode;
 mod extractor;
+mod sql;
 mod text;
 
 rustler::init!("Elixir.Skillbook.Native");

@@ -1,0 +1,58 @@
+defmodule Skillbook.Context do
+  @moduledoc """
+  What a handler knows about the call it serves.
+
+  ## Fields
+
+    * `:book` - the name of the running book, or `nil` for a catalog without one
+    * `:view` - the `Skillbook.View` the command was found in; whatever the handler reads, it reads through it
+    * `:profile` - the `Skillbook.Profile` on whose behalf it runs; `me` in a flag means its `id`
+    * `:entry` - the `Skillbook.Entry` of the command
+    * `:command` - the `Skillbook.Command` as parsed: `name`, `flags`, `args`, `raw`
+    * `:sql` - the handle for `Skillbook.SQL`, or `nil` if the book has no store
+    * `:write_to` - the folder into which commands may write skills, or `nil`
+    * `:now` - the time of the call, UTC; handlers never read the clock themselves
+    * `:assigns` - what the application gave to `Skillbook.run/3`, a map
+  """
+
+  @type t :: %__MODULE__{
+          book: atom() | nil,
+          view: Skillbook.View.t() | nil,
+          profile: Skillbook.Profile.t(),
+          entry: Skillbook.Entry.t() | nil,
+          command: Skillbook.Command.t(),
+          sql: term() | nil,
+          write_to: Path.t() | nil,
+          now: DateTime.t(),
+          assigns: map()
+        }
+
+  @enforce_keys [:view, :profile, :entry, :command, :now]
+  defstruct [:book, :view, :profile, :entry, :command, :sql, :write_to, :now, assigns: %{}]
+
+  @doc """
+  The handle for `Skillbook.SQL`, or an error that tells the operator which option the book lacks.
+
+      iex> context = %Skillbook.Context{view: nil, profile: nil, entry: nil, command: %{name: "tasks.get"}, now: nil}
+      iex> {:error, e} = Skillbook.Context.fetch_sql(context)
+      iex> e.option
+      :store
+  """
+  @spec fetch_sql(t()) :: {:ok, term()} | {:error, Skillbook.SetupError.t()}
+  def fetch_sql(%__MODULE__{sql: nil} = context), do: missing(context, :store)
+  def fetch_sql(%__MODULE__{sql: sql}), do: {:ok, sql}
+
+  @doc """
+  The folder into which commands may write skills, or an error that tells the operator which option the book lacks.
+
+      iex> context = %Skillbook.Context{view: nil, profile: nil, entry: nil, command: nil, now: nil, write_to: "skills"}
+      iex> Skillbook.Context.fetch_write_to(context)
+      {:ok, "skills"}
+  """
+  @spec fetch_write_to(t()) :: {:ok, Path.t()} | {:error, Skillbook.SetupError.t()}
+  def fetch_write_to(%__MODULE__{write_to: nil} = context), do: missing(context, :write_to)
+  def fetch_write_to(%__MODULE__{write_to: folder}), do: {:ok, folder}
+
+  defp missing(context, option),
+    do: {:error, %Skillbook.SetupError{command: context.command.name, option: option}}
+end

@@ -1,0 +1,129 @@
+defmodule Skillbook.FlagError do
+  @moduledoc """
+  What is wrong with the flags of a command, told so that a model can mend its line.
+
+  ## Fields
+
+    * `:kind` - which rule was broken:
+      * `:missing` - required flags are absent
+      * `:missing_any` - none of several flags is there
+      * `:no_value` - a flag that takes a value stands alone
+      * `:too_many` - a flag that takes one value has several
+      * `:invalid` - the value is not what the flag takes
+      * `:unknown` - the command has no such flag
+      * `:words` - words stand where only flags are read
+      * `:conflict` - flags that contradict each other
+    * `:flag` - the flag's name without dashes; `nil` for `:words`
+    * `:flags` - all the flags concerned, where there may be several (`:missing`, `:missing_any`, `:unknown`, `:conflict`)
+    * `:value` - what came; the words for `:words`
+    * `:expected` - what was expected, in words; for `:unknown` the list of known flags, for `:words` the list of
+      flags whose name may be left out
+    * `:example` - a value to write instead, as it is written in a command, or `nil`
+    * `:suggestions` - known flags close to an unknown one
+
+  ## Examples
+
+      iex> {:error, e} = Skillbook.Flags.cast_integer(%{"limit" => "many"}, "limit", min: 1, max: 100)
+      iex> {e.kind, e.flag, e.value}
+      {:invalid, "limit", "many"}
+      iex> Exception.message(e)
+      ~s(--limit must be a whole number from 1 to 100, got "many". Write for example: --limit 1)
+  """
+
+  @type kind :: :missing | :missing_any | :no_value | :too_many | :invalid | :unknown | :words | :conflict
+
+  @type t :: %__MODULE__{
+          kind: kind(),
+          flag: String.t() | nil,
+          flags: [String.t()],
+          value: term(),
+          expected: String.t() | [String.t()] | nil,
+          example: String.t() | nil,
+          suggestions: [String.t()]
+        }
+
+  @enforce_keys [:kind]
+  defexception [:kind, :flag, :value, :expected, :example, flags: [], suggestions: []]
+
+  # A model that pasted a page into the wrong flag must not get the page back.
+  @shown_characters 60
+  @shown_items 5
+
+  @impl true
+  def message(%{kind: :missing, flags: [flag]}),
+    do: "--#{flag} is required and missing. Add it as: --#{flag} VALUE"
+
+  def message(%{kind: :missing, flags: flags}) do
+    added = Enum.map_join(flags, " ", &"--#{&1} VALUE")
+    "#{names(flags, "and")} are required and missing. Add them as: #{added}"
+  end
+
+  def message(%{kind: :missing_any, flags: [first | _] = flags}),
+    do: "one of #{names(flags, "or")} is required. Add for example: --#{first} VALUE"
+
+  def message(%{kind: :no_value} = e),
+    do: "--#{e.flag} needs a value and has none. " <> write(e)
+
+  def message(%{kind: :too_many} = e),
+    do: "--#{e.flag} takes one value, got #{length(e.value)}: #{show(e.value)}. " <> write(e)
+
+  def message(%{kind: :invalid} = e),
+    do: String.trim_trailing("--#{e.flag} must be #{e.expected}, got #{show(e.value)}. " <> write(e))
+
+  def message(%{kind: :unknown} = e) do
+    unknown = if match?([_], e.flags), do: "unknown flag ", else: "unknown flags "
+    listed = e.flags |> Enum.take(@shown_items) |> Enum.map(&shorten/1) |> names("and")
+    guess = if e.suggestions == [], do: ". ", else: "; did you mean #{names(e.suggestions, "or")}? "
+
+    known =
+      if e.expected == [], do: "This command takes no flags", else: "Known flags: #{names(e.expected, "")}"
+
+    unknown <> listed <> guess <> known
+  end
+
+  def message(%{kind: :words, expected: [], value: words}) do
+    text = words |> Enum.join(" ") |> inspect_short()
+    "#{text} stands without a flag. Put its flag in front: --FLAG #{text}"
+  end
+
+  def message(%{kind: :words, expected: places, value: words}) do
+    text = words |> Enum.join(" ") |> inspect_short()
+
+    "#{text} is one word too many: only #{names(places, "and")} may be given without the flag's name, once. " <>
+      "Put its flag in front: --FLAG #{text}"
+  end
+
+  def message(%{kind: :conflict} = e),
+    do: "#{names(e.flags, "and")} contradict each other: #{e.expected}"
+
+  defp write(%{example: nil}), do: ""
+  defp write(%{flag: flag, example: ""}), do: "Write it as: --#{flag}"
+  defp write(%{flag: flag, example: example}), do: "Write for example: --#{flag} #{example}"
+
+  defp names(flags, ""), do: Enum.map_join(flags, ", ", &"--#{&1}")
+  defp names([flag], _), do: "--#{flag}"
+
+  defp names(flags, joint) do
+    {last, first} = List.pop_at(flags, -1)
+    "#{names(first, "")} #{joint} --#{last}"
+  end
+
+  defp show(values) when is_list(values) do
+    shown = values |> Enum.take(@shown_items) |> Enum.map_join(", ", &show/1)
+    more = length(values) - @shown_items
+    if more > 0, do: "#{shown} and #{more} more", else: shown
+  end
+
+  defp show(value) when is_binary(value), do: inspect_short(value)
+  defp show(value) when is_map(value) and not is_struct(value), do: "an object"
+  defp show(value), do: inspect(value)
+
+  defp inspect_short(text),
+    do: text |> shorten() |> inspect(binaries: :as_strings, printable_limit: :infinity)
+
+  defp shorten(text) do
+    if String.length(text) > @shown_characters,
+      do: String.slice(text, 0, @shown_characters) <> "...",
+      else: text
+  end
+end

@@ -1,0 +1,628 @@
+defmodule Skillbook.Flags do
+  @moduledoc """
+  Checks and conversions for the flags a handler receives.
+
+  Every function takes the flags first. A conversion (`known/2` and the `cast_…` functions) gives
+  `{:ok, flags}` with the value replaced; a check (`require/2`, `require_any/2`, `validate_enum/3`) gives `:ok`. Both give
+  `{:error, %Skillbook.FlagError{}}` when a rule is broken. A flag that is absent passes every rule except
+  `require/2` and `require_any/2`, so that a `with` chain reads as the list of a command's rules:
+
+      iex> alias Skillbook.Flags
+      iex> check = fn flags ->
+      ...>   with {:ok, flags} <- Flags.known(flags, ~w(title priority due limit)),
+      ...>        :ok <- Flags.require(flags, ["title"]),
+      ...>        {:ok, flags} <- Flags.cast_text(flags, "title"),
+      ...>        {:ok, flags} <- Flags.cast_keyword(flags, "priority"),
+      ...>        :ok <- Flags.validate_enum(flags, "priority", ~w(high low)),
+      ...>        {:ok, flags} <- Flags.cast_date(flags, "due"),
+      ...>        {:ok, flags} <- Flags.cast_integer(flags, "limit", min: 1) do
+      ...>     {:ok, Flags.apply_defaults(flags, %{"limit" => 20})}
+      ...>   end
+      ...> end
+      iex> check.(%{"title" => ["Review", "the", "PR"], "priority" => "High", "due" => "2026-03-01"})
+      {:ok, %{"title" => "Review the PR", "priority" => "high", "due" => ~D[2026-03-01], "limit" => 20}}
+      iex> {:error, e} = check.(%{"priority" => "low"})
+      iex> Exception.message(e)
+      "--title is required and missing. Add it as: --title VALUE"
+
+  ## What counts as absent
+
+  `nil` and an empty list, which only a command written with a JSON object can hold: models that fill in every
+  member of an object write these for the flags they do not use.
+
+  ## What counts as one value
+
+  A list with one item is that item. Text may be several words, because a forgotten pair of quotes in
+  `--title Review the PR` leaves no doubt about what was meant; in `--limit 5 10` it does.
+  """
+
+  alias Skillbook.FlagError
+
+  @typedoc "Flags as `Skillbook.Handler` describes them; conversions put in dates, numbers and lists."
+  @type t :: %{optional(String.t()) => term()}
+
+  @type cast :: {:ok, t()} | {:error, FlagError.t()}
+  @type check :: :ok | {:error, FlagError.t()}
+
+  # A longer text of digits is no number anyone meant, and reading it takes time that grows with its square.
+  @longest_integer 20
+
+  # The distance takes time that grows with the square of the length, and nobody mistypes by that much.
+  @longest_guess 40
+
+  @doc """
+  Refuses flags that the command does not have, and gives each flag the name by which the command knows it.
+
+  Case, `_` and `-` do not matter: `--due_before` is `--due-before`. Two spellings of one flag add up, like a
+  flag given twice. Absent flags (`nil`, `[]`) are taken out.
+
+      iex> Skillbook.Flags.known(%{"due_before" => "2026-03-01", "query" => nil}, ["query", "due-before"])
+      {:ok, %{"due-before" => "2026-03-01"}}
+
+      iex> {:error, e} = Skillbook.Flags.known(%{"statsu" => "done"}, ["query", "status"])
+      iex> Exception.message(e)
+      "unknown flag --statsu; did you mean --status? Known flags: --query, --status"
+  """
+  @spec known(t(), [String.t()]) :: cast()
+  def known(flags, names) do
+    by_key = Map.new(names, &{key(&1), &1})
+
+    {known, unknown} =
+      flags |> Enum.sort() |> Enum.split_with(fn {name, _} -> is_map_key(by_key, key(name)) end)
+
+    case unknown do
+      [] ->
+        given = for {name, value} <- known, value not in [nil, []], do: {by_key[key(name)], value}
+
+        {:ok,
+         Enum.reduce(given, %{}, fn {name, value}, acc -> Map.update(acc, name, value, &add(&1, value)) end)}
+
+      unknown ->
+        unknown = Enum.map(unknown, &elem(&1, 0))
+        suggestions = unknown |> Enum.flat_map(&closest(&1, names, 0.75)) |> Enum.uniq()
+
+        {:error,
+         %FlagError{
+           kind: :unknown,
+           flag: hd(unknown),
+           flags: unknown,
+           expected: names,
+           suggestions: suggestions
+         }}
+    end
+  end
+
+  @doc """
+  Reads the words before the first flag as the flags `names`, in order, and refuses any that are left over.
+
+  With no names it refuses every word. A flag that is given by name is not looked for among the words.
+
+      iex> Skillbook.Flags.cast_args(%{"status" => "done"}, ["T-12"], ["id"])
+      {:ok, %{"id" => "T-12", "status" => "done"}}
+
+      iex> {:error, e} = Skillbook.Flags.cast_args(%{}, ["weekly", "report"], [])
+      iex> Exception.message(e)
+      ~s("weekly report" stands without a flag. Put its flag in front: --FLAG "weekly report")
+  """
+  @spec cast_args(t(), [String.t()], [String.t()]) :: cast()
+  def cast_args(flags, args, names) do
+    open = Enum.reject(names, &given?(flags, &1))
+
+    case Enum.split(args, length(open)) do
+      {words, []} -> {:ok, open |> Enum.zip(words) |> Enum.into(flags)}
+      {_, words} -> {:error, %FlagError{kind: :words, value: words, expected: names}}
+    end
+  end
+
+  @doc """
+  Checks that all of `names` are given; those missing are named together.
+
+      iex> Skillbook.Flags.require(%{"to" => "bob@example.com"}, ["to"])
+      :ok
+
+      iex> {:error, e} = Skillbook.Flags.require(%{"to" => "bob@example.com"}, ["to", "subject", "body"])
+      iex> Exception.message(e)
+      "--subject and --body are required and missing. Add them as: --subject VALUE --body VALUE"
+  """
+  @spec require(t(), [String.t()]) :: check()
+  def require(flags, names) do
+    case Enum.reject(names, &given?(flags, &1)) do
+      [] -> :ok
+      missing -> {:error, %FlagError{kind: :missing, flag: hd(missing), flags: missing}}
+    end
+  end
+
+  @doc """
+  Checks that at least one of `names` is given.
+
+      iex> Skillbook.Flags.require_any(%{"body" => "Hi"}, ["subject", "body"])
+      :ok
+
+      iex> {:error, e} = Skillbook.Flags.require_any(%{}, ["subject", "body"])
+      iex> Exception.message(e)
+      "one of --subject or --body is required. Add for example: --subject VALUE"
+  """
+  @spec require_any(t(), [String.t()]) :: check()
+  def require_any(flags, names) do
+    if Enum.any?(names, &given?(flags, &1)),
+      do: :ok,
+      else: {:error, %FlagError{kind: :missing_any, flags: names}}
+  end
+
+  @doc """
+  Checks that a flag's value, or each of its values, is one of `allowed`.
+
+  The comparison is exact; put `cast_keyword/2` before it to let `In-Progress` pass as `in_progress`.
+
+      iex> Skillbook.Flags.validate_enum(%{"sort" => "name"}, "sort", ["name", "date"])
+      :ok
+
+      iex> {:error, e} = Skillbook.Flags.validate_enum(%{"sort" => "size"}, "sort", ["name", "date"])
+      iex> Exception.message(e)
+      ~s(--sort must be one of name, date, got "size". Write for example: --sort name)
+  """
+  @spec validate_enum(t(), String.t(), [term()]) :: check()
+  def validate_enum(flags, name, allowed) do
+    wrong = flags |> value(name) |> List.wrap() |> Enum.reject(&(&1 in allowed))
+
+    case wrong do
+      [] ->
+        :ok
+
+      [true | _] ->
+        error(:no_value, name, true, example: example(hd(allowed)))
+
+      wrong ->
+        near = wrong |> Enum.filter(&is_binary/1) |> Enum.flat_map(&closest(&1, allowed, 0.9))
+        expected = "one of #{Enum.join(allowed, ", ")}"
+        invalid(name, one_or_all(wrong), expected, example(hd(near ++ allowed)))
+    end
+  end
+
+  @doc """
+  Brings a value that is a fixed word, or a list of such, into its usual spelling: small letters and `_`.
+
+      iex> Skillbook.Flags.cast_keyword(%{"status" => ["In Progress", "on-hold"]}, "status")
+      {:ok, %{"status" => ["in_progress", "on_hold"]}}
+  """
+  @spec cast_keyword(t(), String.t()) :: {:ok, t()}
+  def cast_keyword(flags, name) do
+    case value(flags, name) do
+      nil -> {:ok, flags}
+      values when is_list(values) -> {:ok, Map.put(flags, name, Enum.map(values, &keyword/1))}
+      value -> {:ok, Map.put(flags, name, keyword(value))}
+    end
+  end
+
+  @doc """
+  Reads one value by a rule of the handler's own; `cast_integer/3` and its like are made of this.
+
+  `expected` completes "must be ..." in the error, `example` is a right value as it stands in a command, and
+  `cast` gives `{:ok, value}` for a right value and anything else for a wrong one.
+
+      iex> size = fn text -> with true <- text in ~w(S M L), do: {:ok, text} end
+      iex> Skillbook.Flags.cast(%{"size" => "M"}, "size", "a size", "M", size)
+      {:ok, %{"size" => "M"}}
+      iex> {:error, e} = Skillbook.Flags.cast(%{"size" => "XXL"}, "size", "a size", "M", size)
+      iex> Exception.message(e)
+      ~s(--size must be a size, got "XXL". Write for example: --size M)
+  """
+  @spec cast(t(), String.t(), String.t(), String.t(), (term() -> {:ok, term()} | term())) :: cast()
+  def cast(flags, name, expected, example, cast) do
+    case value(flags, name) do
+      nil -> {:ok, flags}
+      true -> error(:no_value, name, true, expected: expected, example: example)
+      values when is_list(values) -> error(:too_many, name, values, expected: expected, example: example)
+      value -> put(flags, name, value, cast.(value), expected, example)
+    end
+  end
+
+  @doc """
+  Reads a whole number.
+
+  ## Options
+
+    * `:min`, `:max` - the smallest and the largest number allowed
+
+  ## Examples
+
+      iex> Skillbook.Flags.cast_integer(%{"limit" => "20"}, "limit", min: 1)
+      {:ok, %{"limit" => 20}}
+
+      iex> {:error, e} = Skillbook.Flags.cast_integer(%{"limit" => "0"}, "limit", min: 1)
+      iex> Exception.message(e)
+      ~s(--limit must be a whole number from 1 on, got "0". Write for example: --limit 1)
+  """
+  @spec cast_integer(t(), String.t(), keyword()) :: cast()
+  def cast_integer(flags, name, opts \\ []) do
+    opts = Keyword.validate!(opts, [:min, :max])
+    {min, max} = {opts[:min], opts[:max]}
+    example = Integer.to_string(min || max || 10)
+
+    cast(flags, name, "a whole number" <> range(min, max), example, fn value ->
+      with {:ok, number} <- integer(value), true <- within?(number, min, max), do: {:ok, number}
+    end)
+  end
+
+  @doc """
+  Reads a number, with or without a fraction, as a float.
+
+  ## Options
+
+    * `:min`, `:max` - the smallest and the largest number allowed
+
+  ## Examples
+
+      iex> Skillbook.Flags.cast_number(%{"amount" => "12.50"}, "amount")
+      {:ok, %{"amount" => 12.5}}
+
+      iex> {:error, e} = Skillbook.Flags.cast_number(%{"amount" => "12,50"}, "amount")
+      iex> Exception.message(e)
+      ~s(--amount must be a number, got "12,50". Write for example: --amount 2.5)
+  """
+  @spec cast_number(t(), String.t(), keyword()) :: cast()
+  def cast_number(flags, name, opts \\ []) do
+    opts = Keyword.validate!(opts, [:min, :max])
+    {min, max} = {opts[:min], opts[:max]}
+    example = to_string(min || max || 2.5)
+
+    cast(flags, name, "a number" <> range(min, max), example, fn value ->
+      with {:ok, number} <- float(value), true <- within?(number, min, max), do: {:ok, number}
+    end)
+  end
+
+  @doc """
+  Reads a switch: alone it is `true`; `true`, `yes`, `on`, `1` and their opposites may follow.
+
+      iex> Skillbook.Flags.cast_boolean(%{"overdue" => true, "unread" => "no"}, "unread")
+      {:ok, %{"overdue" => true, "unread" => false}}
+
+      iex> {:error, e} = Skillbook.Flags.cast_boolean(%{"overdue" => "report"}, "overdue")
+      iex> Exception.message(e)
+      ~s(--overdue must be a switch, alone or with true or false, got "report". Write it as: --overdue)
+  """
+  @spec cast_boolean(t(), String.t()) :: cast()
+  def cast_boolean(flags, name) do
+    case value(flags, name) do
+      true -> {:ok, Map.put(flags, name, true)}
+      _ -> cast(flags, name, "a switch, alone or with true or false", "", &boolean/1)
+    end
+  end
+
+  @doc """
+  Reads a day of the calendar, `YYYY-MM-DD`.
+
+  ## Options
+
+    * `:today` - a `Date`; with it the words `yesterday`, `today` and `tomorrow` are days too
+
+  ## Examples
+
+      iex> Skillbook.Flags.cast_date(%{"due" => "2026-02-28"}, "due")
+      {:ok, %{"due" => ~D[2026-02-28]}}
+
+      iex> Skillbook.Flags.cast_date(%{"due" => "Tomorrow"}, "due", today: ~D[2026-02-28])
+      {:ok, %{"due" => ~D[2026-03-01]}}
+
+      iex> {:error, e} = Skillbook.Flags.cast_date(%{"due" => "2026-02-30"}, "due")
+      iex> Exception.message(e)
+      ~s(--due must be a day as YYYY-MM-DD, got "2026-02-30". Write for example: --due 2026-03-01)
+  """
+  @spec cast_date(t(), String.t(), keyword()) :: cast()
+  def cast_date(flags, name, opts \\ []) do
+    opts = Keyword.validate!(opts, [:today])
+    today = opts[:today]
+    words = if today, do: ", yesterday, today or tomorrow", else: ""
+    cast(flags, name, "a day as YYYY-MM-DD" <> words, "2026-03-01", &date(&1, today))
+  end
+
+  @doc """
+  Reads a moment in time as ISO 8601 with its offset from UTC, and gives it in UTC.
+
+      iex> Skillbook.Flags.cast_datetime(%{"start" => "2026-03-01T10:00:00+02:00"}, "start")
+      {:ok, %{"start" => ~U[2026-03-01 08:00:00Z]}}
+
+      iex> {:error, e} = Skillbook.Flags.cast_datetime(%{"start" => "2026-03-01 10:00"}, "start")
+      iex> Exception.message(e)
+      ~s(--start must be a date, a time and an offset in ISO 8601, got "2026-03-01 10:00". Write for example: --start 2026-03-01T10:00:00+01:00)
+  """
+  @spec cast_datetime(t(), String.t()) :: cast()
+  def cast_datetime(flags, name) do
+    expected = "a date, a time and an offset in ISO 8601"
+    cast(flags, name, expected, "2026-03-01T10:00:00+01:00", &datetime/1)
+  end
+
+  @doc """
+  Reads text. Several words are joined by blanks; a number becomes its digits.
+
+  ## Options
+
+    * `:max` - the greatest length in characters
+    * `:line` - whether it must be a single line; `false` unless told
+
+  ## Examples
+
+      iex> Skillbook.Flags.cast_text(%{"title" => ["Review", "the", "PR"]}, "title")
+      {:ok, %{"title" => "Review the PR"}}
+
+      iex> {:error, e} = Skillbook.Flags.cast_text(%{"title" => true}, "title")
+      iex> Exception.message(e)
+      ~s(--title needs a value and has none. Write for example: --title "some text")
+  """
+  @spec cast_text(t(), String.t(), keyword()) :: cast()
+  def cast_text(flags, name, opts \\ []) do
+    opts = Keyword.validate!(opts, [:max, line: false])
+    {max, line} = {opts[:max], opts[:line]}
+    kind = if line, do: "one line of text", else: "text"
+    expected = if max, do: "#{kind} of at most #{max} characters", else: kind
+
+    flags = Map.replace(flags, name, flags |> value(name) |> words())
+
+    cast(flags, name, "#{expected}, not empty", ~s("some text"), fn value ->
+      with {:ok, text} <- text(value), true <- fits?(text, max, line), do: {:ok, text}
+    end)
+  end
+
+  @doc """
+  Reads one or more values as a list of strings. Commas separate values too; blanks around them and repetitions go.
+
+      iex> Skillbook.Flags.cast_list(%{"tags" => "Q1"}, "tags")
+      {:ok, %{"tags" => ["Q1"]}}
+
+      iex> Skillbook.Flags.cast_list(%{"tags" => ["Q1,", "backend", "Q1"]}, "tags")
+      {:ok, %{"tags" => ["Q1", "backend"]}}
+
+      iex> {:error, e} = Skillbook.Flags.cast_list(%{"tags" => ","}, "tags")
+      iex> Exception.message(e)
+      ~s(--tags must be one or more values, each one line, got ",". Write for example: --tags one two)
+  """
+  @spec cast_list(t(), String.t()) :: cast()
+  def cast_list(flags, name) do
+    cast_all(flags, name, "one or more values, each one line", "one two", fn text ->
+      if fits?(text, nil, true), do: {:ok, text}, else: :error
+    end)
+  end
+
+  @doc """
+  Reads one e-mail address.
+
+      iex> Skillbook.Flags.cast_email(%{"to" => "bob@example.com"}, "to")
+      {:ok, %{"to" => "bob@example.com"}}
+
+      iex> {:error, e} = Skillbook.Flags.cast_email(%{"to" => "bob"}, "to")
+      iex> Exception.message(e)
+      ~s(--to must be an e-mail address, got "bob". Write for example: --to bob@example.com)
+  """
+  @spec cast_email(t(), String.t()) :: cast()
+  def cast_email(flags, name) do
+    cast(flags, name, "an e-mail address", "bob@example.com", fn value ->
+      with {:ok, text} <- text(value), do: email(text)
+    end)
+  end
+
+  @doc """
+  Reads one or more e-mail addresses as a list; commas may separate them.
+
+      iex> Skillbook.Flags.cast_emails(%{"to" => ["bob@example.com,", "ann@example.com"]}, "to")
+      {:ok, %{"to" => ["bob@example.com", "ann@example.com"]}}
+
+      iex> {:error, e} = Skillbook.Flags.cast_emails(%{"to" => ["bob@example.com", "Ann"]}, "to")
+      iex> Exception.message(e)
+      ~s(--to must be one or more e-mail addresses, got "Ann". Write for example: --to bob@example.com ann@example.com)
+  """
+  @spec cast_emails(t(), String.t()) :: cast()
+  def cast_emails(flags, name) do
+    cast_all(flags, name, "one or more e-mail addresses", "bob@example.com ann@example.com", &email/1)
+  end
+
+  @doc """
+  Gives absent flags their default values.
+
+      iex> Skillbook.Flags.apply_defaults(%{"limit" => "5", "sort" => nil}, %{"limit" => 20, "sort" => "name"})
+      %{"limit" => "5", "sort" => "name"}
+  """
+  @spec apply_defaults(t(), t()) :: t()
+  def apply_defaults(flags, defaults) do
+    Map.merge(flags, defaults, fn name, value, default -> if given?(flags, name), do: value, else: default end)
+  end
+
+  # Values
+
+  defp value(flags, name) do
+    case flags do
+      %{^name => []} -> nil
+      %{^name => [single]} -> single
+      %{^name => value} -> value
+      _ -> nil
+    end
+  end
+
+  defp given?(flags, name), do: value(flags, name) != nil
+
+  defp cast_all(flags, name, expected, example, cast) do
+    case value(flags, name) do
+      nil ->
+        {:ok, flags}
+
+      true ->
+        error(:no_value, name, true, expected: expected, example: example)
+
+      value ->
+        cast = fn text -> with :error <- cast.(text), do: {:error, text} end
+
+        result =
+          with {:ok, texts} <- value |> List.wrap() |> collect(&text/1),
+               parts = texts |> Enum.flat_map(&String.split(&1, ",")) |> Enum.map(&String.trim/1),
+               [_ | _] = parts <- parts |> Enum.reject(&(&1 == "")) |> Enum.uniq() do
+            collect(parts, cast)
+          end
+
+        put(flags, name, value, result, expected, example)
+    end
+  end
+
+  defp put(flags, name, value, result, expected, example) do
+    case result do
+      {:ok, cast} -> {:ok, Map.put(flags, name, cast)}
+      {:error, culprit} -> invalid(name, culprit, expected, example)
+      _ -> invalid(name, value, expected, example)
+    end
+  end
+
+  defp collect(items, cast) do
+    Enum.reduce_while(items, {:ok, []}, fn item, {:ok, done} ->
+      case cast.(item) do
+        {:ok, value} -> {:cont, {:ok, [value | done]}}
+        other -> {:halt, other}
+      end
+    end)
+    |> then(fn
+      {:ok, done} -> {:ok, Enum.reverse(done)}
+      other -> other
+    end)
+  end
+
+  # A word list becomes one text only if all of it is text: `[true, "x"]` and objects stay for the error to show.
+  defp words(values) when is_list(values) do
+    case collect(values, &text/1) do
+      {:ok, texts} -> Enum.join(texts, " ")
+      _ -> values
+    end
+  end
+
+  defp words(value), do: value
+
+  defp text(value) when is_binary(value), do: {:ok, value}
+  defp text(value) when is_number(value), do: {:ok, to_string(value)}
+  defp text(_), do: :error
+
+  # Control characters would let a value redraw a terminal or end a line of YAML.
+  defp fits?(text, max, line) do
+    forbidden =
+      if line,
+        do: ~r/[\x{0}-\x{1F}\x{7F}-\x{9F}\x{2028}\x{2029}]/u,
+        else: ~r/[\x{0}-\x{8}\x{B}\x{C}\x{E}-\x{1F}\x{7F}]/u
+
+    String.valid?(text) and String.trim(text) != "" and not Regex.match?(forbidden, text) and
+      (max == nil or String.length(text) <= max)
+  end
+
+  defp integer(value) when is_integer(value), do: {:ok, value}
+  defp integer(value) when is_float(value) and trunc(value) == value, do: {:ok, trunc(value)}
+
+  defp integer(value) when is_binary(value) and byte_size(value) <= @longest_integer do
+    case value |> String.trim() |> Integer.parse() do
+      {number, ""} -> {:ok, number}
+      _ -> :error
+    end
+  end
+
+  defp integer(_), do: :error
+
+  defp float(value) when is_float(value), do: {:ok, value}
+  defp float(value) when is_integer(value) and abs(value) < 1.0e300, do: {:ok, value * 1.0}
+
+  defp float(value) when is_binary(value) and byte_size(value) <= 64 do
+    case value |> String.trim() |> Float.parse() do
+      {number, ""} -> {:ok, number}
+      _ -> :error
+    end
+  end
+
+  defp float(_), do: :error
+
+  defp boolean(value) when is_boolean(value), do: {:ok, value}
+
+  defp boolean(value) do
+    with {:ok, text} <- text(value) do
+      case text |> String.trim() |> String.downcase() do
+        yes when yes in ~w(true yes on 1) -> {:ok, true}
+        no when no in ~w(false no off 0) -> {:ok, false}
+        _ -> :error
+      end
+    end
+  end
+
+  defp date(%Date{} = date, _), do: {:ok, date}
+
+  defp date(value, today) do
+    with {:ok, text} <- text(value) do
+      case {text |> String.trim() |> String.downcase(), today} do
+        {"yesterday", %Date{}} -> {:ok, Date.add(today, -1)}
+        {"today", %Date{}} -> {:ok, today}
+        {"tomorrow", %Date{}} -> {:ok, Date.add(today, 1)}
+        # The library also reads negative years, which here are a slip of the dash.
+        {"-" <> _, _} -> :error
+        {text, _} -> Date.from_iso8601(text)
+      end
+      |> ok_or_error()
+    end
+  end
+
+  defp datetime(%DateTime{} = datetime), do: DateTime.shift_zone(datetime, "Etc/UTC")
+
+  defp datetime(value) do
+    with {:ok, text} <- text(value),
+         {:ok, datetime, _offset} <- text |> String.trim() |> DateTime.from_iso8601() do
+      {:ok, datetime}
+    end
+    |> ok_or_error()
+  end
+
+  # RFC 5321 allows far more; what people and models write is this.
+  defp email(text) do
+    text = String.trim(text)
+
+    if byte_size(text) <= 254 and
+         Regex.match?(~r/\A[^\s@<>()\[\],;:"\\]+@[^\s@<>()\[\],;:"\\.]+(\.[^\s@<>()\[\],;:"\\.]+)+\z/u, text),
+       do: {:ok, text},
+       else: :error
+  end
+
+  defp ok_or_error({:ok, value}), do: {:ok, value}
+  defp ok_or_error(_), do: :error
+
+  defp keyword(value) when is_binary(value),
+    do: value |> String.trim() |> String.downcase() |> String.replace(["-", " "], "_")
+
+  defp keyword(value), do: value
+
+  defp add(first, second), do: List.wrap(first) ++ List.wrap(second)
+
+  defp key(name), do: name |> String.downcase() |> String.replace("_", "-")
+
+  defp closest(word, _, _) when byte_size(word) > @longest_guess, do: []
+
+  defp closest(word, candidates, threshold) do
+    near =
+      candidates |> Enum.filter(&is_binary/1) |> Enum.map(&{String.jaro_distance(key(word), key(&1)), &1})
+
+    case Enum.max_by(near, &elem(&1, 0), fn -> {0.0, nil} end) do
+      {distance, candidate} when distance >= threshold -> [candidate]
+      _ -> []
+    end
+  end
+
+  defp within?(number, min, max), do: (min == nil or number >= min) and (max == nil or number <= max)
+
+  defp range(nil, nil), do: ""
+  defp range(min, nil), do: " from #{min} on"
+  defp range(nil, max), do: " up to #{max}"
+  defp range(min, max), do: " from #{min} to #{max}"
+
+  defp one_or_all([single]), do: single
+  defp one_or_all(values), do: values
+
+  defp example(value) do
+    text = to_string(value)
+    if text =~ ~r/\s/, do: inspect(text), else: text
+  end
+
+  # Errors
+
+  defp invalid(name, value, expected, example),
+    do: error(:invalid, name, value, expected: expected, example: example)
+
+  defp error(kind, name, value, fields),
+    do: {:error, struct!(%FlagError{kind: kind, flag: name, value: value}, fields)}
+end

@@ -1,0 +1,60 @@
+defmodule Skillbook.Handlers.Memory.Search do
+  @moduledoc false
+  @behaviour Skillbook.Handler
+
+  alias Skillbook.{Context, Flags, Result}
+  alias Skillbook.Handlers.Memory.{Memory, Table}
+  alias Skillbook.SQL.FullText
+
+  @most 100
+
+  @impl true
+  def execute(flags, context) do
+    with {:ok, sql} <- Context.fetch_sql(context),
+         {:ok, flags} <- Flags.known(flags, ~w(query category limit)),
+         {:ok, flags} <- Flags.cast_args(flags, context.command.args, []),
+         {:ok, flags} <- Flags.cast_text(flags, "query"),
+         {:ok, flags} <- Flags.cast(flags, "query", FullText.expected(), ~s("some text"), &words/1),
+         {:ok, flags} <- Flags.cast_text(flags, "category", line: true, max: 40),
+         {:ok, flags} <- Flags.cast_keyword(flags, "category"),
+         {:ok, flags} <- Flags.cast_integer(flags, "limit", min: 1, max: @most),
+         flags = Flags.apply_defaults(flags, %{"query" => {nil, nil}, "category" => nil, "limit" => 10}),
+         {:ok, memories, total, how} <- search(sql, context.profile.id, flags) do
+      {:ok, Result.ok(text(memories, total, how, flags), data: %{memories: memories, total: total})}
+    end
+  end
+
+  defp words(text) do
+    with {:ok, words} <- FullText.words(text), do: {:ok, {text, words}}
+  end
+
+  # A model asks in sentences, and no memory holds every word of a question: then the best of those that hold some.
+  defp search(sql, owner, %{"query" => {_, words}, "category" => category, "limit" => limit}) do
+    find = fn how ->
+      with {:ok, memories, total} <- Table.search(sql, owner, words, how, category, limit),
+           do: {:ok, memories, total, how}
+    end
+
+    with {:ok, [], 0, :all} when words != nil <- find.(:all), do: find.(:any)
+  end
+
+  defp text([], _, _, flags), do: "No memories found: #{describe(flags, "all of")}"
+
+  defp text(memories, total, how, flags) do
+    count = if total == 1, do: "1 memory", else: "#{total} memories"
+    shown = length(memories)
+    words = if how == :all, do: "all of", else: "none holds all of, these hold some of"
+
+    more =
+      if total > shown,
+        do: ["#{total - shown} more; narrow the search, or raise --limit (at most #{@most})"],
+        else: []
+
+    Enum.join(["#{count}: #{describe(flags, words)}" | Enum.map(memories, &Memory.text/1)] ++ more, "\n")
+  end
+
+  defp describe(%{"query" => {query, _}, "category" => category}, words) do
+    order = if query, do: "#{words} #{inspect(query, printable_limit: 80)}", else: "the newest first"
+    if category, do: "#{order}; category #{category}", else: order
+  end
+end

@@ -1,0 +1,34 @@
+defmodule Skillbook.Handlers.Tasks.Delete do
+  @moduledoc false
+  @behaviour Skillbook.Handler
+
+  alias Skillbook.{Context, Flags, Result, SQL}
+  alias Skillbook.Handlers.Tasks.{Table, Task}
+
+  @impl true
+  def execute(flags, context) do
+    with {:ok, sql} <- Context.fetch_sql(context),
+         {:ok, flags} <- Flags.known(flags, ["id"]),
+         {:ok, flags} <- Flags.cast_args(flags, context.command.args, ["id"]),
+         :ok <- Flags.require(flags, ["id"]),
+         {:ok, %{"id" => id}} <- Task.cast_id(flags, "id") do
+      SQL.transaction(sql, fn sql ->
+        with {:ok, task} <- Table.fetch(sql, id),
+             do: archive(sql, task, DateTime.truncate(context.now, :second))
+      end)
+    end
+  end
+
+  defp archive(sql, %{archived_at: nil} = task, now) do
+    with {:ok, task} <- Table.update(sql, %{task | archived_at: now, updated_at: now}),
+         {:ok, note} <- Table.open_children_note(sql, task) do
+      text = "Deleted #{Task.reference(task)} #{task.title}" <> note
+      {:ok, Result.ok(text, data: task, effects: [:task_deleted])}
+    end
+  end
+
+  defp archive(_sql, task, _now) do
+    text = "#{Task.reference(task)} was deleted already, at #{DateTime.to_iso8601(task.archived_at)}"
+    {:ok, Result.ok(text, data: task)}
+  end
+end

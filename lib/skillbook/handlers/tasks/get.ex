@@ -1,0 +1,47 @@
+defmodule Skillbook.Handlers.Tasks.Get do
+  @moduledoc false
+  @behaviour Skillbook.Handler
+
+  alias Skillbook.{Context, Flags, Result}
+  alias Skillbook.Handlers.Tasks.{Table, Task}
+
+  @impl true
+  def execute(flags, context) do
+    with {:ok, sql} <- Context.fetch_sql(context),
+         {:ok, flags} <- Flags.known(flags, ["id"]),
+         {:ok, flags} <- Flags.cast_args(flags, context.command.args, ["id"]),
+         :ok <- Flags.require(flags, ["id"]),
+         {:ok, %{"id" => id}} <- Task.cast_id(flags, "id"),
+         {:ok, task} <- Table.fetch(sql, id),
+         {:ok, parent} <- parent(sql, task),
+         {:ok, children} <- Table.children(sql, id) do
+      text = text(task, parent, children, DateTime.to_date(context.now))
+      {:ok, Result.ok(text, data: %{task: task, parent: parent, children: children})}
+    end
+  end
+
+  defp parent(_sql, %{parent_id: nil}), do: {:ok, nil}
+  defp parent(sql, %{parent_id: id}), do: Table.fetch(sql, id)
+
+  defp text(task, parent, children, today) do
+    facts = [
+      {"status", task.status},
+      {"priority", task.priority},
+      {"due", task.due_date && Task.due(task, today)},
+      {"assignee", task.assignee},
+      {"tags", if(task.tags != [], do: Enum.join(task.tags, ", "))},
+      {"parent", parent && Task.line(parent, today)},
+      {"created", "#{DateTime.to_iso8601(task.created_at)} by #{task.created_by}"},
+      {"updated", DateTime.to_iso8601(task.updated_at)},
+      {"deleted", task.archived_at && DateTime.to_iso8601(task.archived_at)}
+    ]
+
+    Enum.join(
+      ["#{Task.reference(task)} #{task.title}"] ++
+        for({name, fact} <- facts, fact, do: "#{name}: #{fact}") ++
+        if(children == [], do: [], else: ["children:" | Enum.map(children, &("  " <> Task.line(&1, today)))]) ++
+        if(task.description, do: ["", task.description], else: []),
+      "\n"
+    )
+  end
+end

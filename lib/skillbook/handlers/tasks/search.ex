@@ -1,0 +1,105 @@
+defmodule Skillbook.Handlers.Tasks.Search do
+  @moduledoc false
+  @behaviour Skillbook.Handler
+
+  alias Skillbook.{Context, Flags, Result}
+  alias Skillbook.Handlers.Tasks.{Table, Task}
+  alias Skillbook.SQL.FullText
+
+  @filters ~w(query status assignee priority tags due-before due-after overdue)
+  @flags @filters ++ ~w(sort limit)
+  @most 100
+
+  @impl true
+  def execute(flags, context) do
+    today = DateTime.to_date(context.now)
+
+    with {:ok, sql} <- Context.fetch_sql(context),
+         {:ok, flags} <- Flags.known(flags, @flags),
+         {:ok, flags} <- Flags.cast_args(flags, context.command.args, []),
+         {:ok, flags} <- Flags.cast_text(flags, "query"),
+         {:ok, flags} <- Flags.cast(flags, "query", FullText.expected(), ~s("some text"), &words/1),
+         {:ok, flags} <- cast_keywords(flags, "status", Task.statuses() ++ ["overdue"]),
+         {:ok, flags} <- cast_keywords(flags, "priority", Task.priorities()),
+         {:ok, flags} <- Task.cast_assignee(flags, context),
+         {:ok, flags} <- Flags.cast_list(flags, "tags"),
+         {:ok, flags} <- Flags.cast_date(flags, "due-before", today: today),
+         {:ok, flags} <- Flags.cast_date(flags, "due-after", today: today),
+         {:ok, flags} <- Flags.cast_boolean(flags, "overdue"),
+         {:ok, flags} <- Flags.cast_keyword(flags, "sort"),
+         :ok <- Flags.validate_enum(flags, "sort", Table.orders()),
+         {:ok, flags} <- Flags.cast_integer(flags, "limit", min: 1, max: @most),
+         filters = filters(flags, context.profile.id, today),
+         {:ok, tasks, total} <- Table.search(sql, filters) do
+      {:ok, Result.ok(text(tasks, total, filters), data: %{tasks: tasks, total: total})}
+    end
+  end
+
+  defp words(text) do
+    with {:ok, words} <- FullText.words(text), do: {:ok, {text, words}}
+  end
+
+  defp cast_keywords(flags, name, allowed) do
+    with {:ok, flags} <- Flags.cast_list(flags, name),
+         {:ok, flags} <- Flags.cast_keyword(flags, name),
+         :ok <- Flags.validate_enum(flags, name, allowed),
+         do: {:ok, flags}
+  end
+
+  defp filters(flags, profile_id, today) do
+    {query, words} = Map.get(flags, "query", {nil, nil})
+    narrowed? = Enum.any?(@filters, &Map.has_key?(flags, &1))
+
+    %{
+      query: query,
+      words: words,
+      statuses: Map.get(flags, "status", Task.open_statuses()),
+      priorities: flags["priority"],
+      tags: flags["tags"],
+      assignee: flags["assignee"],
+      # Who asks for nothing in particular wants to know what there is to do.
+      mine: if(narrowed?, do: nil, else: profile_id),
+      overdue: flags["overdue"] == true,
+      due_before: flags["due-before"],
+      due_after: flags["due-after"],
+      today: today,
+      sort: Map.get(flags, "sort", if(query, do: "relevance", else: "due_date")),
+      limit: Map.get(flags, "limit", 20)
+    }
+  end
+
+  defp text([], _, filters), do: "No tasks found: #{describe(filters)}"
+
+  defp text(tasks, total, filters) do
+    shown = length(tasks)
+    count = if total == 1, do: "1 task", else: "#{total} tasks"
+    lines = Enum.map(tasks, &Task.line(&1, filters.today))
+    sort = "by #{String.replace(filters.sort, "_", " ")}"
+
+    more =
+      if total > shown,
+        do: ["#{total - shown} more; narrow the search, or raise --limit (at most #{@most})"],
+        else: []
+
+    Enum.join(["#{count}, #{sort}: #{describe(filters)}"] ++ lines ++ more, "\n")
+  end
+
+  defp describe(filters) do
+    [
+      filters.query && "text #{inspect(filters.query, printable_limit: 80)}",
+      "status #{either(filters.statuses)}",
+      filters.priorities && "priority #{either(filters.priorities)}",
+      filters.assignee && "assigned to #{filters.assignee}",
+      filters.mine && "assigned to #{filters.mine}, or to nobody and created by #{filters.mine}",
+      filters.tags && "tagged #{Enum.join(filters.tags, " and ")}",
+      filters.overdue && "due before #{filters.today}",
+      filters.due_before && "due up to #{filters.due_before}",
+      filters.due_after && "due from #{filters.due_after} on"
+    ]
+    |> Enum.filter(& &1)
+    |> Enum.join("; ")
+  end
+
+  defp either([single]), do: single
+  defp either(values), do: Enum.join(Enum.drop(values, -1), ", ") <> " or " <> List.last(values)
+end

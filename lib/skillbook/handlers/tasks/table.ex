@@ -1,0 +1,281 @@
+defmodule Skillbook.Handlers.Tasks.Table do
+  @moduledoc false
+  # The tasks in the database. Every function takes the handle for `Skillbook.SQL`; times come in as arguments.
+  # Callers that write put what belongs together into a transaction.
+
+  alias Skillbook.Handlers.Tasks.Task
+  alias Skillbook.{FlagError, NotFoundError, SQL}
+  alias Skillbook.SQL.FullText
+
+  @columns ~w(id title description status priority assignee due_date parent_id created_by created_at updated_at archived_at)
+  @select Enum.map_join(@columns, ", ", &"t.#{&1}")
+
+  @priority_order "case t.priority when 'critical' then 0 when 'high' then 1 when 'medium' then 2 else 3 end"
+  @due_order "t.due_date is null, t.due_date"
+  @orders %{
+    "due_date" => "#{@due_order}, #{@priority_order}, t.id",
+    "priority" => "#{@priority_order}, #{@due_order}, t.id",
+    "created_at" => "t.created_at desc, t.id desc",
+    "updated_at" => "t.updated_at desc, t.id desc"
+  }
+
+  @doc "The names by which `search/2` sorts, besides `relevance`."
+  def orders, do: ~w(due_date priority created_at updated_at)
+
+  @doc "Tags as they are kept: each once, whatever its case, in one order."
+  def tidy(tags), do: tags |> Enum.uniq_by(&key/1) |> Enum.sort_by(&key/1)
+
+  @doc "Tags without those in `others`, whatever their case."
+  def without(tags, others), do: Enum.reject(tags, &(key(&1) in Enum.map(others, fn tag -> key(tag) end)))
+
+  @doc "Adds a task, whose tags are tidy; its `id` is given by the database."
+  def insert(sql, %Task{} = task) do
+    values = [
+      task.title,
+      task.description,
+      task.status,
+      task.priority,
+      task.assignee,
+      task.due_date,
+      task.parent_id,
+      task.created_by,
+      task.created_at,
+      task.updated_at
+    ]
+
+    query =
+      "insert into skillbook_tasks " <>
+        "(title, description, status, priority, assignee, due_date, parent_id, created_by, created_at, updated_at) " <>
+        "values (#{places(values)}) returning id"
+
+    with {:ok, %{rows: [[id]]}} <- SQL.query(sql, query, values),
+         :ok <- insert_tags(sql, id, task.tags),
+         do: {:ok, %{task | id: id}}
+  end
+
+  @doc "The task with this id, deleted or not."
+  def fetch(sql, id) do
+    with {:ok, tasks} <- select(sql, "where t.id = $1", [id]) do
+      case tasks do
+        [task] -> {:ok, task}
+        [] -> {:error, %NotFoundError{kind: "task", id: Task.reference(id), find: "tasks.search"}}
+      end
+    end
+  end
+
+  @doc "The tasks directly below a task that are not deleted."
+  def children(sql, id) do
+    select(sql, "where t.parent_id = $1 and t.archived_at is null order by t.id", [id])
+  end
+
+  # Whether the task `id` is `other` or somewhere below it.
+  defp below?(sql, id, other) do
+    # `union` drops repetitions, so that even a circle in the table would end.
+    query = """
+    with recursive above (id) as (
+      select t.id from skillbook_tasks t where t.id = $1
+      union
+      select t.parent_id from skillbook_tasks t join above a on t.id = a.id where t.parent_id is not null
+    )
+    select count(*) from above where id = $2
+    """
+
+    with {:ok, %{rows: [[count]]}} <- SQL.query(sql, query, [id, other]), do: {:ok, count > 0}
+  end
+
+  @doc """
+  Checks that the task `id` (`nil` for one yet to be made) may be put below `parent`: it exists, is not deleted, and
+  is not the task itself or below it.
+  """
+  def check_parent(_sql, _id, nil), do: :ok
+
+  def check_parent(sql, id, parent) do
+    with {:ok, task} <- fetch(sql, parent),
+         {:ok, circle?} <- if(id, do: below?(sql, parent, id), else: {:ok, false}) do
+      cond do
+        task.archived_at -> wrong_parent(parent, "a task that is not deleted")
+        parent == id -> wrong_parent(parent, "another task than the one it is the parent of")
+        circle? -> wrong_parent(parent, "a task that is not itself below #{Task.reference(id)}")
+        true -> :ok
+      end
+    end
+  end
+
+  defp wrong_parent(parent, expected) do
+    {:error, %FlagError{kind: :invalid, flag: "parent", value: Task.reference(parent), expected: expected}}
+  end
+
+  @doc "A line about the open tasks directly below one that is finished or deleted; empty if there are none."
+  def open_children_note(sql, task) do
+    with {:ok, children} <- children(sql, task.id) do
+      case Enum.filter(children, &Task.open?/1) do
+        [] ->
+          {:ok, ""}
+
+        open ->
+          ids = Enum.map_join(open, ", ", &Task.reference/1)
+          {:ok, "\nStill open below it: #{ids}"}
+      end
+    end
+  end
+
+  @doc "Writes the task's fields and tidy tags over those in the database."
+  def update(sql, %Task{} = task) do
+    values = [
+      task.id,
+      task.title,
+      task.description,
+      task.status,
+      task.priority,
+      task.assignee,
+      task.due_date,
+      task.parent_id,
+      task.updated_at,
+      task.archived_at
+    ]
+
+    query =
+      "update skillbook_tasks set title = $2, description = $3, status = $4, priority = $5, assignee = $6, " <>
+        "due_date = $7, parent_id = $8, updated_at = $9, archived_at = $10 where id = $1"
+
+    with {:ok, _} <- SQL.query(sql, query, values),
+         {:ok, _} <- SQL.query(sql, "delete from skillbook_task_tags where task_id = $1", [task.id]),
+         :ok <- insert_tags(sql, task.id, task.tags),
+         do: {:ok, task}
+  end
+
+  @doc """
+  The tasks that pass the filters, with the number there are in all: `{:ok, tasks, total}`.
+
+  Filters: `:words`, `:statuses` (may hold `"overdue"`), `:priorities`, `:tags`, `:assignee`, `:mine` (a profile's
+  id), `:overdue`, `:due_before`, `:due_after`, each `nil` for none; then `:today`, `:sort` and `:limit`.
+  """
+  def search(sql, filters) do
+    match = filters.words && match(sql, filters.words)
+
+    conditions =
+      Enum.filter(
+        [
+          {"t.archived_at is null", []},
+          match && {match.where, [match.pattern]},
+          filters.statuses && statuses(filters.statuses, filters.today),
+          filters.priorities && within("t.priority", filters.priorities),
+          filters.assignee && {"lower(t.assignee) = lower(?)", [filters.assignee]},
+          filters.mine &&
+            {"(t.assignee = ? or t.assignee is null and t.created_by = ?)", [filters.mine, filters.mine]},
+          filters.overdue && {"t.due_date < ?", [filters.today]},
+          filters.due_before && {"t.due_date <= ?", [filters.due_before]},
+          filters.due_after && {"t.due_date >= ?", [filters.due_after]}
+          | Enum.map(filters.tags || [], &tagged/1)
+        ],
+        & &1
+      )
+
+    {where, params} = number(conditions)
+    order = if filters.sort == "relevance", do: match.order <> ", t.id", else: @orders[filters.sort]
+
+    query =
+      "select #{@select}, count(*) over () from skillbook_tasks t #{match && match.join} " <>
+        "where #{where} order by #{order} limit #{filters.limit}"
+
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params),
+         {:ok, tasks} <- rows |> Enum.map(&task/1) |> with_tags(sql) do
+      {:ok, tasks, rows |> List.first([0]) |> List.last()}
+    end
+  end
+
+  # The pattern is the first of the parameters, so the order can name its place.
+  defp match(sql, words) do
+    dialect = SQL.dialect(sql)
+
+    %{
+      FullText.match(dialect, "skillbook_tasks", "?")
+      | order: FullText.match(dialect, "skillbook_tasks", "$1").order
+    }
+    |> Map.put(:pattern, FullText.pattern(dialect, words, :all))
+  end
+
+  defp statuses(statuses, today) do
+    {overdue, plain} = Enum.split_with(statuses, &(&1 == "overdue"))
+
+    conditions =
+      Enum.map(overdue, fn _ ->
+        {open, values} = within("t.status", Task.open_statuses())
+        {"(#{open} and t.due_date < ?)", values ++ [today]}
+      end) ++ if(plain == [], do: [], else: [within("t.status", plain)])
+
+    {"(" <> Enum.map_join(conditions, " or ", &elem(&1, 0)) <> ")", Enum.flat_map(conditions, &elem(&1, 1))}
+  end
+
+  defp within(column, values), do: {"#{column} in (#{Enum.map_join(values, ", ", fn _ -> "?" end)})", values}
+
+  defp tagged(tag) do
+    {"exists (select 1 from skillbook_task_tags g where g.task_id = t.id and g.key = ?)", [key(tag)]}
+  end
+
+  # Conditions are written with `?`; the places get their numbers once all conditions are together.
+  defp number(conditions) do
+    [head | parts] = conditions |> Enum.map_join(" and ", &elem(&1, 0)) |> String.split("?")
+    numbered = parts |> Enum.with_index(1) |> Enum.map_join(fn {part, number} -> "$#{number}#{part}" end)
+    {head <> numbered, Enum.flat_map(conditions, &elem(&1, 1))}
+  end
+
+  defp select(sql, rest, params) do
+    with {:ok, %{rows: rows}} <- SQL.query(sql, "select #{@select} from skillbook_tasks t #{rest}", params) do
+      rows |> Enum.map(&task/1) |> with_tags(sql)
+    end
+  end
+
+  defp with_tags([], _sql), do: {:ok, []}
+
+  defp with_tags(tasks, sql) do
+    ids = Enum.map(tasks, & &1.id)
+    query = "select task_id, tag from skillbook_task_tags where task_id in (#{places(ids)}) order by key"
+
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, ids) do
+      tags = Enum.group_by(rows, &hd/1, &List.last/1)
+      {:ok, Enum.map(tasks, &%{&1 | tags: Map.get(tags, &1.id, [])})}
+    end
+  end
+
+  defp insert_tags(sql, id, tags) do
+    Enum.reduce_while(tags, :ok, fn tag, :ok ->
+      query = "insert into skillbook_task_tags (task_id, key, tag) values ($1, $2, $3)"
+
+      case SQL.query(sql, query, [id, key(tag), tag]) do
+        {:ok, _} -> {:cont, :ok}
+        error -> {:halt, error}
+      end
+    end)
+  end
+
+  defp key(tag), do: String.downcase(tag)
+
+  defp places(values), do: Enum.map_join(1..length(values), ", ", &"$#{&1}")
+
+  defp task(row) do
+    fields = @columns |> Enum.zip(row) |> Map.new()
+
+    %Task{
+      id: fields["id"],
+      title: fields["title"],
+      description: fields["description"],
+      status: fields["status"],
+      priority: fields["priority"],
+      assignee: fields["assignee"],
+      due_date: fields["due_date"] && Date.from_iso8601!(fields["due_date"]),
+      parent_id: fields["parent_id"],
+      created_by: fields["created_by"],
+      created_at: time(fields["created_at"]),
+      updated_at: time(fields["updated_at"]),
+      archived_at: time(fields["archived_at"])
+    }
+  end
+
+  defp time(nil), do: nil
+
+  defp time(text) do
+    {:ok, time, 0} = DateTime.from_iso8601(text)
+    time
+  end
+end

@@ -1,0 +1,134 @@
+defmodule Skillbook.Handlers.Tasks.Update do
+  @moduledoc false
+  @behaviour Skillbook.Handler
+
+  alias Skillbook.{Context, FlagError, Flags, NotFoundError, Result, SQL}
+  alias Skillbook.Handlers.Tasks.{Table, Task}
+
+  @fields [
+    {"title", :title},
+    {"description", :description},
+    {"status", :status},
+    {"priority", :priority},
+    {"assignee", :assignee},
+    {"due", :due_date},
+    {"parent", :parent_id},
+    {"tags", :tags}
+  ]
+  @names Enum.map(@fields, &elem(&1, 0))
+  @flags ["id"] ++ @names ++ ~w(add-tags remove-tags clear)
+  @clearable ~w(description assignee due parent tags)
+
+  @impl true
+  def execute(flags, context) do
+    with {:ok, sql} <- Context.fetch_sql(context),
+         {:ok, flags} <- Flags.known(flags, @flags),
+         {:ok, flags} <- Flags.cast_args(flags, context.command.args, ["id"]),
+         :ok <- Flags.require(flags, ["id"]),
+         {:ok, flags} <- Task.cast_id(flags, "id"),
+         {:ok, flags} <- Task.cast_fields(flags, context),
+         {:ok, flags} <- Flags.cast_list(flags, "tags"),
+         {:ok, flags} <- Flags.cast_list(flags, "add-tags"),
+         {:ok, flags} <- Flags.cast_list(flags, "remove-tags"),
+         {:ok, flags} <- Flags.cast_list(flags, "clear"),
+         {:ok, flags} <- Flags.cast_keyword(flags, "clear"),
+         :ok <- Flags.validate_enum(flags, "clear", @clearable),
+         :ok <- Flags.require_any(flags, @flags -- ["id"]),
+         :ok <- consistent(flags) do
+      SQL.transaction(sql, fn sql -> update(sql, flags, context) end)
+    end
+  end
+
+  defp consistent(flags) do
+    cleared = Map.get(flags, "clear", [])
+    taken = for name <- @names, name in cleared, Map.has_key?(flags, name), do: name
+
+    cond do
+      taken != [] ->
+        conflict(taken ++ ["clear"], "a field is either set or cleared, not both")
+
+      Map.has_key?(flags, "tags") and (Map.has_key?(flags, "add-tags") or Map.has_key?(flags, "remove-tags")) ->
+        conflict(
+          ["tags" | Enum.filter(["add-tags", "remove-tags"], &Map.has_key?(flags, &1))],
+          "--tags replaces all tags"
+        )
+
+      true ->
+        :ok
+    end
+  end
+
+  defp conflict(flags, text),
+    do: {:error, %FlagError{kind: :conflict, flag: hd(flags), flags: flags, expected: text}}
+
+  defp update(sql, flags, context) do
+    today = DateTime.to_date(context.now)
+
+    with {:ok, task} <- Table.fetch(sql, flags["id"]),
+         :ok <- present(task),
+         :ok <- Table.check_parent(sql, task.id, flags["parent"]) do
+      changed = apply_flags(task, flags)
+
+      case changes(task, changed) do
+        [] ->
+          {:ok, Result.ok("Nothing changed, it is so already: #{Task.line(task, today)}", data: task)}
+
+        changes ->
+          changed = %{changed | updated_at: DateTime.truncate(context.now, :second)}
+          write(sql, task, changed, changes, today)
+      end
+    end
+  end
+
+  defp present(%{archived_at: nil}), do: :ok
+
+  defp present(task) do
+    {:error,
+     %NotFoundError{
+       kind: "task",
+       id: Task.reference(task),
+       find: "tasks.search",
+       deleted_at: task.archived_at
+     }}
+  end
+
+  defp write(sql, task, changed, changes, today) do
+    finished? = Task.open?(task) and not Task.open?(changed)
+
+    with {:ok, changed} <- Table.update(sql, changed),
+         {:ok, note} <- if(finished?, do: Table.open_children_note(sql, changed), else: {:ok, ""}) do
+      text = "Updated #{Task.line(changed, today)}\n#{Enum.join(changes, "\n")}#{note}"
+      {:ok, Result.ok(text, data: changed, effects: [:task_updated])}
+    end
+  end
+
+  defp apply_flags(task, flags) do
+    cleared = Map.get(flags, "clear", [])
+
+    task =
+      Enum.reduce(@fields, task, fn {name, field}, task ->
+        cond do
+          name in cleared -> Map.replace!(task, field, if(field == :tags, do: []))
+          Map.has_key?(flags, name) -> Map.replace!(task, field, flags[name])
+          true -> task
+        end
+      end)
+
+    tags = Table.without(task.tags, Map.get(flags, "remove-tags", [])) ++ Map.get(flags, "add-tags", [])
+    %{task | tags: Table.tidy(tags)}
+  end
+
+  defp changes(before, later) do
+    for {name, field} <- @fields,
+        {old, new} = {Map.fetch!(before, field), Map.fetch!(later, field)},
+        old != new,
+        do: "  #{name}: #{show(name, old)} -> #{show(name, new)}"
+  end
+
+  defp show(_, empty) when empty in [nil, []], do: "none"
+  defp show("parent", id), do: Task.reference(id)
+  defp show("tags", tags), do: Enum.join(tags, ", ")
+  # Long texts were just written by the reader, or are about to be forgotten.
+  defp show("description", text), do: "#{String.length(text)} characters"
+  defp show(_, value), do: to_string(value)
+end

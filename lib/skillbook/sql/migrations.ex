@@ -1,0 +1,124 @@
+defmodule Skillbook.SQL.Migrations do
+  @moduledoc """
+  Brings a database to the tables this version of Skillbook uses.
+
+  A migration is a version (from 1), a name and a module that says what to run. It runs in one transaction together with its row in
+  `skillbook_migrations`, which holds version, name and time: so it is there as a whole or not at all, and once. Several nodes and
+  operating system processes may start at the same moment: the first runs it, the others wait for that and go on.
+
+      iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :migrations_example)
+      iex> sql = Skillbook.SQL.SQLite.handle(:migrations_example)
+      iex> {:ok, _versions} = Skillbook.SQL.Migrations.run(sql)
+      iex> Skillbook.SQL.Migrations.run(sql)
+      {:ok, []}
+
+  To add one, write a module `Skillbook.SQL.Migrations.V…` with this behaviour and put it at the end of the list in this module.
+  One that was released is never changed again.
+  """
+
+  alias Skillbook.SQL
+  alias Skillbook.SQL.Error
+
+  @type migration :: {version :: pos_integer(), name :: String.t(), module()}
+
+  @doc "What to run, in this order, for a database of that dialect; a text may hold several statements."
+  @callback up(SQL.dialect()) :: [String.t()]
+
+  # In the order of their versions.
+  @migrations []
+
+  @doc """
+  Runs what the database does not have yet; gives the versions that this call ran.
+
+  The error of a failing migration names it. A database with a version that is not in the list belongs to a newer Skillbook, and is refused
+  with an error of the kind `:newer`: nothing is run.
+  """
+  @spec run(SQL.t(), [migration()]) :: {:ok, [pos_integer()]} | {:error, Error.t()}
+  def run(sql, migrations \\ @migrations) do
+    with {:ok, pending} <- pending(sql, migrations), do: run_all(sql, pending, migrations, [])
+  end
+
+  defp run_all(_sql, [], _migrations, done), do: {:ok, Enum.reverse(done)}
+
+  defp run_all(sql, [{version, name, _module} = migration | rest], migrations, done) do
+    case SQL.transaction(sql, &run_one(&1, migration, migrations)) do
+      {:ok, :done} ->
+        run_all(sql, rest, migrations, [version | done])
+
+      {:ok, :already_there} ->
+        run_all(sql, rest, migrations, done)
+
+      {:error, %Error{kind: :newer} = error} ->
+        {:error, error}
+
+      {:error, error} ->
+        {:error, %{error | message: "migration #{version} (#{name}) failed: #{error.message}"}}
+    end
+  end
+
+  # The transaction has the lock, so what it sees is what counts: another process may have been here since `pending`.
+  defp run_one(sql, {version, name, module} = migration, migrations) do
+    with {:ok, _} <- SQL.query(sql, table()),
+         {:ok, pending} <- pending(sql, migrations),
+         true <- migration in pending || {:ok, :already_there},
+         :ok <- up(sql, module.up(SQL.dialect(sql))),
+         {:ok, _} <- SQL.query(sql, record(), [version, name, DateTime.utc_now()]) do
+      {:ok, :done}
+    end
+  end
+
+  defp up(sql, statements) do
+    Enum.reduce_while(statements, :ok, fn statements, :ok ->
+      case SQL.execute_batch(sql, statements) do
+        :ok -> {:cont, :ok}
+        {:error, error} -> {:halt, {:error, error}}
+      end
+    end)
+  end
+
+  defp pending(sql, migrations) do
+    with {:ok, applied} <- applied(sql) do
+      known = Enum.map(migrations, &elem(&1, 0))
+
+      case Enum.reject(applied, fn [version, _name] -> version in known end) do
+        [] ->
+          applied = Enum.map(applied, &hd/1)
+          {:ok, Enum.reject(migrations, fn {version, _name, _module} -> version in applied end)}
+
+        [newer | _] ->
+          {:error, newer_error(newer, known)}
+      end
+    end
+  end
+
+  defp applied(sql) do
+    case SQL.query(sql, "select version, name from skillbook_migrations order by version desc") do
+      {:ok, %{rows: rows}} -> {:ok, rows}
+      {:error, %Error{kind: :no_such_table}} -> {:ok, []}
+      {:error, error} -> {:error, error}
+    end
+  end
+
+  defp newer_error([version, name], known) do
+    newest = Enum.max(known, fn -> 0 end)
+
+    %Error{
+      kind: :newer,
+      message:
+        "the database belongs to a newer Skillbook: it has migration #{version} (#{name}), " <>
+          "this one knows them up to #{newest}; update Skillbook or use another database"
+    }
+  end
+
+  defp table do
+    """
+    create table if not exists skillbook_migrations (
+      version bigint primary key,
+      name text not null,
+      applied_at text not null
+    )
+    """
+  end
+
+  defp record, do: "insert into skillbook_migrations (version, name, applied_at) values ($1, $2, $3)"
+end

@@ -1,0 +1,298 @@
+defmodule Skillbook.SQL.SQLite do
+  @moduledoc """
+  A SQLite database in this virtual machine, as a child of a supervisor.
+
+  ## Options
+
+    * `:path` - the file, created with its folder if it does not exist, or `":memory:"` for a database that ends with the
+      process. Required.
+    * `:name` - an atom by which `handle/1` finds the database. Required.
+    * `:busy_timeout` - how many milliseconds a write waits for other writers before it is an error of the kind `:busy`. Default:
+      5000.
+
+  ## How it behaves
+
+  Reads run at the same time, in the calling processes, and wait for nobody; they see the last committed state. Writes
+  take turns. A commit that was acknowledged survives a crash of the virtual machine and a loss of power. A `":memory:"` database has
+  only one connection, so there reads take turns with the writes.
+
+  Transactions are made with `Skillbook.SQL.transaction/2` alone: statements such as `begin`, `attach` or a `pragma` that sets
+  something are refused, for they would change one connection of several. Foreign keys are enforced, strings are written in
+  single quotes only, and FTS5 is there.
+
+  ## Examples
+
+      children = [{Skillbook.SQL.SQLite, path: "var/skills.db", name: MyApp.SkillStore}]
+
+      iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :sqlite_example)
+      iex> sql = Skillbook.SQL.SQLite.handle(:sqlite_example)
+      iex> Skillbook.SQL.query!(sql, "select 1 + 1").rows
+      [[2]]
+      iex> {:error, error} = Skillbook.SQL.SQLite.start_link(path: "lib", name: :not_a_file)
+      iex> Exception.message(error)
+      "cannot open the database lib: expected a file, it is a folder"
+  """
+
+  use GenServer
+
+  alias Skillbook.Native
+  alias Skillbook.SQL
+  alias Skillbook.SQL.Error
+
+  @behaviour SQL
+
+  @options [:path, :name, :busy_timeout]
+
+  @typedoc "A handle. Its fields are private."
+  @opaque t :: %__MODULE__{database: reference(), server: pid()}
+
+  @enforce_keys [:database, :server]
+  defstruct [:database, :server]
+
+  @doc false
+  def child_spec(options) do
+    %{id: {__MODULE__, options[:name]}, start: {__MODULE__, :start_link, [options]}}
+  end
+
+  @doc """
+  Opens the database and starts its process.
+
+  A database that cannot be opened is `{:error, %Skillbook.SQL.Error{}}`, whose text has the path and the reason.
+  """
+  @spec start_link(keyword()) :: GenServer.on_start() | {:error, Error.t()}
+  def start_link(options) do
+    {path, name, patience} = validate!(options)
+
+    # Opened here and not in the new process: there, a failure would also reach the caller as an exit signal.
+    with {:ok, database} <- result(Native.sql_open(path, patience)) do
+      GenServer.start_link(__MODULE__, {database, name, patience}, name: name)
+    end
+  end
+
+  @doc """
+  The handle of the running database `name`, for `Skillbook.SQL`.
+
+  After a restart of the database's process it is another one, so ask for it anew where a process lives long. Raises
+  `ArgumentError` if no such database runs.
+  """
+  @spec handle(atom()) :: t()
+  def handle(name) when is_atom(name) do
+    case :persistent_term.get({__MODULE__, name}, nil) do
+      nil ->
+        raise ArgumentError, "expected the name of a running #{inspect(__MODULE__)}, got: #{inspect(name)}"
+
+      handle ->
+        handle
+    end
+  end
+
+  @impl SQL
+  def dialect(%__MODULE__{}), do: :sqlite
+
+  @impl SQL
+  def query(%__MODULE__{} = sql, statement, params) do
+    case transaction_of(sql) do
+      nil -> read_or_write(sql, statement, params)
+      {epoch, _level} -> rows(Native.sql_query(sql.database, epoch, true, statement, params))
+    end
+  end
+
+  @impl SQL
+  def execute_batch(%__MODULE__{} = sql, statements) do
+    case transaction_of(sql) do
+      nil -> with_writer(sql, &result(Native.sql_batch(sql.database, &1, false, statements)))
+      {epoch, _level} -> result(Native.sql_batch(sql.database, epoch, true, statements))
+    end
+  end
+
+  @impl SQL
+  def transaction(%__MODULE__{} = sql, fun) do
+    case transaction_of(sql) do
+      nil -> with_writer(sql, &run(sql, &1, 0, fun))
+      {epoch, level} -> run(sql, epoch, level + 1, fun)
+    end
+  end
+
+  # The engine knows which statements only read, so one of its connections that read is asked first.
+  defp read_or_write(sql, statement, params) do
+    case Native.sql_read(sql.database, statement, params) do
+      :writes -> with_writer(sql, &rows(Native.sql_query(sql.database, &1, false, statement, params)))
+      found -> rows(found)
+    end
+  end
+
+  defp run(sql, epoch, level, fun) do
+    with :ok <- result(Native.sql_begin(sql.database, epoch, level)) do
+      Process.put(key(sql), {epoch, level})
+
+      try do
+        fun.(sql)
+      catch
+        kind, reason ->
+          Native.sql_rollback(sql.database, epoch, level)
+          :erlang.raise(kind, reason, __STACKTRACE__)
+      else
+        {:ok, _value} = done ->
+          commit(sql, epoch, level, done)
+
+        {:error, _reason} = failed ->
+          Native.sql_rollback(sql.database, epoch, level)
+          failed
+
+        other ->
+          Native.sql_rollback(sql.database, epoch, level)
+
+          raise ArgumentError,
+                "expected the function of a transaction to return {:ok, value} or {:error, reason}, got: " <>
+                  inspect(other)
+      after
+        if level == 0, do: Process.delete(key(sql)), else: Process.put(key(sql), {epoch, level - 1})
+      end
+    end
+  end
+
+  defp commit(sql, epoch, level, done) do
+    with {:error, _error} = failed <- result(Native.sql_commit(sql.database, epoch, level)) do
+      # A commit that a deferred foreign key refuses leaves the transaction open.
+      Native.sql_rollback(sql.database, epoch, level)
+      failed
+    else
+      :ok -> done
+    end
+  end
+
+  defp transaction_of(sql), do: Process.get(key(sql))
+
+  defp key(sql), do: {__MODULE__, sql.database}
+
+  defp with_writer(sql, fun) do
+    with {:ok, epoch} <- checkout(sql.server) do
+      try do
+        fun.(epoch)
+      after
+        GenServer.cast(sql.server, {:checkin, self()})
+      end
+    end
+  end
+
+  # The server answers in time by itself: a time limit here would leave its late answer in the caller's mailbox.
+  defp checkout(server) do
+    GenServer.call(server, :checkout, :infinity)
+  catch
+    :exit, _reason -> {:error, Error.closed()}
+  end
+
+  defp rows({:ok, {columns, rows, count}}), do: {:ok, %{columns: columns, rows: rows, num_rows: count}}
+  defp rows(failed), do: result(failed)
+
+  defp result({:error, {kind, constraint, message, sql}}) do
+    {:error, %Error{kind: kind, constraint: constraint, message: message, sql: sql}}
+  end
+
+  defp result(done), do: done
+
+  defp validate!(options) do
+    case Keyword.keys(options) -- @options do
+      [] ->
+        :ok
+
+      [unknown | _] ->
+        raise ArgumentError, "expected the options #{inspect(@options)}, got: #{inspect(unknown)}"
+    end
+
+    path = options[:path]
+    name = options[:name]
+    patience = Keyword.get(options, :busy_timeout, 5000)
+
+    unless is_binary(path) and path != "" and String.valid?(path) and not String.contains?(path, "\0") do
+      raise ArgumentError, "expected :path to be a file or \":memory:\", got: #{inspect(path)}"
+    end
+
+    unless is_atom(name) and name != nil do
+      raise ArgumentError, "expected :name to be an atom, got: #{inspect(name)}"
+    end
+
+    unless is_integer(patience) and patience >= 0 do
+      raise ArgumentError, "expected :busy_timeout to be milliseconds, got: #{inspect(patience)}"
+    end
+
+    {path, name, patience}
+  end
+
+  # The process lets one writer in at a time, and rolls back what a writer that died has left.
+
+  @impl GenServer
+  def init({database, name, patience}) do
+    Process.flag(:trap_exit, true)
+    :persistent_term.put({__MODULE__, name}, %__MODULE__{database: database, server: self()})
+    {:ok, %{database: database, name: name, patience: patience, epoch: 0, owner: nil, waiting: :queue.new()}}
+  end
+
+  @impl GenServer
+  def handle_call(:checkout, {pid, _tag} = from, state) do
+    monitor = Process.monitor(pid)
+
+    if state.owner do
+      timer = Process.send_after(self(), {:waited, monitor}, state.patience)
+      {:noreply, %{state | waiting: :queue.in({monitor, pid, from, timer}, state.waiting)}}
+    else
+      {:reply, {:ok, state.epoch}, %{state | owner: {monitor, pid}}}
+    end
+  end
+
+  @impl GenServer
+  def handle_cast({:checkin, pid}, %{owner: {monitor, pid}} = state) do
+    Process.demonitor(monitor, [:flush])
+    {:noreply, next(state)}
+  end
+
+  def handle_cast({:checkin, _pid}, state), do: {:noreply, state}
+
+  @impl GenServer
+  def handle_info({:DOWN, monitor, :process, _pid, _reason}, %{owner: {monitor, _}} = state) do
+    {:noreply, next(%{state | epoch: Native.sql_abandon(state.database)})}
+  end
+
+  def handle_info({:DOWN, monitor, :process, _pid, _reason}, state) do
+    {_from, state} = forget(monitor, state)
+    {:noreply, state}
+  end
+
+  def handle_info({:waited, monitor}, state) do
+    {from, state} = forget(monitor, state)
+    if from, do: GenServer.reply(from, {:error, Error.busy(state.patience)})
+    {:noreply, state}
+  end
+
+  def handle_info(_message, state), do: {:noreply, state}
+
+  @impl GenServer
+  def terminate(_reason, state) do
+    :persistent_term.erase({__MODULE__, state.name})
+    Native.sql_close(state.database)
+  end
+
+  defp next(state) do
+    case :queue.out(state.waiting) do
+      {{:value, {monitor, pid, from, timer}}, waiting} ->
+        Process.cancel_timer(timer)
+        GenServer.reply(from, {:ok, state.epoch})
+        %{state | owner: {monitor, pid}, waiting: waiting}
+
+      {:empty, _waiting} ->
+        %{state | owner: nil}
+    end
+  end
+
+  defp forget(monitor, state) do
+    case Enum.split_with(:queue.to_list(state.waiting), &(elem(&1, 0) == monitor)) do
+      {[{_monitor, _pid, from, timer}], others} ->
+        Process.demonitor(monitor, [:flush])
+        Process.cancel_timer(timer)
+        {from, %{state | waiting: :queue.from_list(others)}}
+
+      {[], _waiting} ->
+        {nil, state}
+    end
+  end
+end

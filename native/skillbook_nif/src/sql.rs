@@ -1,0 +1,243 @@
+//! SQLite for `Skillbook.SQL.SQLite`: everything here may touch the disk, so everything is dirty IO.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustler::{Binary, Encoder, Env, Error as NifError, LocalPid, Monitor, NewBinary, NifResult, ResourceArc, Term};
+use skillbook_sql::sqlite::{Sqlite, SqliteConnection};
+use skillbook_sql::{Connection, Database, Error, ErrorKind, Interrupt, Rows, Value};
+
+use crate::encode::{option, own_atom};
+
+mod atoms {
+    rustler::atoms! { ok, error, nil, blob, writes }
+}
+
+/// The database, and which process has a statement under way on which connection.
+pub struct SqlResource {
+    database: Arc<Database<Sqlite>>,
+    running: Mutex<Vec<(LocalPid, Interrupt)>>,
+    closed: AtomicBool,
+}
+
+#[rustler::resource_impl]
+impl rustler::Resource for SqlResource {
+    const IMPLEMENTS_DOWN: bool = true;
+
+    /// A process that was killed leaves its statement running; without this, until its end.
+    fn down<'a>(&'a self, _env: Env<'a>, pid: LocalPid, _monitor: Monitor) {
+        for (_, interrupt) in self.running().iter().filter(|(running, _)| *running == pid) {
+            interrupt.set();
+        }
+    }
+}
+
+impl Drop for SqlResource {
+    /// Garbage is collected on a normal scheduler, and closing a database writes to disk.
+    fn drop(&mut self) {
+        if !self.closed.load(Ordering::Acquire) {
+            let database = Arc::clone(&self.database);
+            // Without a thread to be had, the connections close right here.
+            let _ = thread::Builder::new().name("skillbook-sql-close".into()).spawn(move || database.close());
+        }
+    }
+}
+
+impl SqlResource {
+    fn running(&self) -> MutexGuard<'_, Vec<(LocalPid, Interrupt)>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs `work` so that the death of the calling process stops it.
+fn watched<T>(
+    env: Env,
+    resource: &ResourceArc<SqlResource>,
+    connection: &mut SqliteConnection,
+    work: impl FnOnce(&mut SqliteConnection) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let pid = env.pid();
+    let interrupt = connection.interrupt();
+    resource.running().push((pid, interrupt.clone()));
+    let result = match env.monitor(resource, &pid) {
+        Some(monitor) => {
+            let result = work(connection);
+            env.demonitor(resource, &monitor);
+            result
+        }
+        None => Err(Error::closed()),
+    };
+    // From here on `down` does not find this connection, so the next caller's statement cannot be hit.
+    resource.running().retain(|(running, _)| *running != pid);
+    interrupt.clear();
+    result
+}
+
+#[rustler::nif(schedule = "DirtyIo")]
+fn sql_open<'a>(env: Env<'a>, path: &str, patience_ms: u64) -> Term<'a> {
+    let opened = Database::open(Sqlite::new(path, Duration::from_millis(patience_ms))).map(|database| {
+        ResourceArc::new(SqlResource {
+            database: Arc::new(database),
+            running: Mutex::new(Vec::new()),
+            closed: AtomicBool::new(false),
+        })
+    });
+    reply(env, opened)
+}
+
+#[rustler::nif(schedule = "DirtyIo")]
+fn sql_close<'a>(env: Env<'a>, resource: ResourceArc<SqlResource>) -> Term<'a> {
+    for (_, interrupt) in resource.running().iter() {
+        interrupt.set();
+    }
+    resource.database.close();
+    resource.closed.store(true, Ordering::Release);
+    atoms::ok().encode(env)
+}
+
+/// `:writes`, with nothing done, if the statement must go to the connection that writes.
+#[rustler::nif(schedule = "DirtyIo")]
+fn sql_read<'a>(
+    env: Env<'a>,
+    resource: ResourceArc<SqlResource>,
+    sql: &str,
+    params: Vec<Term<'a>>,
+) -> NifResult<Term<'a>> {
+    let params = decode_params(&params)?;
+    let found =
+        resource.database.read(|reader| watched(env, &resource, reader, |connection| connection.read(sql, &params)));
+    Ok(match found.transpose() {
+        Some(found) => reply(env, found.map(|found| encode_rows(env, &found))),
+        None => atoms::writes().encode(env),
+    })
+}
+
+#[rustler::nif(schedule = "DirtyIo")]
+fn sql_query<'a>(
+    env: Env<'a>,
+    resource: ResourceArc<SqlResource>,
+    epoch: u64,
+    inside: bool,
+    sql: &str,
+    params: Vec<Term<'a>>,
+) -> NifResult<Term<'a>> {
+    let params = decode_params(&params)?;
+    let found = write(env, &resource, epoch, inside, |connection| connection.query(sql, &params));
+    Ok(reply(env, found.map(|found| encode_rows(env, &found))))
+}
+
+#[rustler::nif(schedule = "DirtyIo")]
+fn sql_batch<'a>(env: Env<'a>, resource: ResourceArc<SqlResource>, epoch: u64, inside: bool, sql: &str) -> Term<'a> {
+    done(env, write(env, &resource, epoch, inside, |connection| connection.execute_batch(sql)))
+}
+
+#[rustler::nif(schedule = "DirtyIo")]
+fn sql_begin<'a>(env: Env<'a>, resource: ResourceArc<SqlResource>, epoch: u64, level: u32) -> Term<'a> {
+    done(env, write(env, &resource, epoch, level > 0, |connection| connection.begin(level)))
+}
+
+#[rustler::nif(schedule = "DirtyIo")]
+fn sql_commit<'a>(env: Env<'a>, resource: ResourceArc<SqlResource>, epoch: u64, level: u32) -> Term<'a> {
+    done(env, write(env, &resource, epoch, true, |connection| connection.commit(level)))
+}
+
+#[rustler::nif(schedule = "DirtyIo")]
+fn sql_rollback<'a>(env: Env<'a>, resource: ResourceArc<SqlResource>, epoch: u64, level: u32) -> Term<'a> {
+    done(env, resource.database.write(epoch, |connection| connection.rollback(level)))
+}
+
+/// Rolls back what a dead process left; gives the epoch in which the next one writes.
+#[rustler::nif(schedule = "DirtyIo")]
+fn sql_abandon(resource: ResourceArc<SqlResource>) -> u64 {
+    resource.database.abandon()
+}
+
+fn write<T>(
+    env: Env,
+    resource: &ResourceArc<SqlResource>,
+    epoch: u64,
+    inside: bool,
+    work: impl FnOnce(&mut SqliteConnection) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let work = |connection: &mut SqliteConnection| watched(env, resource, connection, work);
+    match inside {
+        true => resource.database.write_inside(epoch, work),
+        false => resource.database.write(epoch, work),
+    }
+}
+
+fn done<'a>(env: Env<'a>, result: Result<(), Error>) -> Term<'a> {
+    match result {
+        Ok(()) => atoms::ok().encode(env),
+        Err(error) => (atoms::error(), encode_error(env, &error)).encode(env),
+    }
+}
+
+fn reply<'a>(env: Env<'a>, result: Result<impl Encoder, Error>) -> Term<'a> {
+    match result {
+        Ok(value) => (atoms::ok(), value).encode(env),
+        Err(error) => (atoms::error(), encode_error(env, &error)).encode(env),
+    }
+}
+
+/// `{kind, constraint, message, sql}`.
+fn encode_error<'a>(env: Env<'a>, error: &Error) -> Term<'a> {
+    let constraint = match error.kind() {
+        ErrorKind::Constraint(constraint) => own_atom(env, constraint.as_str()),
+        _ => atoms::nil().encode(env),
+    };
+    let kind = own_atom(env, error.kind().as_str());
+    (kind, constraint, error.to_string(), option(env, &error.sql())).encode(env)
+}
+
+/// `{columns, rows, count}`.
+fn encode_rows<'a>(env: Env<'a>, found: &Rows) -> Term<'a> {
+    let rows: Vec<Term> = found
+        .rows
+        .iter()
+        .map(|row| row.iter().map(|value| encode_value(env, value)).collect::<Vec<_>>().encode(env))
+        .collect();
+    (&found.columns, rows, found.count).encode(env)
+}
+
+fn encode_value<'a>(env: Env<'a>, value: &Value) -> Term<'a> {
+    match value {
+        Value::Null => atoms::nil().encode(env),
+        Value::Int(value) => value.encode(env),
+        Value::Float(value) => value.encode(env),
+        Value::Text(text) => text.encode(env),
+        Value::Blob(bytes) => {
+            let mut binary = NewBinary::new(env, bytes.len());
+            binary.as_mut_slice().copy_from_slice(bytes);
+            Term::from(binary)
+        }
+    }
+}
+
+/// `Skillbook.SQL` lets nothing else through: nil, 64-bit integers, floats, UTF-8 binaries and `{:blob, binary}`.
+fn decode_params(params: &[Term]) -> NifResult<Vec<Value>> {
+    params
+        .iter()
+        .map(|param| {
+            if let Ok(text) = param.decode::<&str>() {
+                Ok(Value::Text(text.to_owned()))
+            } else if let Ok(value) = param.decode::<i64>() {
+                Ok(Value::Int(value))
+            } else if let Ok(value) = param.decode::<f64>() {
+                Ok(Value::Float(value))
+            } else if let Ok((tag, bytes)) = param.decode::<(rustler::Atom, Binary)>() {
+                if tag == atoms::blob() {
+                    Ok(Value::Blob(bytes.as_slice().to_vec()))
+                } else {
+                    Err(NifError::BadArg)
+                }
+            } else if *param == atoms::nil().encode(param.get_env()) {
+                Ok(Value::Null)
+            } else {
+                Err(NifError::BadArg)
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,381 @@
+//! SQLite, built into the library.
+//!
+//! A database on disk is in WAL mode, so that readers and the writer do not wait for each other, with `synchronous` at FULL:
+//! a commit that was acknowledged survives a loss of power. Foreign keys are enforced, what stands in the file's schema is
+//! not trusted with functions that have effects, and `"text"` is never taken for a string.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::ffi;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::OpenFlags;
+
+use crate::error::{Detail, Refusal};
+use crate::{Connection, Constraint, Driver, Error, ErrorKind, Interrupt, Rows, Value};
+
+/// Statements a connection keeps prepared.
+const PREPARED: usize = 64;
+/// Steps of the virtual machine between two looks at the [`Interrupt`]: some microseconds.
+const STEPS: i32 = 1000;
+/// The pragmas whose value says what to look at and changes nothing.
+const ASKING_PRAGMAS: [&str; 11] = [
+    "foreign_key_check",
+    "foreign_key_list",
+    "index_info",
+    "index_list",
+    "index_xinfo",
+    "integrity_check",
+    "quick_check",
+    "table_info",
+    "table_list",
+    "table_xinfo",
+    "data_version",
+];
+
+/// A database file, or one in memory.
+#[derive(Debug, Clone)]
+pub struct Sqlite {
+    /// `None`: in memory.
+    path: Option<PathBuf>,
+    name: String,
+    patience: Duration,
+}
+
+impl Sqlite {
+    /// The database in the file `path`, or in memory if `path` is `:memory:`. `patience` is how long a statement waits for
+    /// other processes that have the file locked.
+    pub fn new(path: &str, patience: Duration) -> Self {
+        Sqlite { path: (path != ":memory:").then(|| PathBuf::from(path)), name: path.to_owned(), patience }
+    }
+
+    fn open(&self) -> Result<SqliteConnection, Error> {
+        let opened = match &self.path {
+            Some(path) => self.open_file(path),
+            None => rusqlite::Connection::open_in_memory().map_err(|error| describe(error, false, self.patience)),
+        };
+        opened.and_then(|inner| SqliteConnection::new(inner, self.patience)).map_err(|error| error.opening(&self.name))
+    }
+
+    fn open_file(&self, path: &Path) -> Result<rusqlite::Connection, Error> {
+        let cannot = |message: String| Error::new(ErrorKind::CannotOpen, Detail::Engine(message));
+        // An absolute path is never read as a `file:` URI, and readers find it after a change of the working directory.
+        let path = std::path::absolute(path).map_err(|error| cannot(error.to_string()))?;
+        if path.is_dir() {
+            return Err(cannot("expected a file, it is a folder".to_owned()));
+        }
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)
+                .map_err(|error| cannot(format!("cannot create the folder {}: {error}", folder.display())))?;
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        rusqlite::Connection::open_with_flags(path, flags).map_err(|error| describe(error, false, self.patience))
+    }
+}
+
+impl Driver for Sqlite {
+    type Connection = SqliteConnection;
+
+    fn open_writer(&self) -> Result<SqliteConnection, Error> {
+        let connection = self.open()?;
+        if self.path.is_some() {
+            connection.use_wal().map_err(|error| error.opening(&self.name))?;
+        }
+        Ok(connection)
+    }
+
+    fn open_reader(&self) -> Result<Option<SqliteConnection>, Error> {
+        if self.path.is_none() {
+            return Ok(None);
+        }
+        let connection = self.open()?;
+        connection.own("pragma query_only = on").map_err(|error| error.opening(&self.name))?;
+        Ok(Some(connection))
+    }
+}
+
+/// A connection to a database of SQLite.
+pub struct SqliteConnection {
+    inner: rusqlite::Connection,
+    patience: Duration,
+    interrupt: Interrupt,
+    guard: Arc<Mutex<Guard>>,
+}
+
+/// What the authorizer and its connection tell each other.
+#[derive(Default)]
+struct Guard {
+    /// A statement of this module is being prepared, which may do everything.
+    own: bool,
+    refused: Option<Refusal>,
+}
+
+impl SqliteConnection {
+    fn new(inner: rusqlite::Connection, patience: Duration) -> Result<Self, Error> {
+        let mut connection =
+            SqliteConnection { inner, patience, interrupt: Interrupt::default(), guard: Arc::default() };
+        connection.set_up().map_err(|error| connection.error(error, false))?;
+        Ok(connection)
+    }
+
+    fn set_up(&mut self) -> rusqlite::Result<()> {
+        let inner = &mut self.inner;
+        inner.busy_timeout(self.patience)?;
+        inner.set_prepared_statement_cache_capacity(PREPARED);
+        inner.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        inner.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        inner.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
+        inner.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
+        inner.execute_batch("pragma foreign_keys = on; pragma synchronous = full")?;
+
+        let interrupt = self.interrupt.clone();
+        inner.progress_handler(STEPS, Some(move || interrupt.is_set()))?;
+        let guard = Arc::clone(&self.guard);
+        inner.authorizer(Some(move |context: AuthContext<'_>| authorize(&mut lock(&guard), &context.action)))
+    }
+
+    /// Two processes that create one file at the same moment refuse each other without the usual wait.
+    fn use_wal(&self) -> Result<(), Error> {
+        let deadline = Instant::now() + self.patience;
+        loop {
+            match self.own("pragma journal_mode = wal") {
+                Err(error) if error.kind() == ErrorKind::Busy && Instant::now() < deadline => {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// Runs a statement of this module. It is prepared anew each time: in the cache, the same text from outside would find it.
+    fn own(&self, sql: &str) -> Result<(), Error> {
+        lock(&self.guard).own = true;
+        let result = self.inner.execute_batch(sql);
+        lock(&self.guard).own = false;
+        result.map_err(|error| self.error(error, false))
+    }
+
+    fn error(&self, error: rusqlite::Error, preparing: bool) -> Error {
+        match lock(&self.guard).refused.take() {
+            Some(refusal) => Error::new(ErrorKind::Refused, Detail::Refused(refusal)),
+            None => describe(error, preparing, self.patience),
+        }
+    }
+
+    /// SQLite would stop at a NUL and leave out the rest of the statement.
+    fn take_in(&self, sql: &str) -> Result<(), Error> {
+        // A refusal inside a virtual table need not become an error of the statement it happened in.
+        lock(&self.guard).refused = None;
+        match sql.contains('\0') {
+            true => Err(Error::new(ErrorKind::Syntax, Detail::NulByte)),
+            false => Ok(()),
+        }
+    }
+
+    /// Puts the parameters into their placeholders. SQLite numbers these by their first use; their names say which
+    /// parameter is meant.
+    fn bind(&self, statement: &mut rusqlite::Statement<'_>, params: &[Value]) -> Result<(), Error> {
+        let wrong = |detail| Err(Error::new(ErrorKind::Params, detail));
+        let slots = statement.parameter_count();
+        let mut numbers = Vec::with_capacity(slots);
+        for slot in 1..=slots {
+            let name = statement.parameter_name(slot).unwrap_or("?");
+            match placeholder(name) {
+                Some(number) => numbers.push(number),
+                None => return wrong(Detail::Placeholder(name.to_owned())),
+            }
+        }
+        let highest = numbers.iter().copied().max().unwrap_or(0);
+        if highest != params.len() {
+            return wrong(Detail::ParamCount { placeholders: highest, given: params.len() });
+        }
+        // No number occurs twice, so one is left out exactly if there are fewer than the highest says.
+        if slots < highest {
+            let missing = (1..highest).find(|number| !numbers.contains(number)).unwrap_or(highest);
+            return wrong(Detail::PlaceholderMissing(missing));
+        }
+        for (slot, number) in numbers.into_iter().enumerate() {
+            statement.raw_bind_parameter(slot + 1, &params[number - 1]).map_err(|error| self.error(error, false))?;
+        }
+        Ok(())
+    }
+
+    fn run(&self, sql: &str, params: &[Value], may_write: bool) -> Result<Option<Rows>, Error> {
+        self.take_in(sql)?;
+        let mut statement = self.inner.prepare_cached(sql).map_err(|error| self.error(error, true))?;
+        if statement.column_count() == 0 && statement.readonly() && statement.expanded_sql().is_none() {
+            return Err(Error::new(ErrorKind::Syntax, Detail::NoStatement));
+        }
+        if !may_write && !statement.readonly() {
+            return Ok(None);
+        }
+        self.bind(&mut statement, params)?;
+
+        let step_error = |error| self.error(error, false);
+        let changed_before = self.inner.total_changes();
+        let mut found = Rows::default();
+        let mut cursor = statement.raw_query();
+        while let Some(row) = cursor.next().map_err(step_error)? {
+            // The first step may have found a changed schema, and with it other columns than before.
+            let width = row.as_ref().column_count();
+            let values = (0..width)
+                .map(|index| row.get_ref(index).map_err(step_error).and_then(|value| read_value(value, row, index)));
+            found.rows.push(values.collect::<Result<_, _>>()?);
+        }
+        drop(cursor);
+        found.columns = statement.column_names().map(str::to_owned).collect();
+        found.count = if !found.columns.is_empty() {
+            found.rows.len() as u64
+        } else if self.inner.total_changes() != changed_before {
+            self.inner.changes()
+        } else {
+            // `changes` would still give those of an earlier statement.
+            0
+        };
+        Ok(Some(found))
+    }
+}
+
+impl Connection for SqliteConnection {
+    fn query(&mut self, sql: &str, params: &[Value]) -> Result<Rows, Error> {
+        self.run(sql, params, true).map(Option::unwrap_or_default).map_err(|error| error.in_statement(sql))
+    }
+
+    fn read(&mut self, sql: &str, params: &[Value]) -> Result<Option<Rows>, Error> {
+        self.run(sql, params, false).map_err(|error| error.in_statement(sql))
+    }
+
+    fn execute_batch(&mut self, sql: &str) -> Result<(), Error> {
+        self.take_in(sql)
+            .and_then(|()| self.inner.execute_batch(sql).map_err(|error| self.error(error, true)))
+            .map_err(|error| error.in_statement(sql))
+    }
+
+    fn begin(&mut self, level: u32) -> Result<(), Error> {
+        match level {
+            // The lock at once: a transaction that reads first and writes later could find that another one came between.
+            0 => self.own("begin immediate"),
+            _ => self.own(&format!("savepoint level_{level}")),
+        }
+    }
+
+    fn commit(&mut self, level: u32) -> Result<(), Error> {
+        match level {
+            0 => self.own("commit"),
+            _ => self.own(&format!("release level_{level}")),
+        }
+    }
+
+    fn rollback(&mut self, level: u32) -> Result<(), Error> {
+        match level {
+            _ if !self.in_transaction() => Ok(()),
+            0 => self.own("rollback"),
+            _ => self.own(&format!("rollback to level_{level}; release level_{level}")),
+        }
+    }
+
+    fn in_transaction(&self) -> bool {
+        !self.inner.is_autocommit()
+    }
+
+    fn interrupt(&self) -> Interrupt {
+        self.interrupt.clone()
+    }
+}
+
+fn authorize(guard: &mut Guard, action: &AuthAction<'_>) -> Authorization {
+    if guard.own {
+        return Authorization::Allow;
+    }
+    let refusal = match action {
+        AuthAction::Transaction { .. } | AuthAction::Savepoint { .. } => Refusal::Transaction,
+        AuthAction::Attach { .. } | AuthAction::Detach { .. } => Refusal::Attach,
+        AuthAction::CreateTempTable { .. } | AuthAction::CreateTempView { .. } => Refusal::Temporary,
+        AuthAction::CreateTempTrigger { .. } => Refusal::Temporary,
+        AuthAction::Pragma { pragma_name, pragma_value: Some(_) }
+            if !ASKING_PRAGMAS.iter().any(|name| name.eq_ignore_ascii_case(pragma_name)) =>
+        {
+            Refusal::Pragma((*pragma_name).to_owned())
+        }
+        _ => return Authorization::Allow,
+    };
+    guard.refused = Some(refusal);
+    Authorization::Deny
+}
+
+/// `$7` is 7; `$0`, `$07`, `$a`, `?1` and `:a` are nothing.
+fn placeholder(name: &str) -> Option<usize> {
+    let digits = name.strip_prefix('$')?;
+    let plain = !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit());
+    plain.then(|| digits.parse().ok()).flatten()
+}
+
+impl rusqlite::ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Value::Null => ValueRef::Null,
+            Value::Int(value) => ValueRef::Integer(*value),
+            Value::Float(value) => ValueRef::Real(*value),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+fn read_value(value: ValueRef<'_>, row: &rusqlite::Row<'_>, index: usize) -> Result<Value, Error> {
+    Ok(match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(value) => Value::Int(value),
+        ValueRef::Real(value) if value.is_finite() => Value::Float(value),
+        ValueRef::Real(_) => {
+            let column = row.as_ref().column_name(index).unwrap_or_default().to_owned();
+            return Err(Error::new(ErrorKind::Other, Detail::NotANumber(column)));
+        }
+        ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => Value::Text(text.to_owned()),
+            Err(_) => Value::Blob(bytes.to_vec()),
+        },
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+    })
+}
+
+fn describe(error: rusqlite::Error, preparing: bool, patience: Duration) -> Error {
+    let (code, message) = match error {
+        rusqlite::Error::SqliteFailure(code, message) => (code, message.unwrap_or_else(|| code.to_string())),
+        rusqlite::Error::SqlInputError { error, msg, .. } => (error, msg),
+        rusqlite::Error::MultipleStatement => return Error::new(ErrorKind::Syntax, Detail::ManyStatements),
+        other => return Error::new(ErrorKind::Other, Detail::Engine(other.to_string())),
+    };
+    let kind = match code.extended_code & 0xff {
+        ffi::SQLITE_CONSTRAINT => ErrorKind::Constraint(constraint(code.extended_code)),
+        ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => return Error::new(ErrorKind::Busy, Detail::Locked(patience)),
+        ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB => ErrorKind::Corrupt,
+        ffi::SQLITE_READONLY => ErrorKind::ReadOnly,
+        ffi::SQLITE_CANTOPEN => ErrorKind::CannotOpen,
+        ffi::SQLITE_ERROR if message.starts_with("no such table: ") => ErrorKind::NoSuchTable,
+        ffi::SQLITE_ERROR if preparing => ErrorKind::Syntax,
+        _ => ErrorKind::Other,
+    };
+    Error::new(kind, Detail::Engine(message))
+}
+
+fn constraint(extended_code: i32) -> Constraint {
+    match extended_code {
+        ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID => {
+            Constraint::Unique
+        }
+        ffi::SQLITE_CONSTRAINT_FOREIGNKEY => Constraint::ForeignKey,
+        ffi::SQLITE_CONSTRAINT_NOTNULL => Constraint::NotNull,
+        ffi::SQLITE_CONSTRAINT_CHECK => Constraint::Check,
+        _ => Constraint::Other,
+    }
+}
+
+fn lock(guard: &Mutex<Guard>) -> MutexGuard<'_, Guard> {
+    guard.lock().unwrap_or_else(PoisonError::into_inner)
+}

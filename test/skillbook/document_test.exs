@@ -1,0 +1,144 @@
+defmodule Skillbook.DocumentTest do
+  use ExUnit.Case, async: true
+
+  alias Skillbook.{Document, DocumentError}
+
+  doctest Skillbook.Document
+  doctest Skillbook.DocumentError
+
+  @moduletag :tmp_dir
+
+  defp message({:error, %DocumentError{} = e}), do: Exception.message(e)
+
+  # Hidden files too: a temporary file left behind must show.
+  defp files(root) do
+    root |> Path.join("**") |> Path.wildcard(match_dot: true) |> Enum.map(&Path.relative_to(&1, root))
+  end
+
+  test "create makes folders and leaves nothing but the file", %{tmp_dir: root} do
+    assert Document.create(root, "a/b/c.md", ["# ", "C"]) == {:ok, Path.join(root, "a/b/c.md")}
+    assert File.read!(Path.join(root, "a/b/c.md")) == "# C"
+    assert files(root) == ["a", "a/b", "a/b/c.md"]
+  end
+
+  test "create refuses an existing file and leaves it as it is", %{tmp_dir: root} do
+    File.write!(Path.join(root, "c.md"), "old")
+    assert message(Document.create(root, "c.md", "new")) == "c.md exists already"
+    assert File.read!(Path.join(root, "c.md")) == "old"
+    assert files(root) == ["c.md"]
+  end
+
+  test "of many that create the same file at once one wins, whole", %{tmp_dir: root} do
+    results =
+      1..20
+      |> Enum.map(fn n ->
+        Task.async(fn -> {n, Document.create(root, "c.md", String.duplicate("#{n}\n", 5000))} end)
+      end)
+      |> Task.await_many()
+
+    assert [{n, _}] = Enum.filter(results, &match?({_, {:ok, _}}, &1))
+    assert Enum.count(results, &match?({_, {:error, %{kind: :exists}}}, &1)) == 19
+    assert File.read!(Path.join(root, "c.md")) == String.duplicate("#{n}\n", 5000)
+    assert files(root) == ["c.md"]
+  end
+
+  test "replace writes a new file and replaces an old one, keeping its mode", %{tmp_dir: root} do
+    file = Path.join(root, "a/c.md")
+    assert Document.replace(root, "a/c.md", "one") == {:ok, file}
+    File.chmod!(file, 0o640)
+    assert Document.replace(root, "a/c.md", "two") == {:ok, file}
+    assert File.read!(file) == "two"
+    assert Bitwise.band(File.stat!(file).mode, 0o777) == 0o640
+    assert files(root) == ["a", "a/c.md"]
+  end
+
+  test "read", %{tmp_dir: root} do
+    File.write!(Path.join(root, "c.md"), "text")
+    assert Document.read(root, "c.md") == {:ok, "text"}
+    assert message(Document.read(root, "d.md")) == "d.md does not exist"
+    File.mkdir!(Path.join(root, "folder"))
+    assert message(Document.read(root, "folder")) == "folder: illegal operation on a directory"
+  end
+
+  test "a root that does not exist yet is made", %{tmp_dir: root} do
+    root = Path.join(root, "new/skills")
+    assert {:ok, file} = Document.create(root, "c.md", "")
+    assert File.exists?(file)
+  end
+
+  test "paths that are none", %{tmp_dir: root} do
+    paths = [
+      "",
+      "/etc/passwd",
+      "..",
+      "../c.md",
+      "a/../../c.md",
+      "./c.md",
+      "a//c.md",
+      "a/",
+      ".hidden.md",
+      "a/.git/c.md",
+      "a\\..\\c.md",
+      "a\0.md",
+      "a\nb.md",
+      <<0xFF, ".md">>,
+      String.duplicate("x", 256)
+    ]
+
+    for path <- paths, write <- [&Document.create/3, &Document.replace/3] do
+      assert {:error, %DocumentError{kind: :path, path: ^path}} = write.(root, path, "x")
+      assert {:error, %DocumentError{kind: :path, path: ^path}} = Document.read(root, path)
+    end
+
+    assert files(root) == []
+
+    assert message(Document.create(root, "../c.md", "x")) ==
+             ~s("../c.md" is no path of a file below the folder: ) <>
+               "write names without a leading dot, joined by slashes, such as finance/report.md"
+
+    assert {:ok, _} = Document.create(root, String.duplicate("x", 255), "x")
+  end
+
+  test "links below the root are not followed, wherever they lead", %{tmp_dir: tmp} do
+    root = Path.join(tmp, "root")
+    File.mkdir_p!(Path.join(root, "real"))
+    File.mkdir_p!(Path.join(tmp, "outside"))
+    File.write!(Path.join(tmp, "outside/c.md"), "secret")
+    File.ln_s!(Path.join(tmp, "outside"), Path.join(root, "out"))
+    File.ln_s!("real", Path.join(root, "in"))
+    File.ln_s!("../../outside/c.md", Path.join(root, "real/c.md"))
+    File.ln_s!("nowhere", Path.join(root, "real/dangling.md"))
+
+    for {path, part} <- [
+          {"out/c.md", "out"},
+          {"out/deeper/c.md", "out"},
+          {"in/c.md", "in"},
+          {"real/c.md", "real/c.md"},
+          {"real/dangling.md", "real/dangling.md"}
+        ] do
+      text = "#{part} is a symbolic link, and links are not followed here: name a folder or file in its place"
+      assert message(Document.create(root, path, "x")) == text
+      assert message(Document.replace(root, path, "x")) == text
+      assert message(Document.read(root, path)) == text
+    end
+
+    assert File.read!(Path.join(tmp, "outside/c.md")) == "secret"
+    refute File.exists?(Path.join(root, "real/nowhere"))
+  end
+
+  test "the root may be a link", %{tmp_dir: tmp} do
+    File.mkdir_p!(Path.join(tmp, "real"))
+    File.ln_s!("real", Path.join(tmp, "root"))
+    assert {:ok, _} = Document.create(Path.join(tmp, "root"), "c.md", "x")
+    assert files(Path.join(tmp, "real")) == ["c.md"]
+  end
+
+  test "a file where a folder is needed, and a folder where a file is", %{tmp_dir: root} do
+    File.write!(Path.join(root, "a"), "")
+    assert message(Document.create(root, "a/c.md", "x")) == "a: not a directory"
+    File.mkdir!(Path.join(root, "d"))
+    assert message(Document.replace(root, "d", "x")) == "d: illegal operation on a directory"
+    assert message(Document.create(root, "d", "x")) == "d exists already"
+    assert Enum.sort(files(root)) == ["a", "d"]
+  end
+end
