@@ -2,5 +2,16 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod assemble;
+pub mod catalog;
 pub mod diagnostic;
+pub mod document;
+pub mod domain;
+pub mod entry;
+pub mod frontmatter;
+pub mod help;
+pub mod prompt;
+pub mod sections;
+pub mod suggest;
 pub mod value;
+pub mod view;
