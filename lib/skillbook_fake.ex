@@ -98,7 +98,12 @@ defmodule Skillbook.Extractor do
         nil -> []
       end
 
-    {:ok, %{commands: commands, text: String.trim(rest), incomplete: incomplete}}
+    {:ok,
+     %{
+       commands: commands,
+       text: rest |> String.trim() |> String.replace(~r/\n{3,}/, "\n\n"),
+       incomplete: incomplete
+     }}
   end
 
   defp split(c) do
@@ -209,7 +214,7 @@ defmodule Skillbook do
   def get(view, path) do
     case Enum.find(fake(view.book), &(&1.name == path)) do
       _ when path in [nil, ""] -> {:ok, "# Skills\n\n" <> prompt(view, [])}
-      nil -> {:error, %Skillbook.UnknownSkillError{name: path, suggestions: ["notes.add"]}}
+      nil -> {:error, %Skillbook.UnknownSkillError{name: path, suggestions: ["notes.echo"]}}
       e -> {:ok, e.body}
     end
   end

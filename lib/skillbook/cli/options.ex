@@ -23,7 +23,7 @@ defmodule Skillbook.CLI.Options do
     version: :boolean
   ]
 
-  @colors ~w(auto always never)
+  @colors [:auto, :always, :never]
 
   defstruct [
     :command,
@@ -122,8 +122,12 @@ defmodule Skillbook.CLI.Options do
     end
   end
 
-  defp color(value) when value in @colors, do: {:ok, String.to_existing_atom(value)}
-  defp color(value), do: {:error, "--color expects one of #{Enum.join(@colors, ", ")}, got: #{value}"}
+  defp color(value) do
+    case Enum.find(@colors, &(to_string(&1) == value)) do
+      nil -> {:error, "--color expects one of #{Enum.join(@colors, ", ")}, got: #{value}"}
+      color -> {:ok, color}
+    end
+  end
 
   defp dirs([]), do: {:ok, Enum.filter(["skills"], &File.dir?/1)}
 
@@ -139,7 +143,7 @@ defmodule Skillbook.CLI.Options do
 
     case Enum.find(switches, fn {key, _} -> dashed(key) == name end) do
       nil ->
-        "unknown option `#{option}`" <> suggestion(option, Enum.map(switches, &("--" <> dashed(elem(&1, 0)))))
+        "unknown option `#{option}`" <> suggestion(name, Enum.map(switches, &dashed(elem(&1, 0))), "--")
 
       {_, :boolean} ->
         "#{option} takes no value, got: #{value}"
@@ -154,9 +158,8 @@ defmodule Skillbook.CLI.Options do
 
   defp dashed(key), do: key |> to_string() |> String.replace("_", "-")
 
-  defp suggestion(given, known) do
-    case Enum.max_by(known, &String.jaro_distance(&1, given)) do
-      best -> if String.jaro_distance(best, given) > 0.75, do: "; did you mean `#{best}`?", else: ""
-    end
+  defp suggestion(given, known, prefix \\ "") do
+    best = Enum.max_by(known, &String.jaro_distance(&1, given))
+    if String.jaro_distance(best, given) > 0.75, do: "; did you mean `#{prefix}#{best}`?", else: ""
   end
 end
