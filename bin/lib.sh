@@ -15,11 +15,13 @@ cannot_start() {
 has() { command -v "$1" >/dev/null 2>&1; }
 
 # step TITLE COMMAND...: runs the command quietly, shows that it is at work, and its whole output if it fails.
-# Leaves its output in $step_log and its duration in $step_seconds. With step_keep=1 the line stays on a terminal too.
+# Leaves its output in $step_log, until the next step or the end, and its duration in $step_seconds. With step_keep=1
+# the line stays on a terminal too.
 step() {
   title=$1
   shift
-  step_log=$(mktemp "${TMPDIR:-/tmp}/skillbook.XXXXXX")
+  [ -n "${step_log:-}" ] || step_log=$(mktemp "${TMPDIR:-/tmp}/skillbook.XXXXXX")
+  trap 'rm -f "$step_log"' EXIT
   started=$(date +%s)
   step_status=0
   printf '%s ... ' "$title" >&2

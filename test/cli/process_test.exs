@@ -4,6 +4,12 @@ defmodule Skillbook.CLI.ProcessTest do
 
   @skillbook Path.expand("bin/skillbook")
 
+  # Whatever there is to build is built here, so that no test sees it happen.
+  setup_all do
+    {_, 0} = System.cmd(@skillbook, ["--version"], env: [{"MIX_ENV", "test"}], stderr_to_stdout: true)
+    :ok
+  end
+
   setup %{test: test} do
     folder = Path.join(System.tmp_dir!(), "skillbook #{:erlang.phash2({test, System.pid()})}")
     on_exit(fn -> File.rm_rf!(folder) end)

@@ -143,7 +143,7 @@ defmodule Skillbook.CLI.Options do
 
     case Enum.find(switches, fn {key, _} -> dashed(key) == name end) do
       nil ->
-        "unknown option `#{option}`" <> suggestion(name, Enum.map(switches, &dashed(elem(&1, 0))), "--")
+        "unknown option `#{option}`" <> suggestion(option, Enum.map(switches, &("--" <> dashed(elem(&1, 0)))))
 
       {_, :boolean} ->
         "#{option} takes no value, got: #{value}"
@@ -158,8 +158,8 @@ defmodule Skillbook.CLI.Options do
 
   defp dashed(key), do: key |> to_string() |> String.replace("_", "-")
 
-  defp suggestion(given, known, prefix \\ "") do
+  defp suggestion(given, known) do
     best = Enum.max_by(known, &String.jaro_distance(&1, given))
-    if String.jaro_distance(best, given) > 0.75, do: "; did you mean `#{prefix}#{best}`?", else: ""
+    if String.jaro_distance(best, given) > 0.8, do: "; did you mean `#{best}`?", else: ""
   end
 end
