@@ -17,7 +17,6 @@ defmodule Skillbook.CLI do
   @doc "Runs the arguments, then ends the virtual machine with the exit status."
   @spec main([String.t()]) :: no_return()
   def main(argv) do
-    for device <- [:standard_io, :standard_error], do: :io.setopts(device, encoding: :unicode)
     log_to_standard_error()
     {:ok, _} = Application.ensure_all_started(:skillbook)
     System.halt(run(argv))
@@ -26,6 +25,9 @@ defmodule Skillbook.CLI do
   @doc "Runs the arguments and returns the exit status."
   @spec run([String.t()]) :: 0..3
   def run(argv) do
+    # What is written is UTF-8, whatever the locale says.
+    for device <- [:standard_io, :standard_error], do: :io.setopts(device, encoding: :unicode)
+
     case Options.parse(argv) do
       {:ok, options} -> options.command.run(options)
       {:help, topic} -> Terminal.put(Help.text(topic))

@@ -10,18 +10,17 @@ defmodule Mix.Tasks.Skillbook do
       mix skillbook --dir priv/skills list
       mix skillbook help
 
-  It is the command line of `bin/skillbook`, with the handlers of the application at hand. Lines of
+  It is the command line of `bin/skillbook`, with the application started, so that its handlers have what they need.
+  Lines of
   `mix skillbook shell` are not edited key by key; `rlwrap mix skillbook shell` helps.
 
   Ends with the exit status that `Skillbook.CLI` describes.
   """
 
-  @requirements ["app.config"]
+  @requirements ["app.start"]
 
   @impl true
   def run(argv) do
-    {:ok, _} = Application.ensure_all_started(:skillbook)
-
     case Skillbook.CLI.run(argv) do
       0 -> :ok
       status -> exit({:shutdown, status})
