@@ -21,6 +21,8 @@ defmodule Skillbook.Native do
   def tokenize_dirty(_line), do: missing()
   def parse_command(_line), do: missing()
   def parse_command_dirty(_line), do: missing()
+  def route(_view, _line), do: missing()
+  def route_dirty(_view, _line), do: missing()
 
   def sql_open(_path, _patience_ms), do: missing()
   def sql_close(_database), do: missing()

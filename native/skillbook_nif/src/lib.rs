@@ -7,6 +7,7 @@ mod entry;
 mod extractor;
 mod load;
 mod resource_file;
+mod route;
 mod shared;
 mod sql;
 mod text;
