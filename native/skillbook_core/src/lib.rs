@@ -4,4 +4,5 @@
 
 pub mod diagnostic;
 pub mod frontmatter;
+pub mod text;
 pub mod value;

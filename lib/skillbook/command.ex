@@ -1,0 +1,78 @@
+defmodule Skillbook.Command do
+  @moduledoc """
+  A command as a model wrote it: a name, flags and arguments.
+
+  Words are split much as a shell does, and nothing is ever expanded, substituted or run. `docs/commands.md` has
+  all the rules.
+
+  ## Fields
+
+    * `:name` - the first word
+    * `:flags` - a map from names to `true` (no value), a string, or a list of strings (several values, or the flag
+      several times). Where the command was written as one JSON object, its members are the flags, as they are
+    * `:args` - the words before the first flag and after a bare `--`, in order
+    * `:raw` - the command as it was written
+    * `:help` - whether `--help` or `-h` stands on the line; such a command is never run
+  """
+
+  alias Skillbook.{CommandError, Native}
+
+  @type value :: true | String.t() | [String.t()] | number() | boolean() | nil | map() | list()
+  @type t :: %__MODULE__{
+          name: String.t(),
+          flags: %{optional(String.t()) => value()},
+          args: [String.t()],
+          raw: String.t(),
+          help: boolean()
+        }
+
+  @enforce_keys [:name, :raw]
+  defstruct [:name, :raw, flags: %{}, args: [], help: false]
+
+  # A NIF on a normal scheduler should be done within a millisecond.
+  @dirty_above 64 * 1024
+
+  @doc """
+  Splits a command into words.
+
+      iex> Skillbook.Command.tokenize(~S(email.send --to bob@co.com --subject "Q1 Report" --body 'all of it'))
+      {:ok, ["email.send", "--to", "bob@co.com", "--subject", "Q1 Report", "--body", "all of it"]}
+
+      iex> Skillbook.Command.tokenize("notes.add what's up")
+      {:ok, ["notes.add", "what's", "up"]}
+  """
+  @spec tokenize(String.t()) :: {:ok, [String.t()]} | {:error, CommandError.t()}
+  def tokenize(line) when byte_size(line) <= @dirty_above, do: Native.tokenize(line)
+  def tokenize(line) when is_binary(line), do: Native.tokenize_dirty(line)
+
+  @doc """
+  Reads a command.
+
+      iex> {:ok, command} = Skillbook.Command.parse("tasks.search --tags Q1 backend --overdue --limit=5")
+      iex> command.name
+      "tasks.search"
+      iex> command.flags
+      %{"tags" => ["Q1", "backend"], "overdue" => true, "limit" => "5"}
+
+      iex> {:ok, command} = Skillbook.Command.parse(~S(tasks.create {"title": "Call Bob", "tags": ["q1"]}))
+      iex> command.flags
+      %{"title" => "Call Bob", "tags" => ["q1"]}
+  """
+  @spec parse(String.t()) :: {:ok, t()} | {:error, CommandError.t()}
+  def parse(line) when byte_size(line) <= @dirty_above, do: Native.parse_command(line)
+  def parse(line) when is_binary(line), do: Native.parse_command_dirty(line)
+
+  @doc """
+  As `parse/1`, but raises the error.
+
+      iex> Skillbook.Command.parse!("get_skill: email.send").args
+      ["email.send"]
+  """
+  @spec parse!(String.t()) :: t()
+  def parse!(line) do
+    case parse(line) do
+      {:ok, command} -> command
+      {:error, error} -> raise error
+    end
+  end
+end

@@ -1,0 +1,183 @@
+//! What is wrong with a command, said so that a model can mend it.
+
+use std::fmt;
+use std::ops::Range;
+
+/// What kind of mistake it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The bytes are not UTF-8.
+    InvalidUtf8,
+    /// The text is longer than [`MAX_TEXT`](super::MAX_TEXT).
+    TextTooLarge,
+    /// The block has more commands than [`MAX_COMMANDS`](super::MAX_COMMANDS).
+    TooManyCommands,
+    /// The command is longer than [`MAX_COMMAND`](super::MAX_COMMAND).
+    CommandTooLarge,
+    /// The command has more words than [`MAX_WORDS`](super::MAX_WORDS).
+    TooManyWords,
+    /// There is no command.
+    EmptyCommand,
+    /// The first word is a flag.
+    MissingName,
+    /// A quote that never closes.
+    UnclosedQuote,
+    /// A heredoc without its end line.
+    UnclosedHeredoc,
+    /// A pipe, a redirection or another operator of shells.
+    UnsupportedOperator,
+    /// More than one command where one is expected.
+    SeveralCommands,
+}
+
+impl Kind {
+    /// The kind's stable name, in snake case.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::InvalidUtf8 => "invalid_utf8",
+            Kind::TextTooLarge => "text_too_large",
+            Kind::TooManyCommands => "too_many_commands",
+            Kind::CommandTooLarge => "command_too_large",
+            Kind::TooManyWords => "too_many_words",
+            Kind::EmptyCommand => "empty_command",
+            Kind::MissingName => "missing_name",
+            Kind::UnclosedQuote => "unclosed_quote",
+            Kind::UnclosedHeredoc => "unclosed_heredoc",
+            Kind::UnsupportedOperator => "unsupported_operator",
+            Kind::SeveralCommands => "several_commands",
+        }
+    }
+}
+
+/// A mistake in a command or a text, with its place.
+///
+/// [`Display`](fmt::Display) gives the form that a model reads: the message, the line with a caret under the place
+/// and a hint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Inner {
+    kind: Kind,
+    span: Range<usize>,
+    line: usize,
+    column: usize,
+    message: String,
+    excerpt: Option<Excerpt>,
+    hint: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Excerpt {
+    text: String,
+    caret: String,
+}
+
+/// How many characters of a long line are shown around the place.
+const BEFORE: usize = 60;
+const AFTER: usize = 40;
+
+impl Error {
+    /// An error at `span` of `source`.
+    pub(super) fn at(
+        kind: Kind,
+        source: &str,
+        span: Range<usize>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        let start = source[..span.start].rfind('\n').map_or(0, |at| at + 1);
+        let end = source[span.start..].find('\n').map_or(source.len(), |at| span.start + at);
+        let line = 1 + source[..start].bytes().filter(|byte| *byte == b'\n').count();
+        let column = 1 + source[start..span.start].chars().count();
+        let excerpt = excerpt(&source[start..end], span.start - start, span.end.min(end).max(span.start) - start);
+        Error(Box::new(Inner {
+            kind,
+            span,
+            line,
+            column,
+            message: message.into(),
+            excerpt: Some(excerpt),
+            hint: hint.into(),
+        }))
+    }
+
+    /// An error that concerns a text as a whole, or bytes that cannot be shown.
+    pub(super) fn whole(kind: Kind, span: Range<usize>, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        let (message, hint) = (message.into(), hint.into());
+        Error(Box::new(Inner { kind, span, line: 1, column: 1, message, excerpt: None, hint }))
+    }
+
+    /// What kind of mistake it is.
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// The bytes of the source that it is about.
+    pub fn span(&self) -> Range<usize> {
+        self.0.span.clone()
+    }
+
+    /// The line of the place in the source, from 1.
+    pub fn line(&self) -> usize {
+        self.0.line
+    }
+
+    /// The column of the place in characters, from 1.
+    pub fn column(&self) -> usize {
+        self.0.column
+    }
+
+    /// What is wrong, in plain words.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// What to write instead.
+    pub fn hint(&self) -> &str {
+        &self.0.hint
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = &self.0;
+        f.write_str(&inner.message)?;
+        if inner.line > 1 {
+            write!(f, " (line {})", inner.line)?;
+        }
+        if let Some(excerpt) = &inner.excerpt {
+            write!(f, "\n  {}\n  {}", excerpt.text, excerpt.caret)?;
+        }
+        write!(f, "\nhint: {}", inner.hint)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The line, or the part of a long one around the place, and a caret under each character of the place.
+fn excerpt(line: &str, from: usize, to: usize) -> Excerpt {
+    let before: Vec<char> = line[..from].chars().collect();
+    let place: Vec<char> = line[from..to].chars().take(AFTER).collect();
+    let after: Vec<char> = line[to..].chars().take(AFTER + 1).collect();
+    let skipped = before.len().saturating_sub(BEFORE);
+    let cut = after.len() > AFTER || place.len() < line[from..to].chars().take(AFTER + 1).count();
+    let shown = |char: &char| if char.is_control() { ' ' } else { *char };
+
+    let mut text = String::new();
+    if skipped > 0 {
+        text.push('…');
+    }
+    text.extend(before[skipped..].iter().map(shown));
+    let indent = text.chars().count();
+    text.extend(place.iter().map(shown));
+    if !cut || place.len() < AFTER {
+        text.extend(after.iter().take(AFTER).map(shown));
+    }
+    let mut text = text.trim_end().to_owned();
+    if cut {
+        text.push('…');
+    }
+    Excerpt { text, caret: format!("{}{}", " ".repeat(indent), "^".repeat(place.len().max(1))) }
+}

@@ -1,0 +1,731 @@
+//! The commands of a model's reply: its `cmd` blocks, and the text around them.
+//!
+//! One machine reads whole texts and streams. It works on a buffer and keeps offsets into it, so that a text that is
+//! there as a whole is borrowed from, not copied, and so that what a stream gives does not depend on its chunks.
+//!
+//! It does not split commands into words ([`words`](super::words)) and does not judge them: a command that is cut in
+//! the middle of a quote is handed out as it stands, and reading it gives the error.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::{memchr, memchr3, memrchr};
+
+use super::error::{Error, Kind};
+use super::fence::{self, Fence};
+use super::scan::{LineEnd, NoWords, Scan};
+use super::words::prompt;
+use super::{MAX_COMMANDS, MAX_TEXT};
+
+/// What becomes of a block that never closes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unclosed {
+    /// It was cut off: its commands are reported as incomplete.
+    #[default]
+    Hold,
+    /// The end of the text closes it, for callers that stop the model at the closing fence.
+    Run,
+}
+
+/// What a reply consists of, in the order in which it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A piece of the text for the user.
+    Text(Cow<'a, str>),
+    /// A command whose last line is complete. It may run once its block is [`Event::Closed`].
+    Command(Cow<'a, str>),
+    /// The block closed: its commands may run.
+    Closed,
+    /// The text ended inside the block: its commands are incomplete and do not run.
+    Cut,
+}
+
+/// A reply taken apart.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Extraction<'a> {
+    /// The commands of all closed blocks, in order.
+    pub commands: Vec<Cow<'a, str>>,
+    /// The text for the user, in pieces that follow each other.
+    pub pieces: Vec<Cow<'a, str>>,
+    /// The commands of a block that never closed.
+    pub incomplete: Vec<Cow<'a, str>>,
+}
+
+impl Extraction<'_> {
+    /// The text for the user.
+    pub fn text(&self) -> Cow<'_, str> {
+        match self.pieces.as_slice() {
+            [] => Cow::Borrowed(""),
+            [piece] => Cow::Borrowed(piece),
+            pieces => Cow::Owned(pieces.concat()),
+        }
+    }
+}
+
+/// Takes a whole reply apart.
+///
+/// ```
+/// use skillbook_core::text::extract::{extract, Unclosed};
+///
+/// let found = extract("On it.\n\n```cmd\n# first\ntasks.get --id 1\n```\n\nDone.", Unclosed::Hold).unwrap();
+/// assert_eq!(found.commands, ["tasks.get --id 1"]);
+/// assert_eq!(found.text(), "On it.\n\nDone.");
+/// ```
+pub fn extract(text: &str, unclosed: Unclosed) -> Result<Extraction<'_>, Error> {
+    if text.len() > MAX_TEXT {
+        return Err(too_large(text.len()));
+    }
+    let mut found = Extraction::default();
+    let mut closed = 0;
+    let mut machine = Machine::new(unclosed);
+    machine.run(text, true, &mut |event| match event {
+        Event::Text(piece) => found.pieces.push(piece),
+        Event::Command(command) => found.commands.push(command),
+        Event::Closed => closed = found.commands.len(),
+        Event::Cut => found.incomplete = found.commands.split_off(closed),
+    })?;
+    Ok(found)
+}
+
+/// Takes a reply apart as it is written.
+///
+/// Whatever the chunks, the events are those of the whole text, but for where the text is cut into pieces.
+///
+/// ```
+/// use skillbook_core::text::extract::{Event, Extractor, Unclosed};
+///
+/// let mut extractor = Extractor::new(Unclosed::Hold);
+/// assert_eq!(extractor.feed(b"Hi.\n``").unwrap(), [Event::Text("Hi.".into())]);
+/// assert_eq!(extractor.feed(b"`cmd\nget_skill\n").unwrap(), [Event::Command("get_skill".into())]);
+/// assert_eq!(extractor.feed(b"```").unwrap(), []);
+/// assert_eq!(extractor.finish().unwrap(), [Event::Closed]);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Extractor {
+    machine: Machine,
+    buffer: String,
+    /// The first bytes of a character that a chunk cut.
+    partial: Vec<u8>,
+    /// How many bytes came.
+    total: usize,
+    error: Option<Error>,
+}
+
+impl Extractor {
+    /// An extractor at the start of a text.
+    pub fn new(unclosed: Unclosed) -> Self {
+        Extractor { machine: Machine::new(unclosed), buffer: String::new(), partial: Vec::new(), total: 0, error: None }
+    }
+
+    /// Takes the next chunk. After an error it takes no more and gives the same error again.
+    pub fn feed(&mut self, chunk: &[u8]) -> Result<Vec<Event<'static>>, Error> {
+        self.check()?;
+        let before = self.total - self.partial.len();
+        self.total += chunk.len();
+        if self.total > MAX_TEXT {
+            return Err(self.fail(too_large(self.total)));
+        }
+        let held = std::mem::take(&mut self.partial);
+        let joined;
+        let bytes = if held.is_empty() {
+            chunk
+        } else {
+            joined = [held.as_slice(), chunk].concat();
+            &joined
+        };
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.buffer.push_str(text),
+            Err(error) => {
+                let (valid, rest) = bytes.split_at(error.valid_up_to());
+                self.buffer.push_str(&String::from_utf8_lossy(valid));
+                if error.error_len().is_some() {
+                    return Err(self.fail(invalid_utf8(before + error.valid_up_to())));
+                }
+                self.partial = rest.to_vec();
+            }
+        }
+        self.step(false)
+    }
+
+    /// The text is over.
+    pub fn finish(&mut self) -> Result<Vec<Event<'static>>, Error> {
+        self.check()?;
+        if !self.partial.is_empty() {
+            return Err(self.fail(invalid_utf8(self.total - self.partial.len())));
+        }
+        self.step(true)
+    }
+
+    fn step(&mut self, eof: bool) -> Result<Vec<Event<'static>>, Error> {
+        let mut events = Vec::new();
+        let result = self.machine.run(&self.buffer, eof, &mut |event| events.push(event.into_owned()));
+        if let Err(error) = result {
+            return Err(self.fail(error));
+        }
+        let done = self.machine.done();
+        // Moving what is left to the front costs its length: only where that is less than what goes.
+        if done > self.buffer.len() / 2 {
+            self.buffer.drain(..done);
+            self.machine.forget(done);
+        }
+        Ok(events)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.error.clone().map_or(Ok(()), Err)
+    }
+
+    fn fail(&mut self, error: Error) -> Error {
+        self.buffer = String::new();
+        self.error = Some(error.clone());
+        error
+    }
+}
+
+impl Event<'_> {
+    fn into_owned(self) -> Event<'static> {
+        match self {
+            Event::Text(text) => Event::Text(Cow::Owned(text.into_owned())),
+            Event::Command(text) => Event::Command(Cow::Owned(text.into_owned())),
+            Event::Closed => Event::Closed,
+            Event::Cut => Event::Cut,
+        }
+    }
+}
+
+/// The error for bytes that are not UTF-8, at the first such byte.
+pub fn invalid_utf8(at: usize) -> Error {
+    Error::whole(
+        Kind::InvalidUtf8,
+        at..at + 1,
+        format!("the text is not valid UTF-8: byte {at} begins no character"),
+        "send the reply as UTF-8",
+    )
+}
+
+fn too_large(len: usize) -> Error {
+    Error::whole(
+        Kind::TextTooLarge,
+        0..len,
+        format!("a reply may have {MAX_TEXT} bytes; this one has {len} or more"),
+        "answer in several shorter replies",
+    )
+}
+
+#[derive(Debug, Clone)]
+struct Machine {
+    unclosed: Unclosed,
+    /// How many bytes of the text stood before the buffer.
+    base: usize,
+    /// Everything before this offset of the buffer is dealt with.
+    at: usize,
+    /// Whether that is the start of a line.
+    line_start: bool,
+    /// No line that begins at `at` ends before this offset.
+    searched: usize,
+    text: Text,
+    /// The open fence of a code block that is none of ours.
+    other: Option<Fence>,
+    block: Option<Block>,
+}
+
+/// An open command block.
+#[derive(Debug, Clone)]
+struct Block {
+    fence: Fence,
+    indent: usize,
+    /// What followed `cmd` on the fence's line: the command, if the block holds nothing else.
+    info: String,
+    commands: usize,
+    open: Option<Open>,
+}
+
+/// A command that goes on.
+#[derive(Debug, Clone)]
+struct Open {
+    start: usize,
+    scan: Scan<()>,
+    /// The code block that is open inside a heredoc.
+    nested: Option<Fence>,
+    /// A fence inside a heredoc that closes the block, should the heredoc turn out never to end.
+    candidate: Option<Candidate>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    /// The fence's line.
+    line: usize,
+    /// The code block that would be open in the text after it.
+    other: Option<Fence>,
+}
+
+/// Whether the machine can go on.
+#[derive(PartialEq, Eq)]
+enum Step {
+    More,
+    Wait,
+}
+
+/// A line of the buffer.
+#[derive(Clone, Copy)]
+struct Line {
+    start: usize,
+    end: usize,
+    next: usize,
+}
+
+impl Machine {
+    fn new(unclosed: Unclosed) -> Self {
+        Machine {
+            unclosed,
+            base: 0,
+            at: 0,
+            line_start: true,
+            searched: 0,
+            text: Text::default(),
+            other: None,
+            block: None,
+        }
+    }
+
+    /// Offsets before this one are never needed again.
+    fn done(&self) -> usize {
+        match &self.block {
+            Some(Block { open: Some(_), .. }) => 0,
+            _ => self.at,
+        }
+    }
+
+    fn forget(&mut self, len: usize) {
+        self.base += len;
+        self.at -= len;
+        self.searched = self.searched.saturating_sub(len);
+    }
+
+    fn run<'b>(&mut self, buf: &'b str, eof: bool, out: &mut impl FnMut(Event<'b>)) -> Result<(), Error> {
+        loop {
+            let step = match self.block.take() {
+                None => self.text(buf, eof, out)?,
+                Some(block) => self.block(block, buf, eof, out)?,
+            };
+            if step == Step::Wait {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The line at `at`, if it is complete.
+    fn next_line(&mut self, buf: &str, eof: bool) -> Option<Line> {
+        let line = line_at(buf, self.at, self.searched.max(self.at), eof);
+        if line.is_none() {
+            self.searched = buf.len();
+        }
+        line
+    }
+
+    /// Text outside of command blocks, up to the next one.
+    fn text<'b>(&mut self, buf: &'b str, eof: bool, out: &mut impl FnMut(Event<'b>)) -> Result<Step, Error> {
+        let bytes = buf.as_bytes();
+        let mut from = self.at;
+        let mut search = self.at;
+        while let Some(found) = memchr3(b'`', b'~', b'\r', &bytes[search..]).map(|found| search + found) {
+            if bytes[found] == b'\r' {
+                if found + 1 == buf.len() && !eof {
+                    self.hold(buf, from, found, out);
+                    return Ok(Step::Wait);
+                }
+                search = found + 1;
+                if bytes.get(search) == Some(&b'\n') {
+                    self.text.give(&buf[from..found], out);
+                    from = search;
+                }
+                continue;
+            }
+            let run = bytes[found..].iter().take_while(|byte| **byte == bytes[found]).count();
+            let Some(start) = self.line_start(bytes, from, found) else {
+                search = found + run;
+                continue;
+            };
+            if run < 3 && (found + run < buf.len() || eof) {
+                search = found + run;
+                continue;
+            }
+            let Some(line) = line_at(buf, start, self.searched.max(found), eof) else {
+                self.searched = buf.len();
+                self.hold(buf, from, found, out);
+                return Ok(Step::Wait);
+            };
+            search = line.end;
+            let content = &buf[start..line.end];
+            if let Some(fence) = self.other {
+                if fence::closes(content, fence) {
+                    self.other = None;
+                }
+                continue;
+            }
+            let Some(opener) = fence::opener(content) else {
+                search = found + run;
+                continue;
+            };
+            if !opener.is_cmd() {
+                self.other = Some(opener.fence);
+                continue;
+            }
+            self.text.give(&buf[from..start], out);
+            self.enter(buf, line, opener, out)?;
+            return Ok(Step::More);
+        }
+        if eof {
+            self.text.give(&buf[from..], out);
+            self.at = buf.len();
+        } else {
+            self.hold(buf, from, buf.len(), out);
+        }
+        Ok(Step::Wait)
+    }
+
+    /// The start of the line of the fence character at `found`, if only blanks stand before it.
+    fn line_start(&self, bytes: &[u8], from: usize, found: usize) -> Option<usize> {
+        let mut start = found;
+        while start > from && fence::is_blank(bytes[start - 1]) {
+            start -= 1;
+        }
+        let starts = if start > self.at { bytes[start - 1] == b'\n' } else { self.line_start };
+        starts.then_some(start)
+    }
+
+    /// Gives the text up to `to`, but not the blanks of a line that may turn out to be a fence.
+    fn hold<'b>(&mut self, buf: &'b str, from: usize, to: usize, out: &mut impl FnMut(Event<'b>)) {
+        let start = memrchr(b'\n', &buf.as_bytes()[from..to]).map(|at| from + at + 1);
+        let (start, starts) = match start {
+            Some(start) => (start, true),
+            None => (from, self.line_start || from > self.at),
+        };
+        self.line_start = starts && buf.as_bytes()[start..to].iter().all(|byte| fence::is_blank(*byte));
+        let end = if self.line_start { start } else { to };
+        self.text.give(&buf[from..end], out);
+        self.at = end;
+    }
+
+    /// A line that opens a command block, or is a whole one.
+    fn enter<'b>(
+        &mut self,
+        buf: &'b str,
+        line: Line,
+        opener: fence::Opener<'b>,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<(), Error> {
+        self.at = line.next;
+        self.line_start = true;
+        self.text.gap();
+        let mut block =
+            Block { fence: opener.fence, indent: opener.indent, info: String::new(), commands: 0, open: None };
+        match opener.inline {
+            Some(command) => {
+                let start = line.start + fence::offset(&buf[line.start..line.end], command);
+                let end = start + command.len();
+                if let Some(start) = first_line(buf, start, end) {
+                    block.give(buf, start..end, self.base, out)?;
+                }
+                out(Event::Closed);
+            }
+            None => {
+                block.info = fence::after_cmd(opener.info).map_or("", fence::trim_blanks).to_owned();
+                self.block = Some(block);
+            }
+        }
+        Ok(())
+    }
+
+    /// The next line of a command block. The block comes out of `self`, and goes back if it stays open.
+    fn block<'b>(
+        &mut self,
+        mut block: Block,
+        buf: &'b str,
+        eof: bool,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<Step, Error> {
+        let line = if eof && self.at == buf.len() { None } else { self.next_line(buf, eof) };
+        let Some(line) = line else {
+            if eof {
+                return self.cut(block, buf, out);
+            }
+            self.block = Some(block);
+            return Ok(Step::Wait);
+        };
+        let content = &buf[line.start..line.end];
+        let closed = match &mut block.open {
+            Some(open) if open.scan.in_heredoc() => open.heredoc_line(block.fence, block.indent, content, line.start),
+            Some(open) if open.scan.in_nested() => None,
+            _ => ends_block(content, block.fence).then_some(line.start),
+        };
+        if let Some(end) = closed {
+            return self.leave(block, buf, end, out);
+        }
+        let start = line.start + strip(content, block.indent);
+        match block.open.take() {
+            Some(open) => self.go_on(&mut block, open, buf, start, line.next, out)?,
+            None => {
+                self.at = line.next;
+                if !fence::trim_blanks(content).is_empty() {
+                    block.info.clear();
+                }
+                if let Some(start) = first_line(buf, start, line.end) {
+                    let open = Open { start, scan: Scan::new(), nested: None, candidate: None };
+                    self.go_on(&mut block, open, buf, start, line.next, out)?;
+                }
+            }
+        }
+        self.block = Some(block);
+        Ok(Step::More)
+    }
+
+    /// Scans a command's line from `at` on.
+    fn go_on<'b>(
+        &mut self,
+        block: &mut Block,
+        mut open: Open,
+        buf: &'b str,
+        mut at: usize,
+        mut next: usize,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<(), Error> {
+        let mut line_start = true;
+        loop {
+            let end = line_end(buf, next, at);
+            let line_end = open.scan.line(buf, at, end, line_start, &mut NoWords);
+            self.at = next;
+            match line_end {
+                LineEnd::Done => return block.give(buf, open.start..end, self.base, out),
+                LineEnd::Retreat => match open.scan.retreat(&mut NoWords) {
+                    Some(resume) => {
+                        at = resume;
+                        next = memchr(b'\n', &buf.as_bytes()[at..]).map_or(buf.len(), |len| at + len + 1);
+                        line_start = false;
+                    }
+                    None => return block.give(buf, open.start..end, self.base, out),
+                },
+                LineEnd::Quote | LineEnd::Joined | LineEnd::Heredoc => {
+                    block.open = Some(open);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// The block closes before `end`, where a fence stands. A guess that is still open was wrong.
+    fn leave<'b>(
+        &mut self,
+        mut block: Block,
+        buf: &'b str,
+        end: usize,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<Step, Error> {
+        if self.retreat(&mut block, buf, out)? {
+            self.block = Some(block);
+            return Ok(Step::More);
+        }
+        self.close(block, buf, end, out)?;
+        out(Event::Closed);
+        let Some(line) = line_at(buf, end, end, true) else { return Ok(Step::More) };
+        self.at = line.next;
+        self.line_start = true;
+        self.searched = self.at;
+        if let Some(opener) = fence::opener(&buf[line.start..line.end]).filter(fence::Opener::is_cmd) {
+            self.enter(buf, line, opener, out)?;
+        }
+        Ok(Step::More)
+    }
+
+    /// The text ends inside the block.
+    fn cut<'b>(&mut self, mut block: Block, buf: &'b str, out: &mut impl FnMut(Event<'b>)) -> Result<Step, Error> {
+        if let Some(candidate) = block.open.as_ref().and_then(|open| open.candidate) {
+            return self.leave(block, buf, candidate.line, out);
+        }
+        if self.retreat(&mut block, buf, out)? {
+            self.block = Some(block);
+            return Ok(Step::More);
+        }
+        self.close(block, buf, buf.len(), out)?;
+        out(if self.unclosed == Unclosed::Run { Event::Closed } else { Event::Cut });
+        Ok(Step::Wait)
+    }
+
+    fn retreat<'b>(&mut self, block: &mut Block, buf: &'b str, out: &mut impl FnMut(Event<'b>)) -> Result<bool, Error> {
+        let Some(mut open) = block.open.take() else { return Ok(false) };
+        let Some(at) = open.scan.retreat(&mut NoWords) else {
+            block.open = Some(open);
+            return Ok(false);
+        };
+        let next = memchr(b'\n', &buf.as_bytes()[at..]).map_or(buf.len(), |len| at + len + 1);
+        self.searched = 0;
+        self.go_on(block, open, buf, at, next, out)?;
+        Ok(true)
+    }
+
+    /// Gives out what the block still holds.
+    fn close<'b>(
+        &mut self,
+        mut block: Block,
+        buf: &'b str,
+        end: usize,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<(), Error> {
+        match block.open.take() {
+            Some(open) => block.give(buf, open.start..end, self.base, out),
+            None if !block.info.is_empty() => {
+                out(Event::Command(Cow::Owned(std::mem::take(&mut block.info))));
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Block {
+    /// Gives out the command at `start..end`, without its indentation and with LF line ends.
+    fn give<'b>(
+        &mut self,
+        buf: &'b str,
+        range: Range<usize>,
+        base: usize,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<(), Error> {
+        self.commands += 1;
+        if self.commands > MAX_COMMANDS {
+            return Err(Error::whole(
+                Kind::TooManyCommands,
+                base + range.start..base + range.end,
+                format!("a block may have {MAX_COMMANDS} commands, and this one has more"),
+                "write fewer commands a reply and go on when their results are back",
+            ));
+        }
+        let raw = buf[range].trim_end_matches([' ', '\t', '\r', '\n']);
+        let lines = memchr(b'\n', raw.as_bytes()).is_some();
+        let command = if lines && (self.indent > 0 || memchr(b'\r', raw.as_bytes()).is_some()) {
+            let mut lines = raw.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
+            let mut text = lines.next().unwrap_or_default().to_owned();
+            for line in lines {
+                text.push('\n');
+                text.push_str(&line[strip(line, self.indent)..]);
+            }
+            Cow::Owned(text)
+        } else {
+            Cow::Borrowed(raw)
+        };
+        out(Event::Command(command));
+        Ok(())
+    }
+}
+
+impl Open {
+    /// A line of a heredoc. Where that shows that the heredoc has no end, gives where its block closes.
+    fn heredoc_line(&mut self, block: Fence, indent: usize, content: &str, line: usize) -> Option<usize> {
+        if self.scan.ends_heredoc(&content[strip(content, indent)..]) {
+            self.nested = None;
+            self.candidate = None;
+            return None;
+        }
+        let opener = fence::opener(content);
+        let opens_cmd = opener.is_some_and(|opener| opener.is_cmd());
+        match (&mut self.candidate, self.nested) {
+            (Some(candidate), _) => match candidate.other {
+                Some(fence) if fence::closes(content, fence) => candidate.other = None,
+                Some(_) => {}
+                None if opens_cmd => return Some(candidate.line),
+                None => candidate.other = opener.map(|opener| opener.fence),
+            },
+            (None, Some(fence)) if fence::closes(content, fence) => self.nested = None,
+            (None, Some(_)) => {}
+            (None, None) if opens_cmd => return Some(line),
+            (None, None) if fence::closes(content, block) => {
+                self.candidate = Some(Candidate { line, other: None });
+            }
+            (None, None) => self.nested = opener.filter(|opener| !opener.info.is_empty()).map(|opener| opener.fence),
+        }
+        None
+    }
+}
+
+/// Whether a line of a block ends it: its closing fence, or the opening one of the next where that was forgotten.
+fn ends_block(line: &str, fence: Fence) -> bool {
+    fence::closes(line, fence) || fence::opener(line).is_some_and(|opener| opener.is_cmd())
+}
+
+/// Where a command on this line begins: behind blanks and a prompt, unless the line is blank or a comment.
+fn first_line(buf: &str, start: usize, end: usize) -> Option<usize> {
+    let line = buf[start..end].trim_start_matches([' ', '\t']);
+    let skip = prompt(line);
+    // The tokenizer drops one prompt as well; of two, one is the command's.
+    let line = if prompt(&line[skip..]) == 0 { &line[skip..] } else { line };
+    let blank = fence::trim_blanks(line).is_empty() || line.starts_with('#');
+    (!blank).then_some(end - line.len())
+}
+
+/// How much of the block's indentation a line has.
+fn strip(line: &str, indent: usize) -> usize {
+    line.bytes().take(indent).take_while(|byte| fence::is_blank(*byte)).count()
+}
+
+fn line_at(buf: &str, start: usize, search: usize, eof: bool) -> Option<Line> {
+    let bytes = buf.as_bytes();
+    match memchr(b'\n', &bytes[search..]) {
+        Some(found) => {
+            let next = search + found + 1;
+            Some(Line { start, end: line_end(buf, next, start), next })
+        }
+        None => eof.then(|| Line { start, end: line_end(buf, buf.len(), start), next: buf.len() }),
+    }
+}
+
+/// The end of the line whose successor begins at `next`, without its line break.
+fn line_end(buf: &str, next: usize, start: usize) -> usize {
+    let line = &buf[start..next];
+    let line = line.strip_suffix('\n').unwrap_or(line);
+    start + line.strip_suffix('\r').unwrap_or(line).len()
+}
+
+/// The text for the user: the gaps that blocks leave closed to one blank line, the ends trimmed.
+#[derive(Debug, Clone, Default)]
+struct Text {
+    started: bool,
+    gap: bool,
+    /// White space that is part of the text only if more follows.
+    blank: String,
+}
+
+impl Text {
+    /// A block was taken out here.
+    fn gap(&mut self) {
+        self.gap = true;
+        self.blank.clear();
+    }
+
+    fn give<'b>(&mut self, text: &'b str, out: &mut impl FnMut(Event<'b>)) {
+        let lead = text.len() - text.trim_start().len();
+        if lead == text.len() {
+            self.blank.push_str(text);
+            return;
+        }
+        let mut from = lead;
+        if !self.started {
+            self.blank.clear();
+        } else if self.gap {
+            self.blank.push_str(&text[..lead]);
+            let indent = self.blank.rfind('\n').map_or(0, |at| at + 1);
+            let mut gap = std::mem::take(&mut self.blank);
+            gap.replace_range(..indent, "\n\n");
+            out(Event::Text(Cow::Owned(gap)));
+        } else {
+            if !self.blank.is_empty() {
+                out(Event::Text(Cow::Owned(std::mem::take(&mut self.blank))));
+            }
+            from = 0;
+        }
+        self.started = true;
+        self.gap = false;
+        let body = text[from..].trim_end();
+        out(Event::Text(Cow::Borrowed(body)));
+        self.blank.push_str(&text[from + body.len()..]);
+    }
+}

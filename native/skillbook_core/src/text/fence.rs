@@ -1,0 +1,139 @@
+//! Fence lines: what opens and what closes a fenced code block.
+
+/// The characters of an open fence: its closing line has the same character, at least as often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fence {
+    pub mark: u8,
+    pub len: usize,
+}
+
+/// A line that may open a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Opener<'a> {
+    pub fence: Fence,
+    /// Blanks before the fence, in bytes.
+    pub indent: usize,
+    /// The info string with the blanks around it taken off.
+    pub info: &'a str,
+    /// The command of a whole block on one line: the fence, `cmd`, a command, the fence.
+    pub inline: Option<&'a str>,
+}
+
+pub(super) fn is_blank(byte: u8) -> bool {
+    byte == b' ' || byte == b'\t'
+}
+
+pub(super) fn trim_blanks(text: &str) -> &str {
+    text.trim_matches([' ', '\t'])
+}
+
+/// Where `part` begins in the text that it is a part of.
+pub(super) fn offset(whole: &str, part: &str) -> usize {
+    part.as_ptr() as usize - whole.as_ptr() as usize
+}
+
+/// Three or more backticks or tildes after any indentation: the indentation, the fence and the rest of the line.
+fn run(line: &str) -> Option<(usize, Fence, &str)> {
+    let bytes = line.as_bytes();
+    let indent = bytes.iter().take_while(|byte| is_blank(**byte)).count();
+    let mark = *bytes.get(indent)?;
+    if mark != b'`' && mark != b'~' {
+        return None;
+    }
+    let len = bytes[indent..].iter().take_while(|byte| **byte == mark).count();
+    (len >= 3).then(|| (indent, Fence { mark, len }, &line[indent + len..]))
+}
+
+/// Reads a line as an opening fence.
+///
+/// As in CommonMark, an info string after backticks holds no backtick, so that inline code at the start of a line
+/// opens nothing. The whole block on one line is the exception that COMMANDS makes.
+pub(super) fn opener(line: &str) -> Option<Opener<'_>> {
+    let (indent, fence, rest) = run(line)?;
+    let info = trim_blanks(rest);
+    let whole = Opener { fence, indent, info, inline: None };
+    let mark = fence.mark as char;
+    let inner = info.trim_end_matches(mark);
+    if info.len() - inner.len() >= fence.len {
+        let command = after_cmd(inner).map(trim_blanks).filter(|command| !command.is_empty());
+        if command.is_some() {
+            return Some(Opener { inline: command, ..whole });
+        }
+    }
+    (fence.mark != b'`' || !info.contains('`')).then_some(whole)
+}
+
+/// Whether a line closes the block that `fence` opened.
+pub(super) fn closes(line: &str, fence: Fence) -> bool {
+    matches!(run(line), Some((_, found, rest))
+        if found.mark == fence.mark && found.len >= fence.len && trim_blanks(rest).is_empty())
+}
+
+/// The rest of a line after a run of `fence`'s character that is long enough to close it, and where that rest begins.
+pub(super) fn after_run(line: &str, fence: Fence) -> Option<(usize, &str)> {
+    let (_, found, rest) = run(line)?;
+    (found.mark == fence.mark && found.len >= fence.len).then(|| (line.len() - rest.len(), rest))
+}
+
+/// What follows the word `cmd`, in any case, at the start of an info string.
+pub(super) fn after_cmd(info: &str) -> Option<&str> {
+    let word = info.get(..3).filter(|word| word.eq_ignore_ascii_case("cmd"))?;
+    let rest = &info[word.len()..];
+    (rest.is_empty() || is_blank(rest.as_bytes()[0])).then_some(rest)
+}
+
+impl Opener<'_> {
+    pub(super) fn is_cmd(&self) -> bool {
+        after_cmd(self.info).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn openers() {
+        // line, fence length (0: opens nothing), a command block?
+        let rows = [
+            ("```cmd", 3, true),
+            ("``cmd", 0, false),
+            ("  \t````  CMD x", 4, true),
+            ("~~~cmd", 3, true),
+            ("```cmdx", 3, false),
+            ("```", 3, false),
+            ("```ruby", 3, false),
+            ("```cmd``` is a fence", 0, false),
+            ("```cmd```", 0, false),
+            ("```cmd a```", 3, true),
+            ("```cmd a ``` ", 3, true),
+            ("```cmd a``", 0, false),
+            ("~~~cmd a~~~", 3, true),
+            ("~~~ `a`", 3, false),
+            ("text ```cmd", 0, false),
+        ];
+        for (line, len, cmd) in rows {
+            let found = opener(line);
+            assert_eq!(found.map_or(0, |opener| opener.fence.len), len, "{line}");
+            assert_eq!(found.is_some_and(|opener| opener.is_cmd()), cmd, "{line}");
+        }
+        assert_eq!(opener("```cmd a b ```").unwrap().inline, Some("a b"));
+        assert_eq!(opener("```cmd a b").unwrap().inline, None);
+    }
+
+    #[test]
+    fn closers() {
+        let rows = [
+            ("```", true),
+            ("````", true),
+            ("  ``` \t", true),
+            ("``", false),
+            ("~~~", false),
+            ("``` x", false),
+            ("x ```", false),
+        ];
+        for (line, expected) in rows {
+            assert_eq!(closes(line, Fence { mark: b'`', len: 3 }), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The command language: blocks in a model's reply, commands in a block, words in a command.
+//!
+//! ```
+//! use skillbook_core::text::{command, extract};
+//!
+//! let reply = "Let me look.\n\n```cmd\ntasks.search --status todo blocked --overdue\n```\n";
+//! let found = extract::extract(reply, extract::Unclosed::Hold).unwrap();
+//! assert_eq!(found.text(), "Let me look.");
+//!
+//! let command = command::parse(&found.commands[0]).unwrap();
+//! assert_eq!(command.name, "tasks.search");
+//! assert_eq!(command.flag("overdue"), Some(&command::FlagValue::True));
+//! ```
+//!
+//! [`extract`] finds the commands of a text, whole or chunk by chunk; [`words`] splits one command into words;
+//! [`command`] reads the words as name, flags and arguments. `scan` is the state machine under the first two, so
+//! that both always agree on where a command ends.
+//!
+//! Nothing here expands, substitutes or runs anything.
+
+pub mod command;
+pub mod error;
+pub mod extract;
+mod fence;
+mod scan;
+pub mod words;
+
+/// The most bytes a text may have: 16 MiB.
+pub const MAX_TEXT: usize = 16 << 20;
+/// The most bytes a command may have: 1 MiB.
+pub const MAX_COMMAND: usize = 1 << 20;
+/// The most commands a block may have.
+pub const MAX_COMMANDS: usize = 10_000;
+/// The most words a command may have.
+pub const MAX_WORDS: usize = 10_000;

@@ -1,0 +1,359 @@
+//! A command's words, with their places.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::error::{Error, Kind};
+use super::scan::{LineEnd, Quote, Scan, Sink, Unclosed};
+use super::{MAX_COMMAND, MAX_WORDS};
+
+/// A word of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word<'a> {
+    /// What it means: borrowed from the source where no character changes.
+    pub value: Cow<'a, str>,
+    /// Its bytes in the source, quotes included; for a heredoc those of `<<WORD`.
+    pub span: Range<usize>,
+    /// Whether it began with a quote, an escape or a heredoc: such a word is never a flag or an operator.
+    pub quoted: bool,
+}
+
+/// Splits a command into words.
+///
+/// A comment line and a blank one have none. Lines go on in open quotes, in heredocs and after a backslash; any other
+/// second line is an error.
+///
+/// ```
+/// let words = skillbook_core::text::words::split(r#"email.send --subject "Q1 Report" what's up"#).unwrap();
+/// let values: Vec<_> = words.iter().map(|word| word.value.as_ref()).collect();
+/// assert_eq!(values, ["email.send", "--subject", "Q1 Report", "what's", "up"]);
+/// ```
+pub fn split(source: &str) -> Result<Vec<Word<'_>>, Error> {
+    if source.len() > MAX_COMMAND {
+        return Err(Error::whole(
+            Kind::CommandTooLarge,
+            0..source.len(),
+            format!("a command may have {MAX_COMMAND} bytes; this one has {}", source.len()),
+            "split the text over several commands, or save it to a file and name the file",
+        ));
+    }
+    let mut at = start(source);
+    let mut words = Words::new(source);
+    if source[at..].starts_with('#') {
+        at = source[at..].find('\n').map_or(source.len(), |line| at + line);
+        return match next_command(source, at) {
+            None => Ok(words.list),
+            Some(at) => Err(several(source, at)),
+        };
+    }
+    let mut scan = Scan::new();
+    let mut line_start = true;
+    loop {
+        let line = line_at(source, at);
+        let line_end = scan.line(source, at, line.end, line_start, &mut words);
+        line_start = true;
+        at = line.next;
+        let last = line.end == line.next;
+        match line_end {
+            LineEnd::Done => {
+                if let Some(at) = next_command(source, at) {
+                    return Err(several(source, at));
+                }
+                break;
+            }
+            LineEnd::Quote if !last && &source[line.end..line.next] == "\n" => words.text(line.end..line.next),
+            LineEnd::Quote if !last => words.push("\n"),
+            LineEnd::Joined | LineEnd::Heredoc if !last => {}
+            LineEnd::Joined | LineEnd::Quote | LineEnd::Heredoc | LineEnd::Retreat => match scan.retreat(&mut words) {
+                Some(resume) => {
+                    at = resume;
+                    line_start = false;
+                }
+                None => {
+                    scan.close(source.len(), &mut words);
+                    break;
+                }
+            },
+        }
+    }
+    match scan.unclosed() {
+        Some(unclosed) => Err(unclosed_error(source, unclosed)),
+        None => words.finish(),
+    }
+}
+
+/// Where the command begins: behind blanks and one `$ ` or `> ` prompt.
+pub(super) fn start(source: &str) -> usize {
+    let from = source.len() - source.trim_start_matches([' ', '\t', '\r', '\n']).len();
+    from + prompt(&source[from..])
+}
+
+/// The length of a prompt that models copy from terminals.
+pub(super) fn prompt(line: &str) -> usize {
+    if !line.starts_with("$ ") && !line.starts_with("> ") {
+        return 0;
+    }
+    line.len() - line[2..].trim_start_matches([' ', '\t']).len()
+}
+
+struct Line {
+    /// Before the line break.
+    end: usize,
+    /// After it; the same as `end` in the last line.
+    next: usize,
+}
+
+fn line_at(source: &str, at: usize) -> Line {
+    let bytes = source.as_bytes();
+    match memchr::memchr(b'\n', &bytes[at..]) {
+        None => {
+            let end = if source[at..].ends_with('\r') { source.len() - 1 } else { source.len() };
+            Line { end, next: end }
+        }
+        Some(found) => {
+            let end = at + found;
+            let carriage = end > at && bytes[end - 1] == b'\r';
+            Line { end: end - usize::from(carriage), next: end + 1 }
+        }
+    }
+}
+
+fn next_command(source: &str, at: usize) -> Option<usize> {
+    let rest = source[at..].trim_start_matches([' ', '\t', '\r', '\n']);
+    (!rest.is_empty()).then(|| source.len() - rest.len())
+}
+
+fn several(source: &str, at: usize) -> Error {
+    let end = source[at..].find(char::is_whitespace).map_or(source.len(), |len| at + len);
+    Error::at(
+        Kind::SeveralCommands,
+        source,
+        at..end,
+        "one command was expected, and the next line begins another",
+        "put each command on its own line of a cmd block; a value of several lines stands in quotes or in a heredoc",
+    )
+}
+
+fn unclosed_error(source: &str, unclosed: Unclosed) -> Error {
+    match unclosed {
+        Unclosed::Heredoc { end, at } => {
+            let len = source[at..].find([' ', '\t', '\n', '\r']).unwrap_or(source.len() - at);
+            Error::at(
+                Kind::UnclosedHeredoc,
+                source,
+                at..at + len,
+                format!("the heredoc that begins here has no end line `{end}`"),
+                format!("after the text write a line that is {end} alone, then close the block"),
+            )
+        }
+        Unclosed::Quote(quote, at) => {
+            let (name, len, hint) = match quote {
+                Quote::Double if before_close(source, at) => (
+                    "double",
+                    1,
+                    "\\\" stands for a quote inside the value: write \\\\ for a backslash at its end, or use '…'",
+                ),
+                Quote::Double => ("double", 1, "close the value with \", and write \\\" for a quote inside it"),
+                Quote::Ansi => ("single", 2, "close the value with ', and write \\' for a quote inside it"),
+                _ => ("single", 1, "close the value with ', or put a value that holds an apostrophe in \"…\""),
+            };
+            Error::at(
+                Kind::UnclosedQuote,
+                source,
+                at..at + len,
+                format!("the {name} quote that opens here is never closed"),
+                format!("{hint}; for a long text use a heredoc: --flag <<EOF, the text, a line EOF"),
+            )
+        }
+    }
+}
+
+/// Whether the quote was meant to close behind a backslash, as in `"C:\Users\"`.
+fn before_close(source: &str, at: usize) -> bool {
+    source[at + 1..].trim_end().ends_with("\\\"")
+}
+
+/// The text of a word: a part of the source as long as it can be.
+#[derive(Debug, Clone)]
+enum Piece {
+    Empty,
+    Source(Range<usize>),
+    Owned(String),
+}
+
+impl Piece {
+    fn push_source(&mut self, source: &str, range: Range<usize>) {
+        match self {
+            _ if range.is_empty() => {}
+            Piece::Empty => *self = Piece::Source(range),
+            Piece::Source(have) if have.end == range.start => have.end = range.end,
+            _ => self.owned(source).push_str(&source[range]),
+        }
+    }
+
+    fn push(&mut self, source: &str, text: &str) {
+        self.owned(source).push_str(text);
+    }
+
+    fn owned(&mut self, source: &str) -> &mut String {
+        let text = match self {
+            Piece::Empty => String::new(),
+            Piece::Source(range) => source[range.clone()].to_owned(),
+            Piece::Owned(text) => std::mem::take(text),
+        };
+        *self = Piece::Owned(text);
+        match self {
+            Piece::Owned(text) => text,
+            _ => unreachable!("it was just made owned"),
+        }
+    }
+
+    fn into_text(self, source: &str) -> Cow<'_, str> {
+        match self {
+            Piece::Empty => Cow::Borrowed(""),
+            Piece::Source(range) => Cow::Borrowed(&source[range]),
+            Piece::Owned(text) => Cow::Owned(text),
+        }
+    }
+}
+
+/// A heredoc's value, for the word at an index.
+#[derive(Debug, Clone)]
+struct Doc {
+    word: usize,
+    value: Piece,
+    begun: bool,
+    /// Where its last line ended.
+    end: usize,
+}
+
+struct Words<'a> {
+    source: &'a str,
+    list: Vec<Word<'a>>,
+    docs: Vec<Doc>,
+    value: Piece,
+    start: usize,
+    quoted: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Mark {
+    words: usize,
+    docs: usize,
+    value: Piece,
+    start: usize,
+    quoted: bool,
+}
+
+impl<'a> Words<'a> {
+    fn new(source: &'a str) -> Self {
+        let list = Vec::with_capacity(16);
+        Words { source, list, docs: Vec::new(), value: Piece::Empty, start: 0, quoted: false }
+    }
+
+    fn finish(mut self) -> Result<Vec<Word<'a>>, Error> {
+        for doc in self.docs {
+            let word = &mut self.list[doc.word];
+            let value = doc.value.into_text(self.source);
+            // The word is `--flag=` where the heredoc stands behind an equals sign.
+            word.value = if word.value.is_empty() { value } else { Cow::Owned(format!("{}{value}", word.value)) };
+        }
+        if self.list.len() > MAX_WORDS {
+            let span = self.list[MAX_WORDS].span.clone();
+            return Err(Error::at(
+                Kind::TooManyWords,
+                self.source,
+                span,
+                format!("a command may have {MAX_WORDS} words; this one has {}", self.list.len()),
+                "quote a long text, so that it is one word, or use a heredoc",
+            ));
+        }
+        match self.list.iter().find(|word| is_operator(word)) {
+            Some(word) => Err(operator(self.source, word)),
+            None => Ok(self.list),
+        }
+    }
+}
+
+impl Sink for Words<'_> {
+    type Mark = Mark;
+
+    fn start(&mut self, at: usize, quoted: bool) {
+        self.value = Piece::Empty;
+        self.start = at;
+        self.quoted = quoted;
+    }
+
+    fn text(&mut self, range: Range<usize>) {
+        self.value.push_source(self.source, range);
+    }
+
+    fn push(&mut self, text: &'static str) {
+        self.value.push(self.source, text);
+    }
+
+    fn end(&mut self, at: usize) {
+        let value = std::mem::replace(&mut self.value, Piece::Empty).into_text(self.source);
+        self.list.push(Word { value, span: self.start..at, quoted: self.quoted });
+    }
+
+    fn heredoc(&mut self) {
+        self.docs.push(Doc { word: self.list.len(), value: Piece::Empty, begun: false, end: 0 });
+    }
+
+    fn heredoc_line(&mut self, index: usize, range: Range<usize>) {
+        let doc = &mut self.docs[index];
+        if doc.begun {
+            let plain = self.source.as_bytes().get(doc.end) == Some(&b'\n');
+            match doc.value {
+                // An empty first line leaves nothing behind to be extended.
+                Piece::Source(_) if plain => doc.value.push_source(self.source, doc.end..doc.end + 1),
+                _ => doc.value.push(self.source, "\n"),
+            }
+        }
+        doc.begun = true;
+        doc.end = range.end;
+        doc.value.push_source(self.source, range);
+    }
+
+    fn mark(&self) -> Mark {
+        Mark {
+            words: self.list.len(),
+            docs: self.docs.len(),
+            value: self.value.clone(),
+            start: self.start,
+            quoted: self.quoted,
+        }
+    }
+
+    fn rewind(&mut self, mark: &Mark) {
+        self.list.truncate(mark.words);
+        self.docs.truncate(mark.docs);
+        self.value = mark.value.clone();
+        self.start = mark.start;
+        self.quoted = mark.quoted;
+    }
+}
+
+fn is_operator(word: &Word<'_>) -> bool {
+    !word.quoted
+        && word.value.len() <= 2
+        && word.span.len() == word.value.len()
+        && matches!(word.value.as_ref(), "|" | "||" | "&&" | ";" | "&" | ">" | ">>" | "<")
+}
+
+fn operator(source: &str, word: &Word<'_>) -> Error {
+    let value = &word.value;
+    let hint = match value.as_ref() {
+        ">" | ">>" | "<" => "there are no redirections; one command a line, and its result comes back to you",
+        "|" => "there are no pipes; one command a line: run the first, read its result, then write the next",
+        _ => "one command a line: write the next command on a line of its own",
+    };
+    Error::at(
+        Kind::UnsupportedOperator,
+        source,
+        word.span.clone(),
+        format!("`{value}` is not supported: this is not a shell"),
+        format!("{hint}; quote it (\"{value}\") if it is part of a value"),
+    )
+}

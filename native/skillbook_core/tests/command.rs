@@ -1,0 +1,317 @@
+//! Words, flags and names of commands, and the errors for what is none.
+
+use skillbook_core::text::command::{parse, FlagValue};
+use skillbook_core::text::words::split;
+use skillbook_core::value::Value;
+
+fn words(rows: &[(&str, &str, &[&str])]) {
+    for (case, line, expected) in rows {
+        let words = split(line).unwrap_or_else(|error| panic!("{case}: {error}"));
+        let values: Vec<_> = words.iter().map(|word| word.value.as_ref()).collect();
+        assert_eq!(values, *expected, "{case}");
+    }
+}
+
+#[test]
+fn words_and_quotes() {
+    words(&[
+        ("nothing", "", &[]),
+        ("blanks", " \t ", &[]),
+        ("plain", "a b\tc  d", &["a", "b", "c", "d"]),
+        ("single", "a 'b c'", &["a", "b c"]),
+        ("no escape in single", r"a 'b\n\'", &["a", r"b\n\"]),
+        ("double", r#"a "b c""#, &["a", "b c"]),
+        ("empty", r#"a "" ''"#, &["a", "", ""]),
+        ("escapes", r#"a "\"\\\n\t\r""#, &["a", "\"\\\n\t\r"]),
+        ("other backslashes stay", r#"a "C:\Users\d""#, &["a", r"C:\Users\d"]),
+        ("dollar quote", r"a $'b\n\'c'", &["a", "b\n'c"]),
+        ("a dollar inside a word", "a x$'b c'", &["a", "x$'b", "c'"]),
+        ("dollars are not expanded", "a $100 $HOME `x` $(y)", &["a", "$100", "$HOME", "`x`", "$(y)"]),
+        ("double inside a word", r#"a from:"Bob Smith"x"#, &["a", "from:Bob Smithx"]),
+        ("single inside a word", "a what's up", &["a", "what's", "up"]),
+        ("single after equals", "a --b='c d' e='f g'", &["a", "--b=c d", "e=f g"]),
+        ("single behind a quote", r#"a "b"'c"#, &["a", "b'c"]),
+        ("a line break in a quote", "a \"b\nc\"", &["a", "b\nc"]),
+        ("CRLF in a quote", "a 'b\r\nc'", &["a", "b\nc"]),
+        ("a hash inside", "a #b c#", &["a", "#b", "c#"]),
+        ("a comment", "# a b", &[]),
+        ("a prompt", "$ a", &["a"]),
+        ("one prompt", "$ $ a", &["$", "a"]),
+        ("another prompt", "> a", &["a"]),
+        ("line breaks around", "\n\n a\n\n", &["a"]),
+    ]);
+}
+
+#[test]
+fn curly_quotes() {
+    words(&[
+        ("double", "a “b c”", &["a", "b c"]),
+        ("single", "a ‘b c’", &["a", "b c"]),
+        ("after equals", "a --b=“c d”", &["a", "--b=c d"]),
+        ("nested", "a “b “c” d”", &["a", "b “c” d"]),
+        ("an apostrophe in a single one", "a ‘it’s so’", &["a", "it’s so"]),
+        ("no partner", "a “b c", &["a", "“b", "c"]),
+        ("no partner and a quote", "a “b \"c d\" e", &["a", "“b", "c d", "e"]),
+        ("a closing one alone", "a b” c", &["a", "b”", "c"]),
+        ("inside a word", "a x“b c”", &["a", "x“b", "c”"]),
+        ("escapes", r#"a “b\n\"c”"#, &["a", "b\n\"c"]),
+        ("over lines", "a “b\nc”", &["a", "b\nc"]),
+        ("too deep", "a ““““““““““x””””””””””", &["a", "““““““““““x””””””””””"]),
+    ]);
+}
+
+#[test]
+fn backslashes() {
+    words(&[
+        ("the next character", r"a b\ c \d \\ \'e", &["a", "b c", "d", "\\", "'e"]),
+        ("a character of several bytes", "a \\é", &["a", "é"]),
+        ("before a line end", "a b\\\nc \\\n  d", &["a", "bc", "d"]),
+        ("before blanks and a line end", "a \\ \n d", &["a", "d"]),
+        ("at the end", "a b\\", &["a", "b"]),
+        ("a quoted one does not join", "a \"b\\\nc\"", &["a", "b\\\nc"]),
+    ]);
+}
+
+#[test]
+fn heredocs() {
+    words(&[
+        ("plain", "a <<EOF\nb\nc\nEOF", &["a", "b\nc"]),
+        ("empty", "a <<EOF\nEOF", &["a", ""]),
+        ("one empty line", "a <<EOF\n\nEOF", &["a", ""]),
+        ("empty lines", "a <<E\n\n\nb\n\nE", &["a", "\n\nb\n"]),
+        ("quoted words", "a <<'E F'\nb\nE F\n", &["a", "b"]),
+        ("double quoted", "a <<\"E\"\nb\nE", &["a", "b"]),
+        ("nothing is expanded", "a <<E\n$x \\n \"'`y`\nE", &["a", "$x \\n \"'`y`"]),
+        ("tabs", "a <<-E\n\tb\n\t\tc\n\tE", &["a", "b\nc"]),
+        ("tabs stay without the dash", "a <<E\n\tb\nE", &["a", "\tb"]),
+        ("words behind it", "a --b <<E --c d\nx\nE", &["a", "--b", "x", "--c", "d"]),
+        ("two in order", "a <<E <<F\n1\nE\n2\nF", &["a", "1", "2"]),
+        ("after equals", "a --b=<<E\nx y\nE", &["a", "--b=x y"]),
+        ("CRLF", "a <<E\r\nb\r\nc\r\nE\r\n", &["a", "b\nc"]),
+        ("a blank before the word", "a << EOF\nb\nEOF", &["a", "b"]),
+        ("blanks behind the end", "a <<E\nb\nE  ", &["a", "b"]),
+        ("inside a word", "a b<<E", &["a", "b<<E"]),
+        ("a number", "a 1 << 2 <<3", &["a", "1", "<<", "2", "<<3"]),
+        ("quoted", "a '<<E'", &["a", "<<E"]),
+    ]);
+}
+
+#[test]
+fn nested_code() {
+    words(&[
+        ("quotes inside", "a \"x\n```py\ny(\"z\")\n```\n\" b", &["a", "x\n```py\ny(\"z\")\n```\n", "b"]),
+        ("escaped quotes inside", "a \"x\n```py\ny(\\\"z\\\")\n```\n\"", &["a", "x\n```py\ny(\"z\")\n```\n"]),
+        ("the quote right behind", "a \"```py\ny\n```\" b", &["a", "```py\ny\n```", "b"]),
+        ("never closed", "a \"x\n```py\ny\" b", &["a", "x\n```py\ny", "b"]),
+        ("a bare fence is text here", "a \"x\n```\ny\"", &["a", "x\n```\ny"]),
+    ]);
+}
+
+#[test]
+fn spans_and_quoting() {
+    let line = "a \"b c\" d\\ e —f <<E\nx\nE";
+    let words = split(line).unwrap();
+    let seen: Vec<_> = words.iter().map(|word| (&line[word.span.clone()], word.value.as_ref(), word.quoted)).collect();
+    assert_eq!(
+        seen,
+        [
+            ("a", "a", false),
+            ("\"b c\"", "b c", true),
+            ("d\\ e", "d e", false),
+            ("—f", "--f", false),
+            ("<<E", "x", true),
+        ]
+    );
+}
+
+/// A command's flags and arguments as one line of text.
+fn shown(line: &str) -> String {
+    let command = parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    let mut parts = vec![command.name.to_string()];
+    parts.extend(command.args.iter().map(|arg| format!("{arg:?}")));
+    for (name, value) in &command.flags {
+        parts.push(match value {
+            FlagValue::True => format!("{name}:true"),
+            FlagValue::One(value) => format!("{name}:{value:?}"),
+            FlagValue::Many(values) => format!("{name}:{values:?}"),
+            FlagValue::Json(value) => format!("{name}:{value:?}"),
+        });
+    }
+    if command.help {
+        parts.push("HELP".into());
+    }
+    parts.join(" ")
+}
+
+#[test]
+fn flags() {
+    let rows = [
+        ("a", "a"),
+        ("a --b", "a b:true"),
+        ("a --b c", "a b:\"c\""),
+        ("a --b c d", "a b:[\"c\", \"d\"]"),
+        ("a --b c --b d", "a b:[\"c\", \"d\"]"),
+        ("a --b --b", "a b:true"),
+        ("a --b c --b", "a b:\"c\""),
+        ("a --b=c", "a b:\"c\""),
+        ("a --b= d", "a b:[\"\", \"d\"]"),
+        ("a --b=c d", "a b:[\"c\", \"d\"]"),
+        ("a --b=c=d", "a b:\"c=d\""),
+        ("a --b-c_d d", "a b-c_d:\"d\""),
+        ("a --Übung x", "a Übung:\"x\""),
+        ("a —b", "a b:true"),
+        ("a –b=c", "a b:\"c\""),
+        ("a —", "a \"—\""),
+        ("a —5", "a \"—5\""),
+        ("a x—b", "a \"x—b\""),
+        ("a \"—b\"", "a \"—b\""),
+        ("a --b \"--- signature\"", "a b:\"--- signature\""),
+        ("a --b \"--c\"", "a b:\"--c\""),
+        ("a --b \\--c", "a b:\"--c\""),
+        ("a --b --- ----", "a b:[\"---\", \"----\"]"),
+        ("a --b -5 -x - -.5", "a b:[\"-5\", \"-x\", \"-\", \"-.5\"]"),
+        ("a x y --b z", "a \"x\" \"y\" b:\"z\""),
+        ("a x --b z -- --c d", "a \"x\" \"--c\" \"d\" b:\"z\""),
+        ("a -- --help", "a \"--help\""),
+        ("a \"--\" x", "a \"--\" \"x\""),
+        ("a --help", "a help:true HELP"),
+        ("a --b c -h", "a b:[\"c\", \"-h\"] HELP"),
+        ("a --b \"-h\" \"--help\"", "a b:[\"-h\", \"--help\"]"),
+        ("get_skill", "get_skill"),
+        ("get_skill: email.send", "get_skill \"email.send\""),
+        ("get_skill:email.send", "get_skill \"email.send\""),
+        ("get_skill email.send", "get_skill \"email.send\""),
+        ("get_skills: x", "get_skills: \"x\""),
+        ("a {\"b\": \"c d\", \"e\": [\"f\"], \"g\": true}", "a b:\"c d\" e:List([Str(\"f\")]) g:true"),
+        ("a {\"b\": 5, \"c\": null, \"d\": false, \"e\": 1.5}", "a b:Int(5) c:Null d:Bool(false) e:Float(1.5)"),
+        ("a {}", "a"),
+        ("a {\"b\": \"it's; \\\"x\\\"\"}", "a b:\"it's; \\\"x\\\"\""),
+        ("a {\"b\": 1} c", "a \"{b:\" \"1}\" \"c\""),
+        ("a {b}", "a \"{b}\""),
+        ("a '{\"b\": 1}'", "a \"{\\\"b\\\": 1}\""),
+        ("a --b {\"c\":1}", "a b:\"{c:1}\""),
+    ];
+    for (line, expected) in rows {
+        assert_eq!(shown(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn many_flags_are_merged_like_few() {
+    let line = format!("a {} --f3 x", (0..4_000).map(|i| format!("--f{i} v")).collect::<Vec<_>>().join(" "));
+    let command = parse(&line).unwrap();
+    assert_eq!(command.flags.len(), 4_000);
+    assert_eq!(command.flag("f3"), Some(&FlagValue::Many(vec!["v".into(), "x".into()])));
+    assert_eq!(command.flag("f3999"), Some(&FlagValue::One("v".into())));
+}
+
+#[test]
+fn deep_json_is_only_words() {
+    let line = format!("a {{\"b\": {}1{}}}", "[".repeat(5_000), "]".repeat(5_000));
+    assert!(parse(&line).unwrap().flags.is_empty());
+    let command = parse("a {\"b\": [[{\"c\": 1}]]}").unwrap();
+    let inner = Value::Map(vec![("c".into(), Value::Int(1))]);
+    assert_eq!(command.flag("b"), Some(&FlagValue::Json(Value::List(vec![Value::List(vec![inner])]))));
+}
+
+#[test]
+fn errors() {
+    // The line and the whole text that the model reads.
+    let rows = [
+        (
+            "a --b \"c d",
+            "the double quote that opens here is never closed\n  a --b \"c d\n        ^\nhint: close the value with \", and write \\\" for a quote inside it; for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
+        ),
+        (
+            "a --b \"C:\\x\\\"",
+            "the double quote that opens here is never closed\n  a --b \"C:\\x\\\"\n        ^\nhint: \\\" stands for a quote inside the value: write \\\\ for a backslash at its end, or use '…'; for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
+        ),
+        (
+            "a 'it",
+            "the single quote that opens here is never closed\n  a 'it\n    ^\nhint: close the value with ', or put a value that holds an apostrophe in \"…\"; for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
+        ),
+        (
+            "a $'it",
+            "the single quote that opens here is never closed\n  a $'it\n    ^^\nhint: close the value with ', and write \\' for a quote inside it; for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
+        ),
+        (
+            "a --b <<EOF --c\ntext",
+            "the heredoc that begins here has no end line `EOF`\n  a --b <<EOF --c\n        ^^^^^\nhint: after the text write a line that is EOF alone, then close the block",
+        ),
+        (
+            "a <<EOF",
+            "the heredoc that begins here has no end line `EOF`\n  a <<EOF\n    ^^^^^\nhint: after the text write a line that is EOF alone, then close the block",
+        ),
+        (
+            "a | b",
+            "`|` is not supported: this is not a shell\n  a | b\n    ^\nhint: there are no pipes; one command a line: run the first, read its result, then write the next; quote it (\"|\") if it is part of a value",
+        ),
+        (
+            "a && b",
+            "`&&` is not supported: this is not a shell\n  a && b\n    ^^\nhint: one command a line: write the next command on a line of its own; quote it (\"&&\") if it is part of a value",
+        ),
+        (
+            "a >> b",
+            "`>>` is not supported: this is not a shell\n  a >> b\n    ^^\nhint: there are no redirections; one command a line, and its result comes back to you; quote it (\">>\") if it is part of a value",
+        ),
+        (
+            "a\nb c",
+            "one command was expected, and the next line begins another (line 2)\n  b c\n  ^\nhint: put each command on its own line of a cmd block; a value of several lines stands in quotes or in a heredoc",
+        ),
+        (
+            "--title x",
+            "a skill's name was expected, and a flag came\n  --title x\n  ^^^^^^^\nhint: put the flags on the line of their command, before the text of a heredoc; a backslash at its end continues a line",
+        ),
+        (
+            "  ",
+            "a command was expected, and there is none\n  \n  ^\nhint: write a skill's name and its flags, as in: tasks.search --status todo",
+        ),
+        (
+            "a \"x\nschöne \" | 'y",
+            "the single quote that opens here is never closed (line 2)\n  schöne \" | 'y\n             ^\nhint: close the value with ', or put a value that holds an apostrophe in \"…\"; for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
+        ),
+    ];
+    for (line, expected) in rows {
+        let error = parse(line).expect_err(line);
+        assert_eq!(error.to_string(), expected, "{line}");
+        assert!(line.get(error.span()).is_some(), "{line}");
+    }
+}
+
+#[test]
+fn operators() {
+    for operator in ["|", "||", "&&", ";", "&", ">", ">>", "<"] {
+        let error = split(&format!("a {operator} b")).expect_err(operator);
+        assert_eq!((error.kind().as_str(), error.span()), ("unsupported_operator", 2..2 + operator.len()));
+        for fine in [format!("a '{operator}' b"), format!("a \\{operator} b"), format!("a x{operator} b")] {
+            assert!(split(&fine).is_ok(), "{fine}");
+        }
+    }
+    assert!(split("a <<< ||| >|").is_ok());
+}
+
+#[test]
+fn limits() {
+    let many = |count: usize| vec!["w"; count].join(" ");
+    assert_eq!(split(&many(10_000)).unwrap().len(), 10_000);
+    assert_eq!(split(&many(10_001)).unwrap_err().kind().as_str(), "too_many_words");
+    let long = |len: usize| format!("a \"{}\"", "x".repeat(len - 4));
+    assert!(split(&long(1 << 20)).is_ok());
+    let error = split(&long((1 << 20) + 1)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "a command may have 1048576 bytes; this one has 1048577\n\
+         hint: split the text over several commands, or save it to a file and name the file"
+    );
+}
+
+#[test]
+fn a_long_line_is_shown_around_the_place() {
+    let line = format!("a {} | {}", "x".repeat(200), "y".repeat(200));
+    let text = split(&line).unwrap_err().to_string();
+    let shown = text.lines().nth(1).unwrap();
+    assert!(shown.starts_with("  …x") && shown.ends_with("y…"), "{shown}");
+    assert!(shown.chars().count() < 120, "{shown}");
+    let caret = text.lines().nth(2).unwrap();
+    assert_eq!(shown.chars().nth(caret.chars().count() - 1), Some('|'));
+}

@@ -1,0 +1,281 @@
+//! Blocks: which fences hold commands, where they end, and what is left as the text for the user.
+
+use skillbook_core::text::extract::{extract, Unclosed};
+
+/// Case, reply, commands, text, incomplete commands.
+type Row = (&'static str, &'static str, &'static [&'static str], &'static str, &'static [&'static str]);
+
+fn check(rows: &[Row]) {
+    for (case, reply, commands, text, incomplete) in rows {
+        let found = extract(reply, Unclosed::Hold).unwrap_or_else(|error| panic!("{case}: {error}"));
+        assert_eq!(found.commands, *commands, "{case}: commands");
+        assert_eq!(found.text(), *text, "{case}: text");
+        assert_eq!(found.incomplete, *incomplete, "{case}: incomplete");
+    }
+}
+
+#[test]
+fn fences() {
+    check(&[
+        ("empty", "", &[], "", &[]),
+        ("text alone", "Hello.", &[], "Hello.", &[]),
+        ("a block alone", "```cmd\na\n```", &["a"], "", &[]),
+        ("cmd in any case", "```CMD\na\n```\n```Cmd\nb\n```", &["a", "b"], "", &[]),
+        ("cmd as a later word", "```sh cmd\na\n```", &[], "```sh cmd\na\n```", &[]),
+        ("cmd as a part of a word", "```cmds\na\n```", &[], "```cmds\na\n```", &[]),
+        ("words after cmd", "```cmd title=x\na\n```", &["a"], "", &[]),
+        ("a command on the fence's line", "```cmd a --b\n```", &["a --b"], "", &[]),
+        ("tildes", "~~~cmd\na\n~~~", &["a"], "", &[]),
+        ("two backticks", "``cmd\na\n``", &[], "``cmd\na\n``", &[]),
+        ("a long fence", "`````cmd\na\n`````", &["a"], "", &[]),
+        ("a shorter line does not close", "````cmd\na\n```\nb\n````", &["a", "```", "b"], "", &[]),
+        ("a longer line closes", "```cmd\na\n`````", &["a"], "", &[]),
+        ("another character does not close", "```cmd\na\n~~~\n```", &["a", "~~~"], "", &[]),
+        ("blanks after the closing fence", "```cmd\na\n``` \t\nb", &["a"], "b", &[]),
+        ("text after the closing fence", "```cmd\na\n``` b\n```", &["a", "``` b"], "", &[]),
+        ("indentation is taken off", "1. Do:\n   ```cmd\n   a \"x\n     y\"\n   ```", &["a \"x\n  y\""], "1. Do:", &[]),
+        ("less indentation than the fence", "    ```cmd\n  a\n```", &["a"], "", &[]),
+        ("text before a fence on its line", "x ```cmd\na\n", &[], "x ```cmd\na", &[]),
+        ("inline code at the start of a line", "```cmd``` opens a block\nx", &[], "```cmd``` opens a block\nx", &[]),
+    ]);
+}
+
+#[test]
+fn other_fences() {
+    check(&[
+        (
+            "an example in a longer fence",
+            "````markdown\n```cmd\na\n```\n````\n```cmd\nb\n```",
+            &["b"],
+            "````markdown\n```cmd\na\n```\n````",
+            &[],
+        ),
+        ("an example in tildes", "~~~\n```cmd\na\n```\n~~~", &[], "~~~\n```cmd\na\n```\n~~~", &[]),
+        ("a closed one does not hide the next", "```sh\nls\n```\n```cmd\na\n```", &["a"], "```sh\nls\n```", &[]),
+        ("one that never closes hides all", "```sh\n```cmd\na\n", &[], "```sh\n```cmd\na", &[]),
+        ("a whole line in another fence", "~~~\n```cmd a```\n~~~", &[], "~~~\n```cmd a```\n~~~", &[]),
+    ]);
+}
+
+#[test]
+fn one_line_blocks() {
+    check(&[
+        ("a whole block", "```cmd tasks.search --overdue```", &["tasks.search --overdue"], "", &[]),
+        ("with blanks", "x\n  ```cmd  a b  ```  \ny", &["a b"], "x\n\ny", &[]),
+        ("tildes", "~~~cmd a~~~", &["a"], "", &[]),
+        ("a comment", "```cmd # a```", &[], "", &[]),
+        ("no command", "```cmd```", &[], "```cmd```", &[]),
+        ("a shorter closing fence", "````cmd a```\n", &[], "````cmd a```", &[]),
+        ("inside an open block", "```cmd\na\n```cmd b```\nc", &["a", "b"], "c", &[]),
+    ]);
+}
+
+#[test]
+fn lines() {
+    check(&[
+        ("several commands", "```cmd\na\nb\n```", &["a", "b"], "", &[]),
+        ("blank lines and comments", "```cmd\n\n# x\n  #y\na #z\n \t\n```", &["a #z"], "", &[]),
+        ("an empty block", "x\n```cmd\n```\ny", &[], "x\n\ny", &[]),
+        ("a dollar prompt", "```cmd\n$ a\n```", &["a"], "", &[]),
+        ("an angle prompt", "```cmd\n> a\n```", &["a"], "", &[]),
+        ("one prompt of two is dropped, by the tokenizer", "```cmd\n$ $ a\n```", &["$ $ a"], "", &[]),
+        ("no blank, no prompt", "```cmd\n$a\n```", &["$a"], "", &[]),
+        ("a comment behind a prompt", "```cmd\n$ # a\n```", &[], "", &[]),
+        ("a backslash joins", "```cmd\na \\\n  --b\nc\n```", &["a \\\n  --b", "c"], "", &[]),
+        ("a backslash and blanks join", "```cmd\na \\ \n --b\n```", &["a \\ \n --b"], "", &[]),
+        ("an escaped backslash does not", "```cmd\na \\\\\nb\n```", &["a \\\\", "b"], "", &[]),
+        ("a dangling backslash", "```cmd\na \\\n```", &["a \\"], "", &[]),
+        ("a quote goes on", "```cmd\na \"x\ny\" z\nb\n```", &["a \"x\ny\" z", "b"], "", &[]),
+        ("a quote that holds a comment", "```cmd\na \"x\n# y\"\n```", &["a \"x\n# y\""], "", &[]),
+        ("an apostrophe does not", "```cmd\na what's\nb\n```", &["a what's", "b"], "", &[]),
+        ("CRLF", "x\r\n```cmd\r\na \"b\r\nc\"\r\nd\r\n```\r\ny\r\nz", &["a \"b\nc\"", "d"], "x\n\ny\nz", &[]),
+        ("a lone CR is text", "x\ry", &[], "x\ry", &[]),
+    ]);
+}
+
+#[test]
+fn quotes_and_fences() {
+    check(&[
+        (
+            "a code block in a quote",
+            "```cmd\na \"x\n```elixir\ny\n```\nz\"\nb\n```\nend",
+            &["a \"x\n```elixir\ny\n```\nz\"", "b"],
+            "end",
+            &[],
+        ),
+        (
+            "quotes in that code",
+            "```cmd\na \"x\n```elixir\nIO.puts(\"y\")\n```\n\"\n```",
+            &["a \"x\n```elixir\nIO.puts(\"y\")\n```\n\""],
+            "",
+            &[],
+        ),
+        (
+            "the quote closes behind its fence",
+            "```cmd\na \"x\n```py\ny\n```\" --b\nc\n```",
+            &["a \"x\n```py\ny\n```\" --b", "c"],
+            "",
+            &[],
+        ),
+        (
+            "the fence on the line of its quote",
+            "```cmd\na \"```py\ny\n```\nz\"\n```",
+            &["a \"```py\ny\n```\nz\""],
+            "",
+            &[],
+        ),
+        (
+            "a cmd example nested in a markdown block",
+            "```cmd\na \"\n~~~markdown\n```cmd\nx\n```\n~~~\n\"\n```",
+            &["a \"\n~~~markdown\n```cmd\nx\n```\n~~~\n\""],
+            "",
+            &[],
+        ),
+        (
+            "a bare fence closes the block of a forgotten quote",
+            "```cmd\na \"x\n```\ntext\n```cmd\nb\n```",
+            &["a \"x", "b"],
+            "text",
+            &[],
+        ),
+        (
+            "a cmd fence closes the block of a forgotten quote",
+            "```cmd\na \"x\n```cmd\nb\n```",
+            &["a \"x", "b"],
+            "",
+            &[],
+        ),
+        ("a nested block that never closes is text", "```cmd\na 'x\n```py\ny'\nb", &[], "", &["a 'x\n```py\ny'", "b"]),
+    ]);
+}
+
+#[test]
+fn curly_quotes() {
+    check(&[
+        ("closed on the line", "```cmd\na “x y”\nb\n```", &["a “x y”", "b"], "", &[]),
+        ("closed on a later line", "```cmd\na “x\ny” z\nb\n```", &["a “x\ny” z", "b"], "", &[]),
+        ("without a partner", "```cmd\na “x\nb\n```", &["a “x", "b"], "", &[]),
+        ("the partner stands outside the block", "```cmd\na “x\nb\n```\n”", &["a “x", "b"], "”", &[]),
+        ("the next command has its own pair", "```cmd\na “x\nb “y”\n```", &["a “x", "b “y”"], "", &[]),
+        ("a quote behind one without a partner", "```cmd\na “x \"y\nz\"\nb\n```", &["a “x \"y\nz\"", "b"], "", &[]),
+        ("a curly apostrophe", "```cmd\na it’s\nb\n```", &["a it’s", "b"], "", &[]),
+        ("a single pair with an apostrophe", "```cmd\na ‘it’s\nso’ b\n```", &["a ‘it’s\nso’ b"], "", &[]),
+    ]);
+}
+
+#[test]
+fn heredocs() {
+    check(&[
+        ("a heredoc", "```cmd\na <<EOF\nx\nEOF\nb\n```", &["a <<EOF\nx\nEOF", "b"], "", &[]),
+        (
+            "its end line in another word",
+            "```cmd\na <<EOF\nEOF!\n EOF\nEOF\n```",
+            &["a <<EOF\nEOF!\n EOF\nEOF"],
+            "",
+            &[],
+        ),
+        ("two of them", "```cmd\na <<A <<B\n1\nA\n2\nB\nb\n```", &["a <<A <<B\n1\nA\n2\nB", "b"], "", &[]),
+        ("quotes in it", "```cmd\na <<E\n\"\nE\nb\n```", &["a <<E\n\"\nE", "b"], "", &[]),
+        ("fences in it", "```cmd\na <<E\n```\nx\n```\nE\nb\n```", &["a <<E\n```\nx\n```\nE", "b"], "", &[]),
+        (
+            "a code block in it",
+            "```cmd\na <<E\n```py\nx\n```\nE\nb\n```\ny",
+            &["a <<E\n```py\nx\n```\nE", "b"],
+            "y",
+            &[],
+        ),
+        (
+            "without an end line the fence closes",
+            "```cmd\na <<E\nx\n```\ntext\n```cmd\nb\n```",
+            &["a <<E\nx", "b"],
+            "text",
+            &[],
+        ),
+        (
+            "without an end line to the end of the text",
+            "```cmd\na <<E\nx\n```\ntext\n\nmore",
+            &["a <<E\nx"],
+            "text\n\nmore",
+            &[],
+        ),
+        (
+            "the end line stands behind the next cmd fence",
+            "```cmd\na <<E\nx\n```\n```cmd\nb <<E\ny\nE\n```",
+            &["a <<E\nx", "b <<E\ny\nE"],
+            "",
+            &[],
+        ),
+        ("a forgotten fence as well", "```cmd\na <<E\nx\n```cmd\nb\n```", &["a <<E\nx", "b"], "", &[]),
+        (
+            "a forgotten end line behind a code block",
+            "```cmd\na <<E\n```py\nx\n```\n```\ntext\n```cmd\nb\n```",
+            &["a <<E\n```py\nx\n```", "b"],
+            "text",
+            &[],
+        ),
+        (
+            "a cmd example in a code block in it",
+            "```cmd\na <<E\n````md\n```cmd\nx\n```\n````\nE\n```",
+            &["a <<E\n````md\n```cmd\nx\n```\n````\nE"],
+            "",
+            &[],
+        ),
+        ("indented with its block", "  ```cmd\n  a <<E\n    x\n  E\n  ```", &["a <<E\n  x\nE"], "", &[]),
+        ("no word, no heredoc", "```cmd\na 1 << 2\nb <<\n```", &["a 1 << 2", "b <<"], "", &[]),
+    ]);
+}
+
+#[test]
+fn unclosed_blocks() {
+    check(&[
+        ("cut after a command", "x\n```cmd\na\nb", &[], "x", &["a", "b"]),
+        ("cut inside a quote", "```cmd\na \"x\ny", &[], "", &["a \"x\ny"]),
+        ("cut inside a heredoc", "```cmd\na <<E\nx\n", &[], "", &["a <<E\nx"]),
+        ("only the last block is cut", "```cmd\na\n```\n```cmd\nb\n", &["a"], "", &["b"]),
+        ("cut right after the fence", "```cmd", &[], "", &[]),
+        ("the next cmd fence closes", "```cmd\na\n```cmd\nb\n```", &["a", "b"], "", &[]),
+    ]);
+    let run = |reply| extract(reply, Unclosed::Run).unwrap();
+    assert_eq!(run("```cmd\na\nb").commands, ["a", "b"]);
+    assert_eq!(run("```cmd\na\nb").incomplete, [""; 0]);
+    assert_eq!(run("x\n```cmd").text(), "x");
+}
+
+#[test]
+fn the_text_for_the_user() {
+    check(&[
+        ("the ends are trimmed", " \n x \n\n", &[], "x", &[]),
+        ("the gap closes to one blank line", "x\n\n\n```cmd\na\n```\n\n\n\ny", &["a"], "x\n\ny", &[]),
+        ("a gap where there was no blank line", "x\n```cmd\na\n```\ny", &["a"], "x\n\ny", &[]),
+        ("two blocks leave one gap", "x\n```cmd\na\n```\n\n```cmd\nb\n```\ny", &["a", "b"], "x\n\ny", &[]),
+        ("other blank lines stay", "x\n\n\ny\n```cmd\na\n```", &["a"], "x\n\n\ny", &[]),
+        ("indentation after a gap stays", "- x\n```cmd\na\n```\n  y", &["a"], "- x\n\n  y", &[]),
+        ("a block first", "```cmd\na\n```\n\n  y", &["a"], "y", &[]),
+        ("not only ASCII", "Grüße\n```cmd\na\n```\n…", &["a"], "Grüße\n\n…", &[]),
+    ]);
+}
+
+#[test]
+fn what_does_not_change_is_borrowed() {
+    use std::borrow::Cow::Borrowed;
+    let found = extract("x\n```cmd\na \"b\nc\" <<E\nd\nE\n```\n", Unclosed::Hold).unwrap();
+    assert!(matches!(found.commands[0], Borrowed(_)));
+    assert!(matches!(found.pieces[..], [Borrowed("x")]));
+    let text = "x\n```sh\ny\n```\n\n`z`";
+    assert!(matches!(extract(text, Unclosed::Hold).unwrap().pieces[..], [Borrowed(piece)] if piece == text));
+}
+
+#[test]
+fn limits() {
+    let block = |count: usize| format!("```cmd\n{}```", "a\n".repeat(count));
+    assert_eq!(extract(&block(10_000), Unclosed::Hold).unwrap().commands.len(), 10_000);
+    let error = extract(&block(10_001), Unclosed::Hold).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "a block may have 10000 commands, and this one has more\n\
+         hint: write fewer commands a reply and go on when their results are back"
+    );
+    assert!(extract(&"x".repeat(16 << 20), Unclosed::Hold).is_ok());
+    let error = extract(&"x".repeat((16 << 20) + 1), Unclosed::Hold).unwrap_err();
+    assert_eq!(error.kind().as_str(), "text_too_large");
+}

@@ -1,0 +1,156 @@
+//! What holds for every text, every chunking and every byte.
+
+use proptest::prelude::*;
+use skillbook_core::text::command::parse;
+use skillbook_core::text::extract::{extract, Event, Extractor, Unclosed};
+use skillbook_core::text::words::split;
+
+/// Texts made of what means something to the machine, so that it gets into all of its states.
+fn replies() -> impl Strategy<Value = String> {
+    let part = prop_oneof![
+        4 => prop::sample::select(vec![
+            "```cmd\n", "```\n", "```", "`", "~~~", "~~~cmd\n", "\n```cmd a```\n", "```py\n", "\n````md\n", "````\n", "  ```cmd\n",
+            "\"", "'", "$'", "\\", "\\\n", "\n", "\r\n", "\r", " ", "\t", "  ", "=", "--flag", "--flag=", "—x", "|",
+            "<<E", "<<-E", "<<'E'", "\nE\n", "E\n", "\tE\n", "“", "”", "‘", "’", "“a”", "# x", "$ ", "> ", "{\"a\": 1}",
+            "a.b", "what's", "é", "text\n\n", "\u{a0}", "\u{2028}",
+        ]).prop_map(String::from),
+        1 => "[ -~]{0,8}",
+        1 => "\\PC{0,4}",
+    ];
+    prop::collection::vec(part, 0..40).prop_map(|parts| parts.concat())
+}
+
+#[derive(Debug, PartialEq, Default)]
+struct Whole {
+    text: String,
+    commands: Vec<String>,
+    incomplete: Vec<String>,
+}
+
+fn whole(text: &str, unclosed: Unclosed) -> Whole {
+    let found = extract(text, unclosed).unwrap();
+    let owned = |list: &[std::borrow::Cow<'_, str>]| list.iter().map(|item| item.to_string()).collect();
+    Whole { text: found.text().into_owned(), commands: owned(&found.commands), incomplete: owned(&found.incomplete) }
+}
+
+fn chunked(text: &str, cuts: &[usize], unclosed: Unclosed) -> Whole {
+    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (text.len() + 1)).collect();
+    cuts.sort_unstable();
+    cuts.push(text.len());
+    let mut extractor = Extractor::new(unclosed);
+    let mut events = Vec::new();
+    let mut at = 0;
+    for cut in cuts {
+        events.extend(extractor.feed(&text.as_bytes()[at..cut]).unwrap());
+        at = cut;
+    }
+    events.extend(extractor.finish().unwrap());
+    joined(events)
+}
+
+fn joined(events: Vec<Event<'static>>) -> Whole {
+    let mut all = Whole::default();
+    let mut closed = 0;
+    for event in events {
+        match event {
+            Event::Text(text) => all.text.push_str(&text),
+            Event::Command(command) => all.commands.push(command.into_owned()),
+            Event::Closed => closed = all.commands.len(),
+            Event::Cut => all.incomplete = all.commands.split_off(closed),
+        }
+    }
+    all
+}
+
+/// A word as a careful writer would quote it.
+fn quote(value: &str) -> String {
+    format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn chunks_do_not_matter(text in replies(), cuts in prop::collection::vec(any::<usize>(), 0..12), run: bool) {
+        let unclosed = if run { Unclosed::Run } else { Unclosed::Hold };
+        prop_assert_eq!(chunked(&text, &cuts, unclosed), whole(&text, unclosed));
+    }
+
+    #[test]
+    fn single_bytes_do_not_matter(text in replies()) {
+        let cuts: Vec<usize> = (0..text.len()).collect();
+        prop_assert_eq!(chunked(&text, &cuts, Unclosed::Hold), whole(&text, Unclosed::Hold));
+    }
+
+    #[test]
+    fn any_bytes_are_survived(bytes: Vec<u8>, cut: usize) {
+        let cut = cut % (bytes.len() + 1);
+        let mut extractor = Extractor::new(Unclosed::Hold);
+        let result = extractor.feed(&bytes[..cut]).and_then(|_| extractor.feed(&bytes[cut..])).and_then(|_| extractor.finish());
+        match (result, std::str::from_utf8(&bytes)) {
+            (Ok(_), Ok(_)) => {}
+            (Err(error), Err(utf8)) => prop_assert_eq!(error.span().start, utf8.valid_up_to()),
+            (result, utf8) => prop_assert!(false, "{result:?} {utf8:?}"),
+        }
+    }
+
+    #[test]
+    fn the_text_is_trimmed_and_has_no_carriage_line_ends(text in replies()) {
+        let found = whole(&text, Unclosed::Hold);
+        prop_assert_eq!(found.text.trim(), &found.text);
+        // A carriage return before a line end of CRLF is text.
+        prop_assert!(!found.text.contains("\r\n") || text.contains("\r\r"));
+    }
+
+    #[test]
+    fn a_text_without_fences_stays(text in "[a-z \n'\"<]{0,60}") {
+        let found = whole(&text, Unclosed::Hold);
+        prop_assert_eq!(found.text, text.trim());
+        prop_assert!(found.commands.is_empty());
+    }
+
+    #[test]
+    fn places_are_inside_the_source(text in replies()) {
+        match split(&text) {
+            Ok(words) => {
+                let mut end = 0;
+                for word in words {
+                    prop_assert!(text.get(word.span.clone()).is_some());
+                    prop_assert!(word.span.start >= end && !word.span.is_empty());
+                    end = word.span.end;
+                }
+            }
+            Err(error) => prop_assert!(error.span().end <= text.len() && !error.to_string().is_empty()),
+        }
+        let _ = parse(&text);
+    }
+
+    #[test]
+    fn quoting_and_splitting_is_the_identity(values in prop::collection::vec(any::<String>(), 1..6)) {
+        let line = values.iter().map(|value| quote(value)).collect::<Vec<_>>().join(" ");
+        let words = split(&line).unwrap();
+        // CRLF is read as LF, and nothing else changes.
+        let expected: Vec<String> = values.iter().map(|value| value.replace("\r\n", "\n")).collect();
+        let got: Vec<String> = words.iter().map(|word| word.value.to_string()).collect();
+        prop_assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn a_heredoc_takes_any_text(lines in prop::collection::vec("[^\r\n]{0,12}", 0..6)) {
+        prop_assume!(lines.iter().all(|line| line.trim_end_matches([' ', '\t']) != "END"));
+        let text = lines.join("\n");
+        let body = if lines.is_empty() { String::new() } else { format!("{text}\n") };
+        let words = split(&format!("a <<END\n{body}END")).map(|words| words[1].value.to_string());
+        prop_assert_eq!(words.unwrap(), text);
+    }
+
+    #[test]
+    fn extracted_commands_are_one_command_each(text in replies()) {
+        // What the extractor takes for one command, the tokenizer takes for one as well.
+        for command in whole(&text, Unclosed::Hold).commands {
+            if let Err(error) = split(&command) {
+                prop_assert_ne!(error.kind().as_str(), "several_commands", "{:?}", command);
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `Skillbook.Command`: words, and a command's name, flags and arguments.
+
+use rustler::{Binary, Encoder, Env, NifResult, Term};
+use skillbook_core::text::command::{self, Command, FlagValue};
+use skillbook_core::text::words;
+
+use crate::encode;
+use crate::text::{self, Source};
+
+mod atoms {
+    rustler::atoms! {
+        ok,
+        __struct__,
+        command = "Elixir.Skillbook.Command",
+        name,
+        flags,
+        args,
+        raw,
+        help,
+    }
+}
+
+fn split<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
+    let source = match Source::new(line) {
+        Ok(source) => source,
+        Err(error) => return text::error(env, &error),
+    };
+    match words::split(source.text) {
+        Err(error) => text::error(env, &error),
+        Ok(words) => {
+            let mut terms = Term::list_new_empty(env);
+            for word in words.iter().rev() {
+                terms = terms.list_prepend(source.part(env, &word.value));
+            }
+            Ok((atoms::ok(), terms).encode(env))
+        }
+    }
+}
+
+fn read<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
+    let source = match Source::new(line) {
+        Ok(source) => source,
+        Err(error) => return text::error(env, &error),
+    };
+    match command::parse(source.text) {
+        Err(error) => text::error(env, &error),
+        Ok(command) => Ok((atoms::ok(), encode_command(env, &source, &command)?).encode(env)),
+    }
+}
+
+/// A `%Skillbook.Command{}`.
+pub fn encode_command<'a>(env: Env<'a>, source: &Source<'a>, command: &Command<'_>) -> NifResult<Term<'a>> {
+    let mut names = Vec::with_capacity(command.flags.len());
+    let mut values = Vec::with_capacity(command.flags.len());
+    for (name, value) in &command.flags {
+        names.push(source.part(env, name));
+        values.push(flag(env, source, value)?);
+    }
+    let keys = [
+        atoms::__struct__().to_term(env),
+        atoms::name().to_term(env),
+        atoms::flags().to_term(env),
+        atoms::args().to_term(env),
+        atoms::raw().to_term(env),
+        atoms::help().to_term(env),
+    ];
+    let values = [
+        atoms::command().to_term(env),
+        source.part(env, &command.name),
+        Term::map_from_term_arrays(env, &names, &values)?,
+        source.parts(env, &command.args),
+        source.whole(env),
+        command.help.encode(env),
+    ];
+    Term::map_from_term_arrays(env, &keys, &values)
+}
+
+fn flag<'a>(env: Env<'a>, source: &Source<'a>, value: &FlagValue<'_>) -> NifResult<Term<'a>> {
+    Ok(match value {
+        FlagValue::True => true.encode(env),
+        FlagValue::One(value) => source.part(env, value),
+        FlagValue::Many(values) => source.parts(env, values),
+        FlagValue::Json(value) => encode::value(env, value)?,
+    })
+}
+
+#[rustler::nif]
+fn tokenize<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
+    split(env, line)
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn tokenize_dirty<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
+    split(env, line)
+}
+
+#[rustler::nif]
+fn parse_command<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
+    read(env, line)
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn parse_command_dirty<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
+    read(env, line)
+}

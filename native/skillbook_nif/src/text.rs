@@ -1,0 +1,104 @@
+//! What extractor and command share: binaries as text, parts of a binary without a copy, errors.
+
+use std::borrow::Cow;
+
+use rustler::{Binary, Encoder, Env, NewBinary, NifResult, Term};
+use skillbook_core::text::error::Error;
+use skillbook_core::text::extract::invalid_utf8;
+
+use crate::encode::own_atom;
+
+mod atoms {
+    rustler::atoms! {
+        __struct__,
+        __exception__,
+        command_error = "Elixir.Skillbook.CommandError",
+        kind,
+        problem,
+        hint,
+        offset,
+        length,
+        line,
+        column,
+        message,
+        error,
+    }
+}
+
+/// A binary and the text that it holds, to give out parts of it without copying them.
+pub struct Source<'a> {
+    binary: Binary<'a>,
+    pub text: &'a str,
+}
+
+impl<'a> Source<'a> {
+    pub fn new(binary: Binary<'a>) -> Result<Self, Error> {
+        let text = simdutf8::compat::from_utf8(binary.as_slice()).map_err(|error| invalid_utf8(error.valid_up_to()))?;
+        Ok(Source { binary, text })
+    }
+
+    /// The whole binary.
+    pub fn whole(&self, env: Env<'a>) -> Term<'a> {
+        self.binary.to_term(env)
+    }
+
+    /// Text as a binary: a part of this one where it is borrowed from it.
+    pub fn part(&self, env: Env<'a>, text: &Cow<'_, str>) -> Term<'a> {
+        if let Cow::Borrowed(part) = text {
+            let offset = (part.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
+            if let Ok(binary) = self.binary.make_subbinary(offset, part.len()) {
+                return binary.to_term(env);
+            }
+        }
+        binary(env, text)
+    }
+
+    pub fn parts(&self, env: Env<'a>, list: &[Cow<'_, str>]) -> Term<'a> {
+        let mut terms = Term::list_new_empty(env);
+        for part in list.iter().rev() {
+            terms = terms.list_prepend(self.part(env, part));
+        }
+        terms
+    }
+
+    /// Pieces of text as one binary: a part of this one if they follow each other in it.
+    pub fn joined(&self, env: Env<'a>, pieces: &[Cow<'_, str>]) -> Term<'a> {
+        match pieces {
+            [] => binary(env, ""),
+            [piece] => self.part(env, piece),
+            pieces => {
+                let mut joined = NewBinary::new(env, pieces.iter().map(|piece| piece.len()).sum());
+                let mut rest = joined.as_mut_slice();
+                for piece in pieces {
+                    let (part, tail) = rest.split_at_mut(piece.len());
+                    part.copy_from_slice(piece.as_bytes());
+                    rest = tail;
+                }
+                joined.into()
+            }
+        }
+    }
+}
+
+pub fn binary<'a>(env: Env<'a>, text: &str) -> Term<'a> {
+    NewBinary::from_slice(env, text.as_bytes()).into()
+}
+
+/// `{:error, %Skillbook.CommandError{}}`.
+pub fn error<'a>(env: Env<'a>, error: &Error) -> NifResult<Term<'a>> {
+    let span = error.span();
+    let pairs = [
+        (atoms::__struct__(), atoms::command_error().encode(env)),
+        (atoms::__exception__(), true.encode(env)),
+        (atoms::kind(), own_atom(env, error.kind().as_str())),
+        (atoms::problem(), error.message().encode(env)),
+        (atoms::hint(), error.hint().encode(env)),
+        (atoms::offset(), span.start.encode(env)),
+        (atoms::length(), span.len().encode(env)),
+        (atoms::line(), error.line().encode(env)),
+        (atoms::column(), error.column().encode(env)),
+        (atoms::message(), error.to_string().encode(env)),
+    ];
+    let exception = Term::map_from_pairs(env, &pairs)?;
+    Ok((atoms::error(), exception).encode(env))
+}
