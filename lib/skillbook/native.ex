@@ -32,5 +32,26 @@ defmodule Skillbook.Native do
   def sql_rollback(_database, _epoch, _level), do: missing()
   def sql_abandon(_database), do: missing()
 
+  def catalog_load(_sources), do: missing()
+  def catalog_reload(_catalog), do: missing()
+  def catalog_generation(_catalog), do: missing()
+  def catalog_count(_catalog), do: missing()
+  def catalog_diagnostics(_catalog), do: missing()
+
+  def view_new(_catalog, _id, _grants, _skills), do: missing()
+  def view_fetch(_view, _name), do: missing()
+  def view_suggest(_view, _name), do: missing()
+  def view_count(_view), do: missing()
+  def view_entries(_view, _domain, _kind), do: missing()
+  def view_domains(_view), do: missing()
+  def view_diagnostics(_view), do: missing()
+  def view_help(_view, _path), do: missing()
+  def view_help_domain(_view, _name), do: missing()
+  def view_help_domain_all(_view, _name), do: missing()
+  def view_help_skill(_view, _name), do: missing()
+  def view_prompt_made(_view), do: missing()
+  def view_prompt(_view), do: missing()
+  def view_prompt_of(_view, _sections), do: missing()
+
   defp missing, do: :erlang.nif_error(:nif_not_loaded)
 end

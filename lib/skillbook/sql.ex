@@ -2,36 +2,36 @@ defmodule Skillbook.SQL do
   @moduledoc """
   Statements in, rows out, whatever the database is.
 
-  A handle stands for a database: `Skillbook.SQL.SQLite.handle/1` gives one. Any process may use it, at any time.
+  A handle stands for a database: `Skillbook.SQL.SQLite.handle/1` gives one. Any process may use it.
 
   ## Placeholders and parameters
 
-  Placeholders are `$1`, `$2` and so on, and take the parameter of that number, in whatever order the statement uses
-  them. A parameter is one of
+  Placeholders are `$1`, `$2` and so on, and take the parameter of that number, in whatever order the
+  statement uses them. A parameter is one of
 
     * `nil`
     * an integer of 64 bits, a float, a string in UTF-8
     * `true` or `false`: stored as 1 and 0, and read back so
     * `{:blob, binary}`: any bytes; they are read back as a binary
     * a `Date`: stored as text, `"2026-03-01"`
-    * a `DateTime`: stored as text in UTC, cut to whole seconds, `"2026-03-01T09:30:00Z"`; so the order of the texts is the
-      order of the times
+    * a `DateTime`: stored as text in UTC, cut to whole seconds, `"2026-03-01T09:30:00Z"`; so the order of the
+      texts is the order of the times
 
   ## Results
 
-  `{:ok, %{columns: columns, rows: rows, num_rows: count}}`: the columns' names, a list of values for each row, and how many
-  rows there are or, for a statement that gives none, how many it inserted, updated or deleted. What goes wrong is
-  `{:error, %Skillbook.SQL.Error{}}`.
+  `{:ok, %{columns: columns, rows: rows, num_rows: count}}`: the columns' names, a list of values for each
+  row, and how many rows there are or, for a statement that gives none, how many it inserted, updated or
+  deleted. What goes wrong is `{:error, %Skillbook.SQL.Error{}}`.
 
   ## Examples
 
       iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :sql_example)
       iex> sql = Skillbook.SQL.SQLite.handle(:sql_example)
-      iex> Skillbook.SQL.query!(sql, "create table notes (id integer primary key, title text not null, written text)")
-      iex> Skillbook.SQL.query(sql, "insert into notes (title, written) values ($1, $2)", ["Milk", ~D[2026-03-01]])
+      iex> Skillbook.SQL.query!(sql, "create table notes (id integer primary key, title text not null, day text)")
+      iex> Skillbook.SQL.query(sql, "insert into notes (title, day) values ($1, $2)", ["Milk", ~D[2026-03-01]])
       {:ok, %{columns: [], rows: [], num_rows: 1}}
-      iex> Skillbook.SQL.query(sql, "select title, written from notes where id = $1", [1])
-      {:ok, %{columns: ["title", "written"], rows: [["Milk", "2026-03-01"]], num_rows: 1}}
+      iex> Skillbook.SQL.query(sql, "select title, day from notes where id = $1", [1])
+      {:ok, %{columns: ["title", "day"], rows: [["Milk", "2026-03-01"]], num_rows: 1}}
       iex> {:error, error} = Skillbook.SQL.query(sql, "insert into notes (title) values ($1)", [nil])
       iex> {error.kind, error.constraint}
       {:constraint, :not_null}
@@ -45,8 +45,8 @@ defmodule Skillbook.SQL do
 
   ## Connections
 
-  A connection is a module with this behaviour whose struct is the handle. It gets parameters that are already `nil`,
-  integers, floats, strings or `{:blob, binary}`.
+  A connection is a module with this behaviour whose struct is the handle. It gets parameters that are already
+  `nil`, integers, floats, strings or `{:blob, binary}`.
   """
 
   alias Skillbook.SQL.Error
@@ -117,13 +117,15 @@ defmodule Skillbook.SQL do
   @doc """
   Runs `fun` with the handle in a transaction, which nobody else writes during.
 
-  `{:ok, value}` from `fun` commits, `{:error, reason}` rolls back, and either is given back; a raise, throw or exit in `fun`
-  rolls back and goes on. If the commit itself fails, everything is rolled back and that error is given.
+  `{:ok, value}` from `fun` commits, `{:error, reason}` rolls back, and either is given back; a raise, throw
+  or exit in `fun` rolls back and goes on. If the commit itself fails, everything is rolled back and that
+  error is given.
 
-  All the calling process does with the database meanwhile belongs to the transaction, through whichever handle. A transaction in a
-  transaction is a savepoint: its error takes back only what it did itself. Other processes see nothing of it before the
-  commit; so `fun` must not wait for one that writes to the same database: that one waits for the transaction, and gets an error
-  of the kind `:busy` in the end. If the process dies in the middle, the transaction is rolled back.
+  All the calling process does with the database meanwhile belongs to the transaction, through whichever
+  handle. A transaction in a transaction is a savepoint: its error takes back only what it did itself. Other
+  processes see nothing of it before the commit; so `fun` must not wait for one that writes to the same
+  database: that one waits for the transaction, and gets an error of the kind `:busy` in the end. If the
+  process dies in the middle, the transaction is rolled back.
 
       iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :transaction_example)
       iex> sql = Skillbook.SQL.SQLite.handle(:transaction_example)

@@ -6,8 +6,8 @@ defmodule Skillbook.SQLConformance do
 
   ## Options
 
-    * `:start` - called with the test's context, gives the handle of an empty database. A test's tag `:busy_timeout` is how many
-      milliseconds a write of it waits for others.
+    * `:start` - called with the test's context, gives the handle of an empty database. A test's tag
+      `:busy_timeout` is how many milliseconds a write of it waits for others.
     * `:concurrent_reads` - whether reads go on while another process writes. Default: true.
   """
 

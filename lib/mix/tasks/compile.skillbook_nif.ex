@@ -99,6 +99,8 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
     with :ok <- File.cp(from, temporary),
          :ok <- File.touch(temporary),
          :ok <- File.rename(temporary, target) do
+      # Mix linked or copied `priv` into the build before this compiler ran, when it may not have been there yet.
+      Mix.Project.build_structure()
       {:ok, []}
     else
       {:error, reason} ->

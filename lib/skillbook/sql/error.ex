@@ -15,8 +15,8 @@ defmodule Skillbook.SQL.Error do
       * `:cannot_open`, `:corrupt`, `:readonly` - the database's file
       * `:newer` - a newer version of Skillbook has written the database
       * `:other` - anything else
-    * `:constraint` - `:unique` (also of primary keys), `:foreign_key`, `:not_null`, `:check` or `:other`; `nil` with other
-      kinds
+    * `:constraint` - `:unique` (also of primary keys), `:foreign_key`, `:not_null`, `:check` or `:other`;
+      `nil` with other kinds
     * `:message` - the text, the beginning of the statement included
     * `:sql` - the whole statement, or `nil`
 

@@ -2,9 +2,10 @@ defmodule Skillbook.SQL.Migrations do
   @moduledoc """
   Brings a database to the tables this version of Skillbook uses.
 
-  A migration is a version (from 1), a name and a module that says what to run. It runs in one transaction together with its row in
-  `skillbook_migrations`, which holds version, name and time: so it is there as a whole or not at all, and once. Several nodes and
-  operating system processes may start at the same moment: the first runs it, the others wait for that and go on.
+  A migration is a version (from 1), a name and a module that says what to run. It runs in one transaction
+  together with its row in `skillbook_migrations`, which holds version, name and time: so it is there as a
+  whole or not at all, and once. Several processes of the operating system may start at the same moment: the
+  first runs it, the others wait for that and go on.
 
       iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :migrations_example)
       iex> sql = Skillbook.SQL.SQLite.handle(:migrations_example)
@@ -12,8 +13,8 @@ defmodule Skillbook.SQL.Migrations do
       iex> Skillbook.SQL.Migrations.run(sql)
       {:ok, []}
 
-  To add one, write a module `Skillbook.SQL.Migrations.V…` with this behaviour and put it at the end of the list in this module.
-  One that was released is never changed again.
+  To add one, write a module `Skillbook.SQL.Migrations.V…` with this behaviour and put it at the end of the
+  list in this module. One that was released is never changed again.
   """
 
   alias Skillbook.SQL
@@ -30,8 +31,8 @@ defmodule Skillbook.SQL.Migrations do
   @doc """
   Runs what the database does not have yet; gives the versions that this call ran.
 
-  The error of a failing migration names it. A database with a version that is not in the list belongs to a newer Skillbook, and is refused
-  with an error of the kind `:newer`: nothing is run.
+  The error of a failing migration names it. A database with a version that is not in the list belongs to a
+  newer Skillbook, and is refused with an error of the kind `:newer`: nothing is run.
   """
   @spec run(SQL.t(), [migration()]) :: {:ok, [pos_integer()]} | {:error, Error.t()}
   def run(sql, migrations \\ @migrations) do
@@ -56,7 +57,7 @@ defmodule Skillbook.SQL.Migrations do
     end
   end
 
-  # The transaction has the lock, so what it sees is what counts: another process may have been here since `pending`.
+  # The transaction has the lock, so what it sees is what counts: another process may have been here since.
   defp run_one(sql, {version, name, module} = migration, migrations) do
     with {:ok, _} <- SQL.query(sql, table()),
          {:ok, pending} <- pending(sql, migrations),

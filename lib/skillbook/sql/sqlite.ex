@@ -4,21 +4,21 @@ defmodule Skillbook.SQL.SQLite do
 
   ## Options
 
-    * `:path` - the file, created with its folder if it does not exist, or `":memory:"` for a database that ends with the
-      process. Required.
+    * `:path` - the file, created with its folder if it does not exist, or `":memory:"` for a database that
+      ends with the process. Required.
     * `:name` - an atom by which `handle/1` finds the database. Required.
-    * `:busy_timeout` - how many milliseconds a write waits for other writers before it is an error of the kind `:busy`. Default:
-      5000.
+    * `:busy_timeout` - how many milliseconds a write waits for other writers before it is an error of the
+      kind `:busy`. Default: 5000.
 
   ## How it behaves
 
-  Reads run at the same time, in the calling processes, and wait for nobody; they see the last committed state. Writes
-  take turns. A commit that was acknowledged survives a crash of the virtual machine and a loss of power. A `":memory:"` database has
-  only one connection, so there reads take turns with the writes.
+  Reads run at the same time, in the calling processes, and wait for nobody; they see the last committed
+  state. Writes take turns. A commit that was acknowledged survives a crash of the virtual machine and a loss
+  of power. A `":memory:"` database has only one connection, so there reads take turns with the writes.
 
-  Transactions are made with `Skillbook.SQL.transaction/2` alone: statements such as `begin`, `attach` or a `pragma` that sets
-  something are refused, for they would change one connection of several. Foreign keys are enforced, strings are written in
-  single quotes only, and FTS5 is there.
+  Transactions are made with `Skillbook.SQL.transaction/2` alone: statements such as `begin`, `attach` or a
+  `pragma` that sets something are refused, for they would change one connection of several. Foreign keys are
+  enforced, strings are written in single quotes only, and FTS5 is there.
 
   ## Examples
 
@@ -44,7 +44,7 @@ defmodule Skillbook.SQL.SQLite do
   @options [:path, :name, :busy_timeout]
 
   @typedoc "A handle. Its fields are private."
-  @opaque t :: %__MODULE__{database: reference(), server: pid()}
+  @type t :: %__MODULE__{database: reference(), server: pid()}
 
   @enforce_keys [:database, :server]
   defstruct [:database, :server]
@@ -57,7 +57,8 @@ defmodule Skillbook.SQL.SQLite do
   @doc """
   Opens the database and starts its process.
 
-  A database that cannot be opened is `{:error, %Skillbook.SQL.Error{}}`, whose text has the path and the reason.
+  A database that cannot be opened is `{:error, %Skillbook.SQL.Error{}}`, whose text has the path and the
+  reason.
   """
   @spec start_link(keyword()) :: GenServer.on_start() | {:error, Error.t()}
   def start_link(options) do
@@ -72,8 +73,8 @@ defmodule Skillbook.SQL.SQLite do
   @doc """
   The handle of the running database `name`, for `Skillbook.SQL`.
 
-  After a restart of the database's process it is another one, so ask for it anew where a process lives long. Raises
-  `ArgumentError` if no such database runs.
+  After a restart of the database's process it is another one, so ask for it anew where a process lives long.
+  Raises `ArgumentError` if no such database runs.
   """
   @spec handle(atom()) :: t()
   def handle(name) when is_atom(name) do
@@ -175,7 +176,7 @@ defmodule Skillbook.SQL.SQLite do
     end
   end
 
-  # The server answers in time by itself: a time limit here would leave its late answer in the caller's mailbox.
+  # The server answers in time by itself: a time limit here would leave a late answer in the mailbox.
   defp checkout(server) do
     GenServer.call(server, :checkout, :infinity)
   catch

@@ -55,6 +55,50 @@ codes! {
     NotUtf8 = "not_utf8",
     /// A key that is written twice; the last one is used.
     DuplicateKey = "duplicate_key",
+    /// A document whose bytes are not UTF-8.
+    InvalidUtf8 = "invalid_utf8",
+    /// A file or folder that could not be read.
+    Unreadable = "unreadable",
+    /// A file larger than a document may be.
+    FileTooLarge = "file_too_large",
+    /// A source with more files than one may have; none of it is used.
+    TooManyFiles = "too_many_files",
+    /// A folder nested deeper than is followed.
+    TooDeep = "too_deep",
+    /// A symbolic link whose target does not exist, or that leads back to itself.
+    BrokenLink = "broken_link",
+    /// A symbolic link that leaves the source's root.
+    EscapingLink = "escaping_link",
+    /// A source whose folder is not there.
+    SourceMissing = "source_missing",
+    /// A document without a description.
+    DescriptionMissing = "description_missing",
+    /// A document without a name; one was made from its path.
+    NameMissing = "name_missing",
+    /// A name that differs from the one its path gives.
+    NameDiffers = "name_differs",
+    /// A name longer than other readers of skills accept.
+    NameTooLong = "name_too_long",
+    /// A name with characters that other readers of skills refuse.
+    NameCharacters = "name_characters",
+    /// A command whose action is one of the command language's own words.
+    NameReserved = "name_reserved",
+    /// A field with a value of the wrong type, which is not used.
+    FieldIgnored = "field_ignored",
+    /// A field with a value of the wrong type that was read as it was plainly meant.
+    FieldMended = "field_mended",
+    /// Visibility labels that cannot be read; the document is not used, for it might be seen by the wrong eyes.
+    LabelsInvalid = "labels_invalid",
+    /// A Markdown file in a source of skills that is neither a skill nor part of one.
+    NotASkill = "not_a_skill",
+    /// A name that occurs twice in one source.
+    DuplicateName = "duplicate_name",
+    /// An entry that a later source replaces.
+    Shadowed = "shadowed",
+    /// An alias that is the name of another entry.
+    AliasTaken = "alias_taken",
+    /// The index of a domain that has no commands.
+    DomainWithoutCommands = "domain_without_commands",
 }
 
 /// One finding, at a place.

@@ -2,7 +2,17 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod assemble;
+pub mod catalog;
 pub mod diagnostic;
+pub mod document;
+pub mod domain;
+pub mod entry;
 pub mod frontmatter;
+pub mod help;
+pub mod prompt;
+pub mod sections;
+pub mod suggest;
 pub mod text;
 pub mod value;
+pub mod view;

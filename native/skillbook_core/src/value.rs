@@ -1,9 +1,10 @@
 //! A value as frontmatter or JSON gives it, in the order it was written.
 
 /// A scalar, a list or a mapping.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub enum Value {
     /// `null`, `~` or nothing at all.
+    #[default]
     Null,
     /// `true` or `false`.
     Bool(bool),

@@ -1,9 +1,15 @@
 //! The bridge: decode terms, call the core or a driver, encode what it gave. A file a topic.
 
+mod catalog;
 mod command;
 mod encode;
+mod entry;
 mod extractor;
+mod load;
+mod resource_file;
+mod shared;
 mod sql;
 mod text;
+mod view;
 
 rustler::init!("Elixir.Skillbook.Native");

@@ -8,8 +8,8 @@ use crate::{Connection, Driver, Error};
 ///
 /// So a read never waits, and there are never more readers than threads that read at once.
 ///
-/// Writers are let in one at a time by the caller. Each carries an epoch, which ends when its caller was lost in the middle: a
-/// call that such a caller still had under way then finds the next epoch and does nothing, wherever it was.
+/// Writers are let in one at a time by the caller. Each carries an epoch, which ends when its caller was lost in the
+/// middle: a call that such a caller still had under way then finds the next epoch and does nothing, wherever it was.
 pub struct Database<D: Driver> {
     driver: D,
     writer: Mutex<Writer<D::Connection>>,
@@ -28,7 +28,7 @@ impl<D: Driver> Database<D> {
         Ok(Database { driver, writer: Mutex::new(writer), readers: Mutex::new(Some(Vec::new())) })
     }
 
-    /// Runs `work` on a connection that reads; `None` if there is none beside the one that writes, or if `work` says so.
+    /// Runs `work` on a connection that reads; `None` if there is none beside the writing one, or if `work` says so.
     pub fn read<T>(
         &self,
         work: impl FnOnce(&mut D::Connection) -> Result<Option<T>, Error>,

@@ -1,8 +1,8 @@
 //! The database drivers of Skillbook: statements and values in, rows out.
 //!
-//! A [`Driver`] opens [`Connection`]s; a [`Database`] holds them, one that writes and as many that read as there are calls at
-//! a time. Placeholders are `$1`, `$2` and so on in every driver, and take the parameter of that number, in whatever order
-//! the statement uses them.
+//! A [`Driver`] opens [`Connection`]s; a [`Database`] holds them, one that writes and as many that read as there are
+//! calls at a time. Placeholders are `$1`, `$2` and so on in every driver, and take the parameter of that number, in
+//! whatever order the statement uses them.
 //!
 //! ```
 //! use std::time::Duration;

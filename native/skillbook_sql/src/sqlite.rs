@@ -1,8 +1,8 @@
 //! SQLite, built into the library.
 //!
-//! A database on disk is in WAL mode, so that readers and the writer do not wait for each other, with `synchronous` at FULL:
-//! a commit that was acknowledged survives a loss of power. Foreign keys are enforced, what stands in the file's schema is
-//! not trusted with functions that have effects, and `"text"` is never taken for a string.
+//! A database on disk is in WAL mode, so that readers and the writer do not wait for each other, with `synchronous` at
+//! FULL: a commit that was acknowledged survives a loss of power. Foreign keys are enforced, what stands in the file's
+//! schema is not trusted with functions that have effects, and `"text"` is never taken for a string.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,8 +48,8 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// The database in the file `path`, or in memory if `path` is `:memory:`. `patience` is how long a statement waits for
-    /// other processes that have the file locked.
+    /// The database in the file `path`, or in memory if `path` is `:memory:`. `patience` is how long a statement waits
+    /// for other processes that have the file locked.
     pub fn new(path: &str, patience: Duration) -> Self {
         Sqlite { path: (path != ":memory:").then(|| PathBuf::from(path)), name: path.to_owned(), patience }
     }
@@ -152,7 +152,7 @@ impl SqliteConnection {
         }
     }
 
-    /// Runs a statement of this module. It is prepared anew each time: in the cache, the same text from outside would find it.
+    /// Runs a statement of this module. It is prepared anew each time: the cache would give it to others.
     fn own(&self, sql: &str) -> Result<(), Error> {
         lock(&self.guard).own = true;
         let result = self.inner.execute_batch(sql);
@@ -258,7 +258,7 @@ impl Connection for SqliteConnection {
 
     fn begin(&mut self, level: u32) -> Result<(), Error> {
         match level {
-            // The lock at once: a transaction that reads first and writes later could find that another one came between.
+            // The lock at once: a transaction that reads first and writes later finds that another one came between.
             0 => self.own("begin immediate"),
             _ => self.own(&format!("savepoint level_{level}")),
         }

@@ -1,0 +1,104 @@
+# shellcheck shell=sh
+# What bin/skillbook and bin/test share: the environment, what a fresh machine lacks, and how a long step is shown.
+# The caller has set `root`, the project's folder.
+
+# Names and texts are UTF-8 whatever the locale says, and Ctrl-C ends the virtual machine instead of opening its menu.
+ELIXIR_ERL_OPTIONS="+fnu +Bd ${ELIXIR_ERL_OPTIONS:-}"
+export ELIXIR_ERL_OPTIONS
+
+# Exit codes of the commands: 0 all good, 1 something failed, 2 wrong usage, 3 cannot start.
+cannot_start() {
+  printf '%s\n' "$@" >&2
+  exit 3
+}
+
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# step TITLE COMMAND...: runs the command quietly, shows that it is at work, and its whole output if it fails.
+# Leaves its output in $step_log, until the next step or the end, and its duration in $step_seconds. With step_keep=1
+# the line stays on a terminal too.
+step() {
+  title=$1
+  shift
+  [ -n "${step_log:-}" ] || step_log=$(mktemp "${TMPDIR:-/tmp}/skillbook.XXXXXX")
+  trap 'rm -f "$step_log"' EXIT
+  started=$(date +%s)
+  step_status=0
+  printf '%s ... ' "$title" >&2
+
+  if [ -t 2 ]; then
+    "$@" >"$step_log" 2>&1 </dev/null &
+    worker=$!
+    # A job in the background does not get the terminal's Ctrl-C.
+    trap 'kill "$worker" 2>/dev/null; printf "\n" >&2; exit 130' INT TERM
+    columns=$(stty size <&2 2>/dev/null | cut -d ' ' -f 2)
+    room=$((${columns:-80} - ${#title} - 14))
+    [ "$room" -gt 0 ] || room=1
+    while kill -0 "$worker" 2>/dev/null; do
+      sleep 0.2
+      now=$(tail -n 1 "$step_log" | tr -cd '[:print:]' | cut -c "1-$room")
+      printf '\r\033[K%s ... %s s  %s' "$title" "$(($(date +%s) - started))" "$now" >&2
+    done
+    wait "$worker" || step_status=$?
+    trap - INT TERM
+    printf '\r\033[K' >&2
+  else
+    "$@" >"$step_log" 2>&1 </dev/null || step_status=$?
+  fi
+
+  step_seconds=$(($(date +%s) - started))
+  if [ "$step_status" -ne 0 ]; then
+    [ ! -t 2 ] || printf '%s ... ' "$title" >&2
+    printf 'FAILED (%s s)\n' "$step_seconds" >&2
+    cat "$step_log" >&2
+  elif [ ! -t 2 ]; then
+    printf 'ok (%s s)\n' "$step_seconds" >&2
+  elif [ "${step_keep:-0}" = 1 ]; then
+    printf '%s ... ok (%s s)\n' "$title" "$step_seconds" >&2
+  fi
+  return "$step_status"
+}
+
+install_with_apt() {
+  as_root=
+  if [ "$(id -u)" -ne 0 ]; then
+    has sudo || cannot_start "Missing: $*. Install them as root: apt-get install $*"
+    as_root=sudo
+    # Asks for the password now, while the terminal is free.
+    sudo -v || exit 3
+  fi
+  # A list of packages may be absent (a fresh container) or out of date: then, and only then, it is fetched.
+  # shellcheck disable=SC2016
+  step "Installing $*" $as_root env DEBIAN_FRONTEND=noninteractive sh -c '
+    install() { apt-get -o DPkg::Lock::Timeout=60 install --yes --no-install-recommends "$@"; }
+    install "$@" || { apt-get update && install "$@"; }
+  ' sh "$@" || exit 3
+}
+
+# Installs Elixir and a C compiler where they are missing; asks for Rust, which only its user can choose a way for.
+need_tools() {
+  if ! has cargo && [ -x "${CARGO_HOME:-${HOME:-}/.cargo}/bin/cargo" ]; then
+    PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+    export PATH
+  fi
+  has cargo || [ -n "${SKILLBOOK_NIF:-}" ] || cannot_start \
+    "Skillbook is built with Rust 1.91 or later, and cargo is not on the PATH." \
+    "Get it from https://rustup.rs, then run this again."
+
+  no_elixir=
+  no_cc=
+  { has elixir && has mix && has erl; } || no_elixir=1
+  has cc || no_cc=1
+  [ -n "$no_elixir$no_cc" ] || return 0
+
+  if has apt-get; then
+    # shellcheck disable=SC2086
+    install_with_apt ${no_elixir:+elixir} ${no_cc:+gcc libc6-dev}
+  elif has brew; then
+    [ -z "$no_cc" ] || cannot_start "No C compiler: run xcode-select --install, then run this again."
+    step "Installing elixir" brew install elixir || exit 3
+  else
+    cannot_start "Missing:${no_elixir:+ Elixir 1.14 or later with Erlang/OTP 25 or later;}${no_cc:+ a C compiler (cc);}" \
+      "install that with this system's package manager (https://elixir-lang.org/install.html), then run this again."
+  fi
+}

@@ -1,0 +1,74 @@
+defmodule Skillbook.Catalog do
+  @moduledoc """
+  All entries of some sources, without any process: for scripts, for tests, and behind every book.
+
+  What a catalog holds is read through a `Skillbook.View`. A catalog has one generation at a time; `reload/1` makes the
+  next one, and views that were made before keep the one they have.
+
+  ## Examples
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
+      iex> Skillbook.Catalog.count(catalog)
+      8
+      iex> Skillbook.Catalog.generation(catalog)
+      1
+      iex> Skillbook.Catalog.reload(catalog)
+      {:ok, 2}
+  """
+
+  alias Skillbook.{Diagnostic, Native, OptionError, Source}
+
+  @type t :: %__MODULE__{ref: reference(), sources: [Source.t()]}
+
+  @enforce_keys [:ref, :sources]
+  defstruct [:ref, :sources]
+
+  @doc """
+  Reads the sources: paths, options of `Skillbook.Source`, or sources.
+
+  A later source's entry replaces an earlier one's of the same name. What is wrong with a file, or with a whole source,
+  is no error but one of the `diagnostics/1`.
+  """
+  @spec load([Source.t() | Path.t() | keyword()]) :: {:ok, t()} | {:error, OptionError.t()}
+  def load(sources) when is_list(sources) do
+    with {:ok, sources} <- sources(sources) do
+      ref = Native.catalog_load(Enum.map(sources, &{&1.name, &1.kind, &1.labels, &1.path}))
+      {:ok, %__MODULE__{ref: ref, sources: sources}}
+    end
+  end
+
+  @doc "Reads the same sources again and gives the number of the new generation. Unchanged files are not parsed again."
+  @spec reload(t()) :: {:ok, pos_integer()}
+  def reload(%__MODULE__{ref: ref}), do: {:ok, Native.catalog_reload(ref)}
+
+  @doc "The number of the current generation: 1 after `load/1`, one more with each `reload/1`."
+  @spec generation(t()) :: pos_integer()
+  def generation(%__MODULE__{ref: ref}), do: Native.catalog_generation(ref)
+
+  @doc "How many entries the current generation has."
+  @spec count(t()) :: non_neg_integer()
+  def count(%__MODULE__{ref: ref}), do: Native.catalog_count(ref)
+
+  @doc """
+  What was found out about the files, by path and line.
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/nowhere"])
+      iex> [diagnostic] = Skillbook.Catalog.diagnostics(catalog)
+      iex> {diagnostic.code, diagnostic.severity}
+      {:source_missing, :error}
+  """
+  @spec diagnostics(t()) :: [Diagnostic.t()]
+  def diagnostics(%__MODULE__{ref: ref}), do: Native.catalog_diagnostics(ref)
+
+  defp sources(sources) do
+    result =
+      Enum.reduce_while(sources, [], fn source, done ->
+        case Source.new(source) do
+          {:ok, source} -> {:cont, [source | done]}
+          {:error, _} = error -> {:halt, error}
+        end
+      end)
+
+    with done when is_list(done) <- result, do: {:ok, Enum.reverse(done)}
+  end
+end

@@ -1,0 +1,95 @@
+defmodule Skillbook.CLI.Book do
+  @moduledoc false
+  # The book that one run of the command line works with.
+
+  alias Skillbook.CLI.Terminal
+
+  @name :skillbook_cli
+  @database ".skillbook/skillbook.db"
+  @shown 3
+
+  @doc """
+  Starts the book, calls the function with its name, and stops it. Returns what the function returns, or 3.
+
+  `:write` says that commands may run, which is when a database is created that is not there yet.
+  """
+  def with_book(options, mode, fun) do
+    trapping = Process.flag(:trap_exit, true)
+
+    try do
+      with {:ok, store} <- store(options.db, mode),
+           {:ok, pid} <- start(options, store) do
+        try do
+          unless options.flags[:diagnostics], do: summarize(Skillbook.diagnostics(@name))
+          fun.(@name)
+        after
+          GenServer.stop(pid)
+        end
+      else
+        {:error, reason} ->
+          Terminal.complain(["cannot start: ", reason(reason)])
+          3
+      end
+    after
+      Process.flag(:trap_exit, trapping)
+    end
+  end
+
+  @doc "The view of the profile that the options name."
+  def view(book, options) do
+    Skillbook.view(book, %Skillbook.Profile{
+      id: options.profile,
+      grants: options.grants,
+      skills: :all,
+      tools: :all
+    })
+  end
+
+  defp start(options, store) do
+    Skillbook.start_link(
+      name: @name,
+      sources: options.dirs,
+      builtins: options.builtins,
+      store: store,
+      write_to: List.last(options.dirs) || "skills"
+    )
+  end
+
+  # What is only read needs no database, and leaves none behind in the folder it was asked from.
+  defp store(nil, :read), do: {:ok, if(File.exists?(@database), do: @database)}
+  defp store(nil, :write), do: store(@database, :write)
+  defp store(":memory:", _mode), do: {:ok, ":memory:"}
+
+  defp store(path, _mode) do
+    case File.mkdir_p(Path.dirname(path)) do
+      :ok ->
+        {:ok, path}
+
+      {:error, reason} ->
+        {:error, "the database's folder #{Path.dirname(path)}: #{:file.format_error(reason)}"}
+    end
+  end
+
+  defp reason(text) when is_binary(text), do: text
+  defp reason(%{__exception__: true} = error), do: Exception.message(error)
+  defp reason({:shutdown, reason}), do: reason(reason)
+  defp reason({:failed_to_start_child, _child, reason}), do: reason(reason)
+  defp reason({%{__exception__: true} = error, stack}) when is_list(stack), do: Exception.message(error)
+  defp reason(other), do: Exception.format_exit(other)
+
+  defp summarize(diagnostics) do
+    case Enum.reject(diagnostics, &(&1.severity == :info)) do
+      [] ->
+        :ok
+
+      found ->
+        shown = found |> Enum.sort_by(&(&1.severity != :error)) |> Enum.take(@shown)
+        count = if length(found) == 1, do: "1 problem", else: "#{length(found)} problems"
+        Terminal.complain("#{count} in the skills; see them all: skillbook list --diagnostics")
+        for diagnostic <- shown, do: IO.puts(:stderr, ["  ", first_line(diagnostic)])
+        :ok
+    end
+  end
+
+  defp first_line(diagnostic), do: diagnostic |> to_string() |> String.split("\n", parts: 2) |> hd()
+end

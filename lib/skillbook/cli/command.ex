@@ -1,0 +1,18 @@
+defmodule Skillbook.CLI.Command do
+  @moduledoc false
+  # A command of the command line. Modules of this behaviour are listed in `Skillbook.CLI.Options`.
+
+  @doc "Its own switches, as for `OptionParser`'s `:strict`, beside the global ones."
+  @callback switches() :: keyword()
+
+  @doc "Checks the arguments after the command's name."
+  @callback args([String.t()]) :: {:ok, [String.t()]} | {:error, String.t()}
+
+  @doc "One line for the list of commands."
+  @callback summary() :: String.t()
+
+  @doc "The text of `skillbook COMMAND --help`, without the global options."
+  @callback help() :: String.t()
+
+  @callback run(Skillbook.CLI.Options.t()) :: :ok | 0..3
+end

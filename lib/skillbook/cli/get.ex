@@ -1,0 +1,48 @@
+defmodule Skillbook.CLI.Get do
+  @moduledoc false
+  @behaviour Skillbook.CLI.Command
+
+  alias Skillbook.CLI.{Book, Terminal}
+
+  @impl true
+  def switches, do: []
+
+  @impl true
+  def args([]), do: {:ok, [""]}
+  def args([path]), do: {:ok, [path]}
+  def args([_, arg | _]), do: {:error, "`get` takes one path, got also: #{arg}"}
+
+  @impl true
+  def summary, do: "print what get_skill answers the model"
+
+  @impl true
+  def help do
+    """
+    Usage: skillbook [OPTIONS] get [PATH]
+
+    Prints what `get_skill: PATH` answers. Without a path: the domains and the stand-alone skills.
+
+    Examples:
+      skillbook get                                 all domains and skills
+      skillbook get tasks                           the index of a domain
+      skillbook get tasks.create                    one command
+      skillbook get tasks.all                       every command of a domain
+      skillbook get pdf-processing                  a skill and the list of its files
+      skillbook get pdf-processing/references/a.md  one of these files
+    """
+  end
+
+  @impl true
+  def run(%{args: [path]} = options) do
+    Book.with_book(options, :read, fn book ->
+      case Skillbook.get(Book.view(book, options), path) do
+        {:ok, text} ->
+          Terminal.put(Terminal.safe(Terminal.new(options.color), text))
+
+        {:error, error} ->
+          Terminal.complain(Exception.message(error))
+          1
+      end
+    end)
+  end
+end

@@ -1,0 +1,51 @@
+defmodule Skillbook.CLI.JSON do
+  @moduledoc false
+  # JSON for `--json`: writing only, since nothing on the command line reads it.
+
+  @doc "The value as JSON; atoms are strings, exceptions their messages, times ISO 8601; a keyword list is an object."
+  @spec encode(term()) :: iodata()
+  def encode(nil), do: "null"
+  def encode(value) when is_boolean(value), do: to_string(value)
+  def encode(value) when is_atom(value), do: value |> to_string() |> encode()
+  def encode(value) when is_number(value), do: to_string(value)
+  def encode(value) when is_binary(value), do: [?", escape(value), ?"]
+
+  def encode([_ | _] = values) do
+    if Keyword.keyword?(values), do: object(values), else: array(values)
+  end
+
+  def encode([]), do: "[]"
+  def encode(%{__exception__: true} = error), do: error |> Exception.message() |> encode()
+
+  def encode(%struct{} = value) when struct in [Date, DateTime, NaiveDateTime, Time],
+    do: value |> to_string() |> encode()
+
+  def encode(%_{} = value), do: value |> Map.from_struct() |> encode()
+  def encode(%{} = map), do: map |> Enum.sort_by(&to_string(elem(&1, 0))) |> object()
+  # What has no counterpart in JSON is shown, never a reason to fail.
+  def encode(value), do: value |> inspect() |> encode()
+
+  defp array(values), do: [?[, Enum.map_intersperse(values, ?,, &encode/1), ?]]
+
+  defp object(pairs) do
+    [
+      ?{,
+      Enum.map_intersperse(pairs, ?,, fn {key, value} -> [encode(to_string(key)), ?:, encode(value)] end),
+      ?}
+    ]
+  end
+
+  defp escape(text) do
+    if String.valid?(text), do: escape_valid(text), else: text |> inspect() |> escape_valid()
+  end
+
+  defp escape_valid(text) do
+    Regex.replace(~r/["\\\x00-\x1f]/, text, fn
+      "\"" -> "\\\""
+      "\\" -> "\\\\"
+      "\n" -> "\\n"
+      "\t" -> "\\t"
+      <<code>> -> "\\u" <> (code |> Integer.to_string(16) |> String.pad_leading(4, "0"))
+    end)
+  end
+end

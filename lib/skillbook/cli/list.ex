@@ -1,0 +1,103 @@
+defmodule Skillbook.CLI.List do
+  @moduledoc false
+  @behaviour Skillbook.CLI.Command
+
+  alias Skillbook.CLI.{Book, JSON, Terminal}
+
+  @impl true
+  def switches, do: [json: :boolean, diagnostics: :boolean]
+
+  @impl true
+  def args([]), do: {:ok, []}
+  def args([arg | _]), do: {:error, "`list` takes no argument, got: #{arg}"}
+
+  @impl true
+  def summary, do: "list the skills, or what is wrong with them"
+
+  @impl true
+  def help do
+    """
+    Usage: skillbook [OPTIONS] list [--json] [--diagnostics]
+
+    Lists the entries that the profile may see: name, kind (command, skill or note), description.
+
+      --json            as a JSON array, with all fields
+      --diagnostics     instead, everything that was found wrong while the skills were loaded
+
+    Examples:
+      skillbook list
+      skillbook --dir skills --no-builtins list --json
+      skillbook list --diagnostics
+    """
+  end
+
+  @impl true
+  def run(options) do
+    Book.with_book(options, :read, fn book ->
+      terminal = Terminal.new(options.color)
+
+      case {options.flags[:diagnostics], options.flags[:json]} do
+        {true, true} -> book |> Skillbook.diagnostics() |> Enum.map(&Map.from_struct/1) |> put_json()
+        {true, _} -> book |> Skillbook.diagnostics() |> put_diagnostics(terminal)
+        {_, true} -> book |> entries(options) |> Enum.map(&fields/1) |> put_json()
+        {_, _} -> book |> entries(options) |> put_table(terminal)
+      end
+    end)
+  end
+
+  defp entries(book, options), do: book |> Book.view(options) |> Skillbook.View.entries([])
+
+  defp fields(entry) do
+    Map.take(entry, [
+      :name,
+      :kind,
+      :domain,
+      :title,
+      :description,
+      :tags,
+      :labels,
+      :aliases,
+      :usage,
+      :path,
+      :source
+    ])
+  end
+
+  defp put_json(value), do: value |> JSON.encode() |> Terminal.put()
+
+  defp put_diagnostics([], _terminal), do: Terminal.put("Nothing is wrong.")
+
+  defp put_diagnostics(diagnostics, terminal) do
+    diagnostics |> Enum.map_intersperse("\n", &Terminal.safe(terminal, to_string(&1))) |> Terminal.put()
+  end
+
+  defp put_table([], _terminal), do: Terminal.complain("no skills; say where they are with --dir")
+
+  defp put_table(entries, terminal) do
+    name_width = entries |> Enum.map(&String.length(&1.name)) |> Enum.max()
+    # Kinds are at most 7 letters long; two blanks divide the columns.
+    room = terminal.width && max(terminal.width - name_width - 11, 10)
+
+    entries
+    |> Enum.map_intersperse("\n", fn entry ->
+      [
+        Terminal.style(
+          terminal,
+          :bright,
+          String.pad_trailing(Terminal.safe(terminal, entry.name), name_width)
+        ),
+        "  ",
+        Terminal.style(terminal, :faint, String.pad_trailing(to_string(entry.kind), 7)),
+        "  ",
+        Terminal.safe(terminal, one_line(entry.description, room))
+      ]
+    end)
+    |> Terminal.put()
+  end
+
+  defp one_line(text, room) do
+    line = text |> String.split() |> Enum.join(" ")
+
+    if room && String.length(line) > room, do: String.slice(line, 0, room - 1) <> "…", else: line
+  end
+end

@@ -1,0 +1,134 @@
+defmodule Skillbook.CLI.Run do
+  @moduledoc false
+  @behaviour Skillbook.CLI.Command
+
+  alias Skillbook.CLI.{Book, JSON, Terminal}
+
+  @impl true
+  def switches, do: [json: :boolean]
+
+  @impl true
+  def args([file]), do: {:ok, [file]}
+  def args([]), do: {:error, "`run` expects a file with a model's reply, or - for standard input"}
+  def args([_, arg | _]), do: {:error, "`run` takes one file, got also: #{arg}"}
+
+  @impl true
+  def summary, do: "run the commands in a model's reply"
+
+  @impl true
+  def help do
+    """
+    Usage: skillbook [OPTIONS] run FILE|- [--json]
+
+    Reads a model's reply, runs the commands of its `cmd` blocks one after the other, and prints what the user would
+    read, each command with its result, and what goes back to the model.
+
+      --json            all of it as one JSON object: text, results, incomplete, report
+
+    Exit status: 1 if a command failed, or did not run because its block was cut off.
+
+    Examples:
+      skillbook run examples/monday.md
+      some-model "What is due today?" | skillbook run -
+      skillbook --db :memory: run reply.md --json
+    """
+  end
+
+  @impl true
+  def run(%{args: [file]} = options) do
+    case read(file) do
+      {:ok, text} ->
+        Book.with_book(options, :write, fn book ->
+          report = Skillbook.run(Book.view(book, options), text)
+          if options.flags[:json], do: put_json(report), else: put(report, Terminal.new(options.color))
+          status(report)
+        end)
+
+      {:error, reason} ->
+        Terminal.complain("cannot read #{file}: #{:file.format_error(reason)}")
+        2
+    end
+  end
+
+  defp read("-") do
+    # The bytes as they are: whether they are UTF-8 is for the run to say.
+    :io.setopts(:standard_io, encoding: :latin1)
+
+    case IO.binread(:stdio, :eof) do
+      :eof -> {:ok, ""}
+      {:error, reason} -> {:error, reason}
+      bytes -> {:ok, bytes}
+    end
+  after
+    :io.setopts(:standard_io, encoding: :unicode)
+  end
+
+  defp read(file), do: File.read(file)
+
+  defp status(report) do
+    if report.incomplete == [] and Enum.all?(report.results, &(&1.status != :error)), do: 0, else: 1
+  end
+
+  defp put(report, terminal) do
+    [
+      section(terminal, "To the user", Terminal.safe(terminal, report.text)),
+      Enum.map(report.results, &section(terminal, "Command", result(terminal, &1))),
+      Enum.map(report.incomplete, &section(terminal, "Cut off, not run", command(terminal, &1))),
+      section(terminal, "To the model", Terminal.safe(terminal, to_string(report)))
+    ]
+    |> List.flatten()
+    |> Enum.intersperse("\n")
+    |> Terminal.write()
+  end
+
+  # A section is one binary, so that a list of them can be flattened.
+  defp section(_terminal, _title, ""), do: []
+
+  defp section(terminal, title, text) do
+    IO.iodata_to_binary([
+      Terminal.heading(terminal, title),
+      "\n",
+      String.trim_trailing(IO.iodata_to_binary(text)),
+      "\n"
+    ])
+  end
+
+  @doc "A command and what it gave, as the terminal shows it."
+  def result(terminal, result) do
+    [command(terminal, result.command || result.name || ""), "\n", outcome(terminal, result)]
+  end
+
+  @doc "What a command gave: how it went, how long it took, and its content."
+  def outcome(terminal, result) do
+    content = Terminal.safe(terminal, String.trim_trailing(result.content || ""))
+
+    [
+      Terminal.style(terminal, color(result.status), to_string(result.status)),
+      took(result.duration),
+      "\n",
+      content
+    ]
+  end
+
+  defp command(terminal, text),
+    do: Terminal.style(terminal, :bright, ["> ", Terminal.safe(terminal, String.trim_trailing(text))])
+
+  defp color(:error), do: :red
+  defp color(:ok), do: :green
+  defp color(_), do: :cyan
+
+  defp took(nil), do: ""
+  defp took(microseconds) when microseconds < 1000, do: ", #{microseconds} µs"
+  defp took(microseconds), do: ", #{Float.round(microseconds / 1000, 1)} ms"
+
+  defp put_json(report) do
+    results =
+      for result <- report.results do
+        Map.take(result, [:name, :command, :status, :content, :data, :error, :duration, :effects, :metadata])
+      end
+
+    [text: report.text, results: results, incomplete: report.incomplete, report: to_string(report)]
+    |> JSON.encode()
+    |> Terminal.put()
+  end
+end

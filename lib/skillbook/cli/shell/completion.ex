@@ -1,0 +1,45 @@
+defmodule Skillbook.CLI.Shell.Completion do
+  @moduledoc false
+  # What Tab offers: names at the start of a line and after get_skill, flags of the command after that.
+
+  @doc "The text to put in at the cursor and, if there are several ways on, the words to choose from."
+  @spec complete(String.t(), %{names: [String.t()], flags: (String.t() -> [String.t()])}) ::
+          {insert :: String.t(), choices :: [String.t()]}
+  def complete(left, known) do
+    word = ~r/\S*\z/ |> Regex.run(left) |> hd()
+    before = left |> String.slice(0, String.length(left) - String.length(word)) |> String.split()
+
+    case Enum.filter(words(before, word, known), &String.starts_with?(&1, word)) do
+      [] -> {"", []}
+      [only] -> {rest(only, word) <> " ", []}
+      several -> {several |> common() |> rest(word), several}
+    end
+  end
+
+  @doc "The words in as many columns as fit."
+  @spec columns([String.t()], pos_integer()) :: String.t()
+  def columns(words, width) do
+    column = (words |> Enum.map(&String.length/1) |> Enum.max()) + 2
+
+    words
+    |> Enum.chunk_every(max(div(width, column), 1))
+    |> Enum.map_join("\n", fn row ->
+      row |> Enum.map_join(&String.pad_trailing(&1, column)) |> String.trim_trailing()
+    end)
+  end
+
+  defp words([], _word, known), do: known.names
+  defp words([get], _word, known) when get in ["get_skill", "get_skill:"], do: known.names -- ["get_skill"]
+  defp words([command | _], "-" <> _, known), do: known.flags.(command)
+  defp words(_before, _word, _known), do: []
+
+  defp rest(word, prefix), do: binary_part(word, byte_size(prefix), byte_size(word) - byte_size(prefix))
+
+  defp common(words) do
+    shortest = Enum.min_by(words, &String.length/1)
+
+    String.length(shortest)..0//-1
+    |> Enum.map(&String.slice(shortest, 0, &1))
+    |> Enum.find(fn prefix -> Enum.all?(words, &String.starts_with?(&1, prefix)) end)
+  end
+end

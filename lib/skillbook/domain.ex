@@ -1,0 +1,18 @@
+defmodule Skillbook.Domain do
+  @moduledoc """
+  A domain as a view shows it: the commands whose names begin with it, and its index.
+
+  ## Fields
+
+    * `:name` - its name
+    * `:description` - its index's description, else the names of its first commands
+    * `:body` - its index's text without the lines that name commands which the view does not show; without an index,
+      a table of its commands
+    * `:path` - its index's file, or `nil`
+  """
+
+  @type t :: %__MODULE__{name: String.t(), description: String.t(), body: String.t(), path: String.t() | nil}
+
+  @enforce_keys [:name, :description, :body]
+  defstruct [:name, :description, :body, :path]
+end

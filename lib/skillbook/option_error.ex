@@ -1,0 +1,56 @@
+defmodule Skillbook.OptionError do
+  @moduledoc """
+  An option that is unknown, missing, or has a value of the wrong kind.
+
+  ## Fields
+
+    * `:subject` - what the option was for, such as `"a source"`
+    * `:option` - its name
+    * `:problem` - `:unknown`, `:missing` or `{:invalid, expected, value}`
+    * `:known` - the names of the options that there are
+
+  ## Examples
+
+      iex> Exception.message(%Skillbook.OptionError{subject: "a source", option: :pth, problem: :unknown, known: [:path, :name]})
+      "unknown option :pth for a source, did you mean :path? The options are :path, :name"
+
+      iex> Exception.message(%Skillbook.OptionError{subject: "a source", option: :path, problem: :missing})
+      "a source needs the option :path"
+
+      iex> Exception.message(%Skillbook.OptionError{subject: "a source", option: :kind, problem: {:invalid, ":skills or :notes", :x}})
+      "expected :skills or :notes as the option :kind of a source, got: :x"
+  """
+
+  @type t :: %__MODULE__{
+          subject: String.t(),
+          option: atom() | String.t(),
+          problem: :unknown | :missing | {:invalid, String.t(), term()},
+          known: [atom()]
+        }
+
+  defexception [:subject, :option, :problem, known: []]
+
+  @impl true
+  def message(%{problem: :unknown} = error) do
+    known = Enum.map_join(error.known, ", ", &inspect/1)
+
+    "unknown option #{inspect(error.option)} for #{error.subject}#{suggestion(error)} The options are #{known}"
+  end
+
+  def message(%{problem: :missing} = error) do
+    "#{error.subject} needs the option #{inspect(error.option)}"
+  end
+
+  def message(%{problem: {:invalid, expected, value}} = error) do
+    "expected #{expected} as the option #{inspect(error.option)} of #{error.subject}, got: #{inspect(value)}"
+  end
+
+  defp suggestion(error) do
+    written = to_string(error.option)
+    close = Enum.max_by(error.known, &String.jaro_distance(to_string(&1), written), fn -> nil end)
+
+    if close && String.jaro_distance(to_string(close), written) > 0.7,
+      do: ", did you mean #{inspect(close)}?",
+      else: "."
+  end
+end

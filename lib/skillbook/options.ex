@@ -1,0 +1,36 @@
+defmodule Skillbook.Options do
+  @moduledoc false
+  # A schema is a keyword list of `option: {expected, check}` in the order in which errors name the options.
+
+  alias Skillbook.OptionError
+
+  @spec validate(keyword() | term(), String.t(), keyword({String.t(), (term() -> boolean())})) ::
+          :ok | {:error, OptionError.t()}
+  def validate(options, subject, schema) do
+    if Keyword.keyword?(options) do
+      Enum.find_value(options, :ok, &problem(&1, subject, schema))
+    else
+      {:error, error(subject, schema, inspect(options), :unknown)}
+    end
+  end
+
+  defp problem({option, value}, subject, schema) do
+    case Keyword.fetch(schema, option) do
+      {:ok, {expected, check}} ->
+        if not check.(value), do: {:error, error(subject, schema, option, {:invalid, expected, value})}
+
+      :error ->
+        {:error, error(subject, schema, option, :unknown)}
+    end
+  end
+
+  defp error(subject, schema, option, problem) do
+    %OptionError{subject: subject, option: option, problem: problem, known: Keyword.keys(schema)}
+  end
+
+  @spec text?(term()) :: boolean()
+  def text?(value), do: is_binary(value) and value != "" and String.valid?(value)
+
+  @spec texts?(term()) :: boolean()
+  def texts?(value), do: is_list(value) and Enum.all?(value, &text?/1)
+end

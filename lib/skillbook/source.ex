@@ -1,0 +1,69 @@
+defmodule Skillbook.Source do
+  @moduledoc """
+  A folder that entries come from.
+
+  ## Options
+
+    * `:path` - the folder; `~` and paths relative to the current folder are expanded. Required
+    * `:name` - the name by which entries refer to it; the folder's name if it is left out
+    * `:kind` - `:skills` (the default), or `:notes`: there every Markdown file is an entry, with or without frontmatter
+    * `:labels` - visibility labels that all of its entries carry besides their own; none if it is left out
+
+  A path alone is a source of skills.
+
+  ## Examples
+
+      iex> {:ok, source} = Skillbook.Source.new(path: "/srv/notes", kind: :notes, labels: ["private"])
+      iex> {source.name, source.kind, source.labels}
+      {"notes", :notes, ["private"]}
+
+      iex> {:ok, source} = Skillbook.Source.new("/srv/skills")
+      iex> source.kind
+      :skills
+
+      iex> {:error, error} = Skillbook.Source.new(path: "/srv/notes", knd: :notes)
+      iex> Exception.message(error)
+      "unknown option :knd for a source, did you mean :kind? The options are :path, :name, :kind, :labels"
+  """
+
+  alias Skillbook.{OptionError, Options}
+
+  @type t :: %__MODULE__{path: Path.t(), name: String.t(), kind: :skills | :notes, labels: [String.t()]}
+
+  @enforce_keys [:path, :name]
+  defstruct [:path, :name, kind: :skills, labels: []]
+
+  @doc "Makes a source of a path, of options, or of a source."
+  @spec new(t() | Path.t() | keyword()) :: {:ok, t()} | {:error, OptionError.t()}
+  def new(%__MODULE__{} = source), do: {:ok, source}
+  def new(path) when is_binary(path), do: new(path: path)
+
+  def new(options) do
+    with :ok <- Options.validate(options, "a source", schema()),
+         {:ok, path} <- fetch_path(options) do
+      path = Path.expand(path)
+      {:ok, struct!(%__MODULE__{path: path, name: Path.basename(path)}, Keyword.delete(options, :path))}
+    end
+  end
+
+  @doc "The skills that come with Skillbook."
+  @spec builtin() :: t()
+  def builtin do
+    %__MODULE__{path: Application.app_dir(:skillbook, "priv/skills"), name: "builtin"}
+  end
+
+  defp fetch_path(options) do
+    with :error <- Keyword.fetch(options, :path) do
+      {:error, %OptionError{subject: "a source", option: :path, problem: :missing}}
+    end
+  end
+
+  defp schema do
+    [
+      path: {"a path", &Options.text?/1},
+      name: {"text", &Options.text?/1},
+      kind: {":skills or :notes", &(&1 in [:skills, :notes])},
+      labels: {"a list of texts", &Options.texts?/1}
+    ]
+  end
+end

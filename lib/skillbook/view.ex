@@ -1,0 +1,148 @@
+defmodule Skillbook.View do
+  @moduledoc """
+  A catalog's generation as one profile may see it.
+
+  Everything that reads, reads through a view. An entry that the view does not show is, through it, the same as one
+  that was never written: in results, errors, suggestions, counts, listings and diagnostics. A view keeps its generation
+  when the catalog is loaded again.
+
+  ## Fields
+
+    * `:ref` - the view in the native library
+    * `:book` - the book that it was made by, or `nil`
+    * `:profile` - the profile
+    * `:generation` - the number of the generation
+
+  ## Examples
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
+      iex> {:ok, view} = Skillbook.View.new(catalog, id: "guest", skills: ["email.*"])
+      iex> Enum.map(Skillbook.View.entries(view), & &1.name)
+      ["email.draft", "email.search"]
+      iex> Enum.map(Skillbook.View.domains(view), & &1.name)
+      ["email"]
+  """
+
+  alias Skillbook.{
+    Catalog,
+    Diagnostic,
+    Domain,
+    Entry,
+    Native,
+    OptionError,
+    Options,
+    Profile,
+    UnknownSkillError
+  }
+
+  @type t :: %__MODULE__{
+          ref: reference(),
+          book: atom() | nil,
+          profile: Profile.t(),
+          generation: pos_integer()
+        }
+
+  @enforce_keys [:ref, :profile, :generation]
+  defstruct [:ref, :book, :profile, :generation]
+
+  @doc "The current generation of a catalog as a profile may see it; the profile may also be options of `Skillbook.Profile`."
+  @spec new(Catalog.t(), Profile.t() | keyword()) :: {:ok, t()} | {:error, OptionError.t()}
+  def new(%Catalog{ref: ref}, profile) do
+    with {:ok, profile} <- Profile.new(profile) do
+      case Native.view_new(ref, profile.id, profile.grants, profile.skills) do
+        {:ok, view, generation} ->
+          {:ok, %__MODULE__{ref: view, profile: profile, generation: generation}}
+
+        {:error, {:bad_glob, glob, reason}} ->
+          problem = {:invalid, "globs (#{reason})", glob}
+          {:error, %OptionError{subject: "a profile", option: :skills, problem: problem}}
+      end
+    end
+  end
+
+  @doc """
+  The unrestricted view of a catalog: trusted code says so by name.
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
+      iex> Skillbook.View.count(Skillbook.View.all(catalog)) == Skillbook.Catalog.count(catalog)
+      true
+  """
+  @spec all(Catalog.t()) :: t()
+  def all(%Catalog{} = catalog) do
+    {:ok, view} = new(catalog, Profile.unrestricted())
+    view
+  end
+
+  @doc """
+  The entry of a name or an alias.
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
+      iex> {:ok, entry} = Skillbook.View.fetch(Skillbook.View.all(catalog), "email.send")
+      iex> entry.usage
+      "email.send --to ADDR --subject TEXT --body TEXT"
+      iex> {:error, error} = Skillbook.View.fetch(Skillbook.View.all(catalog), "emial.send")
+      iex> error.suggestions
+      ["email.send", "email.draft", "email.search"]
+  """
+  @spec fetch(t(), String.t()) :: {:ok, Entry.t()} | {:error, UnknownSkillError.t()}
+  def fetch(%__MODULE__{ref: ref} = view, name) when is_binary(name) do
+    case Native.view_fetch(ref, name) do
+      nil -> {:error, unknown(view, name)}
+      entry -> {:ok, entry}
+    end
+  end
+
+  @doc "As `fetch/2`, but raises the error."
+  @spec fetch!(t(), String.t()) :: Entry.t()
+  def fetch!(view, name) do
+    case fetch(view, name) do
+      {:ok, entry} -> entry
+      {:error, error} -> raise error
+    end
+  end
+
+  @doc """
+  The entries in the order of their names.
+
+  ## Options
+
+    * `:domain` - only the commands of this domain
+    * `:kind` - only entries of this kind: `:command`, `:skill` or `:note`
+  """
+  @spec entries(t(), keyword()) :: [Entry.t()]
+  def entries(%__MODULE__{ref: ref}, options \\ []) do
+    with {:error, error} <- Options.validate(options, "the entries of a view", entries_schema()),
+         do: raise(error)
+
+    Native.view_entries(ref, options[:domain], options[:kind])
+  end
+
+  @doc "The domains that have a command which the view shows, in the order of their names."
+  @spec domains(t()) :: [Domain.t()]
+  def domains(%__MODULE__{ref: ref}), do: Native.view_domains(ref)
+
+  @doc "How many entries the view shows."
+  @spec count(t()) :: non_neg_integer()
+  def count(%__MODULE__{ref: ref}), do: Native.view_count(ref)
+
+  @doc """
+  What was found out about the entries that the view shows, by path and line.
+
+  Diagnostics about files that are no entries, and about whole sources, are for views with all grants and all skills.
+  """
+  @spec diagnostics(t()) :: [Diagnostic.t()]
+  def diagnostics(%__MODULE__{ref: ref}), do: Native.view_diagnostics(ref)
+
+  @doc false
+  @spec unknown(t(), String.t()) :: UnknownSkillError.t()
+  def unknown(%__MODULE__{ref: ref}, name) do
+    %UnknownSkillError{name: name, suggestions: Native.view_suggest(ref, name)}
+  end
+
+  defp entries_schema do
+    [
+      domain: {"text or nil", &(is_nil(&1) or is_binary(&1))},
+      kind: {":command, :skill, :note or nil", &(&1 in [:command, :skill, :note, nil])}
+    ]
+  end
+end

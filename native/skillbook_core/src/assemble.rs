@@ -1,0 +1,370 @@
+//! From the documents of one source to its entries and domain indexes.
+//!
+//! What a file means depends on the files around it: a `SKILL.md` with a name makes the other files of its folder
+//! resources, one with a domain makes them that domain's commands. This module knows these rules and no others; which
+//! of two entries of a name is used is for the [catalog](crate::catalog).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::document::{strip_md, Document, Fields};
+use crate::entry::{command_name, Entry, Index, Kind, Source, SourceKind};
+use crate::sections;
+
+/// The longest name that the Agent Skills format allows, in characters.
+const NAME_LENGTH: usize = 64;
+
+/// The words after a domain that `get_skill` keeps for itself.
+const RESERVED: [&str; 2] = ["all", "help"];
+
+/// A diagnostic and the entries it tells of: who may not see one of them may not see it either.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// What was found.
+    pub diagnostic: Diagnostic,
+    /// The entries it tells of; if there are none, it is for unrestricted views only.
+    pub about: Vec<Arc<Entry>>,
+}
+
+impl Finding {
+    /// A finding for unrestricted views only.
+    pub fn trusted(diagnostic: Diagnostic) -> Finding {
+        Finding { diagnostic, about: Vec::new() }
+    }
+}
+
+/// What one source holds.
+#[derive(Debug, Default)]
+pub struct Assembled {
+    /// The entries by path; names may still occur twice.
+    pub entries: Vec<Arc<Entry>>,
+    /// The domain indexes by path.
+    pub indexes: Vec<Arc<Index>>,
+    /// What was found out.
+    pub findings: Vec<Finding>,
+}
+
+/// Whether the file at `path` belongs to the skill in `folder`, both relative to the source's root.
+pub fn is_below(path: &str, folder: &str) -> bool {
+    folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Builds the entries of a source from its Markdown documents and the relative paths of all its files.
+pub fn assemble(source: &Arc<Source>, mut documents: Vec<Arc<Document>>, mut files: Vec<String>) -> Assembled {
+    documents.sort_by(|a, b| a.path.cmp(&b.path));
+    files.sort();
+    let folders = folders(source, &documents);
+    let mut builder = Builder { source, folders, files, out: Assembled::default() };
+    for document in &documents {
+        builder.add(document);
+    }
+    builder.out
+}
+
+/// What the `SKILL.md` of a folder makes of it.
+enum Folder {
+    Skill,
+    Domain(String),
+    Both(String),
+    /// The `SKILL.md` cannot be used.
+    Unknown,
+}
+
+fn folders<'a>(source: &Source, documents: &'a [Arc<Document>]) -> BTreeMap<&'a str, Folder> {
+    let is_command = |document: &Document| {
+        !document.is_skill_file() && document.fields.name.as_deref().is_some_and(|name| command_name(name).is_some())
+    };
+    let mut commands: Vec<_> = documents.iter().filter(|document| is_command(document)).map(|d| d.folder()).collect();
+    commands.sort_unstable();
+    let role = |document: &Document| match document.fields() {
+        None => Folder::Unknown,
+        Some(Fields { name: Some(_), domain: None, .. }) => Folder::Skill,
+        Some(Fields { name: Some(_), domain: Some(domain), .. }) => Folder::Both(domain.clone()),
+        Some(Fields { name: None, domain: Some(domain), .. }) => Folder::Domain(domain.clone()),
+        Some(_) if commands.binary_search(&document.folder()).is_ok() => {
+            Folder::Domain(folder_name(source, document).to_owned())
+        }
+        Some(_) => Folder::Skill,
+    };
+    let skill_files = documents.iter().filter(|document| document.is_skill_file());
+    skill_files.map(|document| (document.folder(), role(document))).collect()
+}
+
+/// The name of a document's folder; the source's own folder for those directly in it.
+fn folder_name<'a>(source: &'a Source, document: &'a Document) -> &'a str {
+    let folder = if document.folder().is_empty() { source.root.as_str() } else { document.folder() };
+    folder.rsplit_once('/').map_or(folder, |(_, name)| name)
+}
+
+struct Builder<'a> {
+    source: &'a Arc<Source>,
+    folders: BTreeMap<&'a str, Folder>,
+    files: Vec<String>,
+    out: Assembled,
+}
+
+/// What is said about a document while its entry is built.
+type Notes = Vec<Diagnostic>;
+
+impl<'a> Builder<'a> {
+    fn add(&mut self, document: &'a Arc<Document>) {
+        let mut notes = document.diagnostics.clone();
+        let entry = match document.fields() {
+            None => None,
+            Some(fields) if document.is_skill_file() => self.skill_file(document, fields, &mut notes),
+            Some(fields) => self.other_file(document, fields, &mut notes),
+        };
+        let about: Vec<_> = entry.map(Arc::new).into_iter().collect();
+        self.out.entries.extend(about.iter().cloned());
+        let finding = |diagnostic: Diagnostic| Finding {
+            diagnostic: diagnostic.in_file(document.path.as_str()),
+            about: about.clone(),
+        };
+        self.out.findings.extend(notes.into_iter().map(finding));
+    }
+
+    fn skill_file(&mut self, document: &'a Arc<Document>, fields: &Fields, notes: &mut Notes) -> Option<Entry> {
+        match self.folders.get(document.folder()) {
+            Some(Folder::Domain(domain)) => {
+                let domain = domain.clone();
+                self.index(document, domain, fields, notes);
+                None
+            }
+            Some(Folder::Both(domain)) => {
+                let domain = domain.clone();
+                self.index(document, domain, fields, notes);
+                self.skill(document, fields, notes)
+            }
+            _ if self.source.kind == SourceKind::Notes && fields.description.is_none() => {
+                Some(self.note(document, fields))
+            }
+            _ => self.skill(document, fields, notes),
+        }
+    }
+
+    fn index(&mut self, document: &Arc<Document>, domain: String, fields: &Fields, notes: &mut Notes) {
+        if fields.description.is_none() && fields.name.is_none() {
+            let message = format!("the index of the domain {} has no description", quote(&domain));
+            let hint = "add a line to its frontmatter, like description: Send and read email";
+            notes.push(Diagnostic::new(Code::DescriptionMissing, Severity::Warning, message).hint(hint));
+        }
+        let index =
+            Index { domain, labels: self.labels(fields), source: self.source.clone(), document: document.clone() };
+        self.out.indexes.push(Arc::new(index));
+    }
+
+    fn skill(&self, document: &Arc<Document>, fields: &Fields, notes: &mut Notes) -> Option<Entry> {
+        described(fields, notes)?;
+        let folder = folder_name(self.source, document);
+        let name = match &fields.name {
+            Some(name) => {
+                if name != folder {
+                    let message = format!("the name {} differs from its folder's, {}", quote(name), quote(folder));
+                    notes.push(differs(message));
+                }
+                name.as_str()
+            }
+            None => {
+                notes.push(name_missing(folder));
+                folder
+            }
+        };
+        check_name(name, Kind::Skill, notes);
+        let files = self.resources(document.folder());
+        Some(Entry { files, ..self.entry(document, fields, name, Kind::Skill) })
+    }
+
+    /// The files of a skill's folder without those that belong to a skill or a domain further below.
+    fn resources(&self, folder: &str) -> Vec<String> {
+        let cut = if folder.is_empty() { 0 } else { folder.len() + 1 };
+        let first = self.files.partition_point(|path| path.as_str() < folder);
+        let below = self.files[first..].iter().take_while(|path| path.starts_with(folder));
+        let own = |path: &&String| {
+            is_below(path, folder) && self.nearest(path.rsplit_once('/').map_or("", |(parent, _)| parent)).0 == folder
+        };
+        below
+            .filter(own)
+            .map(|path| path[cut..].to_owned())
+            .filter(|path| path != crate::document::SKILL_FILE)
+            .collect()
+    }
+
+    /// The closest folder upwards that has a `SKILL.md`.
+    fn nearest<'b>(&self, folder: &'b str) -> (&'b str, Option<&Folder>) {
+        let mut folder = folder;
+        loop {
+            if let Some(role) = self.folders.get(folder) {
+                return (folder, Some(role));
+            }
+            match folder.rsplit_once('/') {
+                Some((parent, _)) => folder = parent,
+                None if folder.is_empty() => return ("", None),
+                None => folder = "",
+            }
+        }
+    }
+
+    fn other_file(&self, document: &'a Arc<Document>, fields: &Fields, notes: &mut Notes) -> Option<Entry> {
+        let domain = match self.nearest(document.folder()).1 {
+            Some(Folder::Skill) => return None,
+            Some(Folder::Both(domain)) => {
+                let is_command = fields.name.as_deref().is_some_and(|name| command_name(name).is_some());
+                if !is_command {
+                    return None;
+                }
+                Some(domain.as_str())
+            }
+            Some(Folder::Domain(domain)) => Some(domain.as_str()),
+            Some(Folder::Unknown) | None => None,
+        };
+        if self.source.kind == SourceKind::Notes {
+            if fields.name.is_none() || fields.description.is_none() {
+                return Some(self.note(document, fields));
+            }
+        } else if document.stem().eq_ignore_ascii_case("readme") {
+            notes.push(not_a_skill("a README is for people; it is not an entry"));
+            return None;
+        } else if fields.name.is_none() && fields.description.is_none() {
+            notes.push(not_a_skill("it has no name and no description, so it is not an entry"));
+            return None;
+        }
+        self.single_file(document, fields, domain, notes)
+    }
+
+    /// A command, or a skill that is one file.
+    fn single_file(
+        &self,
+        document: &'a Arc<Document>,
+        fields: &Fields,
+        domain: Option<&str>,
+        notes: &mut Notes,
+    ) -> Option<Entry> {
+        described(fields, notes)?;
+        let stem = document.stem();
+        let Some(name) = &fields.name else {
+            let name = match domain {
+                Some(domain) => format!("{domain}.{stem}"),
+                None => stem.to_owned(),
+            };
+            notes.push(name_missing(&name));
+            return self.named(document, fields, &name, notes);
+        };
+        match command_name(name) {
+            Some((_, action)) => {
+                let first = document.folder().split('/').next().filter(|folder| !folder.is_empty());
+                let expected = domain.or(first).map(|domain| format!("{domain}.{stem}"));
+                let agrees = expected.as_ref().map_or(stem == name || stem == action, |expected| expected == name);
+                if !agrees {
+                    let expected = expected.unwrap_or_else(|| stem.to_owned());
+                    let message = format!("the name {} differs from its path's, {}", quote(name), quote(&expected));
+                    notes.push(differs(message));
+                }
+            }
+            None if name != stem => {
+                let message = format!("the name {} differs from its file's, {}", quote(name), quote(stem));
+                notes.push(differs(message));
+            }
+            None => {}
+        }
+        self.named(document, fields, name, notes)
+    }
+
+    fn named(&self, document: &Arc<Document>, fields: &Fields, name: &str, notes: &mut Notes) -> Option<Entry> {
+        let Some((domain, action)) = command_name(name) else {
+            check_name(name, Kind::Skill, notes);
+            return Some(self.entry(document, fields, name, Kind::Skill));
+        };
+        if RESERVED.contains(&action) {
+            let message =
+                format!("the name {} cannot be used: get_skill keeps the action `{action}` for itself", quote(name));
+            notes.push(Diagnostic::new(Code::NameReserved, Severity::Error, message).hint("give it another action"));
+            return None;
+        }
+        check_name(name, Kind::Command, notes);
+        let entry = self.entry(document, fields, name, Kind::Command);
+        Some(Entry { domain: Some(domain.to_owned()), ..entry })
+    }
+
+    fn note(&self, document: &Arc<Document>, fields: &Fields) -> Entry {
+        let heading =
+            || sections::headings(document.body()).find(|heading| heading.level == 1 && !heading.title.is_empty());
+        let title = fields.title.clone().unwrap_or_else(|| {
+            heading().map_or_else(|| document.stem().to_owned(), |heading| heading.title.to_owned())
+        });
+        let name = fields.name.as_deref().unwrap_or_else(|| strip_md(document.relative()));
+        Entry { title: Some(title), ..self.entry(document, fields, name, Kind::Note) }
+    }
+
+    fn entry(&self, document: &Arc<Document>, fields: &Fields, name: &str, kind: Kind) -> Entry {
+        Entry {
+            name: Arc::from(name),
+            kind,
+            domain: None,
+            title: fields.title.clone(),
+            labels: self.labels(fields),
+            source: self.source.clone(),
+            document: document.clone(),
+            files: Vec::new(),
+        }
+    }
+
+    fn labels(&self, fields: &Fields) -> Vec<String> {
+        let mut labels = [self.source.labels.as_slice(), fields.labels.as_slice()].concat();
+        labels.sort();
+        labels.dedup();
+        labels
+    }
+}
+
+/// `None`, with a diagnostic, if there is no description: nobody could know what the entry is for.
+fn described(fields: &Fields, notes: &mut Notes) -> Option<()> {
+    if fields.description.is_some() {
+        return Some(());
+    }
+    let message = match fields.present {
+        true => "expected a description in the frontmatter; the file is not used",
+        false => "expected frontmatter with a name and a description; the file is not used",
+    };
+    let hint = "begin the file with ---, name: …, description: …, ---, each on a line of its own";
+    notes.push(Diagnostic::new(Code::DescriptionMissing, Severity::Error, message).hint(hint));
+    None
+}
+
+fn name_missing(name: &str) -> Diagnostic {
+    let message = format!("expected a name in the frontmatter; its path gives {}", quote(name));
+    Diagnostic::new(Code::NameMissing, Severity::Warning, message).hint(format!("add the line name: {name}"))
+}
+
+fn differs(message: String) -> Diagnostic {
+    Diagnostic::new(Code::NameDiffers, Severity::Warning, message + "; the name is used")
+}
+
+fn not_a_skill(message: &str) -> Diagnostic {
+    Diagnostic::new(Code::NotASkill, Severity::Info, message)
+}
+
+fn check_name(name: &str, kind: Kind, notes: &mut Notes) {
+    let length = name.chars().count();
+    if length > NAME_LENGTH {
+        let message = format!("the name has {length} characters; other readers of skills take up to {NAME_LENGTH}");
+        notes.push(Diagnostic::new(Code::NameTooLong, Severity::Warning, message));
+    }
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let (allowed, words): (fn(char) -> bool, _) = match kind {
+        Kind::Command => (|c| c == '.' || c == '_', "lowercase letters, digits, `-`, `_` and the dot"),
+        _ => (|_| false, "lowercase letters, digits and `-`"),
+    };
+    if let Some(odd) = name.chars().find(|c| !plain(*c) && !allowed(*c)) {
+        let message = format!("expected {words} in the name, got {:?} in {}", odd, quote(name));
+        notes.push(Diagnostic::new(Code::NameCharacters, Severity::Warning, message));
+    }
+}
+
+/// A name between backticks, cut if it is unreasonably long.
+fn quote(name: &str) -> String {
+    match name.char_indices().nth(100) {
+        Some((at, _)) => format!("`{}…`", &name[..at]),
+        None => format!("`{name}`"),
+    }
+}

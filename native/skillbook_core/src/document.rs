@@ -1,0 +1,517 @@
+//! One file as it was written: its text and the fields of its frontmatter, whatever other files say.
+//!
+//! A [`Document`] depends on its bytes and its path only, so a reload keeps those whose bytes did not change. What a
+//! catalog makes of it is an [`Entry`](crate::entry::Entry).
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::entry::Effects;
+use crate::value::Value;
+use crate::{frontmatter, sections};
+
+/// The name of the file that makes a folder a skill or a domain.
+pub const SKILL_FILE: &str = "SKILL.md";
+
+/// A file's text and fields.
+#[derive(Debug)]
+pub struct Document {
+    /// The file's full path.
+    pub path: String,
+    /// The whole text.
+    pub text: Arc<str>,
+    /// What was found out about the text; an error says why there are no fields.
+    pub diagnostics: Vec<Diagnostic>,
+    relative: usize,
+    body: Range<usize>,
+    usable: bool,
+    pub(crate) fields: Fields,
+}
+
+/// The fields of a frontmatter, each with the type its meaning asks for.
+#[derive(Debug, Default)]
+pub struct Fields {
+    /// Whether there was frontmatter at all.
+    pub present: bool,
+    /// `name`, with runs of blanks made one.
+    pub name: Option<String>,
+    /// `domain`, which makes a `SKILL.md` the index of that domain.
+    pub domain: Option<String>,
+    /// `title`.
+    pub title: Option<String>,
+    /// `description`.
+    pub description: Option<String>,
+    /// `handler`, as written.
+    pub handler: Option<String>,
+    /// `tags`.
+    pub tags: Vec<String>,
+    /// `visibility_labels`.
+    pub labels: Vec<String>,
+    /// `aliases`.
+    pub aliases: Vec<String>,
+    /// `requires`: the names of other skills.
+    pub requires: Vec<String>,
+    /// `effects`.
+    pub effects: Option<Effects>,
+    /// `allowed-tools`.
+    pub allowed_tools: Vec<String>,
+    /// `schedule`, as written.
+    pub schedule: Option<String>,
+    /// `timezone`, as written.
+    pub timezone: Option<String>,
+    /// `include_in_prompt`, else `include_in_prompt_default`, else true.
+    pub include_in_prompt: bool,
+    /// `proactive_for_profile_ids`.
+    pub proactive_for: Vec<String>,
+    /// `exclude_from_prompt_profile_ids`.
+    pub excluded_for: Vec<String>,
+    /// The first line of the body's Usage section.
+    pub usage: Option<String>,
+    /// The frontmatter as written; always a mapping.
+    pub data: Value,
+}
+
+impl Document {
+    /// Reads the file at `relative` (with `/` between folders) below `root`.
+    pub fn parse(root: &str, relative: &str, bytes: &[u8]) -> Document {
+        let mut document = Document {
+            path: format!("{root}/{relative}"),
+            text: Arc::from(""),
+            diagnostics: Vec::new(),
+            relative: root.len() + 1,
+            body: 0..0,
+            usable: false,
+            fields: Fields::default(),
+        };
+        match simdutf8::compat::from_utf8(bytes) {
+            Ok(text) => document.read(text),
+            Err(error) => {
+                let line = memchr::memchr_iter(b'\n', &bytes[..error.valid_up_to()]).count() as u32 + 1;
+                let message = format!("expected UTF-8, got the byte 0x{:02x}", bytes[error.valid_up_to()]);
+                let diagnostic = Diagnostic::new(Code::InvalidUtf8, Severity::Error, message)
+                    .hint("save the file as UTF-8")
+                    .in_file(document.path.as_str());
+                document.diagnostics.push(Diagnostic { line: Some(line), ..diagnostic });
+            }
+        }
+        document
+    }
+
+    fn read(&mut self, text: &str) {
+        self.text = Arc::from(text);
+        self.body = text.len()..text.len();
+        match frontmatter::parse(text) {
+            Ok(parsed) => {
+                self.body = parsed.body_offset..text.len();
+                self.diagnostics = parsed.diagnostics;
+                let block = &text[..parsed.body_offset];
+                let mut reader = Reader { data: &parsed.data, block, diagnostics: &mut self.diagnostics };
+                if let Some(fields) = reader.fields(parsed.present, parsed.body) {
+                    self.fields = Fields { data: parsed.data, ..fields };
+                    self.usable = true;
+                }
+            }
+            Err(error) => self.diagnostics.push(error.to_diagnostic()),
+        }
+        for diagnostic in &mut self.diagnostics {
+            diagnostic.path = Some(self.path.clone());
+        }
+    }
+
+    /// The path below the source's root.
+    pub fn relative(&self) -> &str {
+        &self.path[self.relative..]
+    }
+
+    /// The folder below the source's root, `""` for the root itself.
+    pub fn folder(&self) -> &str {
+        self.relative().rsplit_once('/').map_or("", |(folder, _)| folder)
+    }
+
+    /// The file's name.
+    pub fn file_name(&self) -> &str {
+        self.path.rsplit_once('/').map_or(self.path.as_str(), |(_, name)| name)
+    }
+
+    /// The file's name without `.md`.
+    pub fn stem(&self) -> &str {
+        strip_md(self.file_name())
+    }
+
+    /// The text after the frontmatter.
+    pub fn body(&self) -> &str {
+        &self.text[self.body.clone()]
+    }
+
+    /// Where the body stands in the text.
+    pub fn body_range(&self) -> Range<usize> {
+        self.body.clone()
+    }
+
+    /// The frontmatter's fields; `None` if the document cannot be used.
+    pub fn fields(&self) -> Option<&Fields> {
+        self.usable.then_some(&self.fields)
+    }
+
+    /// Whether this is a `SKILL.md`.
+    pub fn is_skill_file(&self) -> bool {
+        self.file_name() == SKILL_FILE
+    }
+
+    /// Whether this file makes its folder a skill's: the other files in it are the skill's resources, never entries.
+    pub fn claims_folder(&self) -> bool {
+        self.is_skill_file() && self.fields.name.is_some() && self.fields.domain.is_none()
+    }
+}
+
+/// A path without the `.md` at its end, in any case.
+pub fn strip_md(path: &str) -> &str {
+    match path.len().checked_sub(3) {
+        Some(at) if path.is_char_boundary(at) && path[at..].eq_ignore_ascii_case(".md") => &path[..at],
+        _ => path,
+    }
+}
+
+/// Reads fields of the types we need from whatever was written.
+struct Reader<'a> {
+    data: &'a Value,
+    block: &'a str,
+    diagnostics: &'a mut Vec<Diagnostic>,
+}
+
+impl Reader<'_> {
+    /// `None` if the labels cannot be read: such a document must not be shown to anybody.
+    fn fields(&mut self, present: bool, body: &str) -> Option<Fields> {
+        Some(Fields {
+            present,
+            labels: self.labels()?,
+            name: self.text("name").map(|name| name.split_whitespace().collect::<Vec<_>>().join(" ")),
+            domain: self.text("domain"),
+            title: self.text("title"),
+            description: self.text("description"),
+            handler: self.text("handler"),
+            tags: self.list("tags"),
+            aliases: self.list("aliases"),
+            requires: self.list("requires"),
+            effects: self.effects(),
+            allowed_tools: self.allowed_tools(),
+            schedule: self.text("schedule"),
+            timezone: self.text("timezone"),
+            include_in_prompt: self
+                .flag("include_in_prompt")
+                .or_else(|| self.flag("include_in_prompt_default"))
+                .unwrap_or(true),
+            proactive_for: self.list("proactive_for_profile_ids"),
+            excluded_for: self.list("exclude_from_prompt_profile_ids"),
+            usage: sections::usage(body).map(str::to_owned),
+            data: Value::Null,
+        })
+    }
+
+    /// Text that is not blank; a number or a boolean was meant as text.
+    fn text(&mut self, key: &'static str) -> Option<String> {
+        let value = self.data.get(key)?;
+        if let Value::Str(text) = value {
+            let text = text.trim();
+            return (!text.is_empty()).then(|| text.to_owned());
+        }
+        match plain(value) {
+            Some(text) => {
+                self.mended(key, format!("expected text for `{key}`, got {}; read as \"{text}\"", describe(value)));
+                Some(text)
+            }
+            None => {
+                self.unless_null(key, "text", value);
+                None
+            }
+        }
+    }
+
+    fn list(&mut self, key: &'static str) -> Vec<String> {
+        match self.data.get(key) {
+            None => Vec::new(),
+            Some(Value::List(items)) => {
+                let texts: Vec<_> = items.iter().filter_map(plain).collect();
+                if texts.len() < items.len() {
+                    let message =
+                        format!("expected a list of texts for `{key}`, got other values in it; they are left out");
+                    self.mended(key, message);
+                }
+                texts
+            }
+            Some(value) => match plain(value) {
+                Some(text) => {
+                    let items = split(&text);
+                    let message =
+                        format!("expected a list for `{key}`, got {}; read as [{}]", describe(value), items.join(", "));
+                    self.mended(key, message);
+                    items
+                }
+                None => {
+                    self.unless_null(key, "a list of texts", value);
+                    Vec::new()
+                }
+            },
+        }
+    }
+
+    /// The Agent Skills format allows one text here, so that needs no diagnostic.
+    fn allowed_tools(&mut self) -> Vec<String> {
+        match self.data.get("allowed-tools") {
+            Some(Value::Str(text)) => split_tools(text),
+            _ => self.list("allowed-tools"),
+        }
+    }
+
+    fn labels(&mut self) -> Option<Vec<String>> {
+        let key = "visibility_labels";
+        let readable = match self.data.get(key) {
+            Some(Value::List(items)) => items.iter().all(|item| plain(item).is_some()),
+            Some(Value::Map(_)) => false,
+            _ => true,
+        };
+        if readable {
+            return Some(self.list(key));
+        }
+        let message = "expected a list of texts for `visibility_labels`; the document is not used, \
+                       for it could be shown to the wrong reader";
+        let hint = "write it like visibility_labels: [private, family]";
+        let diagnostic = Diagnostic::new(Code::LabelsInvalid, Severity::Error, message).hint(hint);
+        self.push(key, diagnostic);
+        None
+    }
+
+    fn flag(&mut self, key: &'static str) -> Option<bool> {
+        let value = self.data.get(key)?;
+        if let Value::Bool(flag) = value {
+            return Some(*flag);
+        }
+        let meant = plain(value).and_then(|text| match text.to_ascii_lowercase().as_str() {
+            "true" | "yes" | "on" | "1" => Some(true),
+            "false" | "no" | "off" | "0" => Some(false),
+            _ => None,
+        });
+        match meant {
+            Some(flag) => {
+                self.mended(key, format!("expected true or false for `{key}`, got {}; read as {flag}", describe(value)))
+            }
+            None => self.unless_null(key, "true or false", value),
+        }
+        meant
+    }
+
+    fn effects(&mut self) -> Option<Effects> {
+        match self.data.get("effects")? {
+            Value::Str(text) if text == "read" => Some(Effects::Read),
+            Value::Str(text) if text == "write" => Some(Effects::Write),
+            value => {
+                self.unless_null("effects", "`read` or `write`", value);
+                None
+            }
+        }
+    }
+
+    fn mended(&mut self, key: &str, message: String) {
+        self.push(key, Diagnostic::new(Code::FieldMended, Severity::Warning, message));
+    }
+
+    /// A key without a value says nothing, and that is no mistake.
+    fn unless_null(&mut self, key: &str, expected: &str, value: &Value) {
+        if *value != Value::Null {
+            let message = format!("expected {expected} for `{key}`, got {}; the field is not used", describe(value));
+            self.push(key, Diagnostic::new(Code::FieldIgnored, Severity::Warning, message));
+        }
+    }
+
+    fn push(&mut self, key: &str, diagnostic: Diagnostic) {
+        let written = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'));
+        let line = self.block.lines().position(written);
+        self.diagnostics.push(match line {
+            Some(line) => diagnostic.at(line as u32 + 1, 1),
+            None => diagnostic,
+        });
+    }
+}
+
+/// The text of a scalar; `None` for blank text, nothing, a list or a mapping.
+fn plain(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::Str(text) => text.trim().to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) => value.to_string(),
+        Value::Float(value) => value.to_string(),
+        Value::Null | Value::List(_) | Value::Map(_) => return None,
+    };
+    (!text.is_empty()).then_some(text)
+}
+
+fn describe(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing".into(),
+        Value::Bool(value) => format!("the boolean {value}"),
+        Value::Int(value) => format!("the number {value}"),
+        Value::Float(value) => format!("the number {value}"),
+        Value::Str(text) => format!("the text \"{}\"", text.chars().take(60).collect::<String>()),
+        Value::List(_) => "a list".into(),
+        Value::Map(_) => "a mapping".into(),
+    }
+}
+
+/// By commas if there is one, so that items may hold blanks; else by blanks.
+fn split(text: &str) -> Vec<String> {
+    let clean = |item: &str| item.trim().to_owned();
+    let items: Vec<_> = match text.contains(',') {
+        true => text.split(',').map(clean).collect(),
+        false => text.split_whitespace().map(clean).collect(),
+    };
+    items.into_iter().filter(|item| !item.is_empty()).collect()
+}
+
+/// By commas and blanks, but not inside parentheses: `Bash(git add:*) Read`.
+fn split_tools(text: &str) -> Vec<String> {
+    let mut depth = 0usize;
+    let between = |c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => return depth == 0 && (c == ',' || c.is_whitespace()),
+        }
+        false
+    };
+    text.split(between).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(text: &str) -> Document {
+        Document::parse("/r", "a/b.md", text.as_bytes())
+    }
+
+    fn field<T>(yaml: &str, get: impl Fn(&Fields) -> T) -> (T, Vec<&'static str>) {
+        let document = document(&format!("---\n{yaml}\n---\n"));
+        let codes = document.diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect();
+        (get(document.fields().expect(yaml)), codes)
+    }
+
+    #[test]
+    fn knows_its_path() {
+        let document = document("x");
+        assert_eq!(document.relative(), "a/b.md");
+        assert_eq!((document.folder(), document.file_name(), document.stem()), ("a", "b.md", "b"));
+        assert_eq!(Document::parse("/r", "B.MD", b"").folder(), "");
+        assert_eq!(strip_md("é.Md"), "é");
+        assert_eq!(strip_md("md"), "md");
+    }
+
+    #[test]
+    fn reads_texts() {
+        let some = |text: &str| Some(text.to_owned());
+        let rows = [
+            ("title: A B", some("A B"), vec![]),
+            ("title: '  '", None, vec![]),
+            ("title:", None, vec![]),
+            ("title: 12", some("12"), vec!["field_mended"]),
+            ("title: true", some("true"), vec!["field_mended"]),
+            ("title: [a]", None, vec!["field_ignored"]),
+            ("title: {a: b}", None, vec!["field_ignored"]),
+        ];
+        for (yaml, expected, codes) in rows {
+            assert_eq!(field(yaml, |fields| fields.title.clone()), (expected, codes), "{yaml}");
+        }
+        assert_eq!(field("name: \"a\\n  b\"", |fields| fields.name.clone()), (some("a b"), vec![]));
+    }
+
+    #[test]
+    fn reads_lists() {
+        let rows: [(&str, &[&str], &[&str]); 7] = [
+            ("tags: [a, b c]", &["a", "b c"], &[]),
+            ("tags: a, b c,", &["a", "b c"], &["field_mended"]),
+            ("tags: a b", &["a", "b"], &["field_mended"]),
+            ("tags: [a, 1]", &["a", "1"], &[]),
+            ("tags: [a, [b]]", &["a"], &["field_mended"]),
+            ("tags: {a: b}", &[], &["field_ignored"]),
+            ("tags:", &[], &[]),
+        ];
+        for (yaml, expected, codes) in rows {
+            let (list, found) = field(yaml, |fields| fields.tags.clone());
+            assert_eq!((list.as_slice(), found.as_slice()), (expected.map_str().as_slice(), codes), "{yaml}");
+        }
+    }
+
+    trait MapStr {
+        fn map_str(&self) -> Vec<String>;
+    }
+
+    impl MapStr for &[&str] {
+        fn map_str(&self) -> Vec<String> {
+            self.iter().map(|item| item.to_string()).collect()
+        }
+    }
+
+    #[test]
+    fn reads_tools_as_text_or_list() {
+        let rows: [(&str, &[&str], &[&str]); 4] = [
+            ("allowed-tools: Bash(git add:*) Read", &["Bash(git add:*)", "Read"], &[]),
+            ("allowed-tools: \"Read, Write(a, b)\"", &["Read", "Write(a, b)"], &[]),
+            ("allowed-tools: [Read]", &["Read"], &[]),
+            ("allowed-tools: 3", &["3"], &["field_mended"]),
+        ];
+        for (yaml, expected, codes) in rows {
+            let (list, found) = field(yaml, |fields| fields.allowed_tools.clone());
+            assert_eq!((list.as_slice(), found.as_slice()), (expected.map_str().as_slice(), codes), "{yaml}");
+        }
+    }
+
+    #[test]
+    fn reads_flags_and_effects() {
+        let rows = [
+            ("x: 1", true, vec![]),
+            ("include_in_prompt: false", false, vec![]),
+            ("include_in_prompt: 'no'", false, vec!["field_mended"]),
+            ("include_in_prompt: maybe", true, vec!["field_ignored"]),
+            ("include_in_prompt_default: false", false, vec![]),
+            ("include_in_prompt: true\ninclude_in_prompt_default: false", true, vec![]),
+        ];
+        for (yaml, expected, codes) in rows {
+            assert_eq!(field(yaml, |fields| fields.include_in_prompt), (expected, codes), "{yaml}");
+        }
+        assert_eq!(field("effects: read", |fields| fields.effects), (Some(Effects::Read), vec![]));
+        assert_eq!(field("effects: write", |fields| fields.effects), (Some(Effects::Write), vec![]));
+        assert_eq!(field("effects: both", |fields| fields.effects), (None, vec!["field_ignored"]));
+    }
+
+    #[test]
+    fn unreadable_labels_hide_the_document() {
+        for yaml in ["{a: b}", "[[a]]", "[a, null]", "['']"] {
+            let document = document(&format!("---\nname: a\nvisibility_labels: {yaml}\n---\n"));
+            assert!(document.fields().is_none(), "{yaml}");
+            assert_eq!((document.diagnostics[0].code, document.diagnostics[0].line), (Code::LabelsInvalid, Some(3)));
+        }
+        let rows: [(&str, &[&str]); 4] = [("", &[]), ("[]", &[]), ("[a, 1]", &["a", "1"]), ("a b", &["a", "b"])];
+        for (yaml, expected) in rows {
+            let (labels, _) = field(&format!("visibility_labels: {yaml}"), |fields| fields.labels.clone());
+            assert_eq!(labels, expected.map_str(), "{yaml}");
+        }
+    }
+
+    #[test]
+    fn says_what_is_wrong_and_where() {
+        let wrong = document("---\nname: a\ntags: {a: b}\n---\n");
+        assert_eq!(
+            wrong.diagnostics,
+            [Diagnostic::new(
+                Code::FieldIgnored,
+                Severity::Warning,
+                "expected a list of texts for `tags`, got a mapping; the field is not used"
+            )
+            .at(3, 1)
+            .in_file("/r/a/b.md")]
+        );
+        let bytes = Document::parse("/r", "a.md", b"one\n\xff");
+        assert_eq!(bytes.diagnostics[0].message, "expected UTF-8, got the byte 0xff");
+        assert_eq!((bytes.diagnostics[0].line, bytes.fields().is_none()), (Some(2), true));
+    }
+}

@@ -1,0 +1,156 @@
+//! What a catalog makes of a document: an entry or the index of a domain.
+
+use std::sync::Arc;
+
+use crate::document::{Document, Fields};
+
+/// What a source holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceKind {
+    /// Skills and commands: a Markdown file without frontmatter is not an entry.
+    Skills,
+    /// Notes: every Markdown file is an entry.
+    Notes,
+}
+
+/// Where entries come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The name by which entries refer to it.
+    pub name: String,
+    /// What it holds.
+    pub kind: SourceKind,
+    /// Labels that each of its documents carries besides its own.
+    pub labels: Vec<String>,
+    /// The folder, without a `/` at its end.
+    pub root: String,
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `domain.action`, one file.
+    Command,
+    /// A folder with `SKILL.md`, or one file with a name and a description.
+    Skill,
+    /// A document without a skill's frontmatter.
+    Note,
+}
+
+impl Kind {
+    /// `command`, `skill` or `note`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Command => "command",
+            Kind::Skill => "skill",
+            Kind::Note => "note",
+        }
+    }
+}
+
+/// What running a command does to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effects {
+    /// It only looks.
+    Read,
+    /// It changes something.
+    Write,
+}
+
+impl Effects {
+    /// `read` or `write`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Effects::Read => "read",
+            Effects::Write => "write",
+        }
+    }
+}
+
+/// One document under the name by which it is read and run.
+#[derive(Debug)]
+pub struct Entry {
+    /// The name, which occurs once in a catalog.
+    pub name: Arc<str>,
+    /// What it is.
+    pub kind: Kind,
+    /// The domain of a command.
+    pub domain: Option<String>,
+    /// `title`; for a note its first heading or its file's name if it has none.
+    pub title: Option<String>,
+    /// The document's labels and its source's.
+    pub labels: Vec<String>,
+    /// Its source.
+    pub source: Arc<Source>,
+    /// Its text and fields.
+    pub document: Arc<Document>,
+    /// The other files of a skill's folder, relative to it, sorted.
+    pub files: Vec<String>,
+}
+
+impl Entry {
+    /// The frontmatter's fields.
+    pub fn fields(&self) -> &Fields {
+        &self.document.fields
+    }
+
+    /// The description; notes may have none.
+    pub fn description(&self) -> &str {
+        self.fields().description.as_deref().unwrap_or("")
+    }
+
+    /// The text after the frontmatter.
+    pub fn body(&self) -> &str {
+        self.document.body()
+    }
+}
+
+/// The `SKILL.md` of a domain.
+#[derive(Debug)]
+pub struct Index {
+    /// The domain.
+    pub domain: String,
+    /// The document's labels and its source's.
+    pub labels: Vec<String>,
+    /// Its source.
+    pub source: Arc<Source>,
+    /// Its text and fields.
+    pub document: Arc<Document>,
+}
+
+impl Index {
+    /// The frontmatter's fields.
+    pub fn fields(&self) -> &Fields {
+        &self.document.fields
+    }
+}
+
+/// The domain and the action of a command's name: two or more words between dots, of letters, digits, `-` and `_`.
+///
+/// ```
+/// use skillbook_core::entry::command_name;
+/// assert_eq!(command_name("email.send"), Some(("email", "send")));
+/// assert_eq!(command_name("email"), None);
+/// assert_eq!(command_name("Node.js tips"), None);
+/// ```
+pub fn command_name(name: &str) -> Option<(&str, &str)> {
+    let word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_');
+    let (domain, action) = name.split_once('.')?;
+    (word(domain) && action.split('.').all(word)).then_some((domain, action))
+}
+
+/// Appends a text on one line: runs of blanks and line breaks become one blank.
+///
+/// ```
+/// let mut line = String::from("- ");
+/// skillbook_core::entry::push_line(&mut line, " two\n words ");
+/// assert_eq!(line, "- two words");
+/// ```
+pub fn push_line(out: &mut String, text: &str) {
+    for (index, word) in text.split_whitespace().enumerate() {
+        if index > 0 {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+}

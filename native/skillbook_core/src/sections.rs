@@ -1,0 +1,166 @@
+//! The sections of a Markdown body by their headings, in the way of a manual page: Usage, Flags, Behavior, Examples.
+//!
+//! Headings are ATX headings (`## Usage`); what stands in a fenced code block is never a heading. This is no Markdown
+//! parser: headings underlined with `===` or inside quotes and lists are ordinary text.
+
+/// A heading and where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heading<'a> {
+    /// 1 for `#` up to 6 for `######`.
+    pub level: u8,
+    /// The text without the marks around it.
+    pub title: &'a str,
+    /// Where its line begins, in bytes.
+    pub start: usize,
+    /// Where the next line begins.
+    pub end: usize,
+}
+
+/// The headings of a body in their order.
+pub fn headings(body: &str) -> Headings<'_> {
+    Headings { body, at: 0, fence: None }
+}
+
+/// What [`headings`] gives.
+#[derive(Debug, Clone)]
+pub struct Headings<'a> {
+    body: &'a str,
+    at: usize,
+    fence: Option<(u8, usize)>,
+}
+
+impl<'a> Iterator for Headings<'a> {
+    type Item = Heading<'a>;
+
+    fn next(&mut self) -> Option<Heading<'a>> {
+        while self.at < self.body.len() {
+            let start = self.at;
+            let bytes = &self.body.as_bytes()[start..];
+            let end = start + memchr::memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1);
+            self.at = end;
+            // Most lines begin with a letter; only these three characters can matter, after up to three blanks.
+            let indent = bytes.iter().take(4).take_while(|byte| **byte == b' ').count();
+            if indent == 4 || !matches!(bytes.get(indent), Some(b'#' | b'`' | b'~')) {
+                continue;
+            }
+            let line = &self.body[start + indent..end];
+            match (self.fence, fence(line)) {
+                (None, Some(opened)) => self.fence = Some(opened),
+                (Some((mark, length)), Some((other, other_length))) => {
+                    let closes = mark == other && other_length >= length;
+                    if closes && line[other_length..].trim().is_empty() {
+                        self.fence = None;
+                    }
+                }
+                (None, None) => {
+                    if let Some((level, title)) = heading(line) {
+                        return Some(Heading { level, title, start, end });
+                    }
+                }
+                (Some(_), None) => {}
+            }
+        }
+        None
+    }
+}
+
+/// The text under the first heading with this title (letters' case does not matter), up to the next heading of its
+/// level or a higher one.
+///
+/// ```
+/// use skillbook_core::sections::section;
+/// let body = "# email.send\n\n## Usage\n\nemail.send --to ADDR\n\n## Flags\n";
+/// assert_eq!(section(body, "usage"), Some("\nemail.send --to ADDR\n\n"));
+/// ```
+pub fn section<'a>(body: &'a str, title: &str) -> Option<&'a str> {
+    let mut all = headings(body);
+    let found = all.find(|heading| heading.title.eq_ignore_ascii_case(title))?;
+    let end = all.find(|heading| heading.level <= found.level).map_or(body.len(), |next| next.start);
+    Some(&body[found.end..end])
+}
+
+/// The first line of the Usage section: a fence's lines and the marks of inline code are left out.
+pub fn usage(body: &str) -> Option<&str> {
+    let lines = section(body, "usage")?.lines().map(str::trim);
+    let line = lines.into_iter().find(|line| !line.is_empty() && fence(line).is_none() && !line.starts_with('#'))?;
+    let inner = line.strip_prefix('`').and_then(|line| line.strip_suffix('`'));
+    Some(inner.filter(|inner| !inner.contains('`')).unwrap_or(line))
+}
+
+/// The character and the length of the fence that a line opens or closes.
+fn fence(line: &str) -> Option<(u8, usize)> {
+    let mark = *line.as_bytes().first()?;
+    let length = line.bytes().take_while(|byte| *byte == mark).count();
+    // CommonMark: an info string after backticks holds no backtick, else it is inline code.
+    let inline = mark == b'`' && line[length..].contains('`');
+    (matches!(mark, b'`' | b'~') && length >= 3 && !inline).then_some((mark, length))
+}
+
+fn heading(line: &str) -> Option<(u8, &str)> {
+    let level = line.bytes().take_while(|byte| *byte == b'#').count();
+    let rest = &line[level..];
+    if level == 0 || level > 6 || !(rest.trim().is_empty() || rest.starts_with([' ', '\t'])) {
+        return None;
+    }
+    let title = rest.trim();
+    let bare = title.trim_end_matches('#');
+    // A closing run of `#` counts only after a blank: `C#` is a title.
+    let title = if bare.is_empty() || bare.ends_with([' ', '\t']) { bare.trim_end() } else { title };
+    Some((level as u8, title))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn titles(body: &str) -> Vec<(u8, &str)> {
+        headings(body).map(|heading| (heading.level, heading.title)).collect()
+    }
+
+    #[test]
+    fn finds_headings() {
+        let rows: &[(&str, &[(u8, &str)])] = &[
+            ("", &[]),
+            ("# One", &[(1, "One")]),
+            ("#One", &[]),
+            ("   ## Two ##\r\ntext", &[(2, "Two")]),
+            ("    # code", &[]),
+            ("####### seven", &[]),
+            ("# C#\n", &[(1, "C#")]),
+            ("#\n", &[(1, "")]),
+            ("```\n# in\n```\n# out", &[(1, "out")]),
+            ("```\n# in\n~~~\n# still in", &[]),
+            ("````\n```\n# in\n````\n# out", &[(1, "out")]),
+            ("~~~ cmd\n# in\n~~~ no\n# in\n~~~~\n# out", &[(1, "out")]),
+            ("```code``` text\n# out", &[(1, "out")]),
+        ];
+        for (body, expected) in rows {
+            assert_eq!(titles(body), *expected, "{body:?}");
+        }
+    }
+
+    #[test]
+    fn cuts_sections() {
+        let body = "# a\nintro\n## Usage\none\n### Note\ntwo\n## Flags\nthree\n# b\nfour\n";
+        assert_eq!(section(body, "Usage"), Some("one\n### Note\ntwo\n"));
+        assert_eq!(section(body, "FLAGS"), Some("three\n"));
+        assert_eq!(section(body, "b"), Some("four\n"));
+        assert_eq!(section(body, "Examples"), None);
+    }
+
+    #[test]
+    fn reads_the_first_usage_line() {
+        let rows = [
+            ("## Usage\n\nmail.send --to A\nmore", Some("mail.send --to A")),
+            ("## Usage\n```cmd\nmail.send --to A\n```", Some("mail.send --to A")),
+            ("## usage\n`mail.send --to A`\n", Some("mail.send --to A")),
+            ("## Usage\n`mail.send` or `mail.read`\n", Some("`mail.send` or `mail.read`")),
+            ("## Usage\n\n## Flags\nx", None),
+            ("# Usage\n## Flags\nx", Some("x")),
+            ("none", None),
+        ];
+        for (body, expected) in rows {
+            assert_eq!(usage(body), expected, "{body:?}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! A catalog as one profile may see it. Whatever is read for somebody is read through a [`View`].
+//!
+//! An entry that a view does not show is, through that view, the same as one that was never written.
+
+use std::sync::{Arc, OnceLock};
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use rustc_hash::FxHashSet;
+
+use crate::catalog::{Catalog, EntryId};
+use crate::diagnostic::Diagnostic;
+use crate::domain::DomainView;
+use crate::entry::{Entry, Index, Kind};
+
+/// How many profiles' sets a catalog keeps.
+const KEPT: usize = 64;
+
+/// On whose behalf a catalog is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    /// Its id, which entries may name in `proactive_for_profile_ids` and `exclude_from_prompt_profile_ids`.
+    pub id: String,
+    /// The labels it may see; `None` for all.
+    pub grants: Option<Vec<String>>,
+    /// Globs over the names of the entries it may see (case matters, `*` also matches dots); `None` for all.
+    pub skills: Option<Vec<String>>,
+}
+
+impl Profile {
+    /// Trusted code: sees everything.
+    pub fn unrestricted() -> Profile {
+        Profile { id: String::new(), grants: None, skills: None }
+    }
+}
+
+/// A glob that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadGlob {
+    /// The glob.
+    pub glob: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// Who may see what: labels within grants, a name that is allowed, and not excluded by the entry itself.
+#[derive(Debug)]
+struct Rule {
+    profile: Profile,
+    grants: Option<FxHashSet<String>>,
+    names: Option<GlobSet>,
+}
+
+impl Rule {
+    fn new(profile: &Profile) -> Result<Rule, BadGlob> {
+        let names = profile.skills.as_deref().map(globs).transpose()?;
+        let grants = profile.grants.as_ref().map(|grants| grants.iter().cloned().collect());
+        Ok(Rule { profile: profile.clone(), grants, names })
+    }
+
+    fn grants(&self, labels: &[String]) -> bool {
+        self.grants.as_ref().is_none_or(|grants| labels.iter().all(|label| grants.contains(label)))
+    }
+
+    fn admits(&self, entry: &Entry) -> bool {
+        // An excluded skill cannot be loaded, so there is nothing to see; an excluded note only leaves the prompt.
+        let excluded = || entry.kind != Kind::Note && entry.fields().excluded_for.contains(&self.profile.id);
+        let named = || self.names.as_ref().is_none_or(|names| names.is_match(&*entry.name));
+        self.grants(&entry.labels) && named() && !excluded()
+    }
+
+    fn in_prompt(&self, entry: &Entry) -> bool {
+        let fields = entry.fields();
+        let named = |ids: &[String]| ids.contains(&self.profile.id);
+        !named(&fields.excluded_for) && (named(&fields.proactive_for) || fields.include_in_prompt)
+    }
+
+    fn unrestricted(&self) -> bool {
+        self.grants.is_none() && self.names.is_none()
+    }
+}
+
+fn globs(patterns: &[String]) -> Result<GlobSet, BadGlob> {
+    let bad = |glob: &str, error: globset::Error| BadGlob { glob: glob.to_owned(), message: error.kind().to_string() };
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        set.add(GlobBuilder::new(pattern).build().map_err(|error| bad(pattern, error))?);
+    }
+    set.build().map_err(|error| bad(&patterns.join(" "), error))
+}
+
+/// What one profile may see of a catalog, computed once and kept there.
+#[derive(Debug)]
+pub struct Visible {
+    rule: Rule,
+    entries: Vec<u64>,
+    in_prompt: Vec<u64>,
+    count: usize,
+    pub(crate) prompt: OnceLock<Arc<str>>,
+}
+
+impl Visible {
+    fn new(catalog: &Catalog, rule: Rule) -> Visible {
+        let blocks = catalog.entries().len().div_ceil(64);
+        let (mut entries, mut in_prompt, mut count) = (vec![0; blocks], vec![0; blocks], 0);
+        for (index, entry) in catalog.entries().iter().enumerate() {
+            if rule.admits(entry) {
+                count += 1;
+                entries[index / 64] |= 1 << (index % 64);
+                in_prompt[index / 64] |= u64::from(rule.in_prompt(entry)) << (index % 64);
+            }
+        }
+        Visible { rule, entries, in_prompt, count, prompt: OnceLock::new() }
+    }
+}
+
+fn has(bits: &[u64], id: EntryId) -> bool {
+    bits.get(id.0 as usize / 64).is_some_and(|block| block >> (id.0 % 64) & 1 == 1)
+}
+
+/// A catalog as one profile may see it.
+#[derive(Debug, Clone)]
+pub struct View {
+    catalog: Arc<Catalog>,
+    pub(crate) visible: Arc<Visible>,
+}
+
+impl View {
+    /// The catalog's view for a profile. What it may see is computed once and kept in the catalog for the 64 profiles
+    /// that came last.
+    pub fn new(catalog: Arc<Catalog>, profile: &Profile) -> Result<View, BadGlob> {
+        let kept = || catalog.visible.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let found = kept().iter().find(|visible| visible.rule.profile == *profile).cloned();
+        if let Some(visible) = found {
+            return Ok(View { catalog, visible });
+        }
+        let visible = Arc::new(Visible::new(&catalog, Rule::new(profile)?));
+        {
+            let mut kept = kept();
+            if kept.len() == KEPT {
+                kept.remove(0);
+            }
+            kept.push(visible.clone());
+        }
+        Ok(View { catalog, visible })
+    }
+
+    /// The catalog behind it. What is read from there directly is not checked.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// The profile.
+    pub fn profile(&self) -> &Profile {
+        &self.visible.rule.profile
+    }
+
+    /// The catalog's generation.
+    pub fn generation(&self) -> u64 {
+        self.catalog.generation()
+    }
+
+    /// Whether the view shows this entry.
+    pub fn shows(&self, id: EntryId) -> bool {
+        has(&self.visible.entries, id)
+    }
+
+    /// The entry of this name, else the first that has it as an alias.
+    pub fn find(&self, name: &str) -> Option<EntryId> {
+        self.find_named(name).or_else(|| self.find_aliased(name))
+    }
+
+    /// The entry of this name.
+    pub fn find_named(&self, name: &str) -> Option<EntryId> {
+        self.catalog.named(name).filter(|id| self.shows(*id))
+    }
+
+    /// The first entry that has this alias.
+    pub fn find_aliased(&self, alias: &str) -> Option<EntryId> {
+        self.catalog.aliased(alias).iter().copied().find(|id| self.shows(*id))
+    }
+
+    /// An entry, if the view shows it.
+    pub fn entry(&self, id: EntryId) -> Option<&Arc<Entry>> {
+        self.shows(id).then(|| self.catalog.entry(id))
+    }
+
+    /// The entries that it shows, in the order of their names.
+    pub fn entries(&self) -> impl Iterator<Item = (EntryId, &Arc<Entry>)> {
+        let ids = (0..self.catalog.entries().len() as u32).map(EntryId);
+        ids.filter(|id| self.shows(*id)).map(|id| (id, self.catalog.entry(id)))
+    }
+
+    /// How many entries it shows.
+    pub fn count(&self) -> usize {
+        self.visible.count
+    }
+
+    /// Whether the entry belongs into the profile's prompt.
+    pub fn in_prompt(&self, id: EntryId) -> bool {
+        has(&self.visible.in_prompt, id)
+    }
+
+    /// The domains of which it shows a command, in the order of their names.
+    pub fn domains(&self) -> impl Iterator<Item = DomainView<'_>> {
+        self.catalog.domains().iter().filter_map(|domain| DomainView::new(self, domain))
+    }
+
+    /// The domain of this name.
+    pub fn domain(&self, name: &str) -> Option<DomainView<'_>> {
+        let domains = self.catalog.domains();
+        let at = domains.binary_search_by(|domain| domain.name.as_str().cmp(name)).ok()?;
+        DomainView::new(self, &domains[at])
+    }
+
+    /// Whether the profile may read a domain's index. One that it may not read is as if it were not written.
+    pub fn shows_index(&self, index: &Index) -> bool {
+        let rule = &self.visible.rule;
+        rule.grants(&index.labels) && !index.fields().excluded_for.contains(&rule.profile.id)
+    }
+
+    /// The findings about entries that it shows. Those about files that are no entries are for unrestricted views.
+    pub fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
+        let rule = &self.visible.rule;
+        let shown = move |entries: &[Arc<Entry>]| match rule.unrestricted() {
+            true => true,
+            false => !entries.is_empty() && entries.iter().all(|entry| rule.admits(entry)),
+        };
+        let findings = self.catalog.findings().iter();
+        findings.filter(move |finding| shown(&finding.about)).map(|finding| &finding.diagnostic)
+    }
+}

@@ -1,0 +1,100 @@
+//! A catalog behind a reference: its generation is swapped as a whole, readers keep the one they hold.
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use arc_swap::ArcSwap;
+use rustler::{Env, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
+use skillbook_core::catalog::{Catalog, EntryId};
+use skillbook_core::entry::{Source, SourceKind};
+
+use crate::load::{load, Documents};
+use crate::shared::FrozenTerm;
+use crate::{encode, entry};
+
+/// One generation with the terms of its entries.
+pub struct Generation {
+    pub catalog: Arc<Catalog>,
+    terms: Box<[OnceLock<FrozenTerm>]>,
+}
+
+impl Generation {
+    fn new(catalog: Catalog) -> Generation {
+        let terms = catalog.entries().iter().map(|_| OnceLock::new()).collect();
+        Generation { catalog: Arc::new(catalog), terms }
+    }
+
+    /// The entry's struct, built when it is first asked for.
+    pub fn entry_term<'a>(&self, env: Env<'a>, id: EntryId) -> Term<'a> {
+        let build = || FrozenTerm::new(|env| entry::encode(env, self.catalog.entry(id)));
+        self.terms[id.0 as usize].get_or_init(build).copy(env)
+    }
+}
+
+/// A book's sources and its current generation.
+pub struct CatalogResource {
+    sources: Vec<Arc<Source>>,
+    current: ArcSwap<Generation>,
+    /// Held while loading, so that generations come one after another.
+    documents: Mutex<Documents>,
+}
+
+#[rustler::resource_impl]
+impl Resource for CatalogResource {}
+
+impl CatalogResource {
+    pub fn current(&self) -> Arc<Generation> {
+        self.current.load_full()
+    }
+
+    fn reload(&self) -> u64 {
+        let mut documents = self.documents.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let (loaded, read) = load(&self.sources, &documents);
+        let number = self.current.load().catalog.generation() + 1;
+        self.current.store(Arc::new(Generation::new(Catalog::build(number, loaded))));
+        *documents = read;
+        number
+    }
+}
+
+#[derive(NifUnitEnum)]
+enum Kind {
+    Skills,
+    Notes,
+}
+
+#[rustler::nif(schedule = "DirtyIo")]
+fn catalog_load(sources: Vec<(String, Kind, Vec<String>, String)>) -> ResourceArc<CatalogResource> {
+    let source = |(name, kind, labels, root)| {
+        let kind = match kind {
+            Kind::Skills => SourceKind::Skills,
+            Kind::Notes => SourceKind::Notes,
+        };
+        Arc::new(Source { name, kind, labels, root })
+    };
+    let sources: Vec<_> = sources.into_iter().map(source).collect();
+    let (loaded, documents) = load(&sources, &Documents::default());
+    let current = ArcSwap::from_pointee(Generation::new(Catalog::build(1, loaded)));
+    ResourceArc::new(CatalogResource { sources, current, documents: Mutex::new(documents) })
+}
+
+#[rustler::nif(schedule = "DirtyIo")]
+fn catalog_reload(catalog: ResourceArc<CatalogResource>) -> u64 {
+    catalog.reload()
+}
+
+#[rustler::nif]
+fn catalog_generation(catalog: ResourceArc<CatalogResource>) -> u64 {
+    catalog.current().catalog.generation()
+}
+
+#[rustler::nif]
+fn catalog_count(catalog: ResourceArc<CatalogResource>) -> usize {
+    catalog.current().catalog.entries().len()
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn catalog_diagnostics<'a>(env: Env<'a>, catalog: ResourceArc<CatalogResource>) -> NifResult<Vec<Term<'a>>> {
+    let generation = catalog.current();
+    let findings = generation.catalog.findings().iter();
+    findings.map(|finding| encode::diagnostic(env, &finding.diagnostic)).collect()
+}

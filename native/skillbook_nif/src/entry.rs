@@ -1,0 +1,75 @@
+//! An entry as a `%Skillbook.Entry{}`.
+
+use rustler::{Encoder, Env, NifResult, Term};
+use skillbook_core::entry::Entry;
+
+use crate::encode;
+use crate::shared::{binary, TextResource};
+
+mod atoms {
+    rustler::atoms! {
+        __struct__,
+        module = "Elixir.Skillbook.Entry",
+        name,
+        kind,
+        domain,
+        title,
+        description,
+        handler,
+        tags,
+        labels,
+        aliases,
+        requires,
+        effects,
+        allowed_tools,
+        schedule,
+        timezone,
+        include_in_prompt,
+        usage,
+        data,
+        body,
+        path,
+        source,
+    }
+}
+
+/// Fails never in fact: a map cannot be made of keys that occur twice, and neither these nor a mapping's do.
+pub fn encode<'a>(env: Env<'a>, entry: &Entry) -> Term<'a> {
+    struct_term(env, entry).unwrap_or_else(|_| encode::option(env, &None::<bool>))
+}
+
+fn struct_term<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
+    let fields = entry.fields();
+    let text = TextResource::new(entry.document.text.clone());
+    let pairs = [
+        (atoms::__struct__(), atoms::module().encode(env)),
+        (atoms::name(), entry.name.encode(env)),
+        (atoms::kind(), encode::own_atom(env, entry.kind.as_str())),
+        (atoms::domain(), encode::option(env, &entry.domain)),
+        (atoms::title(), encode::option(env, &entry.title)),
+        (atoms::description(), entry.description().encode(env)),
+        (atoms::handler(), encode::option(env, &fields.handler)),
+        (atoms::tags(), fields.tags.encode(env)),
+        (atoms::labels(), entry.labels.encode(env)),
+        (atoms::aliases(), fields.aliases.encode(env)),
+        (atoms::requires(), fields.requires.encode(env)),
+        (atoms::effects(), effects(env, entry)),
+        (atoms::allowed_tools(), fields.allowed_tools.encode(env)),
+        (atoms::schedule(), encode::option(env, &fields.schedule)),
+        (atoms::timezone(), encode::option(env, &fields.timezone)),
+        (atoms::include_in_prompt(), fields.include_in_prompt.encode(env)),
+        (atoms::usage(), encode::option(env, &fields.usage)),
+        (atoms::data(), encode::value(env, &fields.data)?),
+        (atoms::body(), binary(env, &text, entry.document.body_range())),
+        (atoms::path(), entry.document.path.encode(env)),
+        (atoms::source(), entry.source.name.encode(env)),
+    ];
+    Term::map_from_pairs(env, &pairs)
+}
+
+fn effects<'a>(env: Env<'a>, entry: &Entry) -> Term<'a> {
+    match entry.fields().effects {
+        Some(effects) => encode::own_atom(env, effects.as_str()),
+        None => encode::option(env, &None::<bool>),
+    }
+}

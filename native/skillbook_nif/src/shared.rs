@@ -1,0 +1,54 @@
+//! Text that Erlang reads where Rust keeps it, and terms that are built once and copied out.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustler::env::OwnedEnv;
+use rustler::sys::ErlNifTerm;
+use rustler::{Env, Resource, ResourceArc, Term};
+
+/// A text behind the binaries that were made of it; it lives as long as the last of them.
+pub struct TextResource(Arc<str>);
+
+#[rustler::resource_impl]
+impl Resource for TextResource {}
+
+impl TextResource {
+    pub fn new(text: Arc<str>) -> ResourceArc<TextResource> {
+        ResourceArc::new(TextResource(text))
+    }
+}
+
+/// A part of the text as a binary that is not a copy.
+pub fn binary<'a>(env: Env<'a>, text: &ResourceArc<TextResource>, range: Range<usize>) -> Term<'a> {
+    text.make_binary(env, |text| &text.0.as_bytes()[range]).to_term(env)
+}
+
+/// A term in an environment of its own, which never changes once it is built.
+pub struct FrozenTerm {
+    env: OwnedEnv,
+    term: ErlNifTerm,
+}
+
+// SAFETY: the term's memory belongs to `env` and moves with it; OwnedEnv itself is Send.
+unsafe impl Send for FrozenTerm {}
+// SAFETY: after `new` the environment is only read, by enif_make_copy, which takes its source from any environment and
+// does not change it; several threads may read an unchanging term at once.
+unsafe impl Sync for FrozenTerm {}
+
+impl FrozenTerm {
+    pub fn new(build: impl FnOnce(Env<'_>) -> Term<'_>) -> FrozenTerm {
+        let env = OwnedEnv::new();
+        let term = env.run(|env| build(env).as_c_arg());
+        FrozenTerm { env, term }
+    }
+
+    /// A copy for the caller; binaries over 64 bytes are shared, not copied.
+    pub fn copy<'a>(&self, env: Env<'a>) -> Term<'a> {
+        self.env.run(|own| {
+            // SAFETY: `new` made the term in this very environment, which is neither cleared nor freed before `self` is.
+            let term = unsafe { Term::new(own, self.term) };
+            term.in_env(env)
+        })
+    }
+}

@@ -1,0 +1,107 @@
+defmodule Skillbook.CLI.OptionsTest do
+  use ExUnit.Case, async: true
+
+  alias Skillbook.CLI
+  alias Skillbook.CLI.Options
+
+  test "what is not given has its default" do
+    assert {:ok, options} = Options.parse(["--dir", "test", "list"])
+
+    assert options == %Options{
+             command: CLI.List,
+             args: [],
+             dirs: ["test"],
+             db: nil,
+             profile: "default",
+             grants: [],
+             color: :auto,
+             builtins: true,
+             flags: []
+           }
+  end
+
+  test "global options stand before or after the command" do
+    for argv <- [
+          ~w(--dir test --dir lib --db x.db --profile maria --grant a --grant b --color never --no-builtins list --json),
+          ~w(list --json --dir test --dir lib --db x.db --profile maria --grant a --grant b --color never --no-builtins),
+          ~w(--dir test --db x.db --grant a list --dir lib --json --grant b --profile=maria --color=never --no-builtins)
+        ] do
+      assert {:ok, options} = Options.parse(argv)
+
+      assert %{
+               command: CLI.List,
+               dirs: ["test", "lib"],
+               db: "x.db",
+               profile: "maria",
+               grants: ["a", "b"],
+               color: :never,
+               builtins: false,
+               flags: [json: true]
+             } = options
+    end
+  end
+
+  test "each command takes its arguments" do
+    for {argv, command, args} <- [
+          {~w(run reply.md), CLI.Run, ["reply.md"]},
+          {~w(run -), CLI.Run, ["-"]},
+          {~w(run -- --odd.md), CLI.Run, ["--odd.md"]},
+          {~w(shell), CLI.Shell, []},
+          {~w(prompt), CLI.Prompt, []},
+          {~w(get), CLI.Get, [""]},
+          {~w(get tasks.create), CLI.Get, ["tasks.create"]},
+          {~w(list), CLI.List, []}
+        ] do
+      assert {:ok, %{command: ^command, args: ^args}} = Options.parse(argv)
+    end
+  end
+
+  test "help is there for all and for each command" do
+    for {argv, topic} <- [
+          {[], nil},
+          {~w(--help), nil},
+          {~w(-h), nil},
+          {~w(help), nil},
+          {~w(--dir test help), nil},
+          {~w(help run), CLI.Run},
+          {~w(run --help), CLI.Run},
+          {~w(run -h), CLI.Run},
+          {~w(--help run), CLI.Run},
+          {~w(list --json --help), CLI.List}
+        ] do
+      assert Options.parse(argv) == {:help, topic}
+    end
+  end
+
+  test "wrong usage says what was expected and what came" do
+    for {argv, message} <- [
+          {~w(lst),
+           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, prompt, get, list, help."},
+          {~w(xyz), "unknown command `xyz`\nThe commands are run, shell, prompt, get, list, help."},
+          {~w(help lst),
+           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, prompt, get, list, help."},
+          {~w(--dri x list), "unknown option `--dri`; did you mean `--dir`?"},
+          {~w(list --jsn), "unknown option `--jsn`; did you mean `--json`?"},
+          {~w(get --json), "unknown option `--json`"},
+          {~w(list --zzzz), "unknown option `--zzzz`"},
+          {~w(list --db), "--db expects a value"},
+          {~w(list --json=yes), "--json takes no value, got: yes"},
+          {~w(list --color red), "--color expects one of auto, always, never, got: red"},
+          {~w(list --dir no/such), "--dir expects a folder, and there is none at no/such"},
+          {~w(run), "`run` expects a file with a model's reply, or - for standard input"},
+          {~w(run a b), "`run` takes one file, got also: b"},
+          {~w(get a b), "`get` takes one path, got also: b"},
+          {~w(list a), "`list` takes no argument, got: a"},
+          {~w(prompt a), "`prompt` takes no argument, got: a"},
+          {~w(shell a), "`shell` takes no argument, got: a"}
+        ] do
+      assert Options.parse(argv) == {:error, message}
+    end
+  end
+
+  test "bin/skillbook knows which options take a value" do
+    [_, names] = Regex.run(~r/^    (--.*)\) value=1/m, File.read!("bin/skillbook"))
+    taking = for {name, type} <- Options.globals(), type != :boolean, do: "--#{name}"
+    assert Enum.sort(String.split(names, " | ")) == Enum.sort(taking)
+  end
+end

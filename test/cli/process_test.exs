@@ -1,0 +1,231 @@
+defmodule Skillbook.CLI.ProcessTest do
+  # bin/skillbook as a process of the operating system, with the build that these tests run in.
+  use ExUnit.Case, async: true
+
+  @skillbook Path.expand("bin/skillbook")
+
+  # Whatever there is to build is built here, so that no test sees it happen.
+  setup_all do
+    {_, 0} = System.cmd(@skillbook, ["--version"], env: [{"MIX_ENV", "test"}], stderr_to_stdout: true)
+    :ok
+  end
+
+  setup %{test: test} do
+    folder = Path.join(System.tmp_dir!(), "skillbook #{:erlang.phash2({test, System.pid()})}")
+    on_exit(fn -> File.rm_rf!(folder) end)
+
+    for {path, text} <- [
+          {"skills/notes/SKILL.md", "---\ndomain: notes\ndescription: Nötes\n---\n# Notes\n"},
+          {"skills/notes/echo.md",
+           """
+           ---
+           name: notes.echo
+           description: Says a text again, wörd for word
+           handler: Skillbook.Test.EchoHandler
+           ---
+           # notes.echo
+
+           ## Usage
+
+           notes.echo --text <text> [--wait <ms>]
+           """},
+          {"good.md",
+           "Hällo.\n\n```cmd\nnotes.echo --text one\nnotes.echo --text \"two\nlines\"\n```\n\nBye.\n"},
+          {"bad.md", "```cmd\nnotes.eco --text one\nnotes.echo --text two\n```\n"},
+          {"cut.md", "```cmd\nnotes.echo --text one\n"}
+        ] do
+      path = Path.join(folder, path)
+      File.mkdir_p!(Path.dirname(path))
+      File.write!(path, text)
+    end
+
+    {:ok, folder: folder}
+  end
+
+  defp environment(folder) do
+    [{"MIX_ENV", "test"}, {"XDG_STATE_HOME", folder}, {"NO_COLOR", nil}, {"TERM", "xterm"}, {"LC_ALL", "C"}]
+  end
+
+  # Standard output and the status; standard error goes to a file that `errors/1` reads.
+  defp skillbook(folder, args, input \\ "") do
+    File.write!(Path.join(folder, "in"), input)
+    command = ~s(exec "$0" "$@" < in 2> err)
+    args = ["-c", command, @skillbook, "--no-builtins", "--db", ":memory:" | args]
+    System.cmd("sh", args, cd: folder, env: environment(folder))
+  end
+
+  defp errors(folder), do: File.read!(Path.join(folder, "err"))
+
+  test "run prints the reply, each command with its result, and what goes back", %{folder: folder} do
+    assert {output, 0} = skillbook(folder, ["run", "good.md"])
+    assert errors(folder) == ""
+
+    assert ["", "To the user", text, "Command", first, "Command", second, "To the model", model] =
+             String.split(output, ~r/── | ─+\n/u)
+
+    assert text == "Hällo.\n\nBye.\n\n"
+    assert first =~ ~r/\A> notes.echo --text one\nok, .*\necho: one\n/
+    assert second =~ ~r/\A> notes.echo --text "two\nlines"\nok, .*\necho: two\nlines\n/
+    assert model =~ "echo: one"
+    refute output =~ "\e["
+  end
+
+  test "run takes standard input, byte for byte", %{folder: folder} do
+    text = File.read!(Path.join(folder, "good.md"))
+    assert {output, 0} = skillbook(folder, ["run", "-"], text)
+    assert output =~ "Hällo."
+  end
+
+  test "colours come only when told, where there is no terminal", %{folder: folder} do
+    assert {output, 0} = skillbook(folder, ["--color", "always", "run", "good.md"])
+    assert output =~ "\e[32mok\e[0m"
+  end
+
+  test "a failed command and a cut-off block are status 1", %{folder: folder} do
+    assert {output, 1} = skillbook(folder, ["run", "bad.md"])
+    assert output =~ "notes.echo"
+    assert output =~ "echo: two"
+
+    assert {output, 1} = skillbook(folder, ["run", "cut.md"])
+    assert output =~ "── Cut off, not run ─"
+    refute output =~ "echo: one"
+  end
+
+  test "run --json is one object", %{folder: folder} do
+    assert {output, 0} = skillbook(folder, ["run", "good.md", "--json"])
+
+    assert output =~
+             ~r/\A\{"text":"Hällo\.\\n.*Bye\.","results":\[\{.*\}\],"incomplete":\[\],"report":".*"\}\n\z/
+
+    assert output =~ ~S("status":"ok")
+  end
+
+  test "list, get and prompt read", %{folder: folder} do
+    assert {"notes.echo  command  Says a text again, wörd for word\n", 0} = skillbook(folder, ["list"])
+    assert {json, 0} = skillbook(folder, ["list", "--json"])
+    assert json =~ ~S("name":"notes.echo")
+    assert {body, 0} = skillbook(folder, ["get", "notes.echo"])
+    assert body =~ "notes.echo --text <text> [--wait <ms>]"
+    assert {prompt, 0} = skillbook(folder, ["prompt"])
+    assert prompt =~ "notes"
+    assert {"", 1} = skillbook(folder, ["get", "notes.eco"])
+    assert errors(folder) =~ "notes.echo"
+  end
+
+  test "what is only read leaves no database behind", %{folder: folder} do
+    {_, 0} = System.cmd(@skillbook, ["--no-builtins", "list"], cd: folder, env: environment(folder))
+    refute File.exists?(Path.join(folder, ".skillbook"))
+  end
+
+  test "diagnostics are counted on standard error and listed when asked for", %{folder: folder} do
+    for name <- ~w(a b c d),
+        do: File.write!(Path.join(folder, "skills/notes/#{name}.md"), "---\nname: notes.#{name}\n---\n")
+
+    assert {list, 0} = skillbook(folder, ["list"])
+    assert list =~ "notes.echo"
+
+    assert ["skillbook: 4 problems in the skills; see them all: skillbook list --diagnostics", _, _, _] =
+             lines(errors(folder))
+
+    assert {diagnostics, 0} = skillbook(folder, ["list", "--diagnostics"])
+    for name <- ~w(a b c d), do: assert(diagnostics =~ "notes/#{name}.md")
+    assert errors(folder) == ""
+  end
+
+  defp lines(text), do: String.split(text, "\n", trim: true)
+
+  test "wrong usage is status 2 and says where help is", %{folder: folder} do
+    for {args, message} <- [
+          {["lst"], "skillbook: unknown command `lst`; did you mean `list`?\n"},
+          {["--dri", "x"], "skillbook: unknown option `--dri`; did you mean `--dir`?\n"},
+          {["run", "no/such.md"], "skillbook: cannot read no/such.md: no such file or directory\n"}
+        ] do
+      assert {"", 2} = skillbook(folder, args)
+      assert errors(folder) =~ message
+    end
+  end
+
+  test "a database that cannot be opened is status 3", %{folder: folder} do
+    assert {"", 3} = skillbook(folder, ["--db", "good.md/x.db", "list"])
+    assert errors(folder) =~ ~r/\Askillbook: cannot start: .*good\.md/
+  end
+
+  test "a reader that leaves is no error", %{folder: folder} do
+    File.write!(Path.join(folder, "skills/notes/echo.md"), String.duplicate("long\n", 200_000), [:append])
+    script = ~s("$0" --no-builtins --db :memory: get notes.echo 2> err | head -n 1)
+    assert {line, 0} = System.cmd("sh", ["-c", script, @skillbook], cd: folder, env: environment(folder))
+    assert line =~ "notes.echo"
+    assert errors(folder) == ""
+  end
+
+  describe "the shell" do
+    test "reads lines from a pipe and prints only answers", %{folder: folder} do
+      input = "notes.echo --text one\n\nnotes.echo --text \"two\r\nlines\"\n"
+      assert {output, 0} = skillbook(folder, ["shell"], input)
+      assert [_, "echo: one", _, "echo: two", "lines"] = lines(output)
+      assert {_, 1} = skillbook(folder, ["shell"], "notes.eco\n:quit\nnotes.echo\n")
+    end
+
+    test "says what did not run because the input ended", %{folder: folder} do
+      assert {"", 1} = skillbook(folder, ["shell"], "notes.echo --text \"one\n")
+
+      assert errors(folder) ==
+               "skillbook: the input ended inside a command, which did not run:\nnotes.echo --text \"one\n"
+    end
+
+    # util-linux's script gives the process a terminal; others of that name take other options, and some containers have
+    # no terminals to give.
+    @script System.find_executable("script")
+    @terminal @script &&
+                match?({_, 0}, System.cmd(@script, ["-qec", "true", "/dev/null"], stderr_to_stdout: true))
+    @tag skip: not @terminal && "needs util-linux's script"
+    test "edits, completes and remembers lines on a terminal, and stops a command", %{folder: folder} do
+      command = ~s('#{@skillbook}' --no-builtins --db :memory: shell)
+
+      env =
+        for {name, value} <- environment(folder),
+            do: {to_charlist(name), if(value, do: to_charlist(value), else: false)}
+
+      port =
+        Port.open({:spawn_executable, @script}, [
+          :binary,
+          :exit_status,
+          args: ["-qec", command, "/dev/null"],
+          cd: folder,
+          env: env
+        ])
+
+      say = fn bytes, answer ->
+        Port.command(port, bytes)
+        await(port, answer)
+      end
+
+      await(port, "skillbook> ")
+      # Tab for the name and the flag, a letter too many and Backspace, a letter put in from the left.
+      say.("notes.e\t--te\tneX\d\e[D\e[Do\e[F\r", "echo: one")
+      say.("\e[A\d\d\dtwo\r", "echo: two")
+      say.("notes.echo --text \"a\r", "...> ")
+      say.(<<3>>, "skillbook> ")
+      say.("notes.echo --wait 60000\r", "--wait 60000")
+      say.(<<3>>, "stopped")
+      say.(":profile\r", "default")
+      Port.command(port, <<4>>)
+      assert_receive {^port, {:exit_status, 0}}, 10_000
+
+      assert File.read!(Path.join(folder, "skillbook/history")) =~ "notes.echo --text two\n"
+    end
+
+    defp await(port, text, seen \\ "") do
+      receive do
+        {^port, {:data, bytes}} ->
+          seen = seen <> bytes
+          if String.contains?(seen, text), do: seen, else: await(port, text, seen)
+
+        {^port, {:exit_status, status}} ->
+          flunk("ended with #{status} before #{inspect(text)} came, after #{inspect(seen)}")
+      after
+        10_000 -> flunk("#{inspect(text)} did not come; this did: #{inspect(seen)}")
+      end
+    end
+  end
+end
