@@ -187,10 +187,10 @@ defmodule Skillbook.Flags do
   """
   @spec cast_keyword(t(), String.t()) :: {:ok, t()}
   def cast_keyword(flags, name) do
-    case value(flags, name) do
-      nil -> {:ok, flags}
-      values when is_list(values) -> {:ok, Map.put(flags, name, Enum.map(values, &keyword/1))}
-      value -> {:ok, Map.put(flags, name, keyword(value))}
+    case flags do
+      %{^name => values} when is_list(values) -> {:ok, %{flags | name => Enum.map(values, &keyword/1)}}
+      %{^name => value} -> {:ok, %{flags | name => keyword(value)}}
+      _ -> {:ok, flags}
     end
   end
 

@@ -162,6 +162,7 @@ defmodule Skillbook.FlagsTest do
         {"dash", "in-progress", "in_progress"},
         {"blank", " In Progress ", "in_progress"},
         {"list", ["High", "in-progress"], ["high", "in_progress"]},
+        {"list of one", ["High"], ["high"]},
         {"no value", true, true},
         {"number", 5, 5},
         {"absent", nil, nil}

@@ -26,7 +26,7 @@ defmodule Skillbook.SQL.Migrations do
   @callback up(SQL.dialect()) :: [String.t()]
 
   # In the order of their versions.
-  @migrations []
+  @migrations [{1, "tasks and memories", Skillbook.SQL.Migrations.V1}]
 
   @doc """
   Runs what the database does not have yet; gives the versions that this call ran.

@@ -38,7 +38,7 @@ defmodule Skillbook.Handlers.Memory.Search do
     with {:ok, [], 0, :all} when words != nil <- find.(:all), do: find.(:any)
   end
 
-  defp text([], _, _, flags), do: "No memories found: #{describe(flags, "all of")}"
+  defp text([], _, _, flags), do: "No memories found: #{describe(flags, "none holds any of")}"
 
   defp text(memories, total, how, flags) do
     count = if total == 1, do: "1 memory", else: "#{total} memories"

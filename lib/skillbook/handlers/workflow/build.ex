@@ -183,11 +183,10 @@ defmodule Skillbook.Handlers.Workflow.Build do
     """)
   end
 
-  # Labelled entries stay out: the index is read by everyone, whatever their grants.
+  # Hidden commands are listed too: a view leaves out the lines of those it does not show.
   defp refresh_index(root, workflow, everything) do
     others =
       for entry <- View.entries(everything, domain: workflow.flags["domain"], kind: :command),
-          entry.labels == [],
           do: {entry.name, entry.description}
 
     rows = [{workflow.name, workflow.description} | others]
@@ -210,7 +209,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
   end
 
   # A domain of another source keeps its index: this file takes that one's place and begins as its copy.
-  defp new_index(%{description: description, body: body}, domain) when is_binary(body),
+  defp new_index(%{path: path, description: description, body: body}, domain) when is_binary(path),
     do: Frontmatter.write([{"domain", domain}, {"description", description}], body)
 
   defp new_index(_, domain) do

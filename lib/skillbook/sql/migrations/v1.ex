@@ -5,10 +5,11 @@ defmodule Skillbook.SQL.Migrations.V1 do
   # Days and times are text, ISO 8601 in UTC with whole seconds, in both dialects: text of one length sorts as time
   # does, and a query is written once.
 
+  @behaviour Skillbook.SQL.Migrations
+
   alias Skillbook.SQL.FullText
 
-  @doc "The statements, in order, one each."
-  @spec up(:sqlite | :postgres) :: [String.t()]
+  @impl true
   def up(dialect) do
     [
       """

@@ -1,0 +1,76 @@
+defmodule Skillbook.HandlerCase do
+  @moduledoc false
+  # For tests that run command lines against their handlers, with a database of their own.
+  #
+  # `run/3` gives what a model would read: the content of the result, or "error: " and the error's message.
+
+  use ExUnit.CaseTemplate
+
+  alias Skillbook.{Context, SQL}
+
+  @handlers %{
+    "tasks.create" => Skillbook.Handlers.Tasks.Create,
+    "tasks.search" => Skillbook.Handlers.Tasks.Search,
+    "tasks.get" => Skillbook.Handlers.Tasks.Get,
+    "tasks.update" => Skillbook.Handlers.Tasks.Update,
+    "tasks.delete" => Skillbook.Handlers.Tasks.Delete,
+    "memory.save" => Skillbook.Handlers.Memory.Save,
+    "memory.search" => Skillbook.Handlers.Memory.Search,
+    "workflow.build" => Skillbook.Handlers.Workflow.Build,
+    "workflow.list" => Skillbook.Handlers.Workflow.List
+  }
+
+  using do
+    quote do
+      import Skillbook.HandlerCase
+    end
+  end
+
+  @doc "A context whose time is noon of the 17th of February 2026 and whose user is alice."
+  def context(fields \\ []) do
+    struct!(
+      %Context{
+        view: nil,
+        profile: %{id: "alice"},
+        entry: nil,
+        command: nil,
+        now: ~U[2026-02-17 12:00:00.123456Z]
+      },
+      fields
+    )
+  end
+
+  @doc "A handle for a new SQLite database in `folder`, with all tables."
+  def database(folder) do
+    name = :"handlers_#{System.unique_integer([:positive])}"
+    start_supervised!({SQL.SQLite, path: Path.join(folder, "skillbook.db"), name: name}, id: name)
+    sql = SQL.SQLite.handle(name)
+    {:ok, _} = SQL.Migrations.run(sql)
+    sql
+  end
+
+  @doc "Runs a command line, or a name with a map of flags."
+  def execute(context, line_or_name, flags \\ nil)
+
+  def execute(context, line, nil) do
+    command = Skillbook.Command.parse!(line)
+    @handlers[command.name].execute(command.flags, %{context | command: command})
+  end
+
+  def execute(context, name, flags) do
+    command = %Skillbook.Command{name: name, flags: flags, raw: name}
+    @handlers[name].execute(flags, %{context | command: command})
+  end
+
+  @doc "As `execute/3`, but gives the text that goes to the model."
+  def run(context, line_or_name, flags \\ nil) do
+    case execute(context, line_or_name, flags) do
+      {:ok, result} -> result.content
+      {:error, text} when is_binary(text) -> "error: " <> text
+      {:error, e} -> "error: " <> Exception.message(e)
+    end
+  end
+
+  @doc "The context, the given days later."
+  def later(context, days), do: %{context | now: DateTime.add(context.now, days * 86_400)}
+end
