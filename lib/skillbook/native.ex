@@ -10,4 +10,8 @@ defmodule Skillbook.Native do
     path = :filename.join([:code.priv_dir(:skillbook), ~c"native", ~c"libskillbook_nif"])
     :erlang.load_nif(path, 0)
   end
+
+  def frontmatter_parse(_text), do: :erlang.nif_error(:nif_not_loaded)
+  def frontmatter_parse_dirty(_text), do: :erlang.nif_error(:nif_not_loaded)
+  def frontmatter_write(_pairs, _body), do: :erlang.nif_error(:nif_not_loaded)
 end
