@@ -55,5 +55,9 @@ defmodule Skillbook.Native do
   def view_prompt(_view), do: missing()
   def view_prompt_of(_view, _sections), do: missing()
 
+  def frontmatter_parse(_text), do: missing()
+  def frontmatter_parse_dirty(_text), do: missing()
+  def frontmatter_write(_pairs, _body), do: missing()
+
   defp missing, do: :erlang.nif_error(:nif_not_loaded)
 end

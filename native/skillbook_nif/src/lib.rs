@@ -5,6 +5,7 @@ mod command;
 mod encode;
 mod entry;
 mod extractor;
+mod frontmatter;
 mod load;
 mod resource_file;
 mod route;
