@@ -30,7 +30,7 @@ defmodule Skillbook do
 
       iex> {:ok, _pid} = Skillbook.start_link(name: :example, sources: ["test/support/fixtures/skills"], store: ":memory:")
       iex> view = Skillbook.view(:example, "default")
-      iex> Skillbook.prompt(view) =~ "email.send --to ADDR"
+      iex> Skillbook.prompt(view) =~ "memory.save --content"
       true
       iex> report = Skillbook.run(view, "On it.\\n\\n```cmd\\nmemory.save --content \\"Bob likes tea\\"\\nmemory.search --query tea\\n```")
       iex> report.text

@@ -249,7 +249,8 @@ defmodule SkillbookTest do
   test "a corpus of 529 documents is accounted for" do
     {:ok, catalog} = Skillbook.Catalog.load([Application.fetch_env!(:skillbook, :corpus)])
     assert Skillbook.Catalog.count(catalog) == 527
-    lost = Enum.filter(Skillbook.Catalog.diagnostics(catalog), &(&1.severity == :error))
-    assert Enum.map(lost, & &1.code) == [:duplicate_name, :duplicate_name]
+    diagnostics = Skillbook.Catalog.diagnostics(catalog)
+    assert Enum.count(diagnostics, &(&1.code == :duplicate_name)) == 2
+    assert Enum.filter(diagnostics, &(&1.severity == :error)) == []
   end
 end

@@ -37,7 +37,7 @@ defmodule Skillbook.Executor do
   def execute(routed, context, options \\ [])
 
   def execute(%RoutedCommand{entry: %Entry{handler: nil} = entry}, _context, _options) do
-    {:ok, %Result{status: :template, content: entry.body, metadata: %{path: entry.path}}}
+    {:ok, %Result{status: :template, content: String.trim(entry.body), metadata: %{path: entry.path}}}
   end
 
   def execute(%RoutedCommand{entry: entry} = routed, %Context{} = context, options) do

@@ -1,5 +1,5 @@
 defmodule Skillbook.Report do
-  @moduledoc """
+  @moduledoc ~S"""
   What running a model's reply gave.
 
   `to_string/1` is the text that goes back to the model: each command, how it went, and its content indented below, so
@@ -13,18 +13,10 @@ defmodule Skillbook.Report do
 
   ## Examples
 
-      iex> results = [%Skillbook.Result{status: :ok, command: "tasks.get T-1", content: "T-1  Call Bob\\n      due today"}]
+      iex> results = [%Skillbook.Result{status: :ok, command: "tasks.get T-1", content: "T-1  Call Bob\n      due today"}]
       iex> report = %Skillbook.Report{text: "One moment.", results: results, incomplete: ["tasks.get T-"]}
-      iex> IO.puts(report)
-      [1] tasks.get T-1
-      ok
-        T-1  Call Bob
-              due today
-      <BLANKLINE>
-      [2] tasks.get T-
-      not run
-        The reply ended before the block of this command was closed. If it is still wanted, write it again in a whole block.
-      :ok
+      iex> report |> to_string() |> String.split("\n") |> Enum.take(7)
+      ["[1] tasks.get T-1", "ok", "  T-1  Call Bob", "        due today", "", "[2] tasks.get T-", "not run"]
   """
 
   alias Skillbook.Result

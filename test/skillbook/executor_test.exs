@@ -27,7 +27,7 @@ defmodule Skillbook.ExecutorTest do
     view = view(folder)
     {:ok, routed} = Router.route(view, "x.run --a b")
 
-    assert {:ok, %Result{status: :template, content: "Do this.\n"}} =
+    assert {:ok, %Result{status: :template, content: "Do this."}} =
              Executor.execute(routed, Executor.context(view, routed))
   end
 

@@ -13,7 +13,7 @@ use memchr::{memchr, memchr3, memrchr};
 
 use super::error::{Error, Kind};
 use super::fence::{self, Fence};
-use super::scan::{LineEnd, NoWords, Scan};
+use super::scan::{self, LineEnd, NoWords, Scan};
 use super::words::prompt;
 use super::{MAX_COMMANDS, MAX_TEXT};
 
@@ -371,12 +371,13 @@ impl Machine {
                 self.other = Some(opener.fence);
                 continue;
             }
-            self.text.give(&buf[from..start], out);
+            // The blank lines before a block go with it.
+            self.text.give(buf[from..start].trim_end(), out);
             self.enter(buf, line, opener, out)?;
             return Ok(Step::More);
         }
         if eof {
-            self.text.give(&buf[from..], out);
+            self.text.give(buf[from..].trim_end(), out);
             self.at = buf.len();
         } else {
             self.hold(buf, from, buf.len(), out);
@@ -454,10 +455,11 @@ impl Machine {
             return Ok(Step::Wait);
         };
         let content = &buf[line.start..line.end];
+        let fenced = matches!(fence::trim_start(content).as_bytes(), [b'`' | b'~', ..]);
         let closed = match &mut block.open {
             Some(open) if open.scan.in_heredoc() => open.heredoc_line(block.fence, block.indent, content, line.start),
             Some(open) if open.scan.in_nested() => None,
-            _ => ends_block(content, block.fence).then_some(line.start),
+            _ => (fenced && ends_block(content, block.fence)).then_some(line.start),
         };
         if let Some(end) = closed {
             return self.leave(block, buf, end, out);
@@ -471,6 +473,11 @@ impl Machine {
                     block.info.clear();
                 }
                 if let Some(start) = first_line(buf, start, line.end) {
+                    if scan::is_whole(&buf.as_bytes()[start..line.end]) {
+                        block.give(buf, start..line.end, self.base, out)?;
+                        self.block = Some(block);
+                        return Ok(Step::More);
+                    }
                     let open = Open { start, scan: Scan::new(), nested: None, candidate: None };
                     self.go_on(&mut block, open, buf, start, line.next, out)?;
                 }
@@ -600,7 +607,9 @@ impl Block {
                 "write fewer commands a reply and go on when their results are back",
             ));
         }
-        let raw = buf[range].trim_end_matches([' ', '\t', '\r', '\n']);
+        let raw = &buf[range];
+        let blank = raw.bytes().rev().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count();
+        let raw = &raw[..raw.len() - blank];
         let lines = memchr(b'\n', raw.as_bytes()).is_some();
         let command = if lines && (self.indent > 0 || memchr(b'\r', raw.as_bytes()).is_some()) {
             let mut lines = raw.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
@@ -654,7 +663,7 @@ fn ends_block(line: &str, fence: Fence) -> bool {
 
 /// Where a command on this line begins: behind blanks and a prompt, unless the line is blank or a comment.
 fn first_line(buf: &str, start: usize, end: usize) -> Option<usize> {
-    let line = buf[start..end].trim_start_matches([' ', '\t']);
+    let line = fence::trim_start(&buf[start..end]);
     let skip = prompt(line);
     // The tokenizer drops one prompt as well; of two, one is the command's.
     let line = if prompt(&line[skip..]) == 0 { &line[skip..] } else { line };
@@ -711,11 +720,19 @@ impl Text {
         if !self.started {
             self.blank.clear();
         } else if self.gap {
-            self.blank.push_str(&text[..lead]);
-            let indent = self.blank.rfind('\n').map_or(0, |at| at + 1);
-            let mut gap = std::mem::take(&mut self.blank);
-            gap.replace_range(..indent, "\n\n");
-            out(Event::Text(Cow::Owned(gap)));
+            out(Event::Text(Cow::Borrowed("\n\n")));
+            // What indents the first line after the gap stays.
+            match text[..lead].rfind('\n') {
+                Some(line) => from = line + 1,
+                None => {
+                    let line = self.blank.rfind('\n').map_or(0, |at| at + 1);
+                    if line < self.blank.len() {
+                        out(Event::Text(Cow::Owned(self.blank.split_off(line))));
+                    }
+                    from = 0;
+                }
+            }
+            self.blank.clear();
         } else {
             if !self.blank.is_empty() {
                 out(Event::Text(Cow::Owned(std::mem::take(&mut self.blank))));

@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use memchr::{memchr, memchr2};
+use memchr::{memchr, memchr2, memchr3};
 
 use super::fence::{self, Fence};
 
@@ -27,6 +27,8 @@ pub(super) trait Sink {
     fn text(&mut self, range: Range<usize>);
     /// These characters, which the source writes otherwise, belong to the word.
     fn push(&mut self, text: &'static str);
+    /// A whole word whose value is a part of the source; if that is not all of the word, it is quoted.
+    fn word(&mut self, span: Range<usize>, value: Range<usize>);
     /// The word is over.
     fn end(&mut self, at: usize);
     /// The word takes the next heredoc's value.
@@ -45,6 +47,7 @@ impl Sink for NoWords {
     fn start(&mut self, _at: usize, _quoted: bool) {}
     fn text(&mut self, _range: Range<usize>) {}
     fn push(&mut self, _text: &'static str) {}
+    fn word(&mut self, _span: Range<usize>, _value: Range<usize>) {}
     fn end(&mut self, _at: usize) {}
     fn heredoc(&mut self) {}
     fn heredoc_line(&mut self, _index: usize, _range: Range<usize>) {}
@@ -402,6 +405,12 @@ impl<M: Clone> Scan<M> {
                 at += 1;
                 continue;
             }
+            if !self.in_word {
+                if let Some(next) = simple_word(bytes, at, end, sink) {
+                    at = next;
+                    continue;
+                }
+            }
             let opens = !self.in_word || self.after_equals;
             if byte == b'"' {
                 return Ok(self.open(Quote::Double, src, at, 1, end, sink));
@@ -531,6 +540,48 @@ impl<M: Clone> Scan<M> {
         Some(end - after.len())
     }
 }
+
+/// Whether a line that begins a command holds nothing that could make the command go on.
+pub(super) fn is_whole(line: &[u8]) -> bool {
+    memchr3(b'"', b'\'', b'\\', line).is_none() && memchr2(b'<', 0xE2, line).is_none()
+}
+
+/// The words that most words are: without quotes, escapes and equals signs, or in double quotes from end to end without
+/// escapes. Gives the place after it. This only saves time: the machine would find the same.
+fn simple_word<S: Sink>(bytes: &[u8], at: usize, end: usize, sink: &mut S) -> Option<usize> {
+    match bytes[at] {
+        b'"' => {
+            let close = at + 1 + memchr2(b'"', b'\\', &bytes[at + 1..end])?;
+            let ends = close + 1 == end || fence::is_blank(bytes[close + 1]);
+            if bytes[close] == b'\\' || !ends {
+                return None;
+            }
+            sink.word(at..close + 1, at + 1..close);
+            Some(close + 1)
+        }
+        b'\'' | b'$' | b'<' | 0xE2 => None,
+        _ => {
+            let len = bytes[at..end].iter().position(|byte| ENDS_SIMPLE[usize::from(*byte)]).unwrap_or(end - at);
+            let stop = at + len;
+            if stop < end && !fence::is_blank(bytes[stop]) {
+                return None;
+            }
+            sink.word(at..stop, at..stop);
+            Some(stop)
+        }
+    }
+}
+
+/// The bytes that end a simple word, or make it none.
+static ENDS_SIMPLE: [bool; 256] = {
+    let mut table = [false; 256];
+    table[b' ' as usize] = true;
+    table[b'\t' as usize] = true;
+    table[b'"' as usize] = true;
+    table[b'\\' as usize] = true;
+    table[b'=' as usize] = true;
+    table
+};
 
 enum Closing {
     No,

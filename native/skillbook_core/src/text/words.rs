@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::error::{Error, Kind};
+use super::fence;
 use super::scan::{LineEnd, Quote, Scan, Sink, Unclosed};
 use super::{MAX_COMMAND, MAX_WORDS};
 
@@ -84,7 +85,7 @@ pub fn split(source: &str) -> Result<Vec<Word<'_>>, Error> {
 
 /// Where the command begins: behind blanks and one `$ ` or `> ` prompt.
 pub(super) fn start(source: &str) -> usize {
-    let from = source.len() - source.trim_start_matches([' ', '\t', '\r', '\n']).len();
+    let from = source.bytes().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count();
     from + prompt(&source[from..])
 }
 
@@ -93,7 +94,7 @@ pub(super) fn prompt(line: &str) -> usize {
     if !line.starts_with("$ ") && !line.starts_with("> ") {
         return 0;
     }
-    line.len() - line[2..].trim_start_matches([' ', '\t']).len()
+    line.len() - fence::trim_start(&line[2..]).len()
 }
 
 struct Line {
@@ -290,6 +291,11 @@ impl Sink for Words<'_> {
 
     fn push(&mut self, text: &'static str) {
         self.value.push(self.source, text);
+    }
+
+    fn word(&mut self, span: Range<usize>, value: Range<usize>) {
+        let quoted = span.len() != value.len();
+        self.list.push(Word { value: Cow::Borrowed(&self.source[value]), span, quoted });
     }
 
     fn end(&mut self, at: usize) {

@@ -1,0 +1,238 @@
+# Skillbook against what one would use instead, each pair measured in turns in this one run:
+#
+#     MIX_ENV=prod mix run bench/run.exs
+#
+# A row says how many times faster Skillbook is (the ratio), so that figures from different machines can be compared.
+
+Code.require_file("peer.exs", __DIR__)
+
+defmodule Bench do
+  @moduledoc false
+  alias Skillbook.{Catalog, Command, Extractor, Frontmatter, Router, View}
+
+  @reply """
+  Good morning! Let me look at what is due this week, and at what Bob wrote to you.
+
+  ```cmd
+  tasks.search --status todo blocked --assignee me --sort due_date
+  ```
+
+  I also keep in mind what you said about him.
+
+  ```cmd
+  memory.save --content "Bob prefers meetings in the morning" --category people
+  ```
+
+  Done. Anything else?
+  """
+
+  @line ~s(email.send --to bob@company.com ann@company.com --subject "Q1 Report" --body "Here is the report." --cc carol@co.com)
+
+  @frontmatter """
+  ---
+  name: email.send
+  description: Send an email to one or more recipients
+  handler: MyApp.Skills.Email.Send
+  tags: [email, communication]
+  ---
+
+  # email.send
+  """
+
+  def run do
+    IO.puts(
+      "#{:erlang.system_info(:system_version)}#{System.schedulers_online()} schedulers, Elixir #{System.version()}\n"
+    )
+
+    IO.puts(row(["work", "Skillbook", "peer", "ratio", "the peer"]))
+    text()
+    frontmatter()
+    entries()
+    files()
+  end
+
+  defp text do
+    reply = :binary.copy(@reply)
+    line = :binary.copy(@line)
+
+    long =
+      String.duplicate(
+        "Some text with a `tick` in it, and more words in the line, as prose goes on.\n",
+        50_000
+      ) <> @reply
+
+    compare("extract, a reply of #{byte_size(reply)} bytes", "regex", [
+      fn -> Extractor.extract(reply) end,
+      fn -> Bench.Peer.extract(reply) end
+    ])
+
+    compare(
+      "extract, a text of #{div(byte_size(long), 1000)} kB",
+      "regex",
+      [
+        fn -> Extractor.extract(long) end,
+        fn -> Bench.Peer.extract(long) end
+      ],
+      byte_size(long)
+    )
+
+    compare("tokenize, #{byte_size(line)} bytes", "OptionParser.split", [
+      fn -> Command.tokenize(line) end,
+      fn -> OptionParser.split(line) end
+    ])
+
+    compare("tokenize and flags", "plain Elixir", [
+      fn -> Command.parse(line) end,
+      fn ->
+        [_ | words] = Bench.Peer.tokenize(line)
+        Bench.Peer.flags(words)
+      end
+    ])
+  end
+
+  defp frontmatter do
+    text = :binary.copy(@frontmatter)
+    [_, yaml, _] = String.split(text, ~r/^---\n/m)
+
+    if Code.ensure_loaded?(:fast_yaml) and match?({:ok, _}, Application.ensure_all_started(:fast_yaml)) do
+      compare("frontmatter of 4 fields", "libyaml's NIF (fast_yaml)", [
+        fn -> Frontmatter.parse(text) end,
+        fn -> :fast_yaml.decode(yaml) end
+      ])
+    else
+      compare("frontmatter of 4 fields", "none: fast_yaml is not installed", [
+        fn -> Frontmatter.parse(text) end
+      ])
+    end
+  end
+
+  defp entries do
+    folder = Path.join(System.tmp_dir!(), "skillbook_bench_#{System.pid()}")
+
+    try do
+      for n <- 1..100, m <- 1..100 do
+        path = Path.join(folder, "domain#{n}/action#{m}.md")
+        if m == 1, do: File.mkdir_p!(Path.dirname(path))
+        File.write!(path, String.replace(@frontmatter, "email.send", "domain#{n}.action#{m}"))
+      end
+
+      {:ok, catalog} = Catalog.load([folder])
+      view = View.all(catalog)
+      table = :ets.new(:entries, read_concurrency: true)
+      for entry <- View.entries(view), do: :ets.insert(table, {entry.name, entry})
+      name = "domain50.action50"
+      line = String.replace(@line, "email.send", name)
+
+      compare("fetch, of #{View.count(view)} entries", "ETS, the same struct", [
+        fn -> View.fetch(view, name) end,
+        fn ->
+          [{_, entry}] = :ets.lookup(table, name)
+          {:ok, entry}
+        end
+      ])
+
+      compare("route: words, flags and lookup", "plain Elixir and ETS", [
+        fn -> Router.route(view, line) end,
+        fn -> Bench.Peer.route(table, line) end
+      ])
+
+      profile = fn -> %Skillbook.Profile{id: "p#{System.unique_integer([:positive])}", grants: []} end
+      {:ok, made} = View.new(catalog, profile.())
+      Skillbook.prompt(made)
+
+      compare("prompt of #{View.count(view)} entries, a new profile", nil, [
+        fn ->
+          {:ok, view} = View.new(catalog, profile.())
+          Skillbook.prompt(view)
+        end
+      ])
+
+      compare("the same prompt again", nil, [fn -> Skillbook.prompt(made) end])
+    after
+      File.rm_rf!(folder)
+    end
+  end
+
+  # As many real documents as a large collection has; where no corpus is at hand, the skills that come with Skillbook.
+  defp files do
+    corpus = System.get_env("SKILLBOOK_CORPUS", "../shared/corpus/skills")
+    found = Path.wildcard(Path.join(if(File.dir?(corpus), do: corpus, else: "priv/skills"), "**/*.md"))
+    folder = Path.join(System.tmp_dir!(), "skillbook_bench_files_#{System.pid()}")
+
+    try do
+      paths =
+        for {path, n} <- found |> Stream.cycle() |> Stream.take(2417) |> Stream.with_index() do
+          copy = Path.join(folder, "skill-#{n}/SKILL.md")
+          File.mkdir_p!(Path.dirname(copy))
+
+          File.write!(
+            copy,
+            Regex.replace(~r/^name:.*$/m, File.read!(path), "name: skill-#{n}", global: false)
+          )
+
+          copy
+        end
+
+      size = paths |> Enum.map(&File.stat!(&1).size) |> Enum.sum()
+      label = "load #{length(paths)} files, #{Float.round(size / 1_000_000, 1)} MB"
+      list = Path.join(folder, "list")
+      File.write!(list, Enum.map_join(paths, <<0>>, & &1))
+
+      compare(label, "xargs cat > /dev/null", [
+        fn -> Catalog.load([folder]) end,
+        fn -> System.cmd("sh", ["-c", "xargs -0 -a #{list} cat > /dev/null"]) end
+      ])
+
+      {:ok, catalog} = Catalog.load([folder])
+      compare("load them again, unchanged", nil, [fn -> Catalog.reload(catalog) end])
+    after
+      File.rm_rf!(folder)
+    end
+  end
+
+  # The runs of a pair take turns, so that what else the machine does meets both; the best of each counts.
+  defp compare(name, peer, funs, bytes \\ nil) do
+    times = for fun <- funs, do: {fun, repeat(fun)}
+    rounds = for _ <- 1..9, do: Enum.map(times, fn {fun, count} -> time(fun, count) end)
+    best = rounds |> Enum.zip_with(& &1) |> Enum.map(&Enum.min/1)
+
+    shown = Enum.map(best, &duration/1)
+    shown = if bytes, do: [hd(shown) <> " #{Float.round(bytes / hd(best), 2)} GB/s" | tl(shown)], else: shown
+
+    case {best, shown} do
+      {[ours, theirs], [a, b]} -> IO.puts(row([name, a, b, "#{Float.round(theirs / ours, 1)}x", peer]))
+      {[_], [a]} -> IO.puts(row([name, a, "", "", peer || ""]))
+    end
+  end
+
+  # Enough calls for some twenty milliseconds.
+  defp repeat(fun) do
+    fun.()
+    max(1, round(20_000_000 / max(time(fun, 3), 1)))
+  end
+
+  defp time(fun, count) do
+    :erlang.garbage_collect()
+    {time, _} = :timer.tc(fn -> loop(fun, count) end)
+    time * 1000 / count
+  end
+
+  defp loop(_fun, 0), do: :ok
+
+  defp loop(fun, count) do
+    fun.()
+    loop(fun, count - 1)
+  end
+
+  defp duration(ns) when ns < 10_000, do: "#{round(ns)} ns"
+  defp duration(ns) when ns < 10_000_000, do: "#{Float.round(ns / 1000, 1)} µs"
+  defp duration(ns), do: "#{Float.round(ns / 1_000_000, 1)} ms"
+
+  defp row([work, ours, theirs, ratio, peer]) do
+    String.pad_trailing(work, 44) <>
+      String.pad_leading(ours, 18) <>
+      String.pad_leading(theirs, 12) <> String.pad_leading(ratio, 9) <> "  " <> peer
+  end
+end
+
+Bench.run()
