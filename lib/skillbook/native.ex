@@ -21,6 +21,8 @@ defmodule Skillbook.Native do
   def tokenize_dirty(_line), do: missing()
   def parse_command(_line), do: missing()
   def parse_command_dirty(_line), do: missing()
+  def route(_view, _line), do: missing()
+  def route_dirty(_view, _line), do: missing()
 
   def sql_open(_path, _patience_ms), do: missing()
   def sql_close(_database), do: missing()
@@ -52,6 +54,10 @@ defmodule Skillbook.Native do
   def view_prompt_made(_view), do: missing()
   def view_prompt(_view), do: missing()
   def view_prompt_of(_view, _sections), do: missing()
+
+  def frontmatter_parse(_text), do: missing()
+  def frontmatter_parse_dirty(_text), do: missing()
+  def frontmatter_write(_pairs, _body), do: missing()
 
   defp missing, do: :erlang.nif_error(:nif_not_loaded)
 end

@@ -8,6 +8,7 @@ defmodule Skillbook.Source do
     * `:name` - the name by which entries refer to it; the folder's name if it is left out
     * `:kind` - `:skills` (the default), or `:notes`: there every Markdown file is an entry, with or without frontmatter
     * `:labels` - visibility labels that all of its entries carry besides their own; none if it is left out
+    * `:optional` - whether the folder may be missing without a diagnostic; `false` if it is left out
 
   A path alone is a source of skills.
 
@@ -23,15 +24,21 @@ defmodule Skillbook.Source do
 
       iex> {:error, error} = Skillbook.Source.new(path: "/srv/notes", knd: :notes)
       iex> Exception.message(error)
-      "unknown option :knd for a source, did you mean :kind? The options are :path, :name, :kind, :labels"
+      "unknown option :knd for a source, did you mean :kind? The options are :path, :name, :kind, :labels, :optional"
   """
 
   alias Skillbook.{OptionError, Options}
 
-  @type t :: %__MODULE__{path: Path.t(), name: String.t(), kind: :skills | :notes, labels: [String.t()]}
+  @type t :: %__MODULE__{
+          path: Path.t(),
+          name: String.t(),
+          kind: :skills | :notes,
+          labels: [String.t()],
+          optional: boolean()
+        }
 
   @enforce_keys [:path, :name]
-  defstruct [:path, :name, kind: :skills, labels: []]
+  defstruct [:path, :name, kind: :skills, labels: [], optional: false]
 
   @doc "Makes a source of a path, of options, or of a source."
   @spec new(t() | Path.t() | keyword()) :: {:ok, t()} | {:error, OptionError.t()}
@@ -63,7 +70,8 @@ defmodule Skillbook.Source do
       path: {"a path", &Options.text?/1},
       name: {"text", &Options.text?/1},
       kind: {":skills or :notes", &(&1 in [:skills, :notes])},
-      labels: {"a list of texts", &Options.texts?/1}
+      labels: {"a list of texts", &Options.texts?/1},
+      optional: {"a boolean", &is_boolean/1}
     ]
   end
 end

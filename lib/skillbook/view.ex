@@ -24,6 +24,7 @@ defmodule Skillbook.View do
   """
 
   alias Skillbook.{
+    Book,
     Catalog,
     Diagnostic,
     Domain,
@@ -61,13 +62,15 @@ defmodule Skillbook.View do
   end
 
   @doc """
-  The unrestricted view of a catalog: trusted code says so by name.
+  The unrestricted view of a catalog or of a running book: trusted code says so by name.
 
       iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
       iex> Skillbook.View.count(Skillbook.View.all(catalog)) == Skillbook.Catalog.count(catalog)
       true
   """
-  @spec all(Catalog.t()) :: t()
+  @spec all(Catalog.t() | atom()) :: t()
+  def all(book) when is_atom(book), do: %{all(Book.fetch!(book).catalog) | book: book}
+
   def all(%Catalog{} = catalog) do
     {:ok, view} = new(catalog, Profile.unrestricted())
     view

@@ -24,6 +24,8 @@ pub struct Source {
     pub labels: Vec<String>,
     /// The folder, without a `/` at its end.
     pub root: String,
+    /// Whether the folder may be missing.
+    pub optional: bool,
 }
 
 /// What an entry is.

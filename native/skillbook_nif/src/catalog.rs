@@ -63,13 +63,13 @@ enum Kind {
 }
 
 #[rustler::nif(schedule = "DirtyIo")]
-fn catalog_load(sources: Vec<(String, Kind, Vec<String>, String)>) -> ResourceArc<CatalogResource> {
-    let source = |(name, kind, labels, root)| {
+fn catalog_load(sources: Vec<(String, Kind, Vec<String>, String, bool)>) -> ResourceArc<CatalogResource> {
+    let source = |(name, kind, labels, root, optional)| {
         let kind = match kind {
             Kind::Skills => SourceKind::Skills,
             Kind::Notes => SourceKind::Notes,
         };
-        Arc::new(Source { name, kind, labels, root })
+        Arc::new(Source { name, kind, labels, root, optional })
     };
     let sources: Vec<_> = sources.into_iter().map(source).collect();
     let (loaded, documents) = load(&sources, &Documents::default());

@@ -5,7 +5,7 @@
 //! threads come along decides nothing: all results are sorted by path.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -44,6 +44,7 @@ fn load_source(source: &Arc<Source>, previous: &Documents, documents: &mut Docum
     let root = match fs::canonicalize(&source.root) {
         Ok(root) if root.is_dir() => root,
         Ok(_) => return refused(source, Code::SourceMissing, "expected a folder, got a file"),
+        Err(error) if source.optional && error.kind() == ErrorKind::NotFound => return Assembled::default(),
         Err(error) => return refused(source, Code::SourceMissing, &format!("cannot be read: {error}")),
     };
     let walker = Walker { source, previous, count: AtomicUsize::new(0) };

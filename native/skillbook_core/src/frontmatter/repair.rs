@@ -14,7 +14,7 @@ use crate::value::Value;
 use std::ops::Range;
 
 /// A broken block longer than this was not broken by a slip.
-const MAX_BROKEN: usize = 64 * 1024;
+const MAX_BROKEN: usize = 16 * 1024;
 
 /// How deep entries are looked for inside entries.
 const DEPTH: usize = 8;
@@ -48,7 +48,8 @@ struct Fix {
 
 impl Fix {
     fn diagnostic(&self, lines: &[String]) -> Diagnostic {
-        let line = lines[self.line].trim();
+        // A blank line with a tab in it is left empty.
+        let line = Some(lines[self.line].trim()).filter(|line| !line.is_empty()).unwrap_or("an empty line");
         let shown: String = line.chars().take(SHOWN).collect();
         let more = if shown.len() < line.len() { "…" } else { "" };
         Diagnostic::new(Code::FrontmatterRepaired, Severity::Warning, format!("{}; read as: {shown}{more}", self.why))
@@ -96,7 +97,10 @@ impl Repair<'_> {
 
     /// Mends the entries of these lines; false where that cannot be done.
     fn entries(&mut self, lines: Range<usize>, depth: usize) -> bool {
-        let Some(first) = lines.clone().find(|&line| significant(&self.lines[line])) else { return true };
+        let Some(first) = lines.clone().find(|&line| significant(&self.lines[line])) else {
+            self.indent_with_blanks(lines);
+            return true;
+        };
         if depth == DEPTH || entry(&self.lines[first]).is_none() {
             return false;
         }
@@ -177,8 +181,8 @@ impl Repair<'_> {
         for line in lines {
             let text = &self.lines[line];
             let white = text.len() - text.trim_start_matches([' ', '\t']).len();
-            if text[..white].contains('\t') && white < text.len() {
-                let blanks = text[..white].replace('\t', "  ");
+            if text[..white].contains('\t') {
+                let blanks = if white == text.len() { String::new() } else { text[..white].replace('\t', "  ") };
                 self.lines[line].replace_range(..white, &blanks);
                 self.fix(line, 0, "a tab may not indent a line".into());
             }
@@ -228,7 +232,7 @@ fn key_end(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let end = match *bytes.first()? {
         quote @ (b'"' | b'\'') => 2 + memchr::memchr(quote, &bytes[1..])?,
-        _ => bytes.iter().position(|byte| !(byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')))?,
+        _ => text.find(|character: char| !(character.is_alphanumeric() || matches!(character, '_' | '-' | '.')))?,
     };
     (end > 0).then_some(end)
 }
@@ -236,7 +240,7 @@ fn key_end(text: &str) -> Option<usize> {
 /// Whether a line below a key is one of its entries and not a line of its text: a sentence may well hold `Note: `, and a
 /// field's name begins with a small letter.
 fn entry_below(line: &str) -> bool {
-    let small = line.trim_start_matches([' ', '\t']).starts_with(|first: char| first.is_ascii_lowercase());
+    let small = line.trim_start_matches([' ', '\t']).starts_with(char::is_lowercase);
     match entry(line) {
         Some(Entry::Item(_)) => true,
         Some(Entry::Pair(_)) => small,
@@ -246,7 +250,7 @@ fn entry_below(line: &str) -> bool {
 
 /// Whether a line that should have been indented can only be the rest of the text above it.
 fn is_sentence(line: &str) -> bool {
-    line.starts_with(|first: char| first.is_alphanumeric()) && !line.contains(": ") && !line.ends_with(':')
+    line.starts_with(char::is_alphanumeric) && !line.contains(": ") && !line.ends_with(':')
 }
 
 /// What is wrong with text for its first character, which the library says only of some.
@@ -264,7 +268,7 @@ fn reserved(text: &str) -> Option<String> {
         '\'' if text.len() > 1 && text.ends_with('\'') => {
             Some("a single quote inside single quotes must be doubled".into())
         }
-        '"' if text.len() > 1 && text[1..text.len() - 1].contains('"') => {
+        '"' if text[1..].strip_suffix('"').is_some_and(|inner| inner.contains('"')) => {
             Some("a double quote inside double quotes needs a backslash".into())
         }
         _ => None,

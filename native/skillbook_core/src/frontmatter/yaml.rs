@@ -410,7 +410,7 @@ fn explain(block: &str, complaint: &str, offset: usize) -> Failure {
     };
     match problem {
         "mapping values are not allowed in this context" => {
-            if block[line_start..offset].contains(": ") {
+            if [": ", ":\t"].iter().any(|colon| block[line_start..offset].contains(colon)) {
                 invalid("an unquoted value may not contain a colon before a blank", QUOTE)
             } else {
                 invalid("a `key: value` is not allowed here", "check how this line and the one before it are indented")
@@ -437,7 +437,8 @@ fn explain(block: &str, complaint: &str, offset: usize) -> Failure {
             failure
         }
         "found unexpected end of stream" => {
-            let opened = context_offset(block, context).unwrap_or(offset);
+            // The library leaves out a place at the very beginning.
+            let opened = context_offset(block, context).unwrap_or(0);
             let hint = "close it, or put the whole value in the other kind of quotes";
             Failure::new(ErrorKind::Invalid, "the quote opened here is never closed", hint, opened)
         }

@@ -1,0 +1,194 @@
+defmodule Skillbook.Book do
+  @moduledoc false
+  # A running instance: a supervisor over its database, its catalog and the tasks of its handlers. What readers need of
+  # it stands in `:persistent_term`, written once when it starts, so that reading takes no lock and no process; what
+  # changes stands behind references in there.
+
+  use Supervisor
+
+  alias Skillbook.{Catalog, OptionError, Options, Profile, Source}
+  alias Skillbook.SQL.{Migrations, SQLite}
+
+  @type t :: %__MODULE__{
+          name: atom(),
+          sources: [Source.t()],
+          catalog: Catalog.t() | nil,
+          store: {module(), keyword()} | nil,
+          profiles: %{String.t() => Profile.t()},
+          write_to: Path.t() | nil,
+          timeout: pos_integer()
+        }
+
+  @enforce_keys [:name]
+  defstruct [:name, :catalog, :store, :write_to, sources: [], profiles: %{}, timeout: 30_000]
+
+  @spec start_link(keyword()) :: Supervisor.on_start() | {:error, Exception.t()}
+  def start_link(options) do
+    with {:ok, book} <- new(options) do
+      case Supervisor.start_link(__MODULE__, book, name: book.name) do
+        {:error, {:shutdown, {:failed_to_start_child, _child, error}}} when is_exception(error) ->
+          {:error, error}
+
+        started ->
+          started
+      end
+    end
+  end
+
+  @doc "The running book of a name."
+  @spec fetch!(atom()) :: t()
+  def fetch!(name) when is_atom(name) do
+    case :persistent_term.get({__MODULE__, name}, nil) do
+      nil -> raise ArgumentError, "expected the name of a running book, got: #{inspect(name)}"
+      book -> book
+    end
+  end
+
+  @doc "The handle of its database, or nil."
+  @spec sql(t()) :: Skillbook.SQL.t() | nil
+  def sql(%__MODULE__{store: nil}), do: nil
+  def sql(%__MODULE__{store: {module, options}}), do: module.handle(options[:name])
+
+  @doc "The supervisor of its handlers' tasks."
+  @spec tasks(atom()) :: atom()
+  def tasks(name), do: Module.concat(name, Tasks)
+
+  @spec profile(t(), String.t() | Profile.t()) :: Profile.t()
+  def profile(_book, %Profile{} = profile), do: profile
+
+  def profile(book, id) do
+    case book.profiles do
+      %{^id => profile} ->
+        profile
+
+      profiles ->
+        known = profiles |> Map.keys() |> Enum.map_join(", ", &inspect/1)
+
+        raise ArgumentError,
+              "expected a profile of the book #{inspect(book.name)} (#{known}), got: #{inspect(id)}"
+    end
+  end
+
+  @impl true
+  def init(book) do
+    store = if book.store, do: [book.store, {__MODULE__.Migration, book}], else: []
+    children = store ++ [{__MODULE__.Registration, book}, {Task.Supervisor, name: tasks(book.name)}]
+    # What comes later in the list works with what comes earlier.
+    Supervisor.init(children, strategy: :rest_for_one)
+  end
+
+  # Options
+
+  defp new(options) do
+    with :ok <- Options.validate(options, "a book", schema()),
+         {:ok, name} <- fetch_name(options),
+         {:ok, profiles} <- profiles(options[:profiles] || []),
+         {:ok, sources} <- sources(options) do
+      book = %__MODULE__{name: name, profiles: profiles, sources: sources}
+      book = %{book | store: store(options[:store], name), write_to: expand(options[:write_to])}
+      {:ok, struct!(book, Keyword.take(options, [:timeout]))}
+    end
+  end
+
+  defp fetch_name(options) do
+    with :error <- Keyword.fetch(options, :name),
+         do: {:error, %OptionError{subject: "a book", option: :name, problem: :missing}}
+  end
+
+  # A profile for who has not thought about profiles: it sees what nobody restricted.
+  defp profiles(profiles) do
+    result = each([[id: "default"] | profiles], &Profile.new/1)
+    with {:ok, profiles} <- result, do: {:ok, Map.new(profiles, &{&1.id, &1})}
+  end
+
+  defp sources(options) do
+    builtin = if Keyword.get(options, :builtins, true), do: [Source.builtin()], else: []
+
+    with {:ok, sources} <- each(builtin ++ (options[:sources] || []), &Source.new/1) do
+      {:ok, sources ++ written(expand(options[:write_to]), sources)}
+    end
+  end
+
+  # What commands write must be read, and the folder may not be there before the first of them.
+  defp written(nil, _sources), do: []
+
+  defp written(folder, sources) do
+    if Enum.any?(sources, &(Path.expand(&1.path) == folder)),
+      do: [],
+      else: [%Source{path: folder, name: Path.basename(folder), optional: true}]
+  end
+
+  defp expand(nil), do: nil
+  defp expand(path), do: Path.expand(path)
+
+  defp store(nil, _name), do: nil
+  defp store(path, name) when is_binary(path), do: store({SQLite, path: path}, name)
+
+  defp store({module, options}, name),
+    do: {module, Keyword.put_new(options, :name, Module.concat(name, Store))}
+
+  defp each(list, fun) do
+    result =
+      Enum.reduce_while(list, [], fn item, done ->
+        case fun.(item) do
+          {:ok, value} -> {:cont, [value | done]}
+          {:error, error} -> {:halt, {:error, error}}
+        end
+      end)
+
+    with done when is_list(done) <- result, do: {:ok, Enum.reverse(done)}
+  end
+
+  defp schema do
+    [
+      name: {"an atom", &(is_atom(&1) and &1 not in [nil, true, false])},
+      sources: {"a list of folders", &is_list/1},
+      builtins: {"a boolean", &is_boolean/1},
+      store: {"a path or {module, options}", &store?/1},
+      profiles: {"a list of profiles", &is_list/1},
+      write_to: {"a folder or nil", &(is_nil(&1) or Options.text?(&1))},
+      timeout: {"a number of milliseconds", &(is_integer(&1) and &1 > 0)}
+    ]
+  end
+
+  defp store?(nil), do: true
+  defp store?({module, options}), do: is_atom(module) and Keyword.keyword?(options)
+  defp store?(path), do: Options.text?(path)
+
+  defmodule Migration do
+    @moduledoc false
+    # Not a process: a step between the database's start and the catalog's.
+
+    def child_spec(book), do: %{id: __MODULE__, start: {__MODULE__, :start_link, [book]}}
+
+    def start_link(book) do
+      with {:ok, _versions} <- Migrations.run(Skillbook.Book.sql(book)), do: :ignore
+    end
+  end
+
+  defmodule Registration do
+    @moduledoc false
+    # Loads the catalog and makes the book known, for as long as this process lives.
+
+    use GenServer
+
+    def start_link(book), do: GenServer.start_link(__MODULE__, book)
+
+    @impl true
+    def init(book) do
+      Process.flag(:trap_exit, true)
+
+      case Catalog.load(book.sources) do
+        {:ok, catalog} ->
+          :persistent_term.put({Skillbook.Book, book.name}, %{book | catalog: catalog})
+          {:ok, book.name}
+
+        {:error, error} ->
+          {:stop, error}
+      end
+    end
+
+    @impl true
+    def terminate(_reason, name), do: :persistent_term.erase({Skillbook.Book, name})
+  end
+end

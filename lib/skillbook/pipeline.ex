@@ -1,0 +1,62 @@
+defmodule Skillbook.Pipeline do
+  @moduledoc false
+  # A model's text in, a report out: extractor, router, executor, in that order for each command.
+
+  alias Skillbook.{Executor, Extractor, Options, Report, Result, Router, View}
+
+  @spec run(View.t(), binary(), keyword()) :: Report.t()
+  def run(%View{} = view, text, options) do
+    with {:error, error} <- Options.validate(options, "run", schema()), do: raise(error)
+    {unclosed, options} = Keyword.pop(options, :unclosed, :hold)
+
+    case Extractor.extract(text, unclosed: unclosed) do
+      {:ok, found} ->
+        results = Enum.map(found.commands, &command(view, &1, options))
+        %Report{text: found.text, results: results, incomplete: found.incomplete}
+
+      {:error, error} ->
+        # No reply is lost: what cannot be read as commands is still the user's text.
+        %Report{text: printable(text), results: [Result.error(error)]}
+    end
+  end
+
+  defp command(view, line, options) do
+    {duration, {name, result}} = :timer.tc(fn -> result(view, line, options) end)
+    %{result | name: name, command: line, duration: duration}
+  end
+
+  defp result(view, line, options) do
+    case Router.route(view, line) do
+      {:help, text} ->
+        {nil, %Result{status: :help, content: text}}
+
+      {:ok, routed} ->
+        context = Executor.context(view, routed, Keyword.take(options, [:now, :assigns]))
+
+        case Executor.execute(routed, context, Keyword.take(options, [:timeout])) do
+          {:ok, result} -> {routed.name, result}
+          {:error, error} -> {routed.name, Result.error(error)}
+        end
+
+      {:error, error} ->
+        {nil, Result.error(error)}
+    end
+  end
+
+  defp printable(text) do
+    case :unicode.characters_to_binary(text) do
+      good when is_binary(good) -> good
+      {:error, good, <<_, rest::binary>>} -> good <> "\uFFFD" <> printable(rest)
+      {:incomplete, good, _rest} -> good <> "\uFFFD"
+    end
+  end
+
+  defp schema do
+    [
+      unclosed: {":hold or :run", &(&1 in [:hold, :run])},
+      assigns: {"a map", &is_map/1},
+      now: {"a DateTime", &is_struct(&1, DateTime)},
+      timeout: {"a number of milliseconds", &(is_integer(&1) and &1 > 0)}
+    ]
+  end
+end

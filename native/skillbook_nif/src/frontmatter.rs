@@ -1,0 +1,95 @@
+//! `Skillbook.Frontmatter`.
+
+use crate::encode;
+use rustler::{Binary, Encoder, Env, Error, ListIterator, NifResult, Term, TermType};
+use skillbook_core::frontmatter::{self, MAX_DEPTH};
+use skillbook_core::value::Value;
+
+mod atoms {
+    rustler::atoms! { ok, error, nil, data, body, present, diagnostics, unsupported }
+}
+
+/// `{:ok, %{data:, body:, present:, diagnostics:}}` or `{:error, {kind, message, line, column, offset, hint}}`.
+#[rustler::nif]
+fn frontmatter_parse<'a>(env: Env<'a>, text: Binary<'a>) -> NifResult<Term<'a>> {
+    parse(env, text)
+}
+
+/// The same for text that takes too long for a normal scheduler.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn frontmatter_parse_dirty<'a>(env: Env<'a>, text: Binary<'a>) -> NifResult<Term<'a>> {
+    parse(env, text)
+}
+
+/// `{:ok, binary}` or `{:error, {:unsupported, term}}`, with the term that has no form in YAML.
+///
+/// Writing is rare, and how long it takes is known only once the terms are decoded: always dirty.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn frontmatter_write<'a>(env: Env<'a>, pairs: Term<'a>, body: Term<'a>) -> Term<'a> {
+    let written = decode_pairs(pairs).and_then(|pairs| Ok(frontmatter::write(&pairs, decode_text(body)?)));
+    match written {
+        Ok(document) => (atoms::ok(), document).encode(env),
+        Err(term) => (atoms::error(), (atoms::unsupported(), term)).encode(env),
+    }
+}
+
+fn parse<'a>(env: Env<'a>, text: Binary<'a>) -> NifResult<Term<'a>> {
+    let parsed = frontmatter::decode(text.as_slice()).and_then(frontmatter::parse);
+    let document = match parsed {
+        Ok(document) => document,
+        Err(error) => return Ok((atoms::error(), error_fields(env, &error)).encode(env)),
+    };
+    let diagnostics =
+        document.diagnostics.iter().map(|found| encode::diagnostic(env, found)).collect::<NifResult<Vec<_>>>()?;
+    let body = text.make_subbinary(document.body_offset, document.body.len())?;
+    let keys = [atoms::data(), atoms::body(), atoms::present(), atoms::diagnostics()].map(|key| key.encode(env));
+    let values =
+        [encode::value(env, &document.data)?, body.encode(env), document.present.encode(env), diagnostics.encode(env)];
+    Ok((atoms::ok(), Term::map_from_term_arrays(env, &keys, &values)?).encode(env))
+}
+
+fn error_fields<'a>(env: Env<'a>, error: &frontmatter::Error) -> Term<'a> {
+    let kind = encode::own_atom(env, error.kind.as_str());
+    (kind, &error.message, error.line, error.column, error.offset, encode::option(env, &error.hint)).encode(env)
+}
+
+/// A term as a value, or the part of it that is none. Deeper values than can be read are none.
+fn decode<'a>(term: Term<'a>, depth: usize) -> Result<Value, Term<'a>> {
+    let unsupported = |_: Error| term;
+    match term.get_type() {
+        TermType::Atom if atoms::nil() == term => Ok(Value::Null),
+        TermType::Atom => term.decode().map(Value::Bool).map_err(unsupported),
+        TermType::Integer => term.decode().map(Value::Int).map_err(unsupported),
+        TermType::Float => term.decode().map(Value::Float).map_err(unsupported),
+        TermType::Binary => term.decode().map(Value::Str).map_err(unsupported),
+        TermType::List if depth < MAX_DEPTH => {
+            list(term)?.map(|item| decode(item, depth + 1)).collect::<Result<_, _>>().map(Value::List)
+        }
+        TermType::Map if depth < MAX_DEPTH => {
+            let entries = rustler::MapIterator::new(term).ok_or(term)?;
+            let pairs = entries.map(|(key, value)| Ok((decode_text(key)?.to_owned(), decode(value, depth + 1)?)));
+            let mut pairs = pairs.collect::<Result<Vec<_>, Term<'a>>>()?;
+            pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
+            Ok(Value::Map(pairs))
+        }
+        _ => Err(term),
+    }
+}
+
+fn decode_pairs(term: Term<'_>) -> Result<Vec<(String, Value)>, Term<'_>> {
+    list(term)?
+        .map(|pair| {
+            let (key, value): (Term<'_>, Term<'_>) = pair.decode().map_err(|_| pair)?;
+            Ok((decode_text(key)?.to_owned(), decode(value, 1)?))
+        })
+        .collect()
+}
+
+/// Rustler's iterator panics at the end of an improper list, which has no length.
+fn list(term: Term<'_>) -> Result<ListIterator<'_>, Term<'_>> {
+    term.list_length().and_then(|_| term.decode()).map_err(|_| term)
+}
+
+fn decode_text(term: Term<'_>) -> Result<&str, Term<'_>> {
+    term.decode().map_err(|_| term)
+}

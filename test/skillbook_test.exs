@@ -1,0 +1,255 @@
+defmodule SkillbookTest do
+  use Skillbook.SkillsCase, async: true
+
+  import ExUnit.CaptureLog
+
+  alias Skillbook.{CommandError, HandlerError, OptionError, UnknownSkillError, View}
+
+  @moduletag :tmp_dir
+
+  doctest Skillbook
+
+  defp reply(commands), do: "Sure.\n\n```cmd\n#{Enum.join(List.wrap(commands), "\n")}\n```\n\nDone."
+
+  defp handler(name), do: [handler: "Skillbook.TestHandlers.#{name}"]
+
+  describe "start_link/1" do
+    test "options are checked, by name" do
+      for {options, message} <- [
+            {[], "a book needs the option :name"},
+            {[name: :x, sorces: []],
+             "unknown option :sorces for a book, did you mean :sources? The options are :name, :sources, :builtins, " <>
+               ":store, :profiles, :write_to, :timeout"},
+            {[name: "x"], "expected an atom as the option :name of a book, got: \"x\""},
+            {[name: :x, timeout: 0],
+             "expected a number of milliseconds as the option :timeout of a book, got: 0"},
+            {[name: :x, sources: [[path: "a", knd: :notes]]],
+             "unknown option :knd for a source, did you mean :kind? The options are :path, :name, :kind, :labels, :optional"},
+            {[name: :x, profiles: [[grants: []]]], "a profile needs the option :id"}
+          ] do
+        assert {:error, %OptionError{} = error} = Skillbook.start_link(options)
+        assert Exception.message(error) == message
+      end
+    end
+
+    test "a database that cannot be opened is an error that says so", %{tmp_dir: folder} do
+      Process.flag(:trap_exit, true)
+
+      assert {:error, %Skillbook.SQL.Error{kind: :cannot_open} = error} =
+               Skillbook.start_link(name: :no_db, store: folder)
+
+      assert Exception.message(error) =~ folder
+    end
+
+    test "a book that stops is gone, and its name is free again", %{tmp_dir: folder} do
+      options = [name: :gone_book, sources: [folder], store: ":memory:"]
+      {:ok, pid} = Skillbook.start_link(options)
+      Supervisor.stop(pid)
+
+      assert_raise ArgumentError, ~r/expected the name of a running book, got: :gone_book/, fn ->
+        Skillbook.view(:gone_book)
+      end
+
+      assert {:ok, pid} = Skillbook.start_link(options)
+      Supervisor.stop(pid)
+    end
+
+    test "a missing source is a diagnostic, a folder to write to may come later", %{tmp_dir: folder} do
+      book =
+        book(sources: [Path.join(folder, "nowhere")], write_to: Path.join(folder, "later"), builtins: false)
+
+      assert [%{code: :source_missing}] = Skillbook.diagnostics(book)
+    end
+  end
+
+  describe "run/3" do
+    test "full flow: a reply with a block goes through extractor, router and handler to a result", %{
+      tmp_dir: folder
+    } do
+      write(folder, %{"x/run.md" => page("x.run", handler("Text"))})
+      view = Skillbook.view(book(sources: [folder]))
+      report = Skillbook.run(view, reply("x.run --a b"))
+      assert report.text == "Sure.\n\nDone."
+
+      assert [%{status: :ok, name: "x.run", command: "x.run --a b", content: "flags: %{\"a\" => \"b\"}"}] =
+               report.results
+
+      assert is_integer(hd(report.results).duration)
+    end
+
+    test "several commands all run, in order, and all results come back", %{tmp_dir: folder} do
+      write(folder, %{"x/run.md" => page("x.run", handler("Text"))})
+      view = Skillbook.view(book(sources: [folder]))
+      report = Skillbook.run(view, reply(["x.run --n 1", "x.rnu --n 2", "x.run --n 3 |", "x.run --n 4"]))
+
+      assert [%{status: :ok}, %{error: %UnknownSkillError{}}, %{error: %CommandError{}}, %{status: :ok}] =
+               report.results
+
+      assert Enum.map(report.results, & &1.command) == [
+               "x.run --n 1",
+               "x.rnu --n 2",
+               "x.run --n 3 |",
+               "x.run --n 4"
+             ]
+
+      assert to_string(report) =~ "[2] x.rnu --n 2\nerror\n  unknown skill \"x.rnu\"; did you mean x.run?"
+    end
+
+    test "a block that was cut off does not run", %{tmp_dir: folder} do
+      write(folder, %{"x/run.md" => page("x.run", handler("Text"))})
+      view = Skillbook.view(book(sources: [folder]))
+      report = Skillbook.run(view, "Sure.\n```cmd\nx.run --a")
+      assert %{text: "Sure.", results: [], incomplete: ["x.run --a"]} = report
+      assert to_string(report) =~ "not run"
+      assert [%{status: :ok}] = Skillbook.run(view, "```cmd\nx.run --a", unclosed: :run).results
+    end
+
+    test "a reply that is not UTF-8 is not lost", %{tmp_dir: folder} do
+      report = Skillbook.run(Skillbook.view(book(sources: [folder])), <<"Grüße ", 0xFF, " b", 0xC3>>)
+      assert report.text == "Grüße � b�"
+      assert [%{status: :error, error: %CommandError{kind: :invalid_utf8}}] = report.results
+
+      assert to_string(report) =~
+               "[1] (the whole reply)\nerror\n  the text is not valid UTF-8: byte 8 begins no character"
+    end
+
+    test "handlers get the context of the call", %{tmp_dir: folder} do
+      write(folder, %{"x/run.md" => page("x.run", handler("Tell"))})
+
+      book =
+        book(sources: [folder], store: ":memory:", write_to: folder, profiles: [[id: "ann", role: "boss"]])
+
+      view = Skillbook.view(book, "ann")
+      now = ~U[2026-02-17 12:00:00Z]
+      test = self()
+      task = Task.async(fn -> Skillbook.run(view, reply("x.run --a b"), now: now, assigns: %{tell: test}) end)
+      assert_receive {:handler, pid, context}, 5_000
+      assert %{book: ^book, view: ^view, now: ^now, write_to: write_to, assigns: %{tell: ^test}} = context
+
+      assert {context.profile.role, context.entry.name, context.command.raw} ==
+               {"boss", "x.run", "x.run --a b"}
+
+      assert write_to == Path.expand(folder)
+      assert Skillbook.SQL.query!(context.sql, "select 1").rows == [[1]]
+      send(pid, :go_on)
+      assert [%{content: "went on"}] = Task.await(task).results
+    end
+
+    test "handlers that crash, hang or answer nonsense leave the book serving", %{tmp_dir: folder} do
+      names = ~w(Raise Exit Kill Hang Nonsense Text)
+
+      write(
+        folder,
+        Map.new(names, &{"x/#{String.downcase(&1)}.md", page("x.#{String.downcase(&1)}", handler(&1))})
+      )
+
+      book = book(sources: [folder], timeout: 100)
+      supervisor = GenServer.whereis(book)
+
+      capture_log(fn ->
+        report = Skillbook.run(Skillbook.view(book), reply(Enum.map(names, &"x.#{String.downcase(&1)}")))
+
+        assert Enum.map(report.results, &(&1.error && &1.error.kind)) ==
+                 [:crash, :crash, :crash, :timeout, :bad_return, nil]
+
+        refute to_string(report) =~ "secret"
+        assert %HandlerError{} = hd(report.results).error
+      end)
+
+      assert GenServer.whereis(book) == supervisor
+      assert [%{status: :ok}] = Skillbook.run(Skillbook.view(book), reply("x.text")).results
+    end
+
+    test "options are checked" do
+      view = Skillbook.view(book([]))
+
+      assert_raise OptionError, ~r/unknown option :asigns for run, did you mean :assigns/, fn ->
+        Skillbook.run(view, "", asigns: %{})
+      end
+
+      assert_raise OptionError, ~r/expected a map as the option :assigns/, fn ->
+        Skillbook.run(view, "", assigns: [])
+      end
+    end
+  end
+
+  describe "views" do
+    test "profiles see what their grants allow", %{tmp_dir: folder} do
+      write(folder, %{
+        "x/open.md" => page("x.open"),
+        "x/secret.md" => page("x.secret", visibility_labels: "[private]")
+      })
+
+      book = book(sources: [folder], builtins: false, profiles: [[id: "ann", grants: ["private"]]])
+      names = fn view -> Enum.map(View.entries(view), & &1.name) end
+      assert names.(Skillbook.view(book)) == ["x.open"]
+      assert names.(Skillbook.view(book, "ann")) == ["x.open", "x.secret"]
+      assert names.(View.all(book)) == ["x.open", "x.secret"]
+
+      assert [%{error: %UnknownSkillError{suggestions: []}}] =
+               Skillbook.run(Skillbook.view(book), reply("x.secret")).results
+               |> Enum.map(&%{&1 | error: %{&1.error | suggestions: []}})
+
+      refute Skillbook.prompt(Skillbook.view(book)) =~ "secret"
+
+      assert_raise ArgumentError,
+                   ~s(expected a profile of the book #{inspect(book)} \("ann", "default"\), got: "bob"),
+                   fn -> Skillbook.view(book, "bob") end
+    end
+
+    test "a view keeps its generation, the next one sees the reload", %{tmp_dir: folder} do
+      write(folder, %{"x/run.md" => page("x.run", [], "old")})
+      book = book(sources: [folder])
+      view = Skillbook.view(book)
+      write(folder, %{"x/run.md" => page("x.run", [], "new"), "x/more.md" => page("x.more")})
+      assert Skillbook.reload(book) == :ok
+      assert View.fetch!(view, "x.run").body == "old"
+      assert {:error, _} = View.fetch(view, "x.more")
+      assert View.fetch!(Skillbook.view(book), "x.run").body == "new"
+      assert {:ok, _} = View.fetch(Skillbook.view(book), "x.more")
+    end
+
+    test "readers during a thousand reloads see whole generations", %{tmp_dir: folder} do
+      # Both files say the same number, or a reader saw half a reload.
+      put = fn n ->
+        write(folder, %{"x/a.md" => page("x.a", [], "#{n}"), "x/b.md" => page("x.b", [], "#{n}")})
+      end
+
+      put.(0)
+      book = book(sources: [folder], builtins: false)
+      stop = :atomics.new(1, [])
+
+      readers =
+        for _ <- 1..2 do
+          Task.async(fn ->
+            Stream.repeatedly(fn ->
+              view = Skillbook.view(book)
+              {View.fetch!(view, "x.a").body, View.fetch!(view, "x.b").body}
+            end)
+            |> Stream.take_while(fn _ -> :atomics.get(stop, 1) == 0 end)
+            |> Enum.reduce(0, fn {a, b}, count ->
+              assert a == b
+              count + 1
+            end)
+          end)
+        end
+
+      for n <- 1..1_000 do
+        put.(n)
+        :ok = Skillbook.reload(book)
+      end
+
+      :atomics.put(stop, 1, 1)
+      assert Enum.all?(Task.await_many(readers, 60_000), &(&1 > 0))
+      assert View.fetch!(Skillbook.view(book), "x.a").body == "1000"
+    end
+  end
+
+  @tag :corpus
+  test "a corpus of 529 documents is accounted for" do
+    {:ok, catalog} = Skillbook.Catalog.load([Application.fetch_env!(:skillbook, :corpus)])
+    assert Skillbook.Catalog.count(catalog) == 527
+    lost = Enum.filter(Skillbook.Catalog.diagnostics(catalog), &(&1.severity == :error))
+    assert Enum.map(lost, & &1.code) == [:duplicate_name, :duplicate_name]
+  end
+end

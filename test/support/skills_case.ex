@@ -1,0 +1,46 @@
+defmodule Skillbook.SkillsCase do
+  @moduledoc false
+  # For tests that write skills into a folder and read them through a catalog or a book.
+
+  use ExUnit.CaseTemplate
+
+  alias Skillbook.{Catalog, View}
+
+  using do
+    quote do
+      import Skillbook.SkillsCase
+    end
+  end
+
+  @doc "Writes files below a folder: a map from paths to texts."
+  def write(folder, files) do
+    for {path, text} <- files do
+      path = Path.join(folder, path)
+      File.mkdir_p!(Path.dirname(path))
+      File.write!(path, text)
+    end
+
+    folder
+  end
+
+  @doc "A command's file."
+  def page(name, fields \\ [], body \\ nil) do
+    fields =
+      Enum.map_join([name: name, description: "Does #{name}"] ++ fields, "\n", fn {k, v} -> "#{k}: #{v}" end)
+
+    "---\n#{fields}\n---\n#{body || "# #{name}\n\nThe page of #{name}.\n"}"
+  end
+
+  @doc "A view of everything in a folder."
+  def view(folder) do
+    {:ok, catalog} = Catalog.load([folder])
+    View.all(catalog)
+  end
+
+  @doc "A running book under a name of its own."
+  def book(options) do
+    name = :"book_#{System.unique_integer([:positive])}"
+    start_supervised!({Skillbook, [name: name] ++ options}, id: name)
+    name
+  end
+end

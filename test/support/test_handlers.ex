@@ -1,0 +1,50 @@
+defmodule Skillbook.TestHandlers do
+  @moduledoc false
+  # Handlers that do what handlers should not, and one that does.
+
+  for {name, body} <- [
+        Text: quote(do: {:ok, "flags: #{inspect(var!(flags))}"}),
+        Raise: quote(do: raise("secret #{inspect(var!(flags))}")),
+        Throw: quote(do: throw({:secret, var!(flags)})),
+        Exit: quote(do: exit({:secret, var!(flags)})),
+        Kill: quote(do: Process.exit(self(), :kill)),
+        Hang: quote(do: Process.sleep(:infinity)),
+        Nonsense: quote(do: {:fine, var!(flags)}),
+        NotText: quote(do: {:ok, :atom}),
+        NotUtf8: quote(do: {:ok, <<255, var!(flags)["x"] || 0>>}),
+        ErrorText: quote(do: {:error, "no room on #{Map.get(var!(flags), "day", "Monday")}"}),
+        ErrorStruct:
+          quote(do: {:error, %Skillbook.NotFoundError{kind: "room", id: "R-1", find: "rooms.list"}}),
+        Broken: quote(do: {:ok, %Skillbook.Result{status: :odd, content: "x"}})
+      ] do
+    defmodule Module.concat(__MODULE__, name) do
+      @moduledoc false
+      @behaviour Skillbook.Handler
+      @impl true
+      def execute(flags, _context) do
+        _ = flags
+
+        unquote(
+          Macro.prewalk(body, fn
+            {:var!, _, [{:flags, _, _}]} -> quote(do: var!(flags))
+            other -> other
+          end)
+        )
+      end
+    end
+  end
+
+  defmodule Tell do
+    @moduledoc false
+    @behaviour Skillbook.Handler
+    # Sends its process and context to who asks in the assigns, and waits to be told to go on.
+    @impl true
+    def execute(_flags, context) do
+      send(context.assigns.tell, {:handler, self(), context})
+
+      receive do
+        :go_on -> {:ok, "went on"}
+      end
+    end
+  end
+end
