@@ -60,7 +60,7 @@ defmodule Skillbook.BuiltinSkillsTest do
       assert entry.kind == :command
       assert entry.effects in [:read, :write], entry.name
       assert entry.tags != [], entry.name
-      assert String.starts_with?(entry.body, "# #{entry.name}\n"), entry.name
+      assert entry.body |> String.trim_leading() |> String.starts_with?("# #{entry.name}\n"), entry.name
       assert String.starts_with?(entry.usage, entry.name), entry.name
       for title <- ~w(Usage Behavior Examples), do: assert(section(entry, title), "#{entry.name}: #{title}")
       assert commands(section(entry, "Examples")) != [], entry.name

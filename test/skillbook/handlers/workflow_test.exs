@@ -31,7 +31,7 @@ defmodule Skillbook.Handlers.WorkflowTest do
 
       assert result.content ==
                "Built workflows.weekly_report in workflows/weekly_report.md. Its schedule is 0 9 * * 1. " <>
-                 "Run it with: workflows.weekly_report"
+                 "From your next reply on, run it with: workflows.weekly_report"
 
       path = Path.join(root, "workflows/weekly_report.md")
       assert result.data == %{name: "workflows.weekly_report", path: path}
@@ -106,7 +106,7 @@ defmodule Skillbook.Handlers.WorkflowTest do
 
       check(context, [
         {~s(workflow.build --name onboarding --description "Take on a client | fast" --domain client_care),
-         "Built client_care.onboarding in client_care/onboarding.md. Run it with: client_care.onboarding"}
+         "Built client_care.onboarding in client_care/onboarding.md. From your next reply on, run it with: client_care.onboarding"}
       ])
 
       assert File.read!(index) == """
@@ -305,7 +305,7 @@ defmodule Skillbook.Handlers.WorkflowTest do
       File.mkdir_p!(Path.join(root, "finance/SKILL.md"))
 
       assert run(context, "workflow.build --name x --description x --domain finance") ==
-               "Built finance.x in finance/x.md. Run it with: finance.x\n" <>
+               "Built finance.x in finance/x.md. From your next reply on, run it with: finance.x\n" <>
                  "The list in finance/SKILL.md was not brought up to date: finance/SKILL.md: illegal operation on a directory"
     end
 
@@ -313,6 +313,63 @@ defmodule Skillbook.Handlers.WorkflowTest do
       assert run(context(), "workflow.build --name x --description x") ==
                "error: `workflow.build` needs a folder to write skills into and this book has none. " <>
                  "Whoever runs it sets the option `write_to:`, for example write_to: \"skills\""
+    end
+  end
+
+  describe "in a book" do
+    setup %{root: root} do
+      hidden = Path.join(root, "hidden")
+      File.mkdir_p!(Path.join(hidden, "ops"))
+
+      File.write!(Path.join(hidden, "ops/deploy.md"), """
+      ---
+      name: ops.deploy
+      description: Deploy
+      visibility_labels: [staff]
+      ---
+      # ops.deploy
+      """)
+
+      book = :"workflows_#{System.unique_integer([:positive])}"
+      start_supervised!({Skillbook, name: book, sources: [hidden], write_to: Path.join(root, "skills")})
+      {:ok, book: book}
+    end
+
+    defp reply(book, line) do
+      book
+      |> Skillbook.view("default")
+      |> Skillbook.run("```cmd\n#{line}\n```", now: ~U[2026-02-17 12:00:00Z])
+    end
+
+    test "what was built can be run in the next turn", %{book: book, root: root} do
+      line = "workflow.build --name close --description Close the month --domain finance --steps Add it up"
+      assert [%{status: :ok, effects: [:skill_created]}] = reply(book, line).results
+      assert [%{status: :template, content: page}] = reply(book, "finance.close").results
+      assert page =~ "## Behavior\n\nAdd it up\n"
+
+      assert {:ok, index} = Skillbook.get(Skillbook.view(book, "default"), "finance")
+      assert index =~ "| finance.close | Close the month |"
+      assert File.exists?(Path.join(root, "skills/finance/close.md"))
+    end
+
+    test "a name that is taken by what the user may not see is taken", %{book: book, root: root} do
+      assert [%{status: :error, content: text}] =
+               reply(book, "workflow.build --name deploy --description x --domain ops").results
+
+      assert text =~ "--name must be a name that is free"
+      refute File.exists?(Path.join(root, "skills/ops"))
+    end
+
+    test "an index names what its readers may not see only to those who may", %{book: book, root: root} do
+      assert [%{status: :ok}] =
+               reply(book, "workflow.build --name status --description Status --domain ops").results
+
+      assert File.read!(Path.join(root, "skills/ops/SKILL.md")) =~
+               "| ops.deploy | Deploy |\n| ops.status | Status |\n"
+
+      assert {:ok, index} = Skillbook.get(Skillbook.view(book, "default"), "ops")
+      assert index =~ "| ops.status | Status |"
+      refute index =~ ~r/deploy/i
     end
   end
 
