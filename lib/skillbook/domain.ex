@@ -6,7 +6,7 @@ defmodule Skillbook.Domain do
 
     * `:name` - its name
     * `:description` - its index's description, else the names of its first commands
-    * `:body` - its index's text without the lines that name commands which the view does not show; without an index,
+    * `:body` - its index's text without the lines that name entries which the view does not show; without an index,
       a table of its commands
     * `:path` - its index's file, or `nil`
   """

@@ -5,7 +5,7 @@ defmodule Skillbook.OptionError do
   ## Fields
 
     * `:subject` - what the option was for, such as `"a source"`
-    * `:option` - its name
+    * `:option` - its name; `nil` if there were no options at all, but something else
     * `:problem` - `:unknown`, `:missing` or `{:invalid, expected, value}`
     * `:known` - the names of the options that there are
 
@@ -23,7 +23,7 @@ defmodule Skillbook.OptionError do
 
   @type t :: %__MODULE__{
           subject: String.t(),
-          option: atom() | String.t(),
+          option: atom(),
           problem: :unknown | :missing | {:invalid, String.t(), term()},
           known: [atom()]
         }
@@ -39,6 +39,10 @@ defmodule Skillbook.OptionError do
 
   def message(%{problem: :missing} = error) do
     "#{error.subject} needs the option #{inspect(error.option)}"
+  end
+
+  def message(%{option: nil, problem: {:invalid, expected, value}} = error) do
+    "expected #{expected} for #{error.subject}, got: #{inspect(value)}"
   end
 
   def message(%{problem: {:invalid, expected, value}} = error) do

@@ -10,7 +10,7 @@ defmodule Skillbook.Options do
     if Keyword.keyword?(options) do
       Enum.find_value(options, :ok, &problem(&1, subject, schema))
     else
-      {:error, error(subject, schema, inspect(options), :unknown)}
+      {:error, error(subject, schema, nil, {:invalid, "a keyword list", options})}
     end
   end
 

@@ -7,7 +7,7 @@ defmodule Skillbook.SetupError do
   ## Fields
 
     * `:command` - the name of the command
-    * `:option` - the option to set: `:store`, `:write_to`, or `:sources` when no source reads the folder `write_to`
+    * `:option` - the option to set: `:store` or `:write_to`
 
   ## Examples
 
@@ -15,17 +15,12 @@ defmodule Skillbook.SetupError do
       ~s(`tasks.get` needs a database and this book has none. Whoever runs it sets the option `store:`, for example store: "skillbook.db")
   """
 
-  @type t :: %__MODULE__{command: String.t(), option: :store | :write_to | :sources}
+  @type t :: %__MODULE__{command: String.t(), option: :store | :write_to}
 
   @enforce_keys [:command, :option]
   defexception [:command, :option]
 
   @impl true
-  def message(%{command: command, option: :sources}) do
-    "`#{command}` wrote the file, but this book does not take the command from it. " <>
-      "Whoever runs it lists the folder of `write_to:` last in the option `sources:`"
-  end
-
   def message(%{command: command, option: option}) do
     {need, example} = describe(option)
 

@@ -85,7 +85,7 @@ defmodule Skillbook.View do
       "email.send --to ADDR --subject TEXT --body TEXT"
       iex> {:error, error} = Skillbook.View.fetch(Skillbook.View.all(catalog), "emial.send")
       iex> error.suggestions
-      ["email.send", "email.draft", "email.search"]
+      ["email.send"]
   """
   @spec fetch(t(), String.t()) :: {:ok, Entry.t()} | {:error, UnknownSkillError.t()}
   def fetch(%__MODULE__{ref: ref} = view, name) when is_binary(name) do

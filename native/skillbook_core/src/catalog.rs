@@ -131,6 +131,11 @@ impl Catalog {
         self.aliases.get(alias).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether this is a name or an alias.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.names.contains_key(name) || self.aliases.contains_key(name)
+    }
+
     /// All domains in the order of their names.
     pub fn domains(&self) -> &[Domain] {
         &self.domains

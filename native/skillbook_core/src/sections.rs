@@ -79,8 +79,14 @@ pub fn section<'a>(body: &'a str, title: &str) -> Option<&'a str> {
     Some(&body[found.end..end])
 }
 
-/// The first line of the Usage section: a fence's lines and the marks of inline code are left out.
+/// The first line of the Usage section (`Usage`, `usage` or `USAGE`): a fence's lines and the marks of inline code are
+/// left out.
 pub fn usage(body: &str) -> Option<&str> {
+    // Every document is asked at every load, and most have no such word anywhere.
+    if !["Usage", "usage", "USAGE"].iter().any(|word| memchr::memmem::find(body.as_bytes(), word.as_bytes()).is_some())
+    {
+        return None;
+    }
     let lines = section(body, "usage")?.lines().map(str::trim);
     let line = lines.into_iter().find(|line| !line.is_empty() && fence(line).is_none() && !line.starts_with('#'))?;
     let inner = line.strip_prefix('`').and_then(|line| line.strip_suffix('`'));

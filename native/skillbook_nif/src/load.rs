@@ -128,7 +128,7 @@ impl Walker<'_> {
             let mut part = Found::default();
             let path = Path::new(&self.source.root).join(folder);
             part.folders.push(folder.clone());
-            self.visit(&path, folder, MAX_DEPTH, &FxHashSet::default(), &mut part, buffer);
+            self.visit(&path, folder, MAX_DEPTH - 1, &FxHashSet::default(), &mut part, buffer);
             part
         });
         parts.into_iter().fold(found, Found::merge)
@@ -171,7 +171,7 @@ impl Walker<'_> {
             if kind.is_symlink() {
                 found.links.push(path);
             } else if kind.is_dir() {
-                if entry.depth() == MAX_DEPTH {
+                if nesting(&path) == MAX_DEPTH {
                     let message = format!("folders may be nested {MAX_DEPTH} deep; this one is not read");
                     let diagnostic = Diagnostic::new(Code::TooDeep, Severity::Warning, message);
                     found.diagnostics.push(diagnostic.in_file(self.full(&path)));
@@ -240,7 +240,14 @@ impl Walker<'_> {
                     // The same files, which are read under their own path.
                 } else if is_dir {
                     let mut part = Found::default();
-                    self.visit(&target, &link, MAX_DEPTH, &known, &mut part, &mut buffer);
+                    self.visit(
+                        &target,
+                        &link,
+                        MAX_DEPTH.saturating_sub(nesting(&link)),
+                        &known,
+                        &mut part,
+                        &mut buffer,
+                    );
                     let real =
                         |path: &String| target.join(path.strip_prefix(&link).unwrap_or(path).trim_start_matches('/'));
                     known.extend(part.files.iter().chain(&part.folders).map(real));
@@ -279,6 +286,11 @@ impl Walker<'_> {
     fn is_full(&self) -> bool {
         self.count.load(Ordering::Relaxed) > MAX_FILES
     }
+}
+
+/// How many names a path has.
+fn nesting(path: &str) -> usize {
+    path.split('/').count()
 }
 
 /// Dot files and folders, and other people's packages.

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use rustler::{Atom, Binary, Encoder, Env, NifResult, Resource, ResourceArc, Term};
+use rustler::{Atom, Binary, Encoder, Env, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
 use skillbook_core::catalog::EntryId;
 use skillbook_core::domain::DomainView;
+use skillbook_core::entry::Kind;
 use skillbook_core::help::Help;
 use skillbook_core::prompt::Section;
 use skillbook_core::view::{Profile, View};
@@ -110,20 +111,31 @@ fn view_count(view: ResourceArc<ViewResource>) -> usize {
     view.core().count()
 }
 
+#[derive(NifUnitEnum)]
+enum EntryKind {
+    Command,
+    Skill,
+    Note,
+}
+
 /// The entries of a domain or a kind, both optional.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn view_entries<'a>(
     env: Env<'a>,
     view: ResourceArc<ViewResource>,
     domain: Option<String>,
-    kind: Option<Atom>,
-) -> NifResult<Vec<Term<'a>>> {
-    let kind = kind.map(|kind| kind.to_term(env).atom_to_string()).transpose()?;
+    kind: Option<EntryKind>,
+) -> Vec<Term<'a>> {
+    let kind = kind.map(|kind| match kind {
+        EntryKind::Command => Kind::Command,
+        EntryKind::Skill => Kind::Skill,
+        EntryKind::Note => Kind::Note,
+    });
     let entries = view.core().entries().filter(|(_, entry)| {
         domain.as_ref().is_none_or(|domain| entry.domain.as_ref() == Some(domain))
-            && kind.as_ref().is_none_or(|kind| entry.kind.as_str() == kind)
+            && kind.is_none_or(|kind| entry.kind == kind)
     });
-    Ok(entries.map(|(id, _)| view.entry_term(env, id)).collect())
+    entries.map(|(id, _)| view.entry_term(env, id)).collect()
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]

@@ -2,7 +2,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Context, Document, DocumentError, FlagError, Flags, Frontmatter, Result, SetupError, View}
+  alias Skillbook.{Context, Document, DocumentError, FlagError, Flags, Frontmatter, Result, View}
   alias Skillbook.Handlers.Workflow.{Cron, Index}
 
   @flags ~w(name description steps domain schedule timezone tags)
@@ -29,7 +29,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
          :ok <- folder_of_commands(root, workflow),
          {:ok, path} <- write(root, workflow, context),
          index = refresh_index(root, workflow, everything),
-         :ok <- publish(workflow, context) do
+         :ok <- publish(context) do
       {:ok,
        Result.ok(text(workflow, index),
          data: %{name: workflow.name, path: path},
@@ -217,16 +217,8 @@ defmodule Skillbook.Handlers.Workflow.Build do
     Frontmatter.write([{"domain", domain}, {"description", "#{title}: workflows"}], "# #{title}\n")
   end
 
-  defp publish(_workflow, %{book: nil}), do: :ok
-
-  defp publish(workflow, %{book: book} = context) do
-    with :ok <- Skillbook.reload(book) do
-      case View.fetch(View.all(book), workflow.name) do
-        {:ok, _} -> :ok
-        {:error, _} -> {:error, %SetupError{command: context.command.name, option: :sources}}
-      end
-    end
-  end
+  defp publish(%{book: nil}), do: :ok
+  defp publish(%{book: book}), do: Skillbook.reload(book)
 
   defp text(workflow, index) do
     scheduled = if workflow.flags["schedule"], do: " Its schedule is #{workflow.flags["schedule"]}.", else: ""
@@ -237,6 +229,6 @@ defmodule Skillbook.Handlers.Workflow.Build do
         {:error, e} -> "\nThe list in #{workflow.index} was not brought up to date: #{Exception.message(e)}"
       end
 
-    "Built #{workflow.name} in #{workflow.file}.#{scheduled} Run it with: #{workflow.name}#{problem}"
+    "Built #{workflow.name} in #{workflow.file}.#{scheduled} From your next reply on, run it with: #{workflow.name}#{problem}"
   end
 end

@@ -5,11 +5,10 @@ defmodule Skillbook.SQL.Migrations.V1 do
   # Days and times are text, ISO 8601 in UTC with whole seconds, in both dialects: text of one length sorts as time
   # does, and a query is written once.
 
-  @behaviour Skillbook.SQL.Migrations
-
   alias Skillbook.SQL.FullText
 
-  @impl true
+  # It has the callback of `Skillbook.SQL.Migrations` without saying so: that module lists this one, and a circle of
+  # modules compiles twice.
   def up(dialect) do
     [
       """

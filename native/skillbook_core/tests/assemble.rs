@@ -1,0 +1,246 @@
+//! What a file means, by its name, its frontmatter and the files around it.
+
+mod common;
+
+use common::{skills, source};
+use skillbook_core::catalog::Catalog;
+use skillbook_core::entry::SourceKind;
+
+/// A skill's frontmatter: `name`, `description` and `domain`, each left out if empty.
+fn matter(name: &str, description: &str, domain: &str) -> String {
+    let line = |key: &str, value: &str| match value {
+        "" => String::new(),
+        value => format!("{key}: {value}\n"),
+    };
+    format!("---\n{}{}{}---\nBody\n", line("name", name), line("description", description), line("domain", domain))
+}
+
+/// `kind name`, then `index domain`, then `code path` for each finding.
+fn outline(catalog: &Catalog) -> Vec<String> {
+    let entries = catalog.entries().iter().map(|entry| format!("{} {}", entry.kind.as_str(), entry.name));
+    let indexed = catalog.domains().iter().filter(|domain| domain.index.is_some());
+    let indexes = indexed.map(|domain| format!("index {}", domain.name));
+    let findings = catalog.findings().iter().map(|finding| {
+        let path = finding.diagnostic.path.as_deref().unwrap_or("-");
+        format!("{} {}", finding.diagnostic.code.as_str(), path.trim_start_matches("/s/"))
+    });
+    entries.chain(indexes).chain(findings).collect()
+}
+
+/// The files of a source, and its outline.
+type Row<'a> = (&'a [(&'a str, String)], &'a [&'a str]);
+
+fn check(kind: SourceKind, files: &[(&str, String)], expected: &[&str]) {
+    let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    let catalog = Catalog::build(1, vec![source("s", kind, &[], &files)]);
+    assert_eq!(outline(&catalog), expected, "{files:?}");
+}
+
+#[test]
+fn skill_files() {
+    let skill = |name| matter(name, "d", "");
+    let rows: &[Row] = &[
+        // A name makes a skill.
+        (&[("pdf/SKILL.md", skill("pdf"))], &["skill pdf"]),
+        (
+            &[("pdf/SKILL.md", skill("PDF"))],
+            &["skill PDF", "name_differs pdf/SKILL.md", "name_characters pdf/SKILL.md"],
+        ),
+        (&[("SKILL.md", skill("s"))], &["skill s"]),
+        (
+            &[("pdf/SKILL.md", skill("node.js"))],
+            &["skill node.js", "name_differs pdf/SKILL.md", "name_characters pdf/SKILL.md"],
+        ),
+        // Its other files are resources, whatever is in them.
+        (&[("pdf/SKILL.md", skill("pdf")), ("pdf/a/b.md", skill("b")), ("pdf/c.md", skill("x.y"))], &["skill pdf"]),
+        // A skill further below is one of its own.
+        (&[("pdf/SKILL.md", skill("pdf")), ("pdf/forms/SKILL.md", skill("forms"))], &["skill forms", "skill pdf"]),
+        // Neither name nor domain: named after the folder, or the index of the commands beside it.
+        (&[("pdf/SKILL.md", matter("", "d", ""))], &["skill pdf", "name_missing pdf/SKILL.md"]),
+        (
+            &[("email/SKILL.md", matter("", "d", "")), ("email/send.md", skill("email.send"))],
+            &["command email.send", "index email"],
+        ),
+        // A domain makes an index, and both make both.
+        (
+            &[("email/SKILL.md", matter("", "d", "email")), ("email/send.md", skill("email.send"))],
+            &["command email.send", "index email"],
+        ),
+        (
+            &[
+                ("email/SKILL.md", matter("email", "d", "email")),
+                ("email/send.md", skill("email.send")),
+                ("email/guide.md", skill("guide")),
+            ],
+            &["skill email", "command email.send", "index email"],
+        ),
+        (&[("email/SKILL.md", matter("", "d", "email"))], &["domain_without_commands email/SKILL.md"]),
+        // Without a description a skill is not used; an index is.
+        (&[("pdf/SKILL.md", matter("pdf", "", ""))], &["description_missing pdf/SKILL.md"]),
+        (&[("pdf/SKILL.md", "Just text".into())], &["description_missing pdf/SKILL.md"]),
+        (
+            &[("email/SKILL.md", matter("", "", "email")), ("email/send.md", skill("email.send"))],
+            &["command email.send", "index email", "description_missing email/SKILL.md"],
+        ),
+        // The exact name counts.
+        (&[("pdf/skill.md", skill("pdf"))], &["skill pdf", "name_differs pdf/skill.md"]),
+    ];
+    for (files, expected) in rows {
+        check(SourceKind::Skills, files, expected);
+    }
+}
+
+#[test]
+fn single_files() {
+    let skill = |name| matter(name, "d", "");
+    let index = || ("mail/SKILL.md", matter("", "d", "email"));
+    let rows: &[Row] = &[
+        (&[("haiku.md", skill("haiku"))], &["skill haiku"]),
+        (&[("a/b/haiku.MD", skill("haiku"))], &["skill haiku"]),
+        (&[("haiku.md", skill("poem"))], &["skill poem", "name_differs haiku.md"]),
+        (&[("haiku.md", matter("", "d", ""))], &["skill haiku", "name_missing haiku.md"]),
+        (&[("email/send.md", skill("email.send"))], &["command email.send"]),
+        (&[("email/sub/send.md", skill("email.send"))], &["command email.send"]),
+        (&[("send.md", skill("email.send"))], &["command email.send"]),
+        (&[("email.send.md", skill("email.send"))], &["command email.send"]),
+        (&[("post.md", skill("email.send"))], &["command email.send", "name_differs post.md"]),
+        // A name that disagrees with its path wins.
+        (&[("mail/send.md", skill("email.send"))], &["command email.send", "name_differs mail/send.md"]),
+        (&[("email/post.md", skill("email.send"))], &["command email.send", "name_differs email/post.md"]),
+        // The domain that the folder's index declares is the path's.
+        (&[index(), ("mail/send.md", skill("email.send"))], &["command email.send", "index email"]),
+        (
+            &[index(), ("mail/send.md", matter("", "d", ""))],
+            &["command email.send", "index email", "name_missing mail/send.md"],
+        ),
+        (&[("email/all.md", skill("email.all"))], &["name_reserved email/all.md"]),
+        (&[("email/help.md", skill("email.help"))], &["name_reserved email/help.md"]),
+        (&[("email/helper.md", skill("email.helper"))], &["command email.helper"]),
+        (&[("all.md", skill("all"))], &["skill all"]),
+        (&[("email/x.md", matter("email.x", "", ""))], &["description_missing email/x.md"]),
+        (&[("README.md", skill("readme"))], &["not_a_skill README.md"]),
+        (&[("a/readme.md", "# Hello".into())], &["not_a_skill a/readme.md"]),
+        (&[("plain.md", "# Hello".into())], &["not_a_skill plain.md"]),
+        (&[("plain.md", "---\ntitle: Hello\n---\n".into())], &["not_a_skill plain.md"]),
+        (&[("email/Send.md", skill("email.Send"))], &["command email.Send", "name_characters email/Send.md"]),
+        (&[("a_b.md", skill("a_b"))], &["skill a_b", "name_characters a_b.md"]),
+    ];
+    for (files, expected) in rows {
+        check(SourceKind::Skills, files, expected);
+    }
+    let (longest, longer) = ("a".repeat(64), "a".repeat(65));
+    check(SourceKind::Skills, &[(&format!("{longest}.md"), skill(&longest))], &[&format!("skill {longest}")]);
+    let found = [format!("skill {longer}"), format!("name_too_long {longer}.md")];
+    check(SourceKind::Skills, &[(&format!("{longer}.md"), skill(&longer))], &found.each_ref().map(String::as_str));
+}
+
+#[test]
+fn notes() {
+    let rows: &[Row] = &[
+        (&[("shopping.md", "- Bread".into())], &["note shopping"]),
+        (&[("day/one.md", "x".into()), ("week/one.md", "y".into())], &["note day/one", "note week/one"]),
+        (&[("a.md", matter("b", "", ""))], &["note b"]),
+        (&[("a.md", matter("", "d", ""))], &["note a"]),
+        (&[("a.md", matter("a", "d", ""))], &["skill a"]),
+        (&[("README.md", "x".into())], &["note README"]),
+        (&[("a/SKILL.md", "x".into())], &["note a/SKILL"]),
+        (&[("email/send.md", matter("email.send", "d", ""))], &["command email.send"]),
+    ];
+    for (files, expected) in rows {
+        check(SourceKind::Notes, files, expected);
+    }
+    let titles = [("---\ntitle: T\n---\n# H", "T"), ("## Two\n# One", "One"), ("text", "a")];
+    for (text, title) in titles {
+        let catalog = Catalog::build(1, vec![source("s", SourceKind::Notes, &[], &[("a.md", text)])]);
+        assert_eq!(catalog.entries()[0].title.as_deref(), Some(title), "{text}");
+    }
+}
+
+#[test]
+fn a_broken_skill_file_leaves_the_files_beside_it() {
+    let broken = "---\nvisibility_labels: {a: b}\n---\n";
+    let catalog = skills(&[("email/SKILL.md", broken), ("email/send.md", &matter("email.send", "d", ""))]);
+    assert_eq!(outline(&catalog), ["command email.send", "labels_invalid email/SKILL.md"]);
+}
+
+#[test]
+fn a_skill_has_the_files_of_its_folder() {
+    let pdf = matter("pdf", "d", "");
+    let catalog = skills(&[
+        ("pdf/SKILL.md", &pdf),
+        ("pdf/scripts/fill.py", ""),
+        ("pdf/references/forms.md", "x"),
+        ("pdf/forms/SKILL.md", &matter("forms", "d", "")),
+        ("pdf/forms/form.txt", ""),
+        ("pdf-tools/tool.py", ""),
+        ("pdfs.txt", ""),
+    ]);
+    let files = |name| catalog.entry(catalog.named(name).unwrap()).files.clone();
+    assert_eq!(files("pdf"), ["references/forms.md", "scripts/fill.py"]);
+    assert_eq!(files("forms"), ["form.txt"]);
+    let root = skills(&[("SKILL.md", &pdf), ("a.txt", ""), ("b/c.txt", "")]);
+    assert_eq!(root.entries()[0].files, ["a.txt", "b/c.txt"]);
+}
+
+#[test]
+fn labels_are_the_documents_and_the_sources() {
+    let labelled = "---\nname: a\ndescription: d\nvisibility_labels: [b, a]\n---\n";
+    let source = source("s", SourceKind::Skills, &["c", "a"], &[("a.md", labelled)]);
+    assert_eq!(source.entries[0].labels, ["a", "b", "c"]);
+}
+
+#[test]
+fn merges_sources() {
+    let a = matter("a", "one", "");
+    let b = matter("a", "two", "");
+    let files = [("1/SKILL.md", a.as_str()), ("2/SKILL.md", a.as_str()), ("3/SKILL.md", b.as_str())];
+    let first = source("s", SourceKind::Skills, &[], &files);
+    let later = source("t", SourceKind::Skills, &[], &[("a.md", &b), ("c.md", &matter("c", "d", ""))]);
+    let catalog = Catalog::build(3, vec![first, later]);
+    assert_eq!(catalog.generation(), 3);
+    assert_eq!(catalog.entry(catalog.named("a").unwrap()).document.path, "/t/a.md");
+    let code = |code: &str| -> Vec<&str> {
+        let findings = catalog.findings().iter().map(|finding| &finding.diagnostic);
+        findings.filter(|found| found.code.as_str() == code).map(|found| found.message.as_str()).collect()
+    };
+    assert_eq!(
+        code("duplicate_name"),
+        [
+            "`a`: this is the same document as /s/1/SKILL.md, which is used",
+            "`a`: the name is already that of /s/1/SKILL.md, which is used"
+        ]
+    );
+    assert_eq!(code("shadowed"), ["`a` is replaced by /t/a.md from the source `t`"]);
+}
+
+#[test]
+fn merges_indexes() {
+    let send = matter("email.send", "d", "");
+    let index = |text: &str| matter("", text, "email");
+    let (one, two, three) = (index("one"), index("two"), index("three"));
+    let first = [("email/SKILL.md", one.as_str()), ("post/SKILL.md", two.as_str()), ("email/send.md", send.as_str())];
+    let later = [("email/SKILL.md", three.as_str())];
+    let description = |sources| {
+        let catalog = Catalog::build(1, sources);
+        catalog.domains()[0].index.as_ref().unwrap().fields().description.clone().unwrap()
+    };
+    assert_eq!(description(vec![source("s", SourceKind::Skills, &[], &first)]), "one");
+    let both = vec![source("s", SourceKind::Skills, &[], &first), source("t", SourceKind::Skills, &[], &later)];
+    assert_eq!(description(both), "three");
+}
+
+#[test]
+fn an_alias_that_is_a_name_is_reported() {
+    let aliased = "---\nname: a\ndescription: d\naliases: [b, c, a]\n---\n";
+    let catalog = skills(&[("a.md", aliased), ("b.md", &matter("b", "d", ""))]);
+    let messages: Vec<_> = catalog.findings().iter().map(|finding| finding.diagnostic.message.as_str()).collect();
+    assert_eq!(messages, ["the alias `b` is the name of /s/b.md, which is found first"]);
+}
+
+#[test]
+fn the_order_of_the_documents_does_not_matter() {
+    let texts = ["a", "b", "c"].map(|name| matter(name, "d", ""));
+    let files: Vec<_> = ["x.md", "y.md", "z.md"].into_iter().zip(texts.iter().map(String::as_str)).collect();
+    let backwards: Vec<_> = files.iter().rev().copied().collect();
+    assert_eq!(outline(&skills(&files)), outline(&skills(&backwards)));
+}

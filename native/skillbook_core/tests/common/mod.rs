@@ -1,0 +1,46 @@
+//! Catalogs from texts, without files.
+#![allow(dead_code, reason = "each test file uses a part of this")]
+
+use std::sync::Arc;
+
+use skillbook_core::assemble::{assemble, Assembled};
+use skillbook_core::catalog::Catalog;
+use skillbook_core::document::Document;
+use skillbook_core::entry::{Source, SourceKind};
+use skillbook_core::view::{Profile, View};
+
+pub fn source(name: &str, kind: SourceKind, labels: &[&str], files: &[(&str, &str)]) -> Assembled {
+    let source = Arc::new(Source {
+        name: name.into(),
+        kind,
+        labels: labels.iter().map(|label| label.to_string()).collect(),
+        root: format!("/{name}"),
+    });
+    let markdown = files.iter().filter(|(path, _)| path.to_lowercase().ends_with(".md"));
+    let parse = |(path, text): &(&str, &str)| Arc::new(Document::parse(&source.root, path, text.as_bytes()));
+    let documents = markdown.map(parse).collect();
+    assemble(&source, documents, files.iter().map(|(path, _)| path.to_string()).collect())
+}
+
+pub fn skills(files: &[(&str, &str)]) -> Catalog {
+    Catalog::build(1, vec![source("s", SourceKind::Skills, &[], files)])
+}
+
+pub fn all(catalog: Catalog) -> View {
+    View::new(Arc::new(catalog), &Profile::unrestricted()).unwrap()
+}
+
+pub fn view(catalog: &Arc<Catalog>, id: &str, grants: &[&str], skills: Option<&[&str]>) -> View {
+    let texts = |items: &[&str]| items.iter().map(|item| item.to_string()).collect();
+    let profile = Profile { id: id.into(), grants: Some(texts(grants)), skills: skills.map(texts) };
+    View::new(catalog.clone(), &profile).unwrap()
+}
+
+/// Frontmatter with a name, a description and more lines, and a body.
+pub fn doc(name: &str, more: &str, body: &str) -> String {
+    format!("---\nname: {name}\ndescription: About {name}\n{more}---\n\n{body}")
+}
+
+pub fn names(view: &View) -> Vec<&str> {
+    view.entries().map(|(_, entry)| &*entry.name).collect()
+}

@@ -1,0 +1,64 @@
+//! Which names are offered for one that does not exist.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{all, doc, skills, view};
+
+const NAMES: [&str; 9] = [
+    "email.draft",
+    "email.read",
+    "email.send",
+    "calendar.list",
+    "tasks.create",
+    "tasks.list",
+    "pdf",
+    "daily-news-report",
+    "CodeReview",
+];
+
+fn catalog() -> skillbook_core::catalog::Catalog {
+    let files = NAMES.map(|name| (format!("{name}.md"), doc(name, "", "")));
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    skills(&files)
+}
+
+#[test]
+fn offers_close_names() {
+    let view = all(catalog());
+    let rows: &[(&str, &[&str])] = &[
+        ("emial.send", &["email.send", "email.read"]),
+        ("email.sned", &["email.send", "email.read", "email"]),
+        ("email.delete", &["email.draft", "email", "email.read"]),
+        ("EMAIL.SEND", &["email.send", "email.read", "email"]),
+        ("task.create", &["tasks.create"]),
+        ("list", &["calendar.list", "tasks.list"]),
+        ("pfd", &["pdf"]),
+        ("code_review", &["CodeReview"]),
+        ("news", &["daily-news-report"]),
+        ("emails", &["email"]),
+        ("email", &["email.draft", "email.read", "email.send"]),
+        ("zzz", &[]),
+        ("x", &[]),
+        ("", &[]),
+    ];
+    for (name, expected) in rows {
+        assert_eq!(view.suggest(name), *expected, "{name}");
+    }
+}
+
+#[test]
+fn offers_nothing_for_what_cannot_be_a_name() {
+    let view = all(catalog());
+    assert!(!view.suggest(&format!("email.send{}", ".x".repeat(123))).is_empty());
+    assert!(view.suggest(&format!("email.send{}", ".x".repeat(124))).is_empty());
+}
+
+#[test]
+fn offers_only_what_is_shown() {
+    let catalog = Arc::new(catalog());
+    let limited = view(&catalog, "p", &[], Some(&["email.read", "tasks.*"]));
+    assert_eq!(limited.suggest("email.sned"), ["email.read", "email"]);
+    assert_eq!(limited.suggest("calendar"), Vec::<&str>::new());
+}

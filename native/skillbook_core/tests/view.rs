@@ -1,0 +1,182 @@
+//! What a view shows, and to whom.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{all, doc, names, skills, view};
+use skillbook_core::catalog::Catalog;
+use skillbook_core::view::{Profile, View};
+
+fn catalog() -> Arc<Catalog> {
+    let labels = |labels: &str| format!("visibility_labels: [{labels}]\n");
+    Arc::new(skills(&[
+        (
+            "email/SKILL.md",
+            "---\ndomain: email\ndescription: Mail\n---\n# Email\n- email.read: read\n- email.send: send\n",
+        ),
+        ("email/read.md", &doc("email.read", "aliases: [mail]\n", "Read")),
+        ("email/send.md", &doc("email.send", &labels("out"), "Send")),
+        ("vault/open.md", &doc("vault.open", &labels("out, secret"), "Open")),
+        ("a.md", &doc("a", "aliases: [mail, b]\n", "")),
+        ("b.md", &doc("b", &labels("secret"), "")),
+        ("c.md", &doc("c", "exclude_from_prompt_profile_ids: [guest]\n", "")),
+        ("d.md", &doc("d", "include_in_prompt: false\nproactive_for_profile_ids: [guest]\n", "")),
+    ]))
+}
+
+#[test]
+fn labels_must_be_within_grants() {
+    let catalog = catalog();
+    let rows: &[(&[&str], &[&str])] = &[
+        (&[], &["a", "c", "d", "email.read"]),
+        (&["out"], &["a", "c", "d", "email.read", "email.send"]),
+        (&["secret"], &["a", "b", "c", "d", "email.read"]),
+        (&["secret", "out"], &["a", "b", "c", "d", "email.read", "email.send", "vault.open"]),
+    ];
+    for (grants, expected) in rows {
+        let view = view(&catalog, "p", grants, None);
+        assert_eq!(names(&view), *expected, "{grants:?}");
+        assert_eq!(view.count(), expected.len());
+    }
+    assert_eq!(all(skills(&[("b.md", &doc("b", "visibility_labels: [x]\n", ""))])).count(), 1);
+}
+
+#[test]
+fn names_must_be_allowed() {
+    let catalog = catalog();
+    let rows: &[(&[&str], &[&str])] = &[
+        (&[], &[]),
+        (&["*"], &["a", "b", "c", "d", "email.read", "email.send", "vault.open"]),
+        (&["email.*"], &["email.read", "email.send"]),
+        (&["Email.*"], &[]),
+        (&["*.send", "a"], &["a", "email.send"]),
+        (&["[ab]", "vault.{open,close}"], &["a", "b", "vault.open"]),
+    ];
+    for (skills, expected) in rows {
+        assert_eq!(names(&view(&catalog, "p", &["out", "secret"], Some(skills))), *expected, "{skills:?}");
+    }
+}
+
+#[test]
+fn a_bad_glob_is_named() {
+    let profile = Profile { id: "p".into(), grants: None, skills: Some(vec!["ok".into(), "[a".into()]) };
+    let bad = View::new(catalog(), &profile).unwrap_err();
+    assert_eq!((bad.glob.as_str(), bad.message.as_str()), ("[a", "unclosed character class; missing ']'"));
+}
+
+#[test]
+fn an_excluded_skill_cannot_be_loaded() {
+    let catalog = catalog();
+    assert!(view(&catalog, "p", &[], None).find("c").is_some());
+    assert!(view(&catalog, "guest", &[], None).find("c").is_none());
+}
+
+#[test]
+fn a_profile_may_have_its_own_prompt() {
+    let catalog = catalog();
+    for (id, expected) in [("guest", true), ("p", false)] {
+        let view = view(&catalog, id, &[], None);
+        assert_eq!(view.in_prompt(view.find("d").unwrap()), expected, "{id}");
+    }
+}
+
+#[test]
+fn names_go_before_aliases() {
+    let catalog = catalog();
+    let found = |view: &View, name| view.find(name).map(|id| view.entry(id).unwrap().name.to_string());
+    let (guest, keeper) = (view(&catalog, "p", &[], None), view(&catalog, "p", &["secret"], None));
+    assert_eq!(found(&keeper, "b").as_deref(), Some("b"));
+    // For who may not see `b` the name is free, so the alias is found.
+    assert_eq!(found(&guest, "b").as_deref(), Some("a"));
+    assert_eq!(found(&guest, "mail").as_deref(), Some("a"));
+    assert_eq!(found(&view(&catalog, "p", &[], Some(&["email.*"])), "mail").as_deref(), Some("email.read"));
+    assert_eq!(found(&guest, "nothing"), None);
+}
+
+#[test]
+fn a_domain_exists_if_one_of_its_commands_does() {
+    let catalog = catalog();
+    let domains = |view: &View| -> Vec<String> { view.domains().map(|domain| domain.name().to_owned()).collect() };
+    assert_eq!(domains(&view(&catalog, "p", &[], None)), ["email"]);
+    assert_eq!(domains(&view(&catalog, "p", &["out", "secret"], None)), ["email", "vault"]);
+    assert!(view(&catalog, "p", &["out"], None).domain("vault").is_none());
+    assert!(view(&catalog, "p", &["out"], None).domain("nothing").is_none());
+}
+
+#[test]
+fn an_index_leaves_out_what_is_hidden() {
+    let catalog = catalog();
+    let body = |grants| view(&catalog, "p", grants, None).domain("email").unwrap().body();
+    assert_eq!(body(&["out"]), "# Email\n- email.read: read\n- email.send: send\n");
+    assert_eq!(body(&[]), "# Email\n- email.read: read\n");
+}
+
+#[test]
+fn a_hidden_index_is_as_if_it_were_not_written() {
+    let index = "---\ndomain: email\ndescription: Mail\nvisibility_labels: [x]\n---\nWritten\n";
+    let read = doc("email.read", "", "");
+    let with = Arc::new(skills(&[("email/SKILL.md", index), ("email/read.md", &read)]));
+    let without = Arc::new(skills(&[("email/read.md", &read)]));
+    let shown = |catalog: &Arc<Catalog>, grants: &[&str]| {
+        let view = view(catalog, "p", grants, None);
+        let domain = view.domain("email").unwrap();
+        (domain.description(), domain.body(), domain.path().map(str::to_owned))
+    };
+    assert_eq!(shown(&with, &[]), shown(&without, &[]));
+    assert_eq!(shown(&with, &["x"]), ("Mail".to_owned(), "Written\n".to_owned(), Some("/s/email/SKILL.md".to_owned())));
+    assert_eq!(
+        shown(&without, &[]),
+        (
+            "email.read".to_owned(),
+            "# email\n\n| Skill | Description |\n|-------|-------------|\n| email.read | About email.read |\n"
+                .to_owned(),
+            None
+        )
+    );
+}
+
+#[test]
+fn a_domain_without_a_description_names_its_first_commands() {
+    let names = ["a", "b", "c", "d", "e", "f", "g"].map(|action| format!("x.{action}"));
+    let files: Vec<_> = names.iter().map(|name| (name.replace('.', "/") + ".md", doc(name, "", ""))).collect();
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let description = |count| all(skills(&files[..count])).domain("x").unwrap().description();
+    assert_eq!(description(5), "x.a, x.b, x.c, x.d, x.e");
+    assert_eq!(description(7), "x.a, x.b, x.c, x.d, x.e and 2 more");
+}
+
+#[test]
+fn diagnostics_tell_only_of_what_is_shown() {
+    let files = [
+        ("x/a.md".to_owned(), doc("open", "", "")),
+        ("x/b.md".to_owned(), doc("hidden", "visibility_labels: [secret]\n", "")),
+        ("y/open.md".to_owned(), doc("open", "visibility_labels: [secret]\n", "")),
+        ("z.md".to_owned(), "no frontmatter".to_owned()),
+    ];
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let catalog = Arc::new(skills(&files));
+    let seen = |view: &View| -> Vec<String> {
+        view.diagnostics().map(|found| format!("{} {}", found.code.as_str(), found.path.as_deref().unwrap())).collect()
+    };
+    assert_eq!(seen(&view(&catalog, "p", &[], None)), ["name_differs /s/x/a.md"]);
+    assert_eq!(
+        seen(&view(&catalog, "p", &["secret"], None)),
+        ["name_differs /s/x/a.md", "name_differs /s/x/b.md", "duplicate_name /s/y/open.md"]
+    );
+    assert_eq!(seen(&View::new(catalog.clone(), &Profile::unrestricted()).unwrap()).len(), 4);
+}
+
+#[test]
+fn what_a_profile_may_see_is_computed_once() {
+    let catalog = catalog();
+    let prompt = |view: &View| Arc::as_ptr(view.prompt());
+    assert_eq!(prompt(&view(&catalog, "p", &[], None)), prompt(&view(&catalog, "p", &[], None)));
+    assert_ne!(prompt(&view(&catalog, "p", &[], None)), prompt(&view(&catalog, "q", &[], None)));
+    // Many profiles do not pile up: the first is forgotten and made again.
+    let first = view(&catalog, "first", &[], None);
+    for number in 0..64 {
+        view(&catalog, &number.to_string(), &[], None);
+    }
+    assert_ne!(prompt(&first), prompt(&view(&catalog, "first", &[], None)));
+}

@@ -1,0 +1,145 @@
+defmodule Skillbook.BuiltinSkillsTest do
+  # The pages in priv/skills are what models read: what they say must be so.
+  use Skillbook.HandlerCase, async: true
+
+  alias Skillbook.{Catalog, Command, FlagError, SQL, Source, View}
+  alias Skillbook.Handlers.Workflow.Index
+
+  @moduletag :tmp_dir
+
+  setup_all do
+    {:ok, catalog} = Catalog.load([Source.builtin()])
+    view = View.all(catalog)
+    {:ok, catalog: catalog, view: view, entries: View.entries(view)}
+  end
+
+  defp handled(entries), do: Enum.filter(entries, & &1.handler)
+
+  defp section(entry, title) do
+    case Regex.run(~r/^## #{title}\n\n(.*?)(?=\n## |\z)/ms, entry.body) do
+      [_, text] -> text
+      nil -> nil
+    end
+  end
+
+  # All commands in a text: the lines of examples, the indented lines of workflows, and what stands in backticks.
+  defp commands(text) do
+    lines = Regex.scan(~r/^ *((?:tasks|memory|workflows?)\.[a-z_]+(?: .*)?)$/m, text)
+    inline = Regex.scan(~r/`((?:tasks|memory|workflows?)\.[a-z_]+[^`]*)`/, text)
+    for [_, line] <- lines ++ inline, not String.contains?(line, ["<", "["]), do: line
+  end
+
+  # What is only known when a workflow runs.
+  defp fill(line) do
+    Enum.reduce(
+      %{
+        "{id}" => "T-1",
+        "{date}" => "2026-03-01",
+        "{last}" => "2026-03-01",
+        "{today}" => "2026-02-17",
+        "{summary}" => "Done"
+      },
+      line,
+      fn {name, value}, line -> String.replace(line, name, value) end
+    )
+  end
+
+  test "they load without a diagnostic", %{catalog: catalog, entries: entries} do
+    assert Catalog.diagnostics(catalog) == []
+
+    assert Enum.map(entries, & &1.name) == ~w(
+             memory.save memory.search
+             tasks.create tasks.delete tasks.get tasks.search tasks.update
+             workflow.build workflow.list
+             workflows.daily_digest workflows.weekly_review
+           )
+  end
+
+  test "each is a command with a page like the others'", %{entries: entries} do
+    for entry <- entries do
+      assert entry.kind == :command
+      assert entry.effects in [:read, :write], entry.name
+      assert entry.tags != [], entry.name
+      assert entry.body |> String.trim_leading() |> String.starts_with?("# #{entry.name}\n"), entry.name
+      assert String.starts_with?(entry.usage, entry.name), entry.name
+      for title <- ~w(Usage Behavior Examples), do: assert(section(entry, title), "#{entry.name}: #{title}")
+      assert commands(section(entry, "Examples")) != [], entry.name
+
+      for line <- String.split(section(entry, "Examples"), "\n", trim: true),
+          do: assert(String.starts_with?(line, entry.name))
+    end
+  end
+
+  test "the flags on a page are those of its handler", %{entries: entries} do
+    for entry <- handled(entries) do
+      context = context(sql: :unused, write_to: "unused")
+
+      assert {:error, %FlagError{kind: :unknown, expected: known}} =
+               execute(context, entry.name, %{"no-such" => true})
+
+      listed = for [_, flag] <- Regex.scan(~r/^--([a-z-]+) /m, section(entry, "Flags") || ""), do: flag
+      assert {entry.name, Enum.sort(listed)} == {entry.name, Enum.sort(known)}
+
+      used = for [_, flag] <- Regex.scan(~r/--([a-z-]+)/, entry.usage), do: flag
+      assert {entry.name, Enum.sort(used)} == {entry.name, Enum.sort(known)}
+    end
+  end
+
+  test "every command on a page works", %{entries: entries, view: view, tmp_dir: folder} do
+    indexes = for domain <- View.domains(view), do: {domain.name, domain.body}
+    names = Enum.map(entries, & &1.name)
+    by_name = Map.new(entries, &{&1.name, &1})
+
+    for {page, body} <- indexes ++ Enum.map(entries, &{&1.name, &1.body}),
+        {line, number} <- Enum.with_index(commands(body)) do
+      line = fill(line)
+      assert {:ok, %Command{name: name}} = Command.parse(line)
+
+      # A page may name a workflow that its own example has just built, and commands by name alone.
+      if name in names and by_name[name].handler && (line != name or page == name) do
+        write_to = Path.join(folder, "#{page}-#{number}")
+        context = context(sql: prepared(), view: view, write_to: write_to)
+
+        # A page that shows how to leave a required flag out shows it in an example of an error, and there is none.
+        assert {:ok, result} = execute(context, line), "#{page}: #{line}: #{run(context, line)}"
+        assert result.content != ""
+      end
+    end
+  end
+
+  test "every index lists the commands of its domain as they describe themselves", %{view: view} do
+    for domain <- View.domains(view) do
+      rows = for entry <- View.entries(view, domain: domain.name), do: {entry.name, entry.description}
+      text = File.read!(domain.path)
+      assert Index.refresh(text, rows) == text
+    end
+  end
+
+  test "workflows name what they need, and it is there", %{view: view, entries: entries} do
+    for entry <- entries, entry.handler == nil do
+      assert entry.requires != [], entry.name
+      for name <- entry.requires, do: assert({:ok, _} = View.fetch(view, name))
+
+      used = for line <- commands(section(entry, "Behavior")), do: line |> String.split() |> hd()
+      assert Enum.sort(Enum.uniq(used)) == Enum.sort(entry.requires), entry.name
+    end
+  end
+
+  test "what only reads says so", %{entries: entries} do
+    reads = for entry <- entries, entry.effects == :read, do: entry.name
+    assert reads == ~w(memory.search tasks.get tasks.search workflow.list workflows.daily_digest)
+  end
+
+  # A database of its own for each command, with the tasks that pages speak of.
+  defp prepared do
+    name = :"pages_#{System.unique_integer([:positive])}"
+    start_supervised!({SQL.SQLite, path: ":memory:", name: name}, id: name)
+    sql = SQL.SQLite.handle(name)
+    {:ok, _} = SQL.Migrations.run(sql)
+
+    for line <- ["--title One", "--title Two --parent T-1 --tags Q1"],
+        do: assert({:ok, _} = execute(context(sql: sql), "tasks.create " <> line))
+
+    sql
+  end
+end

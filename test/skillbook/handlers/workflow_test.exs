@@ -1,0 +1,418 @@
+defmodule Skillbook.Handlers.WorkflowTest do
+  use Skillbook.HandlerCase, async: true
+
+  alias Skillbook.{Catalog, Source, View}
+
+  @moduletag :tmp_dir
+
+  setup %{tmp_dir: root} do
+    {:ok, root: root, context: read(context(write_to: root))}
+  end
+
+  # The same context with a view of what is in the folders now.
+  defp read(context) do
+    {:ok, catalog} = Catalog.load([Source.builtin(), context.write_to])
+    # An index that is taken over stands in two sources, which is said and is no problem.
+    assert Enum.reject(Catalog.diagnostics(catalog), &(&1.code == :shadowed)) == []
+    %{context | view: View.all(catalog)}
+  end
+
+  defp check(context, rows) do
+    for {line, text} <- rows, do: assert({line, run(context, line)} == {line, text})
+  end
+
+  describe "workflow.build" do
+    test "writes a page that is a command from then on", %{context: context, root: root} do
+      line =
+        ~s(workflow.build --name weekly_report --description "Report: the week's tasks" --schedule "0  9 * * 1" ) <>
+          ~s(--timezone Europe/Berlin --tags report tasks --steps "List what is done." "Write it up.\nIn three lines.")
+
+      assert {:ok, result} = execute(context, line)
+
+      assert result.content ==
+               "Built workflows.weekly_report in workflows/weekly_report.md. Its schedule is 0 9 * * 1. " <>
+                 "From your next reply on, run it with: workflows.weekly_report"
+
+      path = Path.join(root, "workflows/weekly_report.md")
+      assert result.data == %{name: "workflows.weekly_report", path: path}
+      assert result.effects == [:skill_created]
+      assert result.metadata == %{skill_name: "workflows.weekly_report", skill_path: path}
+
+      assert File.read!(path) == """
+             ---
+             name: workflows.weekly_report
+             description: 'Report: the week''s tasks'
+             schedule: 0 9 * * 1
+             timezone: Europe/Berlin
+             tags:
+             - report
+             - tasks
+             author: assistant
+             created: 2026-02-17
+             ---
+             # workflows.weekly_report
+
+             Report: the week's tasks
+
+             ## Usage
+
+             workflows.weekly_report
+
+             ## Behavior
+
+             1. List what is done.
+             2. Write it up.
+                In three lines.
+
+             ## Examples
+
+             workflows.weekly_report
+             """
+
+      {:ok, entry} = View.fetch(read(context).view, "workflows.weekly_report")
+
+      assert %{
+               kind: :command,
+               domain: "workflows",
+               description: "Report: the week's tasks",
+               schedule: "0 9 * * 1",
+               timezone: "Europe/Berlin",
+               tags: ["report", "tasks"],
+               handler: nil,
+               usage: "workflows.weekly_report",
+               data: %{"author" => "assistant", "created" => "2026-02-17"}
+             } = entry
+    end
+
+    test "one text of steps stays one; words whose quotes were forgotten become one", %{
+      context: context,
+      root: root
+    } do
+      for {name, steps, text} <- [
+            {"a", "# Plan\n\n1. Search.\n", "# Plan\n\n1. Search."},
+            {"b", ["Create", "tasks,", "send", "mail"], "Create tasks, send mail"},
+            {"c", ["Create tasks", "report"], "1. Create tasks\n2. report"},
+            {"d", nil, "Do what is described above, step by step, with the commands you have."}
+          ] do
+        flags = %{"name" => name, "description" => "x", "steps" => steps}
+        assert {:ok, _} = execute(context, "workflow.build", flags)
+        page = File.read!(Path.join(root, "workflows/#{name}.md"))
+        assert page =~ "## Behavior\n\n#{text}\n\n## Examples"
+      end
+    end
+
+    test "a new domain gets an index, which grows", %{context: context, root: root} do
+      index = Path.join(root, "client_care/SKILL.md")
+
+      check(context, [
+        {~s(workflow.build --name onboarding --description "Take on a client | fast" --domain client_care),
+         "Built client_care.onboarding in client_care/onboarding.md. From your next reply on, run it with: client_care.onboarding"}
+      ])
+
+      assert File.read!(index) == """
+             ---
+             domain: client_care
+             description: 'Client care: workflows'
+             ---
+             # Client care
+
+             ## Available Skills
+
+             | Skill | Description |
+             |-------|-------------|
+             | client_care.onboarding | Take on a client \\| fast |
+             """
+
+      File.write!(index, File.read!(index) <> "\n## Notes\n\n- written by hand\n")
+      run(read(context), "workflow.build --name farewell --description Goodbye --domain client_care")
+
+      assert File.read!(index) == """
+             ---
+             domain: client_care
+             description: 'Client care: workflows'
+             ---
+             # Client care
+
+             ## Available Skills
+
+             | Skill | Description |
+             |-------|-------------|
+             | client_care.farewell | Goodbye |
+             | client_care.onboarding | Take on a client \\| fast |
+
+             ## Notes
+
+             - written by hand
+             """
+
+      assert ["client_care"] = for(%{name: name, path: ^index} <- View.domains(read(context).view), do: name)
+    end
+
+    test "the index of a built-in domain is taken over with all its commands", %{context: context, root: root} do
+      run(context, "workflow.build --name zebra --description Stripes")
+      index = File.read!(Path.join(root, "workflows/SKILL.md"))
+
+      builtin = File.read!(Path.join(Source.builtin().path, "workflows/SKILL.md"))
+      assert [_, rest] = String.split(builtin, "## Available Skills")
+      assert [_, notes] = String.split(rest, "## Notes")
+      assert index =~ "domain: workflows\n"
+      assert String.ends_with?(index, "## Notes" <> notes)
+
+      for row <- [
+            "| workflows.daily_digest | ",
+            "| workflows.weekly_review | ",
+            "| workflows.zebra | Stripes |\n"
+          ],
+          do: assert(index =~ row)
+    end
+
+    test "names that are taken or none", %{context: context, root: root} do
+      name =
+        "a name of at most 64 small letters, digits and underscores that begins with a letter, without a dot"
+
+      build = fn name -> "workflow.build --description x --name #{name}" end
+      File.mkdir_p!(Path.join(root, "workflows"))
+      File.write!(Path.join(root, "workflows/draft.md"), "not yet a page")
+
+      for bad <- [
+            "Weekly",
+            "1st",
+            "_x",
+            "a-b",
+            "a.b",
+            "workflows.report",
+            "../x",
+            "a/b",
+            "ä",
+            String.duplicate("a", 65)
+          ] do
+        assert run(context, build.(bad)) ==
+                 ~s(error: --name must be #{name}, got "#{String.slice(bad, 0, 60)}#{if String.length(bad) > 60, do: "..."}". ) <>
+                   "Write for example: --name weekly_report"
+
+        assert run(context, "workflow.build --name ok --description x --domain #{bad}") =~
+                 "error: --domain must be #{name}"
+      end
+
+      check(context, [
+        {build.("all"),
+         ~s(error: --name must be a name other than all and help, got "all". Write for example: --name weekly_report)},
+        {build.("help"),
+         ~s(error: --name must be a name other than all and help, got "help". Write for example: --name weekly_report)},
+        {"workflow.build --description x --name ok --domain all",
+         ~s(error: --domain must be a name other than all and help, got "all". Write for example: --domain workflows)},
+        {build.("daily_digest"),
+         ~s(error: --name must be a name that is free; there is a workflows.daily_digest already, got "daily_digest". Write for example: --name daily_digest_2)},
+        {build.("search") <> " --domain tasks",
+         ~s(error: --name must be a name that is free; there is a tasks.search already, got "search". Write for example: --name search_2)},
+        {build.("draft"),
+         ~s(error: --name must be a name that is free; there is a workflows.draft already, got "draft". Write for example: --name draft_2)},
+        {build.("two words"),
+         ~s(error: --name takes one value, got 2: "two", "words". Write for example: --name weekly_report)}
+      ])
+
+      assert run(context, "workflow.build", %{"name" => "a\n", "description" => "x"}) =~
+               "error: --name must be #{name}"
+
+      assert File.read!(Path.join(root, "workflows/draft.md")) == "not yet a page"
+      assert File.ls!(root) == ["workflows"] and File.ls!(Path.join(root, "workflows")) == ["draft.md"]
+
+      longest = String.duplicate("a", 64)
+      assert run(context, build.(longest)) =~ "Built workflows.#{longest}"
+    end
+
+    test "other flags that are wrong", %{context: context, root: root} do
+      cron =
+        "a cron expression of five fields, or six with seconds, or one of @hourly, @daily, @weekly, @monthly, @yearly"
+
+      check(context, [
+        {"workflow.build",
+         "error: --name and --description are required and missing. Add them as: --name VALUE --description VALUE"},
+        {"workflow.build report --description x",
+         ~s(error: "report" stands without a flag. Put its flag in front: --FLAG "report")},
+        {"workflow.build --name x --description x --cron @daily",
+         "error: unknown flag --cron. Known flags: --name, --description, --steps, --domain, --schedule, --timezone, --tags"},
+        {"workflow.build --name x --description x --schedule daily",
+         ~s(error: --schedule must be #{cron}, got "daily". Write for example: --schedule "0 9 * * 1")},
+        {~s(workflow.build --name x --description x --schedule "0 25 * * 1"),
+         ~s(error: --schedule must be #{cron}, got "0 25 * * 1". Write for example: --schedule "0 9 * * 1")},
+        {"workflow.build --name x --description x --timezone Europe/Berlin",
+         "error: --schedule is required and missing. Add it as: --schedule VALUE"},
+        {"workflow.build --name x --description x --schedule @daily --timezone +01:00",
+         ~s(error: --timezone must be the name of a time zone, got "+01:00". Write for example: --timezone Europe/Berlin)}
+      ])
+
+      for {flag, value} <- [
+            {"description", "x\nhandler: Elixir.System"},
+            {"schedule", "0 9 * * 1\nhandler: x"},
+            {"timezone", "Europe/Berlin\nhandler: x"},
+            {"tags", ["a", "b\nhandler: x"]}
+          ] do
+        flags = Map.merge(%{"name" => "x", "description" => "x", "schedule" => "@daily"}, %{flag => value})
+        assert run(context, "workflow.build", flags) =~ "error: --#{flag} must be "
+      end
+
+      assert File.ls!(root) == []
+
+      assert run(context, "workflow.build --name x --description x --schedule 0 9 * * 1") =~
+               "Its schedule is 0 9 * * 1."
+    end
+
+    test "what looks like YAML in a description is text", %{context: context} do
+      for {text, number} <-
+            Enum.with_index([
+              "a: b # c",
+              "- x",
+              "{x}",
+              "'\"",
+              "*a &b !c",
+              "null",
+              "yes",
+              "2026-01-01",
+              "---",
+              "| x",
+              "x\\n"
+            ]) do
+        assert run(context, "workflow.build", %{"name" => "w#{number}", "description" => text}) =~ "Built"
+        {:ok, entry} = View.fetch(read(context).view, "workflows.w#{number}")
+        assert entry.description == text
+      end
+    end
+
+    test "a folder that is a skill takes no commands", %{context: context, root: root} do
+      File.mkdir_p!(Path.join(root, "pdf"))
+      File.write!(Path.join(root, "pdf/SKILL.md"), "---\nname: pdf\ndescription: Forms\n---\n# PDF\n")
+
+      assert run(context, "workflow.build --name fill --description x --domain pdf") ==
+               ~s(error: --domain must be a folder of commands, and pdf is a skill, got "pdf". Write for example: --domain workflows)
+
+      assert File.ls!(Path.join(root, "pdf")) == ["SKILL.md"]
+    end
+
+    test "links are not followed", %{context: context, root: root, tmp_dir: tmp} do
+      outside = Path.join(tmp, "../outside-#{System.unique_integer([:positive])}")
+      File.mkdir_p!(outside)
+      on_exit(fn -> File.rm_rf!(outside) end)
+      File.ln_s!(outside, Path.join(root, "finance"))
+
+      assert run(context, "workflow.build --name x --description x --domain finance") ==
+               "error: finance is a symbolic link, and links are not followed here: name a folder or file in its place"
+
+      assert File.ls!(outside) == []
+    end
+
+    test "an index that cannot be written is told, the workflow is there", %{context: context, root: root} do
+      File.mkdir_p!(Path.join(root, "finance/SKILL.md"))
+
+      assert run(context, "workflow.build --name x --description x --domain finance") ==
+               "Built finance.x in finance/x.md. From your next reply on, run it with: finance.x\n" <>
+                 "The list in finance/SKILL.md was not brought up to date: finance/SKILL.md: illegal operation on a directory"
+    end
+
+    test "without a folder the operator learns what to set" do
+      assert run(context(), "workflow.build --name x --description x") ==
+               "error: `workflow.build` needs a folder to write skills into and this book has none. " <>
+                 "Whoever runs it sets the option `write_to:`, for example write_to: \"skills\""
+    end
+  end
+
+  describe "in a book" do
+    setup %{root: root} do
+      hidden = Path.join(root, "hidden")
+      File.mkdir_p!(Path.join(hidden, "ops"))
+
+      File.write!(Path.join(hidden, "ops/deploy.md"), """
+      ---
+      name: ops.deploy
+      description: Deploy
+      visibility_labels: [staff]
+      ---
+      # ops.deploy
+      """)
+
+      book = :"workflows_#{System.unique_integer([:positive])}"
+      start_supervised!({Skillbook, name: book, sources: [hidden], write_to: Path.join(root, "skills")})
+      {:ok, book: book}
+    end
+
+    defp reply(book, line) do
+      book
+      |> Skillbook.view("default")
+      |> Skillbook.run("```cmd\n#{line}\n```", now: ~U[2026-02-17 12:00:00Z])
+    end
+
+    test "what was built can be run in the next turn", %{book: book, root: root} do
+      line = "workflow.build --name close --description Close the month --domain finance --steps Add it up"
+      assert [%{status: :ok, effects: [:skill_created]}] = reply(book, line).results
+      assert [%{status: :template, content: page}] = reply(book, "finance.close").results
+      assert page =~ "## Behavior\n\nAdd it up\n"
+
+      assert {:ok, index} = Skillbook.get(Skillbook.view(book, "default"), "finance")
+      assert index =~ "| finance.close | Close the month |"
+      assert File.exists?(Path.join(root, "skills/finance/close.md"))
+    end
+
+    test "a name that is taken by what the user may not see is taken", %{book: book, root: root} do
+      assert [%{status: :error, content: text}] =
+               reply(book, "workflow.build --name deploy --description x --domain ops").results
+
+      assert text =~ "--name must be a name that is free"
+      refute File.exists?(Path.join(root, "skills/ops"))
+    end
+
+    test "an index names what its readers may not see only to those who may", %{book: book, root: root} do
+      assert [%{status: :ok}] =
+               reply(book, "workflow.build --name status --description Status --domain ops").results
+
+      assert File.read!(Path.join(root, "skills/ops/SKILL.md")) =~
+               "| ops.deploy | Deploy |\n| ops.status | Status |\n"
+
+      assert {:ok, index} = Skillbook.get(Skillbook.view(book, "default"), "ops")
+      assert index =~ "| ops.status | Status |"
+      refute index =~ ~r/deploy/i
+    end
+  end
+
+  describe "workflow.list" do
+    test "lists commands without a handler, with their schedules", %{context: context} do
+      assert run(context, "workflow.list") == """
+             2 workflows:
+             workflows.daily_digest [0 8 * * 1-5] - Sum up what is late, what is due today and what is coming
+             workflows.weekly_review - Look back on the week, tidy the task list and plan the next week\
+             """
+
+      run(
+        context,
+        "workflow.build --name close --description Close the month --domain finance --schedule @monthly --timezone UTC"
+      )
+
+      context = read(context)
+
+      assert run(context, "workflow.list --domain finance") ==
+               "1 workflow in the domain finance:\nfinance.close [@monthly UTC] - Close the month"
+
+      assert {:ok, %{data: [%{name: "finance.close", schedule: "@monthly"} | _] = workflows}} =
+               execute(context, "workflow.list")
+
+      assert length(workflows) == 3
+    end
+
+    test "when there are none", %{context: context} do
+      assert run(context, "workflow.list --domain tasks") ==
+               "No workflows in the domain tasks; `workflow.build` writes one"
+
+      {:ok, catalog} = Catalog.load([])
+
+      assert run(%{context | view: View.all(catalog)}, "workflow.list") ==
+               "No workflows; `workflow.build` writes one"
+
+      assert run(context, "workflow.list all") =~ "error: \"all\" stands without a flag"
+    end
+
+    test "what the profile may not see is not there", %{context: context} do
+      {:ok, catalog} = Catalog.load([Source.builtin()])
+      {:ok, view} = View.new(catalog, id: "guest", skills: ["workflow.*", "workflows.weekly_review"])
+      assert run(%{context | view: view}, "workflow.list") =~ ~r/\A1 workflow:\nworkflows.weekly_review - /
+    end
+  end
+end

@@ -1,0 +1,119 @@
+defmodule Skillbook.HelpTest do
+  use ExUnit.Case, async: true
+
+  doctest Skillbook.Help
+  doctest Skillbook.Prompt
+
+  alias Skillbook.{Catalog, Help, Prompt, UnknownSkillError, View}
+
+  @fixtures "test/support/fixtures/skills"
+
+  setup_all do
+    {:ok, catalog} = Catalog.load([@fixtures])
+    %{view: View.all(catalog), catalog: catalog}
+  end
+
+  test "answers on each level", %{view: view} do
+    assert {:ok, "Domains:\n\n  email  Send, find and draft mail\n" <> _} = Help.top_level(view)
+    assert {:ok, "# Email\n\n| Skill" <> _} = Help.domain(view, "email")
+    assert {:ok, "# tasks\n\n| Skill" <> _ = tasks} = Help.domain(view, "tasks")
+    assert tasks =~ "| tasks.search | Find tasks \\| by any field |"
+    assert {:ok, "# email.send\n\nSends at once." <> _} = Help.skill(view, "email.send")
+    assert {:ok, all} = Help.domain_all(view, "email")
+
+    assert String.split(all, "\n\n---\n\n") |> Enum.map(&hd(String.split(&1, "\n"))) == [
+             "# email.draft",
+             "# email.search",
+             "# email.send"
+           ]
+  end
+
+  test "finds nothing of another level", %{view: view} do
+    for {answer, name} <- [
+          {&Help.domain/2, "haiku"},
+          {&Help.skill/2, "email"},
+          {&Help.domain_all/2, "email.send"}
+        ] do
+      assert {:error, %UnknownSkillError{name: ^name}} = answer.(view, name)
+    end
+  end
+
+  test "takes any binary for a path", %{view: view} do
+    for path <- [<<0xFF>>, "a\0", String.duplicate("a/", 10_000)] do
+      assert {:error, %UnknownSkillError{}} = Help.get(view, path)
+    end
+  end
+
+  describe "a skill's files" do
+    @describetag :tmp_dir
+
+    test "are read when they are asked for", %{view: view} do
+      assert {:ok, text} = Help.get(view, "pdf-processing/references/forms.md")
+      assert text == File.read!(@fixtures <> "/pdf-processing/references/forms.md")
+      assert Help.get(view, "pdf-processing/logo.png") == {:ok, "`logo.png` is not text; it has 6 bytes."}
+    end
+
+    test "are described if they cannot be shown", %{tmp_dir: root} do
+      folder = Path.join(root, "s/a")
+      File.mkdir_p!(folder)
+      File.write!(Path.join(folder, "SKILL.md"), "---\nname: a\ndescription: d\n---\n")
+
+      for {file, size} <- [{"fits", 262_144}, {"large", 262_145}],
+          do: File.write!(Path.join(folder, file), String.duplicate("x", size))
+
+      File.write!(Path.join(folder, "bytes"), <<0xFF, 0xFE>>)
+      for file <- ["gone", "moved"], do: File.write!(Path.join(folder, file), "")
+      File.write!(Path.join(root, "s/secret"), "secret")
+
+      {:ok, catalog} = Catalog.load([Path.join(root, "s")])
+      File.rm!(Path.join(folder, "gone"))
+      # Since it was loaded, the file became a link to one that is none of the skill's.
+      File.rm!(Path.join(folder, "moved"))
+      File.ln_s!(Path.join(root, "s/secret"), Path.join(folder, "moved"))
+      view = View.all(catalog)
+
+      rows = [
+        {"a/fits", String.duplicate("x", 262_144)},
+        {"a/large", "`large` has 262145 bytes; files up to 262144 bytes are shown."},
+        {"a/bytes", "`bytes` is not text; it has 2 bytes."},
+        {"a/gone", "`gone` cannot be read: No such file or directory (os error 2)."},
+        {"a/moved", "`moved` leads out of the skill's folder and is not shown."}
+      ]
+
+      for {path, text} <- rows, do: assert(Help.get(view, path) == {:ok, text})
+
+      for path <- ["a/../secret", "a/./fits", "a//fits", "a/" <> folder <> "/fits", "a/unknown"] do
+        assert {:error, %UnknownSkillError{}} = Help.get(view, path)
+      end
+    end
+  end
+
+  describe "the prompt" do
+    test "has all sections, and the same ones again", %{view: view} do
+      text = Prompt.text(view)
+
+      assert text ==
+               Prompt.text(view, sections: [:other, :notes, :quick_reference, :skills, :domains, :rules])
+
+      assert text == Prompt.text(view)
+      headings = for "#" <> _ = line <- String.split(text, "\n"), do: line
+      assert headings == ["# Commands", "## Domains", "## Skills", "## Quick reference", "## Also available"]
+      assert text =~ "\n- diary: My diary\n"
+      refute text =~ "email.draft"
+    end
+
+    test "tells a profile only what it may see", %{catalog: catalog} do
+      {:ok, guest} = View.new(catalog, id: "guest")
+      for hidden <- ["diary", "email.send"], do: refute(Prompt.text(guest) =~ hidden)
+      {:ok, nobody} = View.new(catalog, id: "nobody", skills: [])
+      assert Prompt.text(nobody) == ""
+    end
+
+    test "refuses sections that are none", %{view: view} do
+      message =
+        "expected a list of :rules, :domains, :skills, :quick_reference, :notes, :other as the option :sections of the prompt, got: [:rule]"
+
+      assert_raise Skillbook.OptionError, message, fn -> Prompt.text(view, sections: [:rule]) end
+    end
+  end
+end

@@ -1,0 +1,147 @@
+defmodule Skillbook.ViewTest do
+  use ExUnit.Case, async: true
+
+  doctest Skillbook.View
+  doctest Skillbook.Profile
+  doctest Skillbook.UnknownSkillError
+
+  alias Skillbook.{Catalog, Domain, UnknownSkillError, View}
+
+  @fixtures "test/support/fixtures"
+
+  setup_all do
+    {:ok, catalog} = Catalog.load([@fixtures <> "/skills", [path: @fixtures <> "/notes", kind: :notes]])
+    %{catalog: catalog}
+  end
+
+  defp view(catalog, profile) do
+    {:ok, view} = View.new(catalog, profile)
+    view
+  end
+
+  defp names(entries), do: Enum.map(entries, & &1.name)
+
+  test "shows what the labels grant", %{catalog: catalog} do
+    open = [
+      "email.draft",
+      "email.search",
+      "haiku",
+      "pdf-processing",
+      "shopping",
+      "taxes",
+      "tasks.create",
+      "tasks.search"
+    ]
+
+    rows = [
+      {[id: "guest"], open},
+      {[id: "guest", grants: ["private"]], ["diary" | open]},
+      {[id: "guest", grants: ["family", "outbound"]], ["email.send", "family/dinner" | open]},
+      {[id: "guest", skills: ["tasks.*", "h*"]], ["haiku", "tasks.create", "tasks.search"]},
+      {[id: "guest", skills: []], []},
+      {[id: "guest", grants: :all], ["diary", "email.send", "family/dinner" | open]}
+    ]
+
+    for {profile, expected} <- rows do
+      view = view(catalog, profile)
+      assert names(View.entries(view)) == Enum.sort(expected), inspect(profile)
+      assert View.count(view) == length(expected)
+    end
+  end
+
+  test "filters entries by domain and kind", %{catalog: catalog} do
+    view = View.all(catalog)
+
+    rows = [
+      {[domain: "tasks"], ["tasks.create", "tasks.search"]},
+      {[domain: "none"], []},
+      {[kind: :note], ["family/dinner", "shopping", "taxes"]},
+      {[kind: :skill], ["diary", "haiku", "pdf-processing"]},
+      {[kind: :command, domain: "email"], ["email.draft", "email.search", "email.send"]},
+      {[kind: :note, domain: "email"], []},
+      {[kind: nil, domain: nil, kind: :note], View.entries(view) |> names()}
+    ]
+
+    for {options, expected} <- rows, do: assert(names(View.entries(view, options)) == expected)
+
+    assert_raise Skillbook.OptionError,
+                 "unknown option :domian for the entries of a view, did you mean :domain? The options are :domain, :kind",
+                 fn -> View.entries(view, domian: "email") end
+  end
+
+  test "finds entries by name and alias", %{catalog: catalog} do
+    view = View.all(catalog)
+
+    assert {:ok, %{name: "email.search", kind: :command, domain: "email", effects: :read}} =
+             View.fetch(view, "mail.find")
+
+    assert View.fetch!(view, "email.search") == View.fetch!(view, "mail.find")
+    assert View.fetch!(view, "shopping").title == "Shopping list"
+    assert View.fetch!(view, "pdf-processing").allowed_tools == ["Bash(pdftk:*)", "Read"]
+  end
+
+  test "says of a hidden entry what it says of a missing one", %{catalog: catalog} do
+    guest = view(catalog, id: "guest")
+
+    for {hidden, missing} <- [{"diary", "diarx"}, {"email.send", "email.sent"}] do
+      assert {:error, %UnknownSkillError{name: ^hidden, suggestions: offered}} = View.fetch(guest, hidden)
+      assert {:error, %UnknownSkillError{suggestions: others}} = View.fetch(guest, missing)
+      assert hidden not in offered and hidden not in others
+      assert {:error, %UnknownSkillError{}} = Skillbook.Help.get(guest, hidden)
+    end
+  end
+
+  test "takes any binary for a name", %{catalog: catalog} do
+    view = View.all(catalog)
+
+    for name <- ["", <<0xFF>>, String.duplicate("x", 100_000), "a\0b"] do
+      assert {:error, %UnknownSkillError{name: ^name, suggestions: []}} = View.fetch(view, name)
+    end
+
+    {:error, error} = View.fetch(view, String.duplicate("x", 200))
+    assert Exception.message(error) =~ ~r/^unknown skill "x{100}"\./
+
+    assert_raise UnknownSkillError, ~r/^unknown skill "haikuu"; did you mean haiku\?/, fn ->
+      View.fetch!(view, "haikuu")
+    end
+  end
+
+  test "lists domains", %{catalog: catalog} do
+    assert [%Domain{name: "email"} = email, %Domain{name: "tasks"} = tasks] =
+             View.domains(view(catalog, id: "guest"))
+
+    assert email.description == "Send, find and draft mail"
+    assert email.path == Path.expand(@fixtures <> "/skills/email/SKILL.md")
+    refute email.body =~ "email.send"
+    assert hd(View.domains(View.all(catalog))).body =~ "email.send"
+    assert {tasks.description, tasks.path} == {"tasks.create, tasks.search", nil}
+  end
+
+  test "shows diagnostics of what it shows", %{catalog: catalog} do
+    assert [%{code: :not_a_skill}] = View.diagnostics(View.all(catalog))
+    assert View.diagnostics(view(catalog, id: "guest", grants: ["private"])) == []
+  end
+
+  test "refuses profiles that cannot be", %{catalog: catalog} do
+    rows = [
+      {[grants: []], "a profile needs the option :id"},
+      {[id: "a", grant: []],
+       "unknown option :grant for a profile, did you mean :grants? The options are :id, :grants, :skills, :tools, :role"},
+      {[id: "a", skills: ["["]],
+       "expected globs (unclosed character class; missing ']') as the option :skills of a profile, got: \"[\""}
+    ]
+
+    for {profile, message} <- rows do
+      assert {:error, error} = View.new(catalog, profile)
+      assert Exception.message(error) == message
+    end
+  end
+
+  test "names up to three in the error" do
+    message = &Exception.message(%UnknownSkillError{name: "x", suggestions: &1})
+    assert message.(["a"]) == ~s(unknown skill "x"; did you mean a? To list what there is, write: get_skill)
+
+    assert message.(["a", "b", "c"]) ==
+             ~s(unknown skill "x"; did you mean a, b or c? To list what there is, write: get_skill)
+  end
+end
