@@ -1,8 +1,9 @@
 //! Mending blocks that strict YAML refuses though a person would understand them.
 //!
-//! The block is cut into its entries, each with the lines that belong to it. An entry that the library can read alone is not
-//! touched. Of any other the value is put in quotes, as one line, and the lines it took are left empty, so that all other lines
-//! keep their numbers. What comes out must be read by the library as a whole, or nothing is mended.
+//! The block is cut into its entries, each with the lines that belong to it. An entry that the library can read alone is
+//! not touched. Of any other the value is put in quotes, or the items of a list are, as one line; the other lines it took
+//! are left empty, so that the rest keep their numbers. What comes out must be read by the library as a whole, or nothing is
+//! mended.
 //!
 //! Left alone is what could be meant in more than one way: a list or mapping in brackets that never closes, an entry
 //! that is indented below an entry with a value, the lines of a block scalar.
@@ -149,22 +150,28 @@ impl Repair<'_> {
         if !below.clone().all(|line| wrapped(&self.lines[line])) {
             return false;
         }
-        let pieces = lines.clone().map(|line| self.lines[line][if line == first { value_at } else { 0 }..].trim());
-        let text = pieces.filter(|piece| !piece.is_empty()).collect::<Vec<_>>().join(" ");
-        if text.is_empty() || is_block_scalar(&self.lines[first][value_at..]) || is_open_collection(&text) {
+        // Comments stay where they are.
+        let rest: Vec<usize> = below.filter(|&line| significant(&self.lines[line])).collect();
+        let pieces = rest.iter().map(|&line| self.lines[line].trim());
+        let text = [self.lines[first][value_at..].trim_end()].into_iter().chain(pieces).collect::<Vec<_>>().join(" ");
+        let text = text.trim();
+        if text.is_empty() || is_block_scalar(&self.lines[first][value_at..]) || is_open_collection(text) {
             return false;
         }
-        let quoted = quote(unwrapped(&text));
+        let (mended, why) = match list(text) {
+            Some(list) => (list, why),
+            None => (quote(unwrapped(text)), reserved(text).unwrap_or(why)),
+        };
         self.lines[first].truncate(value_at);
         if !self.lines[first].ends_with(' ') {
             self.lines[first].push(' ');
         }
         let column_at = self.lines[first].len();
-        self.lines[first].push_str(&quoted);
-        for line in below {
+        self.lines[first].push_str(&mended);
+        for line in rest {
             self.lines[line].clear();
         }
-        self.fix(first, column_at, reserved(&text).unwrap_or(why));
+        self.fix(first, column_at, why);
         self.read(lines).is_ok()
     }
 
@@ -257,9 +264,10 @@ fn is_sentence(line: &str) -> bool {
 fn reserved(text: &str) -> Option<String> {
     let first = text.chars().next()?;
     match first {
-        '@' | '`' | ',' | '%' | '&' | '*' | '!' | '|' | '>' | ']' | '}' | '-' | '?' => {
+        '@' | '`' | ',' | '%' | '&' | '*' | '!' | '|' | '>' | ']' | '}' => {
             Some(format!("an unquoted value may not begin with `{first}`"))
         }
+        '-' | '?' if text[1..].starts_with(' ') => Some(format!("an unquoted value may not begin with `{first}`")),
         '[' => Some("a value that begins with `[` must be a list".into()),
         '{' => Some("a value that begins with `{` must be a mapping".into()),
         '"' | '\'' if text[1..].contains(first) && !text.ends_with(first) => {
@@ -285,6 +293,19 @@ fn is_block_scalar(value: &str) -> bool {
 fn is_open_collection(text: &str) -> bool {
     let count = |wanted: [char; 2]| text.matches(wanted).count();
     text.starts_with(['[', '{']) && count(['[', '{']) != count([']', '}'])
+}
+
+/// A list in brackets of plain items, with quotes around those that need them.
+fn list(text: &str) -> Option<String> {
+    let inner = text.strip_prefix('[')?.strip_suffix(']')?;
+    if inner.contains(['[', ']', '{', '}', '"', '\'']) {
+        return None;
+    }
+    let items = inner.split(',').map(str::trim).map(|item| match yaml::value(&format!("[{item}]")) {
+        Ok(_) => item.to_owned(),
+        Err(_) => quote(item),
+    });
+    Some(format!("[{}]", items.collect::<Vec<_>>().join(", ")))
 }
 
 /// The text without the quotes it is meant to be in: those around all of it, though there are more of them inside, and one

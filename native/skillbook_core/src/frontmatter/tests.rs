@@ -232,6 +232,29 @@ fn a_broken_value_is_read_as_text() {
 fn other_slips_that_are_mended() {
     let cases: &[(&str, Value, &[&str])] = &[
         (
+            "a: b: c\n# one\nd: e: f\n  # two\n  g\n",
+            map(&[("a", text("b: c")), ("d", text("e: f g"))]),
+            &[
+                "2:4 an unquoted value may not contain a colon before a blank; read as: a: \"b: c\"",
+                "4:4 an unquoted value may not contain a colon before a blank; read as: d: \"e: f g\"",
+            ],
+        ),
+        (
+            "a: [@b/c, d, 1, e: f: g]",
+            map(&[("a", list(&[text("@b/c"), text("d"), Value::Int(1), text("e: f: g")]))]),
+            &["2:4 an unquoted value may not begin with `@`; read as: a: [\"@b/c\", d, 1, \"e: f: g\"]"],
+        ),
+        (
+            "a: [*]",
+            map(&[("a", list(&[text("*")]))]),
+            &["2:4 an unquoted value may not begin with `*`; read as: a: [\"*\"]"],
+        ),
+        (
+            "a: -b: c",
+            map(&[("a", text("-b: c"))]),
+            &["2:4 an unquoted value may not contain a colon before a blank; read as: a: \"-b: c\""],
+        ),
+        (
             "a: b: c\n  and D: e\nf: g: h",
             map(&[("a", text("b: c and D: e")), ("f", text("g: h"))]),
             &[
