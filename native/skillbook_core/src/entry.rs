@@ -5,16 +5,17 @@ use std::sync::Arc;
 use crate::document::{Document, Fields};
 
 /// What a source holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SourceKind {
     /// Skills and commands: a Markdown file without frontmatter is not an entry.
+    #[default]
     Skills,
     /// Notes: every Markdown file is an entry.
     Notes,
 }
 
 /// Where entries come from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Source {
     /// The name by which entries refer to it.
     pub name: String,

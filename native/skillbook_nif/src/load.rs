@@ -122,64 +122,70 @@ impl Walker<'_> {
     fn walk(&self) -> Found {
         let mut found = Found::default();
         let mut buffer = Vec::new();
-        self.visit(Path::new(&self.source.root), "", 1, &FxHashSet::default(), &mut found, &mut buffer);
+        // Not with walkdir: it opens every folder that it names, also those below its greatest depth.
+        let listed = fs::read_dir(&self.source.root).and_then(|entries| {
+            for entry in entries {
+                let entry = entry?;
+                if !is_skipped(&entry.file_name()) {
+                    self.add("", Path::new(&entry.file_name()), entry.file_type()?, &mut found, &mut buffer);
+                }
+            }
+            Ok(())
+        });
+        if let Err(error) = listed {
+            found.diagnostics.push(unreadable(self.source.root.clone(), error.to_string()));
+        }
         let folders = std::mem::take(&mut found.folders);
         let parts = parallel(&folders, Vec::new, |buffer, folder| {
-            let mut part = Found::default();
-            let path = Path::new(&self.source.root).join(folder);
-            part.folders.push(folder.clone());
-            self.visit(&path, folder, MAX_DEPTH - 1, &FxHashSet::default(), &mut part, buffer);
+            let mut part = Found { folders: vec![folder.clone()], ..Found::default() };
+            self.visit(Path::new(&self.full(folder)), folder, &FxHashSet::default(), &mut part, buffer);
             part
         });
         parts.into_iter().fold(found, Found::merge)
     }
 
     /// Everything below `start`, which is called `name` in the source; `known` are paths that were visited already.
-    fn visit(
-        &self,
-        start: &Path,
-        name: &str,
-        depth: usize,
-        known: &FxHashSet<PathBuf>,
-        found: &mut Found,
-        buffer: &mut Vec<u8>,
-    ) {
-        let wanted = |entry: &DirEntry| entry.depth() == 0 || (!is_skipped(entry) && !known.contains(entry.path()));
-        let entries = WalkDir::new(start).min_depth(1).max_depth(depth).into_iter().filter_entry(wanted);
-        for entry in entries {
-            let entry = match entry {
-                Ok(entry) => entry,
+    fn visit(&self, start: &Path, name: &str, known: &FxHashSet<PathBuf>, found: &mut Found, buffer: &mut Vec<u8>) {
+        let wanted =
+            |entry: &DirEntry| entry.depth() == 0 || (!is_skipped(entry.file_name()) && !known.contains(entry.path()));
+        let depth = MAX_DEPTH.saturating_sub(nesting(name));
+        for entry in WalkDir::new(start).min_depth(1).max_depth(depth).into_iter().filter_entry(wanted) {
+            match entry {
+                Ok(entry) => {
+                    let below = entry.path().strip_prefix(start).unwrap_or(entry.path());
+                    self.add(name, below, entry.file_type(), found, buffer);
+                }
                 Err(error) => {
                     let path = error.path().unwrap_or(start).display().to_string();
                     let reason = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
                     found.diagnostics.push(unreadable(path, reason));
-                    continue;
                 }
-            };
+            }
             if self.is_full() {
                 return;
             }
-            let below = entry.path().strip_prefix(start).unwrap_or(entry.path());
-            let Some(below) = below.to_str() else {
-                let path = entry.path().display().to_string();
-                found.diagnostics.push(unreadable(path, "the file's name is not UTF-8".into()));
-                continue;
-            };
-            let path = if name.is_empty() { below.to_owned() } else { format!("{name}/{below}") };
-            self.count.fetch_add(1, Ordering::Relaxed);
-            let kind = entry.file_type();
-            if kind.is_symlink() {
-                found.links.push(path);
-            } else if kind.is_dir() {
-                if nesting(&path) == MAX_DEPTH {
-                    let message = format!("folders may be nested {MAX_DEPTH} deep; this one is not read");
-                    let diagnostic = Diagnostic::new(Code::TooDeep, Severity::Warning, message);
-                    found.diagnostics.push(diagnostic.in_file(self.full(&path)));
-                }
-                found.folders.push(path);
-            } else {
-                self.file(path, kind.is_file(), found, buffer);
+        }
+    }
+
+    fn add(&self, name: &str, below: &Path, kind: fs::FileType, found: &mut Found, buffer: &mut Vec<u8>) {
+        let join = |below: &str| if name.is_empty() { below.to_owned() } else { format!("{name}/{below}") };
+        let Some(path) = below.to_str().map(join) else {
+            let path = self.full(&join(&below.to_string_lossy()));
+            found.diagnostics.push(unreadable(path, "the file's name is not UTF-8".into()));
+            return;
+        };
+        self.count.fetch_add(1, Ordering::Relaxed);
+        if kind.is_symlink() {
+            found.links.push(path);
+        } else if kind.is_dir() {
+            if nesting(&path) == MAX_DEPTH {
+                let message = format!("folders may be nested {MAX_DEPTH} deep; this one is not read");
+                let diagnostic = Diagnostic::new(Code::TooDeep, Severity::Warning, message);
+                found.diagnostics.push(diagnostic.in_file(self.full(&path)));
             }
+            found.folders.push(path);
+        } else {
+            self.file(path, kind.is_file(), found, buffer);
         }
     }
 
@@ -240,14 +246,7 @@ impl Walker<'_> {
                     // The same files, which are read under their own path.
                 } else if is_dir {
                     let mut part = Found::default();
-                    self.visit(
-                        &target,
-                        &link,
-                        MAX_DEPTH.saturating_sub(nesting(&link)),
-                        &known,
-                        &mut part,
-                        &mut buffer,
-                    );
+                    self.visit(&target, &link, &known, &mut part, &mut buffer);
                     let real =
                         |path: &String| target.join(path.strip_prefix(&link).unwrap_or(path).trim_start_matches('/'));
                     known.extend(part.files.iter().chain(&part.folders).map(real));
@@ -294,9 +293,8 @@ fn nesting(path: &str) -> usize {
 }
 
 /// Dot files and folders, and other people's packages.
-fn is_skipped(entry: &DirEntry) -> bool {
-    let name = entry.file_name().as_encoded_bytes();
-    name.starts_with(b".") || name == b"node_modules"
+fn is_skipped(name: &std::ffi::OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".") || name == "node_modules"
 }
 
 fn unreadable(path: String, reason: String) -> Diagnostic {

@@ -10,12 +10,10 @@ use skillbook_core::entry::{Source, SourceKind};
 use skillbook_core::view::{Profile, View};
 
 pub fn source(name: &str, kind: SourceKind, labels: &[&str], files: &[(&str, &str)]) -> Assembled {
-    let source = Arc::new(Source {
-        name: name.into(),
-        kind,
-        labels: labels.iter().map(|label| label.to_string()).collect(),
-        root: format!("/{name}"),
-    });
+    let mut source = Source { name: name.into(), root: format!("/{name}"), ..Source::default() };
+    source.kind = kind;
+    source.labels = labels.iter().map(|label| label.to_string()).collect();
+    let source = Arc::new(source);
     let markdown = files.iter().filter(|(path, _)| path.to_lowercase().ends_with(".md"));
     let parse = |(path, text): &(&str, &str)| Arc::new(Document::parse(&source.root, path, text.as_bytes()));
     let documents = markdown.map(parse).collect();
