@@ -75,7 +75,7 @@ pub fn extract(text: &str, unclosed: Unclosed) -> Result<Extraction<'_>, Error> 
     if text.len() > MAX_TEXT {
         return Err(too_large(text.len()));
     }
-    let mut found = Extraction::default();
+    let mut found = Extraction { pieces: Vec::with_capacity(8), ..Extraction::default() };
     let mut closed = 0;
     let mut machine = Machine::new(unclosed);
     machine.run(text, true, &mut |event| match event {
@@ -237,7 +237,8 @@ struct Block {
     /// What followed `cmd` on the fence's line: the command, if the block holds nothing else.
     info: String,
     commands: usize,
-    open: Option<Open>,
+    /// Boxed, because few commands go on and every line moves the block.
+    open: Option<Box<Open>>,
 }
 
 /// A command that goes on.
@@ -372,12 +373,12 @@ impl Machine {
                 continue;
             }
             // The blank lines before a block go with it.
-            self.text.give(buf[from..start].trim_end(), out);
+            self.text.give(trim_end(&buf[from..start]), out);
             self.enter(buf, line, opener, out)?;
             return Ok(Step::More);
         }
         if eof {
-            self.text.give(buf[from..].trim_end(), out);
+            self.text.give(trim_end(&buf[from..]), out);
             self.at = buf.len();
         } else {
             self.hold(buf, from, buf.len(), out);
@@ -466,7 +467,7 @@ impl Machine {
         }
         let start = line.start + strip(content, block.indent);
         match block.open.take() {
-            Some(open) => self.go_on(&mut block, open, buf, start, line.next, out)?,
+            Some(open) => self.go_on(&mut block, *open, buf, start, line.next, out)?,
             None => {
                 self.at = line.next;
                 if !fence::trim_blanks(content).is_empty() {
@@ -513,7 +514,7 @@ impl Machine {
                     None => return block.give(buf, open.start..end, self.base, out),
                 },
                 LineEnd::Quote | LineEnd::Joined | LineEnd::Heredoc => {
-                    block.open = Some(open);
+                    block.open = Some(Box::new(open));
                     return Ok(());
                 }
             }
@@ -566,7 +567,7 @@ impl Machine {
         };
         let next = memchr(b'\n', &buf.as_bytes()[at..]).map_or(buf.len(), |len| at + len + 1);
         self.searched = 0;
-        self.go_on(block, open, buf, at, next, out)?;
+        self.go_on(block, *open, buf, at, next, out)?;
         Ok(true)
     }
 
@@ -694,6 +695,24 @@ fn line_end(buf: &str, next: usize, start: usize) -> usize {
     start + line.strip_suffix('\r').unwrap_or(line).len()
 }
 
+/// How many bytes of white space a text begins with. Nearly always the first byte tells.
+fn blank_start(text: &str) -> usize {
+    match text.as_bytes() {
+        [b'!'..=b'~', ..] => 0,
+        _ => text.len() - text.trim_start().len(),
+    }
+}
+
+/// The text without white space at its end. Nearly always that is line breaks.
+fn trim_end(text: &str) -> &str {
+    let breaks = text.bytes().rev().take_while(|byte| *byte == b'\n').count();
+    let text = &text[..text.len() - breaks];
+    match text.as_bytes() {
+        [.., b'!'..=b'~'] => text,
+        _ => text.trim_end(),
+    }
+}
+
 /// The text for the user: the gaps that blocks leave closed to one blank line, the ends trimmed.
 #[derive(Debug, Clone, Default)]
 struct Text {
@@ -711,7 +730,7 @@ impl Text {
     }
 
     fn give<'b>(&mut self, text: &'b str, out: &mut impl FnMut(Event<'b>)) {
-        let lead = text.len() - text.trim_start().len();
+        let lead = blank_start(text);
         if lead == text.len() {
             self.blank.push_str(text);
             return;
@@ -741,7 +760,7 @@ impl Text {
         }
         self.started = true;
         self.gap = false;
-        let body = text[from..].trim_end();
+        let body = trim_end(&text[from..]);
         out(Event::Text(Cow::Borrowed(body)));
         self.blank.push_str(&text[from + body.len()..]);
     }
