@@ -34,12 +34,16 @@ defmodule Skillbook.Prompt do
       ["  email  Send, find and draft mail", "  tasks  tasks.create, tasks.search"]
   """
   @spec text(View.t(), keyword()) :: String.t()
-  def text(%View{ref: ref}, options \\ []) do
+  def text(view, options \\ [])
+
+  # Made once for each profile and generation; a binary that is ready needs no dirty scheduler.
+  def text(%View{ref: ref}, []), do: Native.view_prompt_made(ref) || Native.view_prompt(ref)
+
+  def text(%View{ref: ref} = view, options) do
     with {:error, error} <- Options.validate(options, "the prompt", schema()), do: raise(error)
 
-    case options[:sections] || @sections do
-      # Made once for each profile and generation; a binary that is ready needs no dirty scheduler.
-      @sections -> Native.view_prompt_made(ref) || Native.view_prompt(ref)
+    case Enum.uniq(options[:sections]) do
+      sections when length(sections) == length(@sections) -> text(view)
       sections -> Native.view_prompt_of(ref, Enum.map(sections, &Atom.to_string/1))
     end
   end

@@ -129,9 +129,12 @@ impl View {
             Some((place.1, &*entry.name, usage))
         });
         let mut ranked: Vec<(usize, &str, &str)> = ranked.collect();
-        ranked.sort_unstable();
         let more = ranked.len().saturating_sub(QUICK);
-        ranked.truncate(QUICK);
+        if more > 0 {
+            // Of thousands only the first few are wanted, so they are not sorted.
+            ranked.select_nth_unstable(QUICK);
+            ranked.truncate(QUICK);
+        }
         ranked.sort_unstable_by_key(|(_, name, _)| *name);
         if !ranked.is_empty() {
             out.push_str("## Quick reference\n\n");

@@ -58,9 +58,10 @@ impl Name {
 
     /// The edit distance to another name, if it is within `limit`; neighbours that changed places count once.
     fn distance(&self, other: &Name, limit: usize) -> Option<usize> {
-        // One edit changes at most two kinds of characters.
-        let far = self.length.abs_diff(other.length) > limit
-            || (self.letters ^ other.letters).count_ones() as usize > 2 * limit;
+        // One edit takes away at most one kind of characters and brings at most one.
+        let (gone, come) = (self.letters & !other.letters, other.letters & !self.letters);
+        let far =
+            self.length.abs_diff(other.length) > limit || gone.count_ones().max(come.count_ones()) as usize > limit;
         let distance = if far { usize::MAX } else { strsim::osa_distance(&self.lower, &other.lower) };
         (distance <= limit).then_some(distance)
     }
@@ -105,11 +106,13 @@ impl View {
             }
         }
         let rank = |(place, other): (usize, &Name)| {
-            let shown = self.shown_name(place).filter(|shown| *shown != name)?;
             let shared = shared.get(&(place as u32)).copied().unwrap_or(0);
             let distance = asked.distance(other, limit);
-            let worth = distance.is_some() || shared > 0;
-            worth.then_some((distance.unwrap_or(usize::MAX), Reverse(shared), other.words, shown))
+            if distance.is_none() && shared == 0 {
+                return None;
+            }
+            let shown = self.shown_name(place).filter(|shown| *shown != name)?;
+            Some((distance.unwrap_or(usize::MAX), Reverse(shared), other.words, shown))
         };
         let mut ranked: Vec<_> = all.names.iter().enumerate().filter_map(rank).collect();
         ranked.sort_unstable();
