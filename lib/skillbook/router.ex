@@ -17,7 +17,7 @@ defmodule Skillbook.Router do
       "Write three lines of five, seven and five syllables."
       iex> {:error, error} = Skillbook.Router.route(view, "emial.send --to bob@co.com")
       iex> error.suggestions
-      ["email.send", "email.draft", "email.search"]
+      ["email.send"]
   """
 
   alias Skillbook.{Command, CommandError, Help, Native, RoutedCommand, UnknownSkillError, View}
