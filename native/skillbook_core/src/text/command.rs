@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use memchr::memchr;
+
 use super::error::{Error, Kind};
 use super::words::{self, Word};
 use super::MAX_COMMAND;
@@ -97,7 +99,7 @@ fn get_skill(command: &mut Command<'_>) {
 }
 
 fn read<'a>(mut words: impl Iterator<Item = Word<'a>>, command: &mut Command<'a>) {
-    let mut flags = Flags::default();
+    let mut flags = Flags { list: Vec::with_capacity(8), ..Flags::default() };
     for word in words.by_ref() {
         if !word.quoted && word.value == "--" {
             break;
@@ -163,7 +165,7 @@ impl<'a> Flags<'a> {
 fn flag_name(word: &Word<'_>) -> Option<usize> {
     let rest = word.value.strip_prefix("--").filter(|_| !word.quoted)?;
     let first = rest.chars().next()?;
-    (first.is_alphanumeric() || first == '_').then(|| rest.find('=').unwrap_or(rest.len()))
+    (first.is_alphanumeric() || first == '_').then(|| memchr(b'=', rest.as_bytes()).unwrap_or(rest.len()))
 }
 
 /// `--name` or `--name=value`.

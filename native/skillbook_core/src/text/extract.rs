@@ -474,8 +474,10 @@ impl Machine {
                     block.info.clear();
                 }
                 if let Some(start) = first_line(buf, start, line.end) {
-                    if scan::is_whole(&buf.as_bytes()[start..line.end]) {
-                        block.give(buf, start..line.end, self.base, out)?;
+                    let command = &buf[start..line.end];
+                    if scan::is_whole(command.as_bytes()) {
+                        block.count(start..line.end, self.base)?;
+                        out(Event::Command(Cow::Borrowed(fence::trim_end(command))));
                         self.block = Some(block);
                         return Ok(Step::More);
                     }
@@ -599,15 +601,7 @@ impl Block {
         base: usize,
         out: &mut impl FnMut(Event<'b>),
     ) -> Result<(), Error> {
-        self.commands += 1;
-        if self.commands > MAX_COMMANDS {
-            return Err(Error::whole(
-                Kind::TooManyCommands,
-                base + range.start..base + range.end,
-                format!("a block may have {MAX_COMMANDS} commands, and this one has more"),
-                "write fewer commands a reply and go on when their results are back",
-            ));
-        }
+        self.count(range.clone(), base)?;
         let raw = &buf[range];
         let blank = raw.bytes().rev().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count();
         let raw = &raw[..raw.len() - blank];
@@ -624,6 +618,19 @@ impl Block {
             Cow::Borrowed(raw)
         };
         out(Event::Command(command));
+        Ok(())
+    }
+
+    fn count(&mut self, range: Range<usize>, base: usize) -> Result<(), Error> {
+        self.commands += 1;
+        if self.commands > MAX_COMMANDS {
+            return Err(Error::whole(
+                Kind::TooManyCommands,
+                base + range.start..base + range.end,
+                format!("a block may have {MAX_COMMANDS} commands, and this one has more"),
+                "write fewer commands a reply and go on when their results are back",
+            ));
+        }
         Ok(())
     }
 }
@@ -665,6 +672,11 @@ fn ends_block(line: &str, fence: Fence) -> bool {
 /// Where a command on this line begins: behind blanks and a prompt, unless the line is blank or a comment.
 fn first_line(buf: &str, start: usize, end: usize) -> Option<usize> {
     let line = fence::trim_start(&buf[start..end]);
+    match line.as_bytes() {
+        [] | [b'#', ..] => return None,
+        [b'$' | b'>', ..] => {}
+        _ => return Some(end - line.len()),
+    }
     let skip = prompt(line);
     // The tokenizer drops one prompt as well; of two, one is the command's.
     let line = if prompt(&line[skip..]) == 0 { &line[skip..] } else { line };

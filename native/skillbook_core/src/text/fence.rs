@@ -65,10 +65,10 @@ pub(super) fn opener(line: &str) -> Option<Opener<'_>> {
     let (indent, fence, rest) = run(line)?;
     let info = trim_blanks(rest);
     let whole = Opener { fence, indent, info, inline: None };
-    let mark = fence.mark as char;
-    let inner = info.trim_end_matches(mark);
-    if info.len() - inner.len() >= fence.len {
-        let command = after_cmd(inner).map(trim_blanks).filter(|command| !command.is_empty());
+    if info.as_bytes().last() == Some(&fence.mark) {
+        let inner = info.trim_end_matches(fence.mark as char);
+        let closed = info.len() - inner.len() >= fence.len;
+        let command = after_cmd(inner).map(trim_blanks).filter(|command| closed && !command.is_empty());
         if command.is_some() {
             return Some(Opener { inline: command, ..whole });
         }
