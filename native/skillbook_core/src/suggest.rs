@@ -52,7 +52,7 @@ impl Words {
 impl Name {
     fn new(name: &str, words: usize) -> Name {
         let lower = name.to_lowercase();
-        let letters = lower.chars().fold(0, |bits, c| bits | 1 << (c as u32 % 64));
+        let letters = lower.chars().fold(0, |bits, c| bits | 1 << kind(c));
         Name { length: lower.chars().count(), lower, letters, words }
     }
 
@@ -64,6 +64,15 @@ impl Name {
             self.length.abs_diff(other.length) > limit || gone.count_ones().max(come.count_ones()) as usize > limit;
         let distance = if far { usize::MAX } else { strsim::osa_distance(&self.lower, &other.lower) };
         (distance <= limit).then_some(distance)
+    }
+}
+
+/// A number below 64 for a character: one for each letter and digit, for others what is left.
+fn kind(c: char) -> u32 {
+    match c {
+        'a'..='z' => c as u32 - 'a' as u32,
+        '0'..='9' => 26 + c as u32 - '0' as u32,
+        _ => 36 + c as u32 % 28,
     }
 }
 
