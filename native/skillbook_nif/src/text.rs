@@ -42,15 +42,13 @@ impl<'a> Source<'a> {
         self.binary.to_term(env)
     }
 
-    /// Text as a binary: a part of this one where it is borrowed from it.
-    pub fn part(&self, env: Env<'a>, text: &Cow<'_, str>) -> Term<'a> {
-        if let Cow::Borrowed(part) = text {
-            let offset = (part.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
-            if let Ok(binary) = self.binary.make_subbinary(offset, part.len()) {
-                return binary.to_term(env);
-            }
+    /// Text as a binary: a part of this one where it is borrowed from it, which its address tells.
+    pub fn part(&self, env: Env<'a>, text: &str) -> Term<'a> {
+        let offset = (text.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
+        match self.binary.make_subbinary(offset, text.len()) {
+            Ok(part) => part.to_term(env),
+            Err(_) => binary(env, text),
         }
-        binary(env, text)
     }
 
     pub fn parts(&self, env: Env<'a>, list: &[Cow<'_, str>]) -> Term<'a> {
