@@ -56,7 +56,7 @@ defmodule Skillbook.CommandTest do
     assert {:error, %CommandError{kind: :command_too_large}} = Command.parse(String.duplicate("x", 1_048_577))
     assert {:error, %CommandError{kind: :too_many_words}} = Command.tokenize(String.duplicate("x ", 10_001))
     assert_raise CommandError, ~r/this is not a shell/, fn -> Command.parse!("a && b") end
-    assert_raise FunctionClauseError, fn -> Command.parse('charlist') end
+    assert_raise FunctionClauseError, fn -> Command.parse(~c"charlist") end
   end
 
   test "no flag of a command becomes an atom" do

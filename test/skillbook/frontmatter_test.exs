@@ -101,7 +101,7 @@ defmodule Skillbook.FrontmatterTest do
     end
 
     test "takes binaries only" do
-      for other <- [nil, 'text', :text, 1, <<1::3>>] do
+      for other <- [nil, ~c"text", :text, 1, <<1::3>>] do
         assert_raise FunctionClauseError, fn -> Frontmatter.parse(other) end
       end
     end

@@ -200,11 +200,8 @@ defmodule Skillbook.CLI.Shell do
   defp word(state, ":profile", name), do: loop(put_in(state.options.profile, name))
 
   defp word(state, ":reload", _) do
-    case Skillbook.reload(state.book) do
-      :ok -> Terminal.put("reloaded")
-      {:error, error} -> Terminal.complain(Exception.message(error))
-    end
-
+    :ok = Skillbook.reload(state.book)
+    Terminal.put("reloaded")
     loop(state)
   end
 
