@@ -56,23 +56,18 @@ pub fn encode_command<'a>(env: Env<'a>, source: &Source<'a>, command: &Command<'
         names.push(source.part(env, name));
         values.push(flag(env, source, value)?);
     }
-    let keys = [
-        atoms::__struct__().to_term(env),
-        atoms::name().to_term(env),
-        atoms::flags().to_term(env),
-        atoms::args().to_term(env),
-        atoms::raw().to_term(env),
-        atoms::help().to_term(env),
-    ];
-    let values = [
-        atoms::command().to_term(env),
-        source.part(env, &command.name),
-        Term::map_from_term_arrays(env, &names, &values)?,
-        source.parts(env, &command.args),
-        source.whole(env),
-        command.help.encode(env),
-    ];
-    Term::map_from_term_arrays(env, &keys, &values)
+    let flags = Term::map_from_term_arrays(env, &names, &values)?;
+    encode::map(
+        env,
+        [
+            (atoms::__struct__(), atoms::command().to_term(env)),
+            (atoms::args(), source.parts(env, &command.args)),
+            (atoms::flags(), flags),
+            (atoms::help(), command.help.encode(env)),
+            (atoms::name(), source.part(env, &command.name)),
+            (atoms::raw(), source.whole(env)),
+        ],
+    )
 }
 
 fn flag<'a>(env: Env<'a>, source: &Source<'a>, value: &FlagValue<'_>) -> NifResult<Term<'a>> {

@@ -1,6 +1,9 @@
 //! How the core's values look as terms.
 
-use rustler::{Encoder, Env, NifResult, Term};
+use std::mem::MaybeUninit;
+
+use rustler::sys::enif_make_map_from_arrays;
+use rustler::{Atom, Encoder, Env, NifResult, Term};
 use skillbook_core::diagnostic::Diagnostic;
 use skillbook_core::value::Value;
 
@@ -24,6 +27,21 @@ pub fn own_atom<'a>(env: Env<'a>, name: &'static str) -> Term<'a> {
     match rustler::types::atom::Atom::from_str(env, name) {
         Ok(atom) => atom.encode(env),
         Err(_) => atoms::nil().encode(env),
+    }
+}
+
+/// A map with atoms for keys, for what is encoded on every call: without Rustler's two vectors. Keys in the order of
+/// their names save the virtual machine the sorting.
+pub fn map<'a, const N: usize>(env: Env<'a>, pairs: [(Atom, Term<'a>); N]) -> NifResult<Term<'a>> {
+    let keys = pairs.map(|(key, _)| key.to_term(env).as_c_arg());
+    let values = pairs.map(|(_, value)| value.as_c_arg());
+    let mut map = MaybeUninit::uninit();
+    // SAFETY: both arrays have N terms of this environment; `map` is written if the call says so, and only then read.
+    unsafe {
+        if enif_make_map_from_arrays(env.as_c_arg(), keys.as_ptr(), values.as_ptr(), N, map.as_mut_ptr()) == 0 {
+            return Err(rustler::Error::BadArg);
+        }
+        Ok(Term::new(env, map.assume_init()))
     }
 }
 

@@ -6,6 +6,7 @@ use rustler::{Binary, Encoder, Env, NifResult, Resource, ResourceArc, Term};
 use skillbook_core::text::error::Error;
 use skillbook_core::text::extract::{self, Event, Unclosed};
 
+use crate::encode;
 use crate::text::{self, Source};
 
 mod atoms {
@@ -37,13 +38,14 @@ fn whole<'a>(env: Env<'a>, reply: Binary<'a>, run: bool) -> NifResult<Term<'a>> 
     match found {
         Err(error) => text::error(env, &error),
         Ok((source, found)) => {
-            let keys = [atoms::commands().to_term(env), atoms::text().to_term(env), atoms::incomplete().to_term(env)];
-            let values = [
-                source.parts(env, &found.commands),
-                source.joined(env, &found.pieces),
-                source.parts(env, &found.incomplete),
-            ];
-            let map = Term::map_from_term_arrays(env, &keys, &values)?;
+            let map = encode::map(
+                env,
+                [
+                    (atoms::commands(), source.parts(env, &found.commands)),
+                    (atoms::incomplete(), source.parts(env, &found.incomplete)),
+                    (atoms::text(), source.joined(env, &found.pieces)),
+                ],
+            )?;
             Ok((atoms::ok(), map).encode(env))
         }
     }
