@@ -101,11 +101,12 @@ fn get_skill(command: &mut Command<'_>) {
 fn read<'a>(mut words: impl Iterator<Item = Word<'a>>, command: &mut Command<'a>) {
     let mut flags = Flags { list: Vec::with_capacity(8), ..Flags::default() };
     for word in words.by_ref() {
-        if !word.quoted && word.value == "--" {
+        let dashed = !word.quoted && word.value.starts_with('-');
+        if dashed && word.value == "--" {
             break;
         }
-        command.help |= !word.quoted && word.value == "-h";
-        match flag_name(&word) {
+        command.help |= dashed && word.value == "-h";
+        match if dashed { flag_name(&word) } else { None } {
             Some(len) => {
                 let (name, value) = split_flag(word.value, len);
                 command.help |= name == "help";
