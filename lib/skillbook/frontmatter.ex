@@ -30,8 +30,8 @@ defmodule Skillbook.Frontmatter do
 
   alias Skillbook.{Diagnostic, FrontmatterError, Native}
 
-  # Reading this much takes well below a millisecond, what a normal scheduler may be kept from its other work.
-  @normal_scheduler 64 * 1024
+  # Hostile YAML takes up to a microsecond a byte, and a NIF on a normal scheduler should be done within milliseconds.
+  @normal_scheduler 4 * 1024
 
   @typedoc "What frontmatter may hold."
   @type value ::
