@@ -36,7 +36,7 @@ defmodule Skillbook.Flags do
   `--title Review the PR` leaves no doubt about what was meant; in `--limit 5 10` it does.
   """
 
-  alias Skillbook.FlagError
+  alias Skillbook.{Closest, FlagError}
 
   @typedoc "Flags as `Skillbook.Handler` describes them; conversions put in dates, numbers and lists."
   @type t :: %{optional(String.t()) => term()}
@@ -46,9 +46,6 @@ defmodule Skillbook.Flags do
 
   # A longer text of digits is no number anyone meant, and reading it takes time that grows with its square.
   @longest_integer 20
-
-  # The distance takes time that grows with the square of the length, and nobody mistypes by that much.
-  @longest_guess 40
 
   @doc """
   Refuses flags that the command does not have, and gives each flag the name by which the command knows it.
@@ -591,16 +588,8 @@ defmodule Skillbook.Flags do
 
   defp key(name), do: name |> String.downcase() |> String.replace("_", "-")
 
-  defp closest(word, _, _) when byte_size(word) > @longest_guess, do: []
-
   defp closest(word, candidates, threshold) do
-    near =
-      candidates |> Enum.filter(&is_binary/1) |> Enum.map(&{String.jaro_distance(key(word), key(&1)), &1})
-
-    case Enum.max_by(near, &elem(&1, 0), fn -> {0.0, nil} end) do
-      {distance, candidate} when distance >= threshold -> [candidate]
-      _ -> []
-    end
+    word |> Closest.to(Enum.filter(candidates, &is_binary/1), threshold) |> List.wrap()
   end
 
   defp within?(number, min, max), do: (min == nil or number >= min) and (max == nil or number <= max)

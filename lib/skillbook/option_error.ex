@@ -50,11 +50,9 @@ defmodule Skillbook.OptionError do
   end
 
   defp suggestion(error) do
-    written = to_string(error.option)
-    close = Enum.max_by(error.known, &String.jaro_distance(to_string(&1), written), fn -> nil end)
-
-    if close && String.jaro_distance(to_string(close), written) > 0.7,
-      do: ", did you mean #{inspect(close)}?",
-      else: "."
+    case Skillbook.Closest.to(to_string(error.option), Enum.map(error.known, &to_string/1)) do
+      nil -> "."
+      close -> ", did you mean :#{close}?"
+    end
   end
 end

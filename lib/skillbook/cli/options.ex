@@ -159,7 +159,9 @@ defmodule Skillbook.CLI.Options do
   defp dashed(key), do: key |> to_string() |> String.replace("_", "-")
 
   defp suggestion(given, known) do
-    best = Enum.max_by(known, &String.jaro_distance(&1, given))
-    if String.jaro_distance(best, given) > 0.8, do: "; did you mean `#{best}`?", else: ""
+    case Skillbook.Closest.to(given, known, 0.8) do
+      nil -> ""
+      close -> "; did you mean `#{close}`?"
+    end
   end
 end
