@@ -245,7 +245,7 @@ struct Block {
 #[derive(Debug, Clone)]
 struct Open {
     start: usize,
-    scan: Scan<()>,
+    scan: Scan,
     /// The code block that is open inside a heredoc.
     nested: Option<Fence>,
     /// A fence inside a heredoc that closes the block, should the heredoc turn out never to end.

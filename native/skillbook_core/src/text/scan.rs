@@ -19,8 +19,6 @@ const MAX_CURLY: u32 = 8;
 
 /// What the machine tells about the words it passes. Ranges are of the scanned source.
 pub(super) trait Sink {
-    /// What [`Sink::rewind`] needs.
-    type Mark: Clone;
     /// A word begins; `quoted` if by a quote, an escape or a heredoc.
     fn start(&mut self, at: usize, quoted: bool);
     /// These characters of the source belong to the word.
@@ -35,15 +33,16 @@ pub(super) trait Sink {
     fn heredoc(&mut self);
     /// A line of the `index`th heredoc, without its line break.
     fn heredoc_line(&mut self, index: usize, range: Range<usize>);
-    fn mark(&self) -> Self::Mark;
-    fn rewind(&mut self, mark: &Self::Mark);
+    /// How long the word's value is so far.
+    fn mark(&self) -> usize;
+    /// Takes back what the word got since [`Sink::mark`] gave this.
+    fn rewind(&mut self, mark: usize);
 }
 
 /// For who only wants to know where a command ends.
 pub(super) struct NoWords;
 
 impl Sink for NoWords {
-    type Mark = ();
     fn start(&mut self, _at: usize, _quoted: bool) {}
     fn text(&mut self, _range: Range<usize>) {}
     fn push(&mut self, _text: &'static str) {}
@@ -51,8 +50,10 @@ impl Sink for NoWords {
     fn end(&mut self, _at: usize) {}
     fn heredoc(&mut self) {}
     fn heredoc_line(&mut self, _index: usize, _range: Range<usize>) {}
-    fn mark(&self) {}
-    fn rewind(&mut self, _mark: &()) {}
+    fn mark(&self) -> usize {
+        0
+    }
+    fn rewind(&mut self, _mark: usize) {}
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +123,7 @@ pub(super) enum Unclosed {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Scan<M> {
+pub(super) struct Scan {
     mode: Mode,
     /// Where the open quote opened.
     opened: usize,
@@ -137,15 +138,18 @@ pub(super) struct Scan<M> {
     plain_fences: bool,
     heredocs: Vec<Heredoc>,
     filled: usize,
-    snapshot: Option<Box<Snapshot<M>>>,
+    snapshot: Option<Snapshot>,
 }
 
-#[derive(Debug, Clone)]
-struct Snapshot<M> {
-    state: Scan<M>,
-    words: M,
-    at: usize,
+/// Where a guess was made, and what has changed since. The machine stays in one quote of one word while a guess is
+/// open, so this is all, and it costs the same however much came before.
+#[derive(Debug, Clone, Copy)]
+struct Snapshot {
     what: Guess,
+    at: usize,
+    in_word: bool,
+    flag: bool,
+    mark: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,7 +158,7 @@ enum Guess {
     Nested,
 }
 
-impl<M: Clone> Scan<M> {
+impl Scan {
     pub(super) fn new() -> Self {
         Scan {
             mode: Mode::Plain,
@@ -200,7 +204,7 @@ impl<M: Clone> Scan<M> {
     }
 
     /// The text ends here: closes the word that a dangling backslash left open.
-    pub(super) fn close<S: Sink<Mark = M>>(&mut self, at: usize, sink: &mut S) {
+    pub(super) fn close<S: Sink>(&mut self, at: usize, sink: &mut S) {
         if self.mode == Mode::Plain && self.in_word {
             self.in_word = false;
             sink.end(at);
@@ -208,17 +212,20 @@ impl<M: Clone> Scan<M> {
     }
 
     /// Takes back the open guess: from where the source must be scanned again, now read the other way.
-    pub(super) fn retreat<S: Sink<Mark = M>>(&mut self, sink: &mut S) -> Option<usize> {
-        let snapshot = *self.snapshot.take()?;
-        sink.rewind(&snapshot.words);
-        *self = snapshot.state;
+    pub(super) fn retreat<S: Sink>(&mut self, sink: &mut S) -> Option<usize> {
+        let snapshot = self.snapshot.take()?;
+        sink.rewind(snapshot.mark);
+        self.nested = None;
         match snapshot.what {
             Guess::Curly => {
+                self.mode = Mode::Plain;
+                self.in_word = snapshot.in_word;
+                self.flag = snapshot.flag;
+                self.after_equals = false;
                 let end = snapshot.at + "“".len();
                 if !self.in_word {
                     self.begin(snapshot.at, false, sink);
                 }
-                self.after_equals = false;
                 sink.text(snapshot.at..end);
                 Some(end)
             }
@@ -229,9 +236,10 @@ impl<M: Clone> Scan<M> {
         }
     }
 
-    fn guess<S: Sink<Mark = M>>(&mut self, what: Guess, at: usize, sink: &S) {
+    fn guess<S: Sink>(&mut self, what: Guess, at: usize, sink: &S) {
         if self.snapshot.is_none() {
-            self.snapshot = Some(Box::new(Snapshot { state: self.clone(), words: sink.mark(), at, what }));
+            let (in_word, flag) = (self.in_word, self.flag);
+            self.snapshot = Some(Snapshot { what, at, in_word, flag, mark: sink.mark() });
         }
     }
 
@@ -241,14 +249,14 @@ impl<M: Clone> Scan<M> {
         }
     }
 
-    fn begin<S: Sink<Mark = M>>(&mut self, at: usize, quoted: bool, sink: &mut S) {
+    fn begin<S: Sink>(&mut self, at: usize, quoted: bool, sink: &mut S) {
         self.in_word = true;
         self.flag = false;
         sink.start(at, quoted);
     }
 
     /// Scans a line, `src[at..end]` without its line break. `line_start` is false where a retreat resumes inside it.
-    pub(super) fn line<S: Sink<Mark = M>>(
+    pub(super) fn line<S: Sink>(
         &mut self,
         src: &str,
         mut at: usize,
@@ -274,7 +282,7 @@ impl<M: Clone> Scan<M> {
     }
 
     /// A line that begins inside a quote: it may open or close a nested code block. Gives where to go on.
-    fn fence_line<S: Sink<Mark = M>>(&mut self, quote: Quote, src: &str, at: usize, end: usize, sink: &mut S) -> usize {
+    fn fence_line<S: Sink>(&mut self, quote: Quote, src: &str, at: usize, end: usize, sink: &mut S) -> usize {
         let line = &src[at..end];
         match self.nested {
             None => self.open_nested(quote, src, at, end, sink),
@@ -294,7 +302,7 @@ impl<M: Clone> Scan<M> {
         at
     }
 
-    fn open_nested<S: Sink<Mark = M>>(&mut self, quote: Quote, src: &str, at: usize, end: usize, sink: &mut S) {
+    fn open_nested<S: Sink>(&mut self, quote: Quote, src: &str, at: usize, end: usize, sink: &mut S) {
         if self.plain_fences {
             return;
         }
@@ -307,7 +315,7 @@ impl<M: Clone> Scan<M> {
     }
 
     /// The characters of a quote up to its end or the line's. Gives where the text after the quote begins.
-    fn quoted<S: Sink<Mark = M>>(
+    fn quoted<S: Sink>(
         &mut self,
         mut quote: Quote,
         src: &str,
@@ -367,7 +375,7 @@ impl<M: Clone> Scan<M> {
         }
     }
 
-    fn heredoc_line<S: Sink<Mark = M>>(&mut self, src: &str, at: usize, end: usize, sink: &mut S) -> LineEnd {
+    fn heredoc_line<S: Sink>(&mut self, src: &str, at: usize, end: usize, sink: &mut S) -> LineEnd {
         let line = &src[at..end];
         if self.ends_heredoc(line) {
             self.filled += 1;
@@ -386,13 +394,7 @@ impl<M: Clone> Scan<M> {
     }
 
     /// Unquoted characters, up to an opening quote (gives the place after it) or the end of the line.
-    fn plain<S: Sink<Mark = M>>(
-        &mut self,
-        src: &str,
-        mut at: usize,
-        end: usize,
-        sink: &mut S,
-    ) -> Result<usize, LineEnd> {
+    fn plain<S: Sink>(&mut self, src: &str, mut at: usize, end: usize, sink: &mut S) -> Result<usize, LineEnd> {
         let bytes = src.as_bytes();
         while at < end {
             let byte = bytes[at];
@@ -455,7 +457,7 @@ impl<M: Clone> Scan<M> {
     }
 
     /// Ordinary characters of a word, as many as there are.
-    fn run<S: Sink<Mark = M>>(&mut self, src: &str, mut at: usize, end: usize, sink: &mut S) -> usize {
+    fn run<S: Sink>(&mut self, src: &str, mut at: usize, end: usize, sink: &mut S) -> usize {
         let bytes = src.as_bytes();
         if !self.in_word {
             self.begin(at, false, sink);
@@ -484,15 +486,7 @@ impl<M: Clone> Scan<M> {
         at
     }
 
-    fn open<S: Sink<Mark = M>>(
-        &mut self,
-        quote: Quote,
-        src: &str,
-        at: usize,
-        len: usize,
-        end: usize,
-        sink: &mut S,
-    ) -> usize {
+    fn open<S: Sink>(&mut self, quote: Quote, src: &str, at: usize, len: usize, end: usize, sink: &mut S) -> usize {
         if matches!(quote, Quote::Curly { .. }) {
             self.guess(Guess::Curly, at, sink);
         }
@@ -508,7 +502,7 @@ impl<M: Clone> Scan<M> {
     }
 
     /// `<<WORD`, `<<'WORD'`, `<<"WORD"`, `<<-WORD`, and a blank before WORD if that is an identifier.
-    fn open_heredoc<S: Sink<Mark = M>>(&mut self, src: &str, at: usize, end: usize, sink: &mut S) -> Option<usize> {
+    fn open_heredoc<S: Sink>(&mut self, src: &str, at: usize, end: usize, sink: &mut S) -> Option<usize> {
         let rest = src[at..end].strip_prefix("<<")?;
         let (tabs, rest) = rest.strip_prefix('-').map_or((false, rest), |rest| (true, rest));
         let word = rest.trim_start_matches([' ', '\t']);

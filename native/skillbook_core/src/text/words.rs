@@ -209,6 +209,22 @@ impl Piece {
         }
     }
 
+    fn len(&self) -> usize {
+        match self {
+            Piece::Empty => 0,
+            Piece::Source(range) => range.len(),
+            Piece::Owned(text) => text.len(),
+        }
+    }
+
+    fn truncate(&mut self, len: usize) {
+        match self {
+            Piece::Empty => {}
+            Piece::Source(range) => range.end = range.start + len,
+            Piece::Owned(text) => text.truncate(len),
+        }
+    }
+
     fn into_text(self, source: &str) -> Cow<'_, str> {
         match self {
             Piece::Empty => Cow::Borrowed(""),
@@ -232,15 +248,6 @@ struct Words<'a> {
     source: &'a str,
     list: Vec<Word<'a>>,
     docs: Vec<Doc>,
-    value: Piece,
-    start: usize,
-    quoted: bool,
-}
-
-#[derive(Debug, Clone)]
-struct Mark {
-    words: usize,
-    docs: usize,
     value: Piece,
     start: usize,
     quoted: bool,
@@ -277,8 +284,6 @@ impl<'a> Words<'a> {
 }
 
 impl Sink for Words<'_> {
-    type Mark = Mark;
-
     fn start(&mut self, at: usize, quoted: bool) {
         self.value = Piece::Empty;
         self.start = at;
@@ -322,22 +327,12 @@ impl Sink for Words<'_> {
         doc.value.push_source(self.source, range);
     }
 
-    fn mark(&self) -> Mark {
-        Mark {
-            words: self.list.len(),
-            docs: self.docs.len(),
-            value: self.value.clone(),
-            start: self.start,
-            quoted: self.quoted,
-        }
+    fn mark(&self) -> usize {
+        self.value.len()
     }
 
-    fn rewind(&mut self, mark: &Mark) {
-        self.list.truncate(mark.words);
-        self.docs.truncate(mark.docs);
-        self.value = mark.value.clone();
-        self.start = mark.start;
-        self.quoted = mark.quoted;
+    fn rewind(&mut self, mark: usize) {
+        self.value.truncate(mark);
     }
 }
 
