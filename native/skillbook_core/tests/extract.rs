@@ -1,6 +1,6 @@
 //! Blocks: which fences hold commands, where they end, and what is left as the text for the user.
 
-use skillbook_core::text::extract::{extract, Unclosed};
+use skillbook_core::text::extract::{extract, Event, Extractor, Unclosed};
 
 /// Case, reply, commands, text, incomplete commands.
 type Row = (&'static str, &'static str, &'static [&'static str], &'static str, &'static [&'static str]);
@@ -11,7 +11,28 @@ fn check(rows: &[Row]) {
         assert_eq!(found.commands, *commands, "{case}: commands");
         assert_eq!(found.text(), *text, "{case}: text");
         assert_eq!(found.incomplete, *incomplete, "{case}: incomplete");
+
+        let (all, closed) = bytewise(reply);
+        assert_eq!(all, [*commands, *incomplete].concat(), "{case}: commands byte by byte");
+        assert_eq!(closed, commands.len(), "{case}: closed byte by byte");
     }
+}
+
+/// The commands of a reply that is fed byte by byte, and how many of them are in closed blocks.
+fn bytewise(reply: &str) -> (Vec<String>, usize) {
+    let mut extractor = Extractor::new(Unclosed::Hold);
+    let mut events: Vec<_> = reply.bytes().flat_map(|byte| extractor.feed(&[byte]).unwrap()).collect();
+    events.extend(extractor.finish().unwrap());
+    let mut all = Vec::new();
+    let mut closed = 0;
+    for event in events {
+        match event {
+            Event::Command(command) => all.push(command.into_owned()),
+            Event::Closed => closed = all.len(),
+            Event::Text(_) | Event::Cut => {}
+        }
+    }
+    (all, closed)
 }
 
 #[test]
@@ -158,6 +179,13 @@ fn curly_quotes() {
         ("the partner stands outside the block", "```cmd\na “x\nb\n```\n”", &["a “x", "b"], "”", &[]),
         ("the next command has its own pair", "```cmd\na “x\nb “y”\n```", &["a “x", "b “y”"], "", &[]),
         ("a quote behind one without a partner", "```cmd\na “x \"y\nz\"\nb\n```", &["a “x \"y\nz\"", "b"], "", &[]),
+        (
+            "without a partner, found out lines later",
+            "```cmd\na “x\nb\nc “““““““““\nd\n```",
+            &["a “x", "b", "c “““““““““", "d"],
+            "",
+            &[],
+        ),
         ("a curly apostrophe", "```cmd\na it’s\nb\n```", &["a it’s", "b"], "", &[]),
         ("a single pair with an apostrophe", "```cmd\na ‘it’s\nso’ b\n```", &["a ‘it’s\nso’ b"], "", &[]),
     ]);

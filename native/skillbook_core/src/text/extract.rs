@@ -509,6 +509,7 @@ impl Machine {
                 LineEnd::Done => return block.give(buf, open.start..end, self.base, out),
                 LineEnd::Retreat => match open.scan.retreat(&mut NoWords) {
                     Some(resume) => {
+                        self.searched = 0;
                         at = resume;
                         next = memchr(b'\n', &buf.as_bytes()[at..]).map_or(buf.len(), |len| at + len + 1);
                         line_start = false;
