@@ -192,6 +192,20 @@ fn curly_quotes() {
 }
 
 #[test]
+fn many_failing_guesses() {
+    // A code block that is never closed is text, however often; a curly quote keeps its partner on the same line.
+    let block = "```cmd\na \"\n~~~py\n\"\nb “x y”\nc “z\n```\n";
+    let text = block.repeat(1_000);
+    let found = extract(&text, Unclosed::Hold).unwrap();
+    assert_eq!(found.commands.len(), 3_000);
+    for commands in found.commands.chunks(3) {
+        assert_eq!(commands, ["a \"\n~~~py\n\"", "b “x y”", "c “z"]);
+    }
+    let line = format!("a {}", "“x ".repeat(1_000));
+    assert_eq!(skillbook_core::text::words::split(&line).unwrap().len(), 1_001);
+}
+
+#[test]
 fn heredocs() {
     check(&[
         ("a heredoc", "```cmd\na <<EOF\nx\nEOF\nb\n```", &["a <<EOF\nx\nEOF", "b"], "", &[]),

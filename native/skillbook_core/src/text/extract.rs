@@ -227,6 +227,8 @@ struct Machine {
     /// The open fence of a code block that is none of ours.
     other: Option<Fence>,
     block: Option<Block>,
+    /// What is left of the patience with guesses.
+    patience: usize,
 }
 
 /// An open command block.
@@ -286,6 +288,7 @@ impl Machine {
             text: Text::default(),
             other: None,
             block: None,
+            patience: scan::PATIENCE,
         }
     }
 
@@ -481,7 +484,7 @@ impl Machine {
                         self.block = Some(block);
                         return Ok(Step::More);
                     }
-                    let open = Open { start, scan: Scan::new(), nested: None, candidate: None };
+                    let open = Open { start, scan: Scan::new(self.patience), nested: None, candidate: None };
                     self.go_on(&mut block, open, buf, start, line.next, out)?;
                 }
             }
@@ -507,11 +510,13 @@ impl Machine {
             self.at = next;
             match line_end {
                 LineEnd::Done => return block.give(buf, open.start..end, self.base, out),
-                LineEnd::Retreat => match open.scan.retreat(&mut NoWords) {
+                LineEnd::Retreat => match self.back(&mut open, end) {
                     Some(resume) => {
-                        self.searched = 0;
+                        // A long line may send the scan back often: its end stays where it is.
+                        if resume < at {
+                            next = memchr(b'\n', &buf.as_bytes()[resume..]).map_or(buf.len(), |len| resume + len + 1);
+                        }
                         at = resume;
-                        next = memchr(b'\n', &buf.as_bytes()[at..]).map_or(buf.len(), |len| at + len + 1);
                         line_start = false;
                     }
                     None => return block.give(buf, open.start..end, self.base, out),
@@ -532,7 +537,7 @@ impl Machine {
         end: usize,
         out: &mut impl FnMut(Event<'b>),
     ) -> Result<Step, Error> {
-        if self.retreat(&mut block, buf, out)? {
+        if self.retreat(&mut block, buf, end, out)? {
             self.block = Some(block);
             return Ok(Step::More);
         }
@@ -553,7 +558,7 @@ impl Machine {
         if let Some(candidate) = block.open.as_ref().and_then(|open| open.candidate) {
             return self.leave(block, buf, candidate.line, out);
         }
-        if self.retreat(&mut block, buf, out)? {
+        if self.retreat(&mut block, buf, buf.len(), out)? {
             self.block = Some(block);
             return Ok(Step::More);
         }
@@ -562,16 +567,30 @@ impl Machine {
         Ok(Step::Wait)
     }
 
-    fn retreat<'b>(&mut self, block: &mut Block, buf: &'b str, out: &mut impl FnMut(Event<'b>)) -> Result<bool, Error> {
+    /// Takes back the guess that is open where the block ends, if there is one.
+    fn retreat<'b>(
+        &mut self,
+        block: &mut Block,
+        buf: &'b str,
+        end: usize,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<bool, Error> {
         let Some(mut open) = block.open.take() else { return Ok(false) };
-        let Some(at) = open.scan.retreat(&mut NoWords) else {
+        let Some(at) = self.back(&mut open, end) else {
             block.open = Some(open);
             return Ok(false);
         };
         let next = memchr(b'\n', &buf.as_bytes()[at..]).map_or(buf.len(), |len| at + len + 1);
-        self.searched = 0;
         self.go_on(block, *open, buf, at, next, out)?;
         Ok(true)
+    }
+
+    /// From where a command must be scanned again, as a guess was found wrong at `end`.
+    fn back(&mut self, open: &mut Open, end: usize) -> Option<usize> {
+        let at = open.scan.retreat(end, &mut NoWords);
+        self.patience = open.scan.patience();
+        self.searched = 0;
+        at
     }
 
     /// Gives out what the block still holds.

@@ -6,16 +6,21 @@
 //! Two constructs can only be judged by what comes later: a curly quote delimits only if it has a partner, and a code
 //! fence inside a quote nests only if it is closed. The machine takes them for what they look like, keeps a snapshot,
 //! and [`Scan::retreat`] goes back to it when the text ends without the partner. At most one snapshot is kept, and
-//! curly quotes nest at most [`MAX_CURLY`] deep, so the whole stays linear.
+//! curly quotes nest at most [`MAX_CURLY`] deep. Where guess after guess fails nevertheless, the machine loses its
+//! [`PATIENCE`] and makes none that leaves the line, so the whole stays linear.
 
 use std::ops::Range;
 
 use memchr::{memchr, memchr2, memchr3};
 
 use super::fence::{self, Fence};
+use super::MAX_COMMAND;
 
 /// How deep curly quotes of one kind may stand in each other.
 const MAX_CURLY: u32 = 8;
+
+/// How many bytes the guesses of a text may have scanned in vain. No command is longer than that.
+pub(super) const PATIENCE: usize = MAX_COMMAND;
 
 /// What the machine tells about the words it passes. Ranges are of the scanned source.
 pub(super) trait Sink {
@@ -139,6 +144,7 @@ pub(super) struct Scan {
     heredocs: Vec<Heredoc>,
     filled: usize,
     snapshot: Option<Snapshot>,
+    patience: usize,
 }
 
 /// Where a guess was made, and what has changed since. The machine stays in one quote of one word while a guess is
@@ -159,7 +165,8 @@ enum Guess {
 }
 
 impl Scan {
-    pub(super) fn new() -> Self {
+    /// With what is left of the text's [`PATIENCE`].
+    pub(super) fn new(patience: usize) -> Self {
         Scan {
             mode: Mode::Plain,
             opened: 0,
@@ -171,7 +178,12 @@ impl Scan {
             heredocs: Vec::new(),
             filled: 0,
             snapshot: None,
+            patience,
         }
+    }
+
+    pub(super) fn patience(&self) -> usize {
+        self.patience
     }
 
     /// Inside a code block nested in a quote.
@@ -211,9 +223,11 @@ impl Scan {
         }
     }
 
-    /// Takes back the open guess: from where the source must be scanned again, now read the other way.
-    pub(super) fn retreat<S: Sink>(&mut self, sink: &mut S) -> Option<usize> {
+    /// Takes back the open guess, which was found wrong at `at`: from where the source must be scanned again, now read
+    /// the other way.
+    pub(super) fn retreat<S: Sink>(&mut self, at: usize, sink: &mut S) -> Option<usize> {
         let snapshot = self.snapshot.take()?;
+        self.patience = self.patience.saturating_sub(at - snapshot.at);
         sink.rewind(snapshot.mark);
         self.nested = None;
         match snapshot.what {
@@ -303,7 +317,7 @@ impl Scan {
     }
 
     fn open_nested<S: Sink>(&mut self, quote: Quote, src: &str, at: usize, end: usize, sink: &mut S) {
-        if self.plain_fences {
+        if self.plain_fences || self.patience == 0 {
             return;
         }
         if let Some(opener) = fence::opener(&src[at..end]) {
@@ -333,7 +347,8 @@ impl Scan {
             let found = if quote.has_escapes() { memchr2(close, b'\\', rest) } else { memchr(close, rest) };
             let Some(found) = found.map(|found| at + found) else {
                 sink.text(from..end);
-                return Err(LineEnd::Quote);
+                let curly = matches!(quote, Quote::Curly { .. });
+                return Err(if curly && self.patience == 0 { LineEnd::Retreat } else { LineEnd::Quote });
             };
             if bytes[found] == b'\\' {
                 let (text, skip): (&'static str, usize) = match bytes.get(found + 1).filter(|_| found + 1 < end) {
