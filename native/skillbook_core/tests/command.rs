@@ -103,6 +103,7 @@ fn nested_code() {
         ("escaped quotes inside", "a \"x\n```py\ny(\\\"z\\\")\n```\n\"", &["a", "x\n```py\ny(\"z\")\n```\n"]),
         ("the quote right behind", "a \"```py\ny\n```\" b", &["a", "```py\ny\n```", "b"]),
         ("never closed", "a \"x\n```py\ny\" b", &["a", "x\n```py\ny", "b"]),
+        ("never closed in curly quotes", "a --b=“x\n```py\ny” c", &["a", "--b=x\n```py\ny", "c"]),
         ("a bare fence is text here", "a \"x\n```\ny\"", &["a", "x\n```\ny"]),
     ]);
 }

@@ -186,6 +186,14 @@ fn curly_quotes() {
             "",
             &[],
         ),
+        (
+            "a partner behind a nested block that never closes",
+            "```cmd\na --b=“x\n~~~py\ny” z\nb\n```",
+            &["a --b=“x\n~~~py\ny” z", "b"],
+            "",
+            &[],
+        ),
+        ("neither closes", "```cmd\na “x\n~~~py\nb\n```", &["a “x", "~~~py", "b"], "", &[]),
         ("a curly apostrophe", "```cmd\na it’s\nb\n```", &["a it’s", "b"], "", &[]),
         ("a single pair with an apostrophe", "```cmd\na ‘it’s\nso’ b\n```", &["a ‘it’s\nso’ b"], "", &[]),
     ]);

@@ -229,12 +229,18 @@ impl Scan {
         let snapshot = self.snapshot.take()?;
         self.patience = self.patience.saturating_sub(at - snapshot.at);
         sink.rewind(snapshot.mark);
-        self.nested = None;
+        let unclosed_fence = self.nested.take().is_some();
         match snapshot.what {
             Guess::Curly => {
                 self.mode = Mode::Plain;
                 self.in_word = snapshot.in_word;
                 self.flag = snapshot.flag;
+                // The partner may stand behind a fence that is text.
+                if unclosed_fence {
+                    self.plain_fences = true;
+                    self.after_equals = self.in_word;
+                    return Some(snapshot.at);
+                }
                 self.after_equals = false;
                 let end = snapshot.at + "“".len();
                 if !self.in_word {
