@@ -57,6 +57,11 @@ fn run(line: &str) -> Option<(usize, Fence, &str)> {
     (len >= 3).then(|| (indent, Fence { mark, len }, &line[indent + len..]))
 }
 
+/// Whether a line begins with a fence, of whatever kind.
+pub(super) fn is_fence(line: &str) -> bool {
+    run(line).is_some()
+}
+
 /// Reads a line as an opening fence.
 ///
 /// As in CommonMark, an info string after backticks holds no backtick, so that inline code at the start of a line

@@ -326,8 +326,13 @@ impl Scan {
         if self.plain_fences || self.patience == 0 {
             return;
         }
-        if let Some(opener) = fence::opener(&src[at..end]) {
-            if !opener.info.is_empty() && !opener.is_cmd() && !opener.info.contains(quote.close()) {
+        let line = &src[at..end];
+        // Before the line is read to its end: many quotes may stand on it.
+        if !fence::is_fence(line) || line.contains(quote.close()) {
+            return;
+        }
+        if let Some(opener) = fence::opener(line) {
+            if !opener.info.is_empty() && !opener.is_cmd() {
                 self.guess(Guess::Nested, at, sink);
                 self.nested = Some(opener.fence);
             }
@@ -451,7 +456,7 @@ impl Scan {
             }
             if byte == b'\\' {
                 let rest = &src[at + 1..end];
-                if fence::trim_blanks(rest).is_empty() {
+                if fence::trim_start(rest).is_empty() {
                     return Err(LineEnd::Joined);
                 }
                 if !self.in_word {
@@ -535,12 +540,16 @@ impl Scan {
             }
             _ => {
                 let word = word.strip_prefix('\\').unwrap_or(word);
+                // Before its end is looked for: many such signs may stand in one word.
+                if !begins_identifier(word) {
+                    return None;
+                }
                 let len = word.find([' ', '\t']).unwrap_or(word.len());
                 (&word[..len], &word[len..])
             }
         };
         let quoted = word.starts_with(['\'', '"']);
-        let letter = name.starts_with(|first: char| first.is_alphabetic() || first == '_');
+        let letter = begins_identifier(name);
         let identifier = letter && name.chars().all(|char| char.is_alphanumeric() || char == '_');
         let ends_word = after.is_empty() || after.starts_with([' ', '\t']);
         if !ends_word || name.is_empty() || !(quoted || if apart { identifier } else { letter }) {
@@ -554,6 +563,10 @@ impl Scan {
         self.after_equals = false;
         Some(end - after.len())
     }
+}
+
+fn begins_identifier(word: &str) -> bool {
+    word.starts_with(|first: char| first.is_alphabetic() || first == '_')
 }
 
 /// Whether a line that begins a command holds nothing that could make the command go on.
