@@ -223,6 +223,7 @@ struct Machine {
     line_start: bool,
     /// No line that begins at `at` ends before this offset.
     searched: usize,
+    held: Held,
     text: Text,
     /// The open fence of a code block that is none of ours.
     other: Option<Fence>,
@@ -262,6 +263,17 @@ struct Candidate {
     other: Option<Fence>,
 }
 
+/// What is known of the text before `searched`, if it is held back because it may turn out to be a fence's line. It is
+/// there so that a long line that comes in small chunks is not read again with each of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Held {
+    Nothing,
+    /// It is all blanks.
+    Blank,
+    /// It begins with a fence: only the line's end is missing.
+    Fence,
+}
+
 /// Whether the machine can go on.
 #[derive(PartialEq, Eq)]
 enum Step {
@@ -285,6 +297,7 @@ impl Machine {
             at: 0,
             line_start: true,
             searched: 0,
+            held: Held::Nothing,
             text: Text::default(),
             other: None,
             block: None,
@@ -330,6 +343,9 @@ impl Machine {
     /// Text outside of command blocks, up to the next one.
     fn text<'b>(&mut self, buf: &'b str, eof: bool, out: &mut impl FnMut(Event<'b>)) -> Result<Step, Error> {
         let bytes = buf.as_bytes();
+        if !eof && self.still_held(bytes) {
+            return Ok(Step::Wait);
+        }
         let mut from = self.at;
         let mut search = self.at;
         while let Some(found) = memchr3(b'`', b'~', b'\r', &bytes[search..]).map(|found| search + found) {
@@ -357,6 +373,7 @@ impl Machine {
             let Some(line) = line_at(buf, start, self.searched.max(found), eof) else {
                 self.searched = buf.len();
                 self.hold(buf, from, found, out);
+                self.held = if run < 3 { Held::Nothing } else { Held::Fence };
                 return Ok(Step::Wait);
             };
             search = line.end;
@@ -385,8 +402,28 @@ impl Machine {
             self.at = buf.len();
         } else {
             self.hold(buf, from, buf.len(), out);
+            if self.line_start {
+                self.searched = buf.len();
+                self.held = Held::Blank;
+            }
         }
         Ok(Step::Wait)
+    }
+
+    /// Whether what came since the text was held back changes nothing.
+    fn still_held(&mut self, bytes: &[u8]) -> bool {
+        let new = &bytes[self.searched..];
+        let still = match self.held {
+            Held::Nothing => return false,
+            Held::Blank => new.iter().all(|byte| fence::is_blank(*byte)),
+            Held::Fence => memchr(b'\n', new).is_none(),
+        };
+        if still {
+            self.searched = bytes.len();
+        } else {
+            self.held = Held::Nothing;
+        }
+        still
     }
 
     /// The start of the line of the fence character at `found`, if only blanks stand before it.
