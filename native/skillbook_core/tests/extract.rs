@@ -87,6 +87,9 @@ fn one_line_blocks() {
         ("a comment", "```cmd # a```", &[], "", &[]),
         ("no command", "```cmd```", &[], "```cmd```", &[]),
         ("a shorter closing fence", "````cmd a```\n", &[], "````cmd a```", &[]),
+        ("inline code in it", "```cmd a \"`b`\"```", &["a \"`b`\""], "", &[]),
+        ("two of them in a text", "```cmd a``` or ```cmd b```", &[], "```cmd a``` or ```cmd b```", &[]),
+        ("in a list", "1. x\n   ```cmd a```\n2. y", &["a"], "1. x\n\n2. y", &[]),
         ("inside an open block", "```cmd\na\n```cmd b```\nc", &["a", "b"], "c", &[]),
     ]);
 }
