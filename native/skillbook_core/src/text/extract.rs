@@ -640,11 +640,12 @@ impl Machine {
     ) -> Result<(), Error> {
         match block.open.take() {
             Some(open) => block.give(buf, open.start..end, self.base, out),
-            None if !block.info.is_empty() => {
-                out(Event::Command(Cow::Owned(std::mem::take(&mut block.info))));
+            None => {
+                if let Some(start) = first_line(&block.info, 0, block.info.len()) {
+                    out(Event::Command(Cow::Owned(block.info.split_off(start))));
+                }
                 Ok(())
             }
-            None => Ok(()),
         }
     }
 }
