@@ -260,6 +260,10 @@ fn errors() {
             "one command was expected, and the next line begins another (line 2)\n  b c\n  ^\nhint: put each command on its own line of a cmd block; a value of several lines stands in quotes or in a heredoc",
         ),
         (
+            "a\n {\"b\": 1}",
+            "one command was expected, and the next line begins another (line 2)\n   {\"b\": 1}\n   ^^^^^\nhint: put each command on its own line of a cmd block; a value of several lines stands in quotes or in a heredoc",
+        ),
+        (
             "--title x",
             "a skill's name was expected, and a flag came\n  --title x\n  ^^^^^^^\nhint: put the flags on the line of their command, before the text of a heredoc; a backslash at its end continues a line",
         ),

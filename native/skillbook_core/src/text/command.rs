@@ -187,7 +187,8 @@ fn json_command(source: &str) -> Option<Command<'_>> {
     let source = source[words::start(source)..].trim_end();
     let (name, rest) = source.split_once([' ', '\t'])?;
     let rest = rest.trim_start();
-    if !rest.starts_with('{') || !rest.ends_with('}') || name.starts_with(['"', '\'', '-', '#']) {
+    if !rest.starts_with('{') || !rest.ends_with('}') || name.starts_with(['"', '\'', '-', '#']) || name.contains('\n')
+    {
         return None;
     }
     let members: serde_json::Map<String, serde_json::Value> = serde_json::from_str(rest).ok()?;
