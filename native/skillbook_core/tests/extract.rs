@@ -119,6 +119,9 @@ fn lines() {
         ("a quote that holds a comment", "```cmd\na \"x\n# y\"\n```", &["a \"x\n# y\""], "", &[]),
         ("an apostrophe does not", "```cmd\na what's\nb\n```", &["a what's", "b"], "", &[]),
         ("CRLF", "x\r\n```cmd\r\na \"b\r\nc\"\r\nd\r\n```\r\ny\r\nz", &["a \"b\nc\"", "d"], "x\n\ny\nz", &[]),
+        ("a byte order mark", "\u{feff}```cmd\na\n```\nb", &["a"], "b", &[]),
+        ("and no block", "\u{feff}a", &[], "a", &[]),
+        ("elsewhere it is a character", "a\n\u{feff}```cmd\nb", &[], "a\n\u{feff}```cmd\nb", &[]),
         ("a lone CR is text", "x\ry", &[], "x\ry", &[]),
     ]);
 }

@@ -346,6 +346,10 @@ impl Machine {
         if !eof && self.still_held(bytes) {
             return Ok(Step::Wait);
         }
+        // A byte order mark is no character of the first line.
+        if self.base + self.at == 0 && buf.starts_with('\u{FEFF}') {
+            self.at = '\u{FEFF}'.len_utf8();
+        }
         let mut from = self.at;
         let mut search = self.at;
         while let Some(found) = memchr3(b'`', b'~', b'\r', &bytes[search..]).map(|found| search + found) {
