@@ -103,6 +103,7 @@ fn nested_code() {
         ("escaped quotes inside", "a \"x\n```py\ny(\\\"z\\\")\n```\n\"", &["a", "x\n```py\ny(\"z\")\n```\n"]),
         ("the quote right behind", "a \"```py\ny\n```\" b", &["a", "```py\ny\n```", "b"]),
         ("never closed", "a \"x\n```py\ny\" b", &["a", "x\n```py\ny", "b"]),
+        ("never closed in curly quotes", "a --b=“x\n```py\ny” c", &["a", "--b=x\n```py\ny", "c"]),
         ("a bare fence is text here", "a \"x\n```\ny\"", &["a", "x\n```\ny"]),
     ]);
 }
@@ -185,6 +186,16 @@ fn flags() {
         ("a {\"b\": \"c d\", \"e\": [\"f\"], \"g\": true}", "a b:\"c d\" e:List([Str(\"f\")]) g:true"),
         ("a {\"b\": 5, \"c\": null, \"d\": false, \"e\": 1.5}", "a b:Int(5) c:Null d:Bool(false) e:Float(1.5)"),
         ("a {}", "a"),
+        ("a {\"help\": true}", "a help:true HELP"),
+        ("a {\"help\": false, \"i\": \"\"}", "a help:Bool(false) i:\"\""),
+        ("$ a {\"b\": \"“x <<E |\"}", "a b:\"“x <<E |\""),
+        ("a {\"b\": \"\\u0022\\u2028 \\n\"}", "a b:\"\\\"\\u{2028} \\n\""),
+        ("a {\"b\": 1, \"b\": 2}", "a b:Int(2)"),
+        ("a {\"b\": 1e400}", "a \"{b:\" \"1e400}\""),
+        ("get_skill: {\"name\": \"x\"}", "get_skill name:\"x\""),
+        ("a —b=“c d”x –e", "a b:\"c dx\" e:true"),
+        ("a —b=<<E\n—c\nE", "a b:\"—c\""),
+        ("a b \u{2028}c\0d", "a \"b\" \"\\u{2028}c\\0d\""),
         ("a {\"b\": \"it's; \\\"x\\\"\"}", "a b:\"it's; \\\"x\\\"\""),
         ("a {\"b\": 1} c", "a \"{b:\" \"1}\" \"c\""),
         ("a {b}", "a \"{b}\""),
@@ -257,6 +268,10 @@ fn errors() {
         (
             "a\nb c",
             "one command was expected, and the next line begins another (line 2)\n  b c\n  ^\nhint: put each command on its own line of a cmd block; a value of several lines stands in quotes or in a heredoc",
+        ),
+        (
+            "a\n {\"b\": 1}",
+            "one command was expected, and the next line begins another (line 2)\n   {\"b\": 1}\n   ^^^^^\nhint: put each command on its own line of a cmd block; a value of several lines stands in quotes or in a heredoc",
         ),
         (
             "--title x",

@@ -1,6 +1,6 @@
 //! Blocks: which fences hold commands, where they end, and what is left as the text for the user.
 
-use skillbook_core::text::extract::{extract, Unclosed};
+use skillbook_core::text::extract::{extract, Event, Extractor, Unclosed};
 
 /// Case, reply, commands, text, incomplete commands.
 type Row = (&'static str, &'static str, &'static [&'static str], &'static str, &'static [&'static str]);
@@ -11,7 +11,28 @@ fn check(rows: &[Row]) {
         assert_eq!(found.commands, *commands, "{case}: commands");
         assert_eq!(found.text(), *text, "{case}: text");
         assert_eq!(found.incomplete, *incomplete, "{case}: incomplete");
+
+        let (all, closed) = bytewise(reply);
+        assert_eq!(all, [*commands, *incomplete].concat(), "{case}: commands byte by byte");
+        assert_eq!(closed, commands.len(), "{case}: closed byte by byte");
     }
+}
+
+/// The commands of a reply that is fed byte by byte, and how many of them are in closed blocks.
+fn bytewise(reply: &str) -> (Vec<String>, usize) {
+    let mut extractor = Extractor::new(Unclosed::Hold);
+    let mut events: Vec<_> = reply.bytes().flat_map(|byte| extractor.feed(&[byte]).unwrap()).collect();
+    events.extend(extractor.finish().unwrap());
+    let mut all = Vec::new();
+    let mut closed = 0;
+    for event in events {
+        match event {
+            Event::Command(command) => all.push(command.into_owned()),
+            Event::Closed => closed = all.len(),
+            Event::Text(_) | Event::Cut => {}
+        }
+    }
+    (all, closed)
 }
 
 #[test]
@@ -24,6 +45,12 @@ fn fences() {
         ("cmd as a later word", "```sh cmd\na\n```", &[], "```sh cmd\na\n```", &[]),
         ("cmd as a part of a word", "```cmds\na\n```", &[], "```cmds\na\n```", &[]),
         ("words after cmd", "```cmd title=x\na\n```", &["a"], "", &[]),
+        ("a comment on the fence's line", "```cmd # x\n```", &[], "", &[]),
+        ("a prompt on the fence's line", "```cmd $ a\n```", &["a"], "", &[]),
+        ("a command on the fence's line, and a comment", "```cmd a\n# x\n```", &[], "", &[]),
+        ("a command on the fence's line that is cut off", "```cmd a\n", &[], "", &["a"]),
+        ("in a block quote", "> ```cmd\n> a\n> ```", &[], "> ```cmd\n> a\n> ```", &[]),
+        ("tildes around backticks", "~~~cmd\na \"\n```\nx\n```\n\"\n~~~", &["a \"\n```\nx\n```\n\""], "", &[]),
         ("a command on the fence's line", "```cmd a --b\n```", &["a --b"], "", &[]),
         ("tildes", "~~~cmd\na\n~~~", &["a"], "", &[]),
         ("two backticks", "``cmd\na\n``", &[], "``cmd\na\n``", &[]),
@@ -66,6 +93,9 @@ fn one_line_blocks() {
         ("a comment", "```cmd # a```", &[], "", &[]),
         ("no command", "```cmd```", &[], "```cmd```", &[]),
         ("a shorter closing fence", "````cmd a```\n", &[], "````cmd a```", &[]),
+        ("inline code in it", "```cmd a \"`b`\"```", &["a \"`b`\""], "", &[]),
+        ("two of them in a text", "```cmd a``` or ```cmd b```", &[], "```cmd a``` or ```cmd b```", &[]),
+        ("in a list", "1. x\n   ```cmd a```\n2. y", &["a"], "1. x\n\n2. y", &[]),
         ("inside an open block", "```cmd\na\n```cmd b```\nc", &["a", "b"], "c", &[]),
     ]);
 }
@@ -89,6 +119,9 @@ fn lines() {
         ("a quote that holds a comment", "```cmd\na \"x\n# y\"\n```", &["a \"x\n# y\""], "", &[]),
         ("an apostrophe does not", "```cmd\na what's\nb\n```", &["a what's", "b"], "", &[]),
         ("CRLF", "x\r\n```cmd\r\na \"b\r\nc\"\r\nd\r\n```\r\ny\r\nz", &["a \"b\nc\"", "d"], "x\n\ny\nz", &[]),
+        ("a byte order mark", "\u{feff}```cmd\na\n```\nb", &["a"], "b", &[]),
+        ("and no block", "\u{feff}a", &[], "a", &[]),
+        ("elsewhere it is a character", "a\n\u{feff}```cmd\nb", &[], "a\n\u{feff}```cmd\nb", &[]),
         ("a lone CR is text", "x\ry", &[], "x\ry", &[]),
     ]);
 }
@@ -158,9 +191,38 @@ fn curly_quotes() {
         ("the partner stands outside the block", "```cmd\na “x\nb\n```\n”", &["a “x", "b"], "”", &[]),
         ("the next command has its own pair", "```cmd\na “x\nb “y”\n```", &["a “x", "b “y”"], "", &[]),
         ("a quote behind one without a partner", "```cmd\na “x \"y\nz\"\nb\n```", &["a “x \"y\nz\"", "b"], "", &[]),
+        (
+            "without a partner, found out lines later",
+            "```cmd\na “x\nb\nc “““““““““\nd\n```",
+            &["a “x", "b", "c “““““““““", "d"],
+            "",
+            &[],
+        ),
+        (
+            "a partner behind a nested block that never closes",
+            "```cmd\na --b=“x\n~~~py\ny” z\nb\n```",
+            &["a --b=“x\n~~~py\ny” z", "b"],
+            "",
+            &[],
+        ),
+        ("neither closes", "```cmd\na “x\n~~~py\nb\n```", &["a “x", "~~~py", "b"], "", &[]),
         ("a curly apostrophe", "```cmd\na it’s\nb\n```", &["a it’s", "b"], "", &[]),
         ("a single pair with an apostrophe", "```cmd\na ‘it’s\nso’ b\n```", &["a ‘it’s\nso’ b"], "", &[]),
     ]);
+}
+
+#[test]
+fn many_failing_guesses() {
+    // A code block that is never closed is text, however often; a curly quote keeps its partner on the same line.
+    let block = "```cmd\na \"\n~~~py\n\"\nb “x y”\nc “z\n```\n";
+    let text = block.repeat(1_000);
+    let found = extract(&text, Unclosed::Hold).unwrap();
+    assert_eq!(found.commands.len(), 3_000);
+    for commands in found.commands.chunks(3) {
+        assert_eq!(commands, ["a \"\n~~~py\n\"", "b “x y”", "c “z"]);
+    }
+    let line = format!("a {}", "“x ".repeat(1_000));
+    assert_eq!(skillbook_core::text::words::split(&line).unwrap().len(), 1_001);
 }
 
 #[test]

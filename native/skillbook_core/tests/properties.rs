@@ -11,7 +11,7 @@ fn replies() -> impl Strategy<Value = String> {
         4 => prop::sample::select(vec![
             "```cmd\n", "```\n", "```", "`", "~~~", "~~~cmd\n", "\n```cmd a```\n", "```py\n", "\n````md\n", "````\n", "  ```cmd\n",
             "\"", "'", "$'", "\\", "\\\n", "\n", "\r\n", "\r", " ", "\t", "  ", "=", "--flag", "--flag=", "—x", "|",
-            "<<E", "<<-E", "<<'E'", "\nE\n", "E\n", "\tE\n", "“", "”", "‘", "’", "“a”", "# x", "$ ", "> ", "{\"a\": 1}",
+            "<<E", "<<-E", "<<'E'", "\nE\n", "E\n", "\tE\n", "“", "”", "‘", "’", "“a”", "““““““““““", "~~~py", "\n~~~\n", "# x", "$ ", "> ", "{\"a\": 1}",
             "a.b", "what's", "é", "text\n\n", "\u{a0}", "\u{2028}",
         ]).prop_map(String::from),
         1 => "[ -~]{0,8}",
@@ -31,6 +31,15 @@ fn whole(text: &str, unclosed: Unclosed) -> Whole {
     let found = extract(text, unclosed).unwrap();
     let owned = |list: &[std::borrow::Cow<'_, str>]| list.iter().map(|item| item.to_string()).collect();
     Whole { text: found.text().into_owned(), commands: owned(&found.commands), incomplete: owned(&found.incomplete) }
+}
+
+/// The same in an open block, behind a command's name.
+fn in_a_block() -> impl Strategy<Value = String> {
+    (
+        prop::sample::select(vec!["```cmd\na ", "~~~~cmd\n", "  ```cmd\n  a “", "```cmd\r\na \"", "```cmd\na <<E "]),
+        replies(),
+    )
+        .prop_map(|(start, rest)| format!("{start}{rest}"))
 }
 
 fn chunked(text: &str, cuts: &[usize], unclosed: Unclosed) -> Whole {
@@ -80,6 +89,13 @@ proptest! {
     fn single_bytes_do_not_matter(text in replies()) {
         let cuts: Vec<usize> = (0..text.len()).collect();
         prop_assert_eq!(chunked(&text, &cuts, Unclosed::Hold), whole(&text, Unclosed::Hold));
+    }
+
+    #[test]
+    fn single_bytes_do_not_matter_in_a_block(text in in_a_block(), run: bool) {
+        let unclosed = if run { Unclosed::Run } else { Unclosed::Hold };
+        let cuts: Vec<usize> = (0..text.len()).collect();
+        prop_assert_eq!(chunked(&text, &cuts, unclosed), whole(&text, unclosed));
     }
 
     #[test]
@@ -145,7 +161,7 @@ proptest! {
     }
 
     #[test]
-    fn extracted_commands_are_one_command_each(text in replies()) {
+    fn extracted_commands_are_one_command_each(text in prop_oneof![replies(), in_a_block()]) {
         // What the extractor takes for one command, the tokenizer takes for one as well.
         for command in whole(&text, Unclosed::Hold).commands {
             if let Err(error) = split(&command) {

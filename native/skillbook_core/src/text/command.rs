@@ -35,7 +35,7 @@ pub struct Command<'a> {
     pub flags: Vec<(Cow<'a, str>, FlagValue<'a>)>,
     /// The words before the first flag and after a bare `--`.
     pub args: Vec<Cow<'a, str>>,
-    /// Whether `--help` or `-h` stands anywhere on the line: nothing is run then.
+    /// Whether `--help`, as a flag or a member of the JSON object, or `-h` stands anywhere on the line: nothing is run then.
     pub help: bool,
 }
 
@@ -188,12 +188,15 @@ fn json_command(source: &str) -> Option<Command<'_>> {
     let source = source[words::start(source)..].trim_end();
     let (name, rest) = source.split_once([' ', '\t'])?;
     let rest = rest.trim_start();
-    if !rest.starts_with('{') || !rest.ends_with('}') || name.starts_with(['"', '\'', '-', '#']) {
+    if !rest.starts_with('{') || !rest.ends_with('}') || name.starts_with(['"', '\'', '-', '#']) || name.contains('\n')
+    {
         return None;
     }
     let members: serde_json::Map<String, serde_json::Value> = serde_json::from_str(rest).ok()?;
+    // As `--help`. Models that fill in every parameter write false or null for those that they do not mean.
+    let help = members.get("help").is_some_and(|value| !value.is_null() && *value != false);
     let flags = members.into_iter().map(|(name, value)| (Cow::Owned(name), from_json(value))).collect();
-    let mut command = Command { name: Cow::Borrowed(name), flags, args: Vec::new(), help: false };
+    let mut command = Command { name: Cow::Borrowed(name), flags, args: Vec::new(), help };
     get_skill(&mut command);
     Some(command)
 }

@@ -223,10 +223,13 @@ struct Machine {
     line_start: bool,
     /// No line that begins at `at` ends before this offset.
     searched: usize,
+    held: Held,
     text: Text,
     /// The open fence of a code block that is none of ours.
     other: Option<Fence>,
     block: Option<Block>,
+    /// What is left of the patience with guesses.
+    patience: usize,
 }
 
 /// An open command block.
@@ -245,7 +248,7 @@ struct Block {
 #[derive(Debug, Clone)]
 struct Open {
     start: usize,
-    scan: Scan<()>,
+    scan: Scan,
     /// The code block that is open inside a heredoc.
     nested: Option<Fence>,
     /// A fence inside a heredoc that closes the block, should the heredoc turn out never to end.
@@ -258,6 +261,17 @@ struct Candidate {
     line: usize,
     /// The code block that would be open in the text after it.
     other: Option<Fence>,
+}
+
+/// What is known of the text before `searched`, if it is held back because it may turn out to be a fence's line. It is
+/// there so that a long line that comes in small chunks is not read again with each of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Held {
+    Nothing,
+    /// It is all blanks.
+    Blank,
+    /// It begins with a fence: only the line's end is missing.
+    Fence,
 }
 
 /// Whether the machine can go on.
@@ -283,9 +297,11 @@ impl Machine {
             at: 0,
             line_start: true,
             searched: 0,
+            held: Held::Nothing,
             text: Text::default(),
             other: None,
             block: None,
+            patience: scan::PATIENCE,
         }
     }
 
@@ -327,6 +343,13 @@ impl Machine {
     /// Text outside of command blocks, up to the next one.
     fn text<'b>(&mut self, buf: &'b str, eof: bool, out: &mut impl FnMut(Event<'b>)) -> Result<Step, Error> {
         let bytes = buf.as_bytes();
+        if !eof && self.still_held(bytes) {
+            return Ok(Step::Wait);
+        }
+        // A byte order mark is no character of the first line.
+        if self.base + self.at == 0 && buf.starts_with('\u{FEFF}') {
+            self.at = '\u{FEFF}'.len_utf8();
+        }
         let mut from = self.at;
         let mut search = self.at;
         while let Some(found) = memchr3(b'`', b'~', b'\r', &bytes[search..]).map(|found| search + found) {
@@ -354,6 +377,7 @@ impl Machine {
             let Some(line) = line_at(buf, start, self.searched.max(found), eof) else {
                 self.searched = buf.len();
                 self.hold(buf, from, found, out);
+                self.held = if run < 3 { Held::Nothing } else { Held::Fence };
                 return Ok(Step::Wait);
             };
             search = line.end;
@@ -382,8 +406,28 @@ impl Machine {
             self.at = buf.len();
         } else {
             self.hold(buf, from, buf.len(), out);
+            if self.line_start {
+                self.searched = buf.len();
+                self.held = Held::Blank;
+            }
         }
         Ok(Step::Wait)
+    }
+
+    /// Whether what came since the text was held back changes nothing.
+    fn still_held(&mut self, bytes: &[u8]) -> bool {
+        let new = &bytes[self.searched..];
+        let still = match self.held {
+            Held::Nothing => return false,
+            Held::Blank => new.iter().all(|byte| fence::is_blank(*byte)),
+            Held::Fence => memchr(b'\n', new).is_none(),
+        };
+        if still {
+            self.searched = bytes.len();
+        } else {
+            self.held = Held::Nothing;
+        }
+        still
     }
 
     /// The start of the line of the fence character at `found`, if only blanks stand before it.
@@ -481,7 +525,7 @@ impl Machine {
                         self.block = Some(block);
                         return Ok(Step::More);
                     }
-                    let open = Open { start, scan: Scan::new(), nested: None, candidate: None };
+                    let open = Open { start, scan: Scan::new(self.patience), nested: None, candidate: None };
                     self.go_on(&mut block, open, buf, start, line.next, out)?;
                 }
             }
@@ -507,10 +551,13 @@ impl Machine {
             self.at = next;
             match line_end {
                 LineEnd::Done => return block.give(buf, open.start..end, self.base, out),
-                LineEnd::Retreat => match open.scan.retreat(&mut NoWords) {
+                LineEnd::Retreat => match self.back(&mut open, end) {
                     Some(resume) => {
+                        // A long line may send the scan back often: its end stays where it is.
+                        if resume < at {
+                            next = memchr(b'\n', &buf.as_bytes()[resume..]).map_or(buf.len(), |len| resume + len + 1);
+                        }
                         at = resume;
-                        next = memchr(b'\n', &buf.as_bytes()[at..]).map_or(buf.len(), |len| at + len + 1);
                         line_start = false;
                     }
                     None => return block.give(buf, open.start..end, self.base, out),
@@ -531,7 +578,7 @@ impl Machine {
         end: usize,
         out: &mut impl FnMut(Event<'b>),
     ) -> Result<Step, Error> {
-        if self.retreat(&mut block, buf, out)? {
+        if self.retreat(&mut block, buf, end, out)? {
             self.block = Some(block);
             return Ok(Step::More);
         }
@@ -552,7 +599,7 @@ impl Machine {
         if let Some(candidate) = block.open.as_ref().and_then(|open| open.candidate) {
             return self.leave(block, buf, candidate.line, out);
         }
-        if self.retreat(&mut block, buf, out)? {
+        if self.retreat(&mut block, buf, buf.len(), out)? {
             self.block = Some(block);
             return Ok(Step::More);
         }
@@ -561,16 +608,30 @@ impl Machine {
         Ok(Step::Wait)
     }
 
-    fn retreat<'b>(&mut self, block: &mut Block, buf: &'b str, out: &mut impl FnMut(Event<'b>)) -> Result<bool, Error> {
+    /// Takes back the guess that is open where the block ends, if there is one.
+    fn retreat<'b>(
+        &mut self,
+        block: &mut Block,
+        buf: &'b str,
+        end: usize,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<bool, Error> {
         let Some(mut open) = block.open.take() else { return Ok(false) };
-        let Some(at) = open.scan.retreat(&mut NoWords) else {
+        let Some(at) = self.back(&mut open, end) else {
             block.open = Some(open);
             return Ok(false);
         };
         let next = memchr(b'\n', &buf.as_bytes()[at..]).map_or(buf.len(), |len| at + len + 1);
-        self.searched = 0;
         self.go_on(block, *open, buf, at, next, out)?;
         Ok(true)
+    }
+
+    /// From where a command must be scanned again, as a guess was found wrong at `end`.
+    fn back(&mut self, open: &mut Open, end: usize) -> Option<usize> {
+        let at = open.scan.retreat(end, &mut NoWords);
+        self.patience = open.scan.patience();
+        self.searched = 0;
+        at
     }
 
     /// Gives out what the block still holds.
@@ -583,11 +644,12 @@ impl Machine {
     ) -> Result<(), Error> {
         match block.open.take() {
             Some(open) => block.give(buf, open.start..end, self.base, out),
-            None if !block.info.is_empty() => {
-                out(Event::Command(Cow::Owned(std::mem::take(&mut block.info))));
+            None => {
+                if let Some(start) = first_line(&block.info, 0, block.info.len()) {
+                    out(Event::Command(Cow::Owned(block.info.split_off(start))));
+                }
                 Ok(())
             }
-            None => Ok(()),
         }
     }
 }

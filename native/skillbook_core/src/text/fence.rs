@@ -57,6 +57,11 @@ fn run(line: &str) -> Option<(usize, Fence, &str)> {
     (len >= 3).then(|| (indent, Fence { mark, len }, &line[indent + len..]))
 }
 
+/// Whether a line begins with a fence, of whatever kind.
+pub(super) fn is_fence(line: &str) -> bool {
+    run(line).is_some()
+}
+
 /// Reads a line as an opening fence.
 ///
 /// As in CommonMark, an info string after backticks holds no backtick, so that inline code at the start of a line
@@ -68,12 +73,19 @@ pub(super) fn opener(line: &str) -> Option<Opener<'_>> {
     if info.as_bytes().last() == Some(&fence.mark) {
         let inner = info.trim_end_matches(fence.mark as char);
         let closed = info.len() - inner.len() >= fence.len;
-        let command = after_cmd(inner).map(trim_blanks).filter(|command| closed && !command.is_empty());
+        // A fence in the middle makes it a line of text with two pieces of inline code, or more.
+        let whole_line = closed && !has_run(inner, fence);
+        let command = after_cmd(inner).map(trim_blanks).filter(|command| whole_line && !command.is_empty());
         if command.is_some() {
             return Some(Opener { inline: command, ..whole });
         }
     }
     (fence.mark != b'`' || !info.contains('`')).then_some(whole)
+}
+
+/// Whether the text holds the fence's characters.
+fn has_run(text: &str, fence: Fence) -> bool {
+    text.as_bytes().chunk_by(|a, b| a == b).any(|run| run[0] == fence.mark && run.len() >= fence.len)
 }
 
 /// Whether a line closes the block that `fence` opened.
@@ -121,6 +133,10 @@ mod tests {
             ("```cmd a```", 3, true),
             ("```cmd a ``` ", 3, true),
             ("```cmd a``", 0, false),
+            ("```cmd a `b` ``c`` ```", 3, true),
+            ("```cmd a``` or ```cmd b```", 0, false),
+            ("```cmd a```` b```", 0, false),
+            ("````cmd a ```b``` ````", 4, true),
             ("~~~cmd a~~~", 3, true),
             ("~~~ `a`", 3, false),
             ("text ```cmd", 0, false),

@@ -6,21 +6,24 @@
 //! Two constructs can only be judged by what comes later: a curly quote delimits only if it has a partner, and a code
 //! fence inside a quote nests only if it is closed. The machine takes them for what they look like, keeps a snapshot,
 //! and [`Scan::retreat`] goes back to it when the text ends without the partner. At most one snapshot is kept, and
-//! curly quotes nest at most [`MAX_CURLY`] deep, so the whole stays linear.
+//! curly quotes nest at most [`MAX_CURLY`] deep. Where guess after guess fails nevertheless, the machine loses its
+//! [`PATIENCE`] and makes none that leaves the line, so the whole stays linear.
 
 use std::ops::Range;
 
 use memchr::{memchr, memchr2, memchr3};
 
 use super::fence::{self, Fence};
+use super::MAX_COMMAND;
 
 /// How deep curly quotes of one kind may stand in each other.
 const MAX_CURLY: u32 = 8;
 
+/// How many bytes the guesses of a text may have scanned in vain. No command is longer than that.
+pub(super) const PATIENCE: usize = MAX_COMMAND;
+
 /// What the machine tells about the words it passes. Ranges are of the scanned source.
 pub(super) trait Sink {
-    /// What [`Sink::rewind`] needs.
-    type Mark: Clone;
     /// A word begins; `quoted` if by a quote, an escape or a heredoc.
     fn start(&mut self, at: usize, quoted: bool);
     /// These characters of the source belong to the word.
@@ -35,15 +38,16 @@ pub(super) trait Sink {
     fn heredoc(&mut self);
     /// A line of the `index`th heredoc, without its line break.
     fn heredoc_line(&mut self, index: usize, range: Range<usize>);
-    fn mark(&self) -> Self::Mark;
-    fn rewind(&mut self, mark: &Self::Mark);
+    /// How long the word's value is so far.
+    fn mark(&self) -> usize;
+    /// Takes back what the word got since [`Sink::mark`] gave this.
+    fn rewind(&mut self, mark: usize);
 }
 
 /// For who only wants to know where a command ends.
 pub(super) struct NoWords;
 
 impl Sink for NoWords {
-    type Mark = ();
     fn start(&mut self, _at: usize, _quoted: bool) {}
     fn text(&mut self, _range: Range<usize>) {}
     fn push(&mut self, _text: &'static str) {}
@@ -51,8 +55,10 @@ impl Sink for NoWords {
     fn end(&mut self, _at: usize) {}
     fn heredoc(&mut self) {}
     fn heredoc_line(&mut self, _index: usize, _range: Range<usize>) {}
-    fn mark(&self) {}
-    fn rewind(&mut self, _mark: &()) {}
+    fn mark(&self) -> usize {
+        0
+    }
+    fn rewind(&mut self, _mark: usize) {}
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +128,7 @@ pub(super) enum Unclosed {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Scan<M> {
+pub(super) struct Scan {
     mode: Mode,
     /// Where the open quote opened.
     opened: usize,
@@ -137,15 +143,19 @@ pub(super) struct Scan<M> {
     plain_fences: bool,
     heredocs: Vec<Heredoc>,
     filled: usize,
-    snapshot: Option<Box<Snapshot<M>>>,
+    snapshot: Option<Snapshot>,
+    patience: usize,
 }
 
-#[derive(Debug, Clone)]
-struct Snapshot<M> {
-    state: Scan<M>,
-    words: M,
-    at: usize,
+/// Where a guess was made, and what has changed since. The machine stays in one quote of one word while a guess is
+/// open, so this is all, and it costs the same however much came before.
+#[derive(Debug, Clone, Copy)]
+struct Snapshot {
     what: Guess,
+    at: usize,
+    in_word: bool,
+    flag: bool,
+    mark: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,8 +164,9 @@ enum Guess {
     Nested,
 }
 
-impl<M: Clone> Scan<M> {
-    pub(super) fn new() -> Self {
+impl Scan {
+    /// With what is left of the text's [`PATIENCE`].
+    pub(super) fn new(patience: usize) -> Self {
         Scan {
             mode: Mode::Plain,
             opened: 0,
@@ -167,7 +178,12 @@ impl<M: Clone> Scan<M> {
             heredocs: Vec::new(),
             filled: 0,
             snapshot: None,
+            patience,
         }
+    }
+
+    pub(super) fn patience(&self) -> usize {
+        self.patience
     }
 
     /// Inside a code block nested in a quote.
@@ -200,25 +216,36 @@ impl<M: Clone> Scan<M> {
     }
 
     /// The text ends here: closes the word that a dangling backslash left open.
-    pub(super) fn close<S: Sink<Mark = M>>(&mut self, at: usize, sink: &mut S) {
+    pub(super) fn close<S: Sink>(&mut self, at: usize, sink: &mut S) {
         if self.mode == Mode::Plain && self.in_word {
             self.in_word = false;
             sink.end(at);
         }
     }
 
-    /// Takes back the open guess: from where the source must be scanned again, now read the other way.
-    pub(super) fn retreat<S: Sink<Mark = M>>(&mut self, sink: &mut S) -> Option<usize> {
-        let snapshot = *self.snapshot.take()?;
-        sink.rewind(&snapshot.words);
-        *self = snapshot.state;
+    /// Takes back the open guess, which was found wrong at `at`: from where the source must be scanned again, now read
+    /// the other way.
+    pub(super) fn retreat<S: Sink>(&mut self, at: usize, sink: &mut S) -> Option<usize> {
+        let snapshot = self.snapshot.take()?;
+        self.patience = self.patience.saturating_sub(at - snapshot.at);
+        sink.rewind(snapshot.mark);
+        let unclosed_fence = self.nested.take().is_some();
         match snapshot.what {
             Guess::Curly => {
+                self.mode = Mode::Plain;
+                self.in_word = snapshot.in_word;
+                self.flag = snapshot.flag;
+                // The partner may stand behind a fence that is text.
+                if unclosed_fence {
+                    self.plain_fences = true;
+                    self.after_equals = self.in_word;
+                    return Some(snapshot.at);
+                }
+                self.after_equals = false;
                 let end = snapshot.at + "“".len();
                 if !self.in_word {
                     self.begin(snapshot.at, false, sink);
                 }
-                self.after_equals = false;
                 sink.text(snapshot.at..end);
                 Some(end)
             }
@@ -229,9 +256,10 @@ impl<M: Clone> Scan<M> {
         }
     }
 
-    fn guess<S: Sink<Mark = M>>(&mut self, what: Guess, at: usize, sink: &S) {
+    fn guess<S: Sink>(&mut self, what: Guess, at: usize, sink: &S) {
         if self.snapshot.is_none() {
-            self.snapshot = Some(Box::new(Snapshot { state: self.clone(), words: sink.mark(), at, what }));
+            let (in_word, flag) = (self.in_word, self.flag);
+            self.snapshot = Some(Snapshot { what, at, in_word, flag, mark: sink.mark() });
         }
     }
 
@@ -241,14 +269,14 @@ impl<M: Clone> Scan<M> {
         }
     }
 
-    fn begin<S: Sink<Mark = M>>(&mut self, at: usize, quoted: bool, sink: &mut S) {
+    fn begin<S: Sink>(&mut self, at: usize, quoted: bool, sink: &mut S) {
         self.in_word = true;
         self.flag = false;
         sink.start(at, quoted);
     }
 
     /// Scans a line, `src[at..end]` without its line break. `line_start` is false where a retreat resumes inside it.
-    pub(super) fn line<S: Sink<Mark = M>>(
+    pub(super) fn line<S: Sink>(
         &mut self,
         src: &str,
         mut at: usize,
@@ -274,7 +302,7 @@ impl<M: Clone> Scan<M> {
     }
 
     /// A line that begins inside a quote: it may open or close a nested code block. Gives where to go on.
-    fn fence_line<S: Sink<Mark = M>>(&mut self, quote: Quote, src: &str, at: usize, end: usize, sink: &mut S) -> usize {
+    fn fence_line<S: Sink>(&mut self, quote: Quote, src: &str, at: usize, end: usize, sink: &mut S) -> usize {
         let line = &src[at..end];
         match self.nested {
             None => self.open_nested(quote, src, at, end, sink),
@@ -294,12 +322,17 @@ impl<M: Clone> Scan<M> {
         at
     }
 
-    fn open_nested<S: Sink<Mark = M>>(&mut self, quote: Quote, src: &str, at: usize, end: usize, sink: &mut S) {
-        if self.plain_fences {
+    fn open_nested<S: Sink>(&mut self, quote: Quote, src: &str, at: usize, end: usize, sink: &mut S) {
+        if self.plain_fences || self.patience == 0 {
             return;
         }
-        if let Some(opener) = fence::opener(&src[at..end]) {
-            if !opener.info.is_empty() && !opener.is_cmd() && !opener.info.contains(quote.close()) {
+        let line = &src[at..end];
+        // Before the line is read to its end: many quotes may stand on it.
+        if !fence::is_fence(line) || line.contains(quote.close()) {
+            return;
+        }
+        if let Some(opener) = fence::opener(line) {
+            if !opener.info.is_empty() && !opener.is_cmd() {
                 self.guess(Guess::Nested, at, sink);
                 self.nested = Some(opener.fence);
             }
@@ -307,7 +340,7 @@ impl<M: Clone> Scan<M> {
     }
 
     /// The characters of a quote up to its end or the line's. Gives where the text after the quote begins.
-    fn quoted<S: Sink<Mark = M>>(
+    fn quoted<S: Sink>(
         &mut self,
         mut quote: Quote,
         src: &str,
@@ -325,7 +358,8 @@ impl<M: Clone> Scan<M> {
             let found = if quote.has_escapes() { memchr2(close, b'\\', rest) } else { memchr(close, rest) };
             let Some(found) = found.map(|found| at + found) else {
                 sink.text(from..end);
-                return Err(LineEnd::Quote);
+                let curly = matches!(quote, Quote::Curly { .. });
+                return Err(if curly && self.patience == 0 { LineEnd::Retreat } else { LineEnd::Quote });
             };
             if bytes[found] == b'\\' {
                 let (text, skip): (&'static str, usize) = match bytes.get(found + 1).filter(|_| found + 1 < end) {
@@ -367,7 +401,7 @@ impl<M: Clone> Scan<M> {
         }
     }
 
-    fn heredoc_line<S: Sink<Mark = M>>(&mut self, src: &str, at: usize, end: usize, sink: &mut S) -> LineEnd {
+    fn heredoc_line<S: Sink>(&mut self, src: &str, at: usize, end: usize, sink: &mut S) -> LineEnd {
         let line = &src[at..end];
         if self.ends_heredoc(line) {
             self.filled += 1;
@@ -386,13 +420,7 @@ impl<M: Clone> Scan<M> {
     }
 
     /// Unquoted characters, up to an opening quote (gives the place after it) or the end of the line.
-    fn plain<S: Sink<Mark = M>>(
-        &mut self,
-        src: &str,
-        mut at: usize,
-        end: usize,
-        sink: &mut S,
-    ) -> Result<usize, LineEnd> {
+    fn plain<S: Sink>(&mut self, src: &str, mut at: usize, end: usize, sink: &mut S) -> Result<usize, LineEnd> {
         let bytes = src.as_bytes();
         while at < end {
             let byte = bytes[at];
@@ -428,7 +456,7 @@ impl<M: Clone> Scan<M> {
             }
             if byte == b'\\' {
                 let rest = &src[at + 1..end];
-                if fence::trim_blanks(rest).is_empty() {
+                if fence::trim_start(rest).is_empty() {
                     return Err(LineEnd::Joined);
                 }
                 if !self.in_word {
@@ -455,7 +483,7 @@ impl<M: Clone> Scan<M> {
     }
 
     /// Ordinary characters of a word, as many as there are.
-    fn run<S: Sink<Mark = M>>(&mut self, src: &str, mut at: usize, end: usize, sink: &mut S) -> usize {
+    fn run<S: Sink>(&mut self, src: &str, mut at: usize, end: usize, sink: &mut S) -> usize {
         let bytes = src.as_bytes();
         if !self.in_word {
             self.begin(at, false, sink);
@@ -484,15 +512,7 @@ impl<M: Clone> Scan<M> {
         at
     }
 
-    fn open<S: Sink<Mark = M>>(
-        &mut self,
-        quote: Quote,
-        src: &str,
-        at: usize,
-        len: usize,
-        end: usize,
-        sink: &mut S,
-    ) -> usize {
+    fn open<S: Sink>(&mut self, quote: Quote, src: &str, at: usize, len: usize, end: usize, sink: &mut S) -> usize {
         if matches!(quote, Quote::Curly { .. }) {
             self.guess(Guess::Curly, at, sink);
         }
@@ -508,7 +528,7 @@ impl<M: Clone> Scan<M> {
     }
 
     /// `<<WORD`, `<<'WORD'`, `<<"WORD"`, `<<-WORD`, and a blank before WORD if that is an identifier.
-    fn open_heredoc<S: Sink<Mark = M>>(&mut self, src: &str, at: usize, end: usize, sink: &mut S) -> Option<usize> {
+    fn open_heredoc<S: Sink>(&mut self, src: &str, at: usize, end: usize, sink: &mut S) -> Option<usize> {
         let rest = src[at..end].strip_prefix("<<")?;
         let (tabs, rest) = rest.strip_prefix('-').map_or((false, rest), |rest| (true, rest));
         let word = rest.trim_start_matches([' ', '\t']);
@@ -520,12 +540,16 @@ impl<M: Clone> Scan<M> {
             }
             _ => {
                 let word = word.strip_prefix('\\').unwrap_or(word);
+                // Before its end is looked for: many such signs may stand in one word.
+                if !begins_identifier(word) {
+                    return None;
+                }
                 let len = word.find([' ', '\t']).unwrap_or(word.len());
                 (&word[..len], &word[len..])
             }
         };
         let quoted = word.starts_with(['\'', '"']);
-        let letter = name.starts_with(|first: char| first.is_alphabetic() || first == '_');
+        let letter = begins_identifier(name);
         let identifier = letter && name.chars().all(|char| char.is_alphanumeric() || char == '_');
         let ends_word = after.is_empty() || after.starts_with([' ', '\t']);
         if !ends_word || name.is_empty() || !(quoted || if apart { identifier } else { letter }) {
@@ -539,6 +563,10 @@ impl<M: Clone> Scan<M> {
         self.after_equals = false;
         Some(end - after.len())
     }
+}
+
+fn begins_identifier(word: &str) -> bool {
+    word.starts_with(|first: char| first.is_alphabetic() || first == '_')
 }
 
 /// Whether a line that begins a command holds nothing that could make the command go on.

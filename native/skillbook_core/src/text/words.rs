@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::error::{Error, Kind};
 use super::fence;
-use super::scan::{LineEnd, Quote, Scan, Sink, Unclosed};
+use super::scan::{LineEnd, Quote, Scan, Sink, Unclosed, PATIENCE};
 use super::{MAX_COMMAND, MAX_WORDS};
 
 /// A word of a command.
@@ -47,17 +47,15 @@ pub fn split(source: &str) -> Result<Vec<Word<'_>>, Error> {
             Some(at) => Err(several(source, at)),
         };
     }
-    let mut scan = Scan::new();
+    let mut scan = Scan::new(PATIENCE);
     let mut line_start = true;
+    let mut line = line_at(source, at);
     loop {
-        let line = line_at(source, at);
         let line_end = scan.line(source, at, line.end, line_start, &mut words);
-        line_start = true;
-        at = line.next;
         let last = line.end == line.next;
         match line_end {
             LineEnd::Done => {
-                if let Some(at) = next_command(source, at) {
+                if let Some(at) = next_command(source, line.next) {
                     return Err(several(source, at));
                 }
                 break;
@@ -65,17 +63,27 @@ pub fn split(source: &str) -> Result<Vec<Word<'_>>, Error> {
             LineEnd::Quote if !last && &source[line.end..line.next] == "\n" => words.text(line.end..line.next),
             LineEnd::Quote if !last => words.push("\n"),
             LineEnd::Joined | LineEnd::Heredoc if !last => {}
-            LineEnd::Joined | LineEnd::Quote | LineEnd::Heredoc | LineEnd::Retreat => match scan.retreat(&mut words) {
-                Some(resume) => {
-                    at = resume;
-                    line_start = false;
+            LineEnd::Joined | LineEnd::Quote | LineEnd::Heredoc | LineEnd::Retreat => {
+                match scan.retreat(line.end, &mut words) {
+                    Some(resume) => {
+                        // A long line may send the scan back often: its end stays where it is.
+                        if resume < at {
+                            line = line_at(source, resume);
+                        }
+                        at = resume;
+                        line_start = false;
+                        continue;
+                    }
+                    None => {
+                        scan.close(source.len(), &mut words);
+                        break;
+                    }
                 }
-                None => {
-                    scan.close(source.len(), &mut words);
-                    break;
-                }
-            },
+            }
         }
+        at = line.next;
+        line_start = true;
+        line = line_at(source, at);
     }
     match scan.unclosed() {
         Some(unclosed) => Err(unclosed_error(source, unclosed)),
@@ -209,6 +217,22 @@ impl Piece {
         }
     }
 
+    fn len(&self) -> usize {
+        match self {
+            Piece::Empty => 0,
+            Piece::Source(range) => range.len(),
+            Piece::Owned(text) => text.len(),
+        }
+    }
+
+    fn truncate(&mut self, len: usize) {
+        match self {
+            Piece::Empty => {}
+            Piece::Source(range) => range.end = range.start + len,
+            Piece::Owned(text) => text.truncate(len),
+        }
+    }
+
     fn into_text(self, source: &str) -> Cow<'_, str> {
         match self {
             Piece::Empty => Cow::Borrowed(""),
@@ -232,15 +256,6 @@ struct Words<'a> {
     source: &'a str,
     list: Vec<Word<'a>>,
     docs: Vec<Doc>,
-    value: Piece,
-    start: usize,
-    quoted: bool,
-}
-
-#[derive(Debug, Clone)]
-struct Mark {
-    words: usize,
-    docs: usize,
     value: Piece,
     start: usize,
     quoted: bool,
@@ -277,8 +292,6 @@ impl<'a> Words<'a> {
 }
 
 impl Sink for Words<'_> {
-    type Mark = Mark;
-
     fn start(&mut self, at: usize, quoted: bool) {
         self.value = Piece::Empty;
         self.start = at;
@@ -322,22 +335,12 @@ impl Sink for Words<'_> {
         doc.value.push_source(self.source, range);
     }
 
-    fn mark(&self) -> Mark {
-        Mark {
-            words: self.list.len(),
-            docs: self.docs.len(),
-            value: self.value.clone(),
-            start: self.start,
-            quoted: self.quoted,
-        }
+    fn mark(&self) -> usize {
+        self.value.len()
     }
 
-    fn rewind(&mut self, mark: &Mark) {
-        self.list.truncate(mark.words);
-        self.docs.truncate(mark.docs);
-        self.value = mark.value.clone();
-        self.start = mark.start;
-        self.quoted = mark.quoted;
+    fn rewind(&mut self, mark: usize) {
+        self.value.truncate(mark);
     }
 }
 
