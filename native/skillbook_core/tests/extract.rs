@@ -283,6 +283,42 @@ fn heredocs() {
             &[],
         ),
         ("indented with its block", "  ```cmd\n  a <<E\n    x\n  E\n  ```", &["a <<E\n  x\nE"], "", &[]),
+        (
+            "the second of two has no end",
+            "```cmd\na <<A <<B\n1\nA\n2\n```\ntext\n```cmd\nb\n```",
+            &["a <<A <<B\n1\nA\n2", "b"],
+            "text",
+            &[],
+        ),
+        (
+            "with a quote over lines and a joined one",
+            "```cmd\na <<E \"b\nc\" \\\n --d\n```\nE\nf\n```",
+            &["a <<E \"b\nc\" \\\n --d\n```\nE", "f"],
+            "",
+            &[],
+        ),
+        (
+            "a curly quote without a partner before it",
+            "```cmd\na “b <<E\n```\n```\nE\nc\n```",
+            &["a “b <<E\n```\n```\nE", "c"],
+            "",
+            &[],
+        ),
+        ("its partner inside", "```cmd\na “b <<E\n”\nc\n```", &["a “b <<E\n”", "c"], "", &[]),
+        (
+            "its block is indented more than its end line",
+            "   ```cmd\n   a <<E\n  x\nE\n   b\n   ```",
+            &["a <<E\nx\nE", "b"],
+            "",
+            &[],
+        ),
+        (
+            "quotes, code and a heredoc, indented and CRLF",
+            " ```cmd\r\n a \"\r\n ```py\r\n  y(\"\")\r\n ```\r\n\" <<E\r\n ```\r\n E\r\n b\r\n ```\r\nend",
+            &["a \"\n```py\n y(\"\")\n```\n\" <<E\n```\nE", "b"],
+            "end",
+            &[],
+        ),
         ("no word, no heredoc", "```cmd\na 1 << 2\nb <<\n```", &["a 1 << 2", "b <<"], "", &[]),
     ]);
 }

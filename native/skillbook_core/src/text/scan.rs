@@ -536,7 +536,8 @@ impl Scan {
         let (name, after) = match word.as_bytes().first()? {
             quote @ (b'\'' | b'"') => {
                 let close = memchr(*quote, &word.as_bytes()[1..])?;
-                (&word[1..1 + close], &word[close + 2..])
+                // Blanks behind the end line do not count.
+                (fence::trim_end(&word[1..1 + close]), &word[close + 2..])
             }
             _ => {
                 let word = word.strip_prefix('\\').unwrap_or(word);
