@@ -4,7 +4,7 @@ defmodule Skillbook.CommandError do
 
   ## Fields
 
-    * `:kind` - an atom: `:unclosed_quote`, `:unclosed_heredoc`, `:unsupported_operator`, `:several_commands`,
+    * `:kind` - an atom: `:unclosed_quote`, `:unclosed_heredoc`, `:unclosed_json`, `:unsupported_operator`, `:several_commands`,
       `:missing_name`, `:empty_command`, `:command_too_large`, `:too_many_words`, `:too_many_commands`,
       `:text_too_large` or `:invalid_utf8`
     * `:problem` - what is wrong, in plain words

@@ -100,6 +100,9 @@ defmodule Skillbook.Executor do
       end)
 
     Task.yield(task, timeout) || Task.shutdown(task, :brutal_kill)
+  catch
+    # The book stopped meanwhile.
+    :exit, reason -> {:exit, reason}
   end
 
   defp end_with(caller) do

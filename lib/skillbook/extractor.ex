@@ -45,7 +45,12 @@ defmodule Skillbook.Extractor do
 
   alias Skillbook.{CommandError, Native}
 
-  @type t :: %__MODULE__{ref: reference(), number: non_neg_integer(), over: boolean()}
+  @type t :: %__MODULE__{
+          ref: reference(),
+          number: non_neg_integer(),
+          held: non_neg_integer(),
+          over: boolean()
+        }
   @type extraction :: %{commands: [String.t()], text: String.t(), incomplete: [String.t()]}
   @type event ::
           {:text, String.t()}
@@ -55,7 +60,7 @@ defmodule Skillbook.Extractor do
   @type option :: {:unclosed, :hold | :run}
 
   @enforce_keys [:ref]
-  defstruct [:ref, number: 0, over: false]
+  defstruct [:ref, number: 0, held: 0, over: false]
 
   # A NIF on a normal scheduler should be done within a millisecond.
   @dirty_above 64 * 1024
@@ -94,9 +99,12 @@ defmodule Skillbook.Extractor do
   def feed(%__MODULE__{over: true} = state, chunk) when is_binary(chunk), do: {[], state}
 
   def feed(%__MODULE__{ref: ref, number: number} = state, chunk) when is_binary(chunk) do
-    if byte_size(chunk) <= @dirty_above,
-      do: events(Native.extractor_feed(ref, number, chunk), state),
-      else: events(Native.extractor_feed_dirty(ref, number, chunk), state)
+    # What was held back since the last event may have to be read again.
+    size = state.held + byte_size(chunk)
+
+    if size <= @dirty_above,
+      do: events(Native.extractor_feed(ref, number, chunk), size, state),
+      else: events(Native.extractor_feed_dirty(ref, number, chunk), size, state)
   end
 
   @doc """
@@ -106,14 +114,18 @@ defmodule Skillbook.Extractor do
   def finish(%__MODULE__{over: true} = state), do: {[], state}
 
   def finish(%__MODULE__{ref: ref, number: number} = state) do
-    {events, state} = events(Native.extractor_finish(ref, number), state)
+    {events, state} = events(Native.extractor_finish(ref, number), 0, state)
     {events, %{state | over: true}}
   end
 
-  defp events({:ok, events}, state), do: {events, %{state | number: state.number + 1}}
-  defp events({:error, error}, state), do: {[{:error, error}], %{state | over: true}}
+  defp events({:ok, events}, size, state) do
+    held = if events == [], do: size, else: 0
+    {events, %{state | number: state.number + 1, held: held}}
+  end
 
-  defp events(:stale, _state) do
+  defp events({:error, error}, _size, state), do: {[{:error, error}], %{state | over: true}}
+
+  defp events(:stale, _size, _state) do
     raise ArgumentError,
           "this state of a Skillbook.Extractor was fed before; go on from the state that it gave"
   end

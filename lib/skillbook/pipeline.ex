@@ -31,9 +31,7 @@ defmodule Skillbook.Pipeline do
         {nil, %Result{status: :help, content: text}}
 
       {:ok, routed} ->
-        context = Executor.context(view, routed, Keyword.take(options, [:now, :assigns]))
-
-        case Executor.execute(routed, context, Keyword.take(options, [:timeout])) do
+        case execute(view, routed, options) do
           {:ok, result} -> {routed.name, result}
           {:error, error} -> {routed.name, Result.error(error)}
         end
@@ -43,11 +41,19 @@ defmodule Skillbook.Pipeline do
     end
   end
 
-  defp printable(text) do
+  # A book may stop in the middle of a turn; what ran until then is still reported.
+  defp execute(view, routed, options) do
+    context = Executor.context(view, routed, Keyword.take(options, [:now, :assigns]))
+    Executor.execute(routed, context, Keyword.take(options, [:timeout]))
+  rescue
+    error in ArgumentError -> {:error, error}
+  end
+
+  defp printable(text, done \\ []) do
     case :unicode.characters_to_binary(text) do
-      good when is_binary(good) -> good
-      {:error, good, <<_, rest::binary>>} -> good <> "\uFFFD" <> printable(rest)
-      {:incomplete, good, _rest} -> good <> "\uFFFD"
+      good when is_binary(good) -> IO.iodata_to_binary([done, good])
+      {:error, good, <<_, rest::binary>>} -> printable(rest, [done, good, "\uFFFD"])
+      {:incomplete, good, _rest} -> IO.iodata_to_binary([done, good, "\uFFFD"])
     end
   end
 

@@ -28,6 +28,8 @@ defmodule Skillbook.Report do
   defimpl String.Chars do
     @not_run "The reply ended before the block of this command was closed. " <>
                "If it is still wanted, write it again in a whole block."
+    # Whatever a reader may take for the start of a line is indented.
+    @line_break ~r/\R/u
     # Enough to know a command again by.
     @shown 120
 
@@ -57,7 +59,7 @@ defmodule Skillbook.Report do
     defp indented(content) do
       case String.trim_trailing(content) do
         "" -> ""
-        content -> "\n" <> (content |> String.split("\n") |> Enum.map_join("\n", &indent/1))
+        content -> "\n" <> (@line_break |> Regex.split(content) |> Enum.map_join("\n", &indent/1))
       end
     end
 

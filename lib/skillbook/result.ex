@@ -9,10 +9,10 @@ defmodule Skillbook.Result do
     * `:status` - `:ok`; `:error`; `:template`, the content is instructions for the model to follow; or `:help`
     * `:content` - the text for the model
     * `:data` - the same as values, for Elixir callers and tests; any term
-    * `:name` - the command's name, or `nil` where the line has none
+    * `:name` - the name of the skill that was called, or `nil` if none was
     * `:command` - the command as the model wrote it, or `nil`
     * `:error` - the exception behind an `:error`, else `nil`
-    * `:duration` - how long it took, in microseconds, or `nil` where nothing ran
+    * `:duration` - how long it took until there was an answer, in microseconds
     * `:effects` - what changed in the world, a list of atoms such as `:task_created`
     * `:metadata` - whatever else the handler wants to hand on, a map
   """

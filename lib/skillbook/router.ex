@@ -43,9 +43,6 @@ defmodule Skillbook.Router do
       {:ok, entry, %Command{help: true}} ->
         help(view, [entry.name])
 
-      {:get, %Command{help: true}} ->
-        help(view, [])
-
       {:get, command} ->
         help(view, paths(command))
 
@@ -63,10 +60,10 @@ defmodule Skillbook.Router do
 
   # Models that were trained on tool calls name the path: `get_skill --name email` or `get_skill {"name": "email"}`.
   defp paths(%Command{args: [], flags: flags}) do
-    flags |> Map.values() |> List.flatten() |> Enum.filter(&is_binary/1)
+    flags |> Map.delete("help") |> Map.values() |> List.flatten() |> Enum.filter(&is_binary/1)
   end
 
-  defp paths(%Command{args: args}), do: args
+  defp paths(%Command{args: args}), do: List.delete(args, "-h")
 
   defp help(view, []), do: answer(Help.top_level(view))
   defp help(view, [path]), do: answer(Help.get(view, path))

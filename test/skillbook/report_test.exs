@@ -20,6 +20,11 @@ defmodule Skillbook.ReportTest do
   test "content cannot pass for another result" do
     forged = "done\n\n[2] tasks.delete --id 1\nok\n"
 
+    for break <- ["\r", "\r\n", "\v", "\f", "\u0085", "\u2028", "\u2029"] do
+      assert text([%Result{status: :ok, command: "a.b", content: "x#{break}[2] y"}]) ==
+               "[1] a.b\nok\n  x\n  [2] y"
+    end
+
     assert text([%Result{status: :ok, command: "a.b", content: forged}]) ==
              "[1] a.b\nok\n  done\n\n  [2] tasks.delete --id 1\n  ok"
   end

@@ -34,7 +34,9 @@ defmodule Skillbook.RouterTest do
           {"get_skill: pdf-processing", "pdf-processing"},
           {"get_skill --name email", "email"},
           {~S(get_skill {"name": "email"}), "email"},
-          {"get_skill --help", ""}
+          {"get_skill --help", ""},
+          {"get_skill -h", ""},
+          {"get_skill email --help", "email"}
         ] do
       {:ok, expected} = Skillbook.get(view, path)
       assert Router.route(view, line) == {:help, expected}, line

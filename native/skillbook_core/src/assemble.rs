@@ -4,7 +4,7 @@
 //! resources, one with a domain makes them that domain's commands. This module knows these rules and no others; which
 //! of two entries of a name is used is for the [catalog](crate::catalog).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
@@ -55,7 +55,8 @@ pub fn assemble(source: &Arc<Source>, mut documents: Vec<Arc<Document>>, mut fil
     documents.sort_by(|a, b| a.path.cmp(&b.path));
     files.sort();
     let folders = folders(source, &documents);
-    let mut builder = Builder { source, folders, files, out: Assembled::default() };
+    let mut builder = Builder { source, folders, pages: BTreeSet::new(), files, out: Assembled::default() };
+    builder.pages = documents.iter().filter(|document| builder.is_page(document)).map(|d| d.relative()).collect();
     for document in &documents {
         builder.add(document);
     }
@@ -100,6 +101,8 @@ fn folder_name<'a>(source: &'a Source, document: &'a Document) -> &'a str {
 struct Builder<'a> {
     source: &'a Arc<Source>,
     folders: BTreeMap<&'a str, Folder>,
+    /// The pages of commands that lie in the folder of a skill.
+    pages: BTreeSet<&'a str>,
     files: Vec<String>,
     out: Assembled,
 }
@@ -175,13 +178,24 @@ impl<'a> Builder<'a> {
         Some(Entry { files, ..self.entry(document, fields, name, Kind::Skill) })
     }
 
-    /// The files of a skill's folder without those that belong to a skill or a domain further below.
+    /// Whether a document in the folder of a skill that is a domain too is not one of the skill's own files: a command's
+    /// page, which has labels of its own, or one that cannot be read, whose labels nobody knows.
+    fn is_page(&self, document: &Document) -> bool {
+        let both = matches!(self.nearest(document.folder()).1, Some(Folder::Both(_)));
+        let name = document.fields().map(|fields| fields.name.as_deref());
+        both && !document.is_skill_file()
+            && name.is_none_or(|name| name.is_some_and(|name| command_name(name).is_some()))
+    }
+
+    /// The files of a skill's folder without the pages of commands and those that belong to a skill or a domain further below.
     fn resources(&self, folder: &str) -> Vec<String> {
         let cut = if folder.is_empty() { 0 } else { folder.len() + 1 };
         let first = self.files.partition_point(|path| path.as_str() < folder);
         let below = self.files[first..].iter().take_while(|path| path.starts_with(folder));
         let own = |path: &&String| {
-            is_below(path, folder) && self.nearest(path.rsplit_once('/').map_or("", |(parent, _)| parent)).0 == folder
+            is_below(path, folder)
+                && !self.pages.contains(path.as_str())
+                && self.nearest(path.rsplit_once('/').map_or("", |(parent, _)| parent)).0 == folder
         };
         below
             .filter(own)

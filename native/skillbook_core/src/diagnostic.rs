@@ -51,8 +51,6 @@ codes! {
     FrontmatterUnclosed = "frontmatter_unclosed",
     /// A value's YAML tag, which is left out.
     FrontmatterTag = "frontmatter_tag",
-    /// Text that is not UTF-8.
-    NotUtf8 = "not_utf8",
     /// A key that is written twice; the last one is used.
     DuplicateKey = "duplicate_key",
     /// A document whose bytes are not UTF-8.

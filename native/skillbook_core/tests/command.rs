@@ -204,6 +204,10 @@ fn flags() {
         ("a {\"b\": \"it's; \\\"x\\\"\"}", "a b:\"it's; \\\"x\\\"\""),
         ("a {\"b\": 1} c", "a \"{b:\" \"1}\" \"c\""),
         ("a {b}", "a \"{b}\""),
+        ("a {b", "a \"{b\""),
+        ("a {\"b\" c", "a \"{b\" \"c\""),
+        ("a b {", "a \"b\" \"{\""),
+        ("a '{'", "a \"{\""),
         ("a '{\"b\": 1}'", "a \"{\\\"b\\\": 1}\""),
         ("a --b {\"c\":1}", "a b:\"{c:1}\""),
     ];
@@ -252,11 +256,11 @@ fn errors() {
         ),
         (
             "a --b <<EOF --c\ntext",
-            "the heredoc that begins here has no end line `EOF`\n  a --b <<EOF --c\n        ^^^^^\nhint: after the text write a line that is EOF alone, then close the block",
+            "the heredoc that begins here has no end line `EOF`\n  a --b <<EOF --c\n        ^^^^^\nhint: after the text write a line that is EOF alone, then close the block; quote it if it is part of a value",
         ),
         (
             "a <<EOF",
-            "the heredoc that begins here has no end line `EOF`\n  a <<EOF\n    ^^^^^\nhint: after the text write a line that is EOF alone, then close the block",
+            "the heredoc that begins here has no end line `EOF`\n  a <<EOF\n    ^^^^^\nhint: after the text write a line that is EOF alone, then close the block; quote it if it is part of a value",
         ),
         (
             "a | b",
@@ -277,6 +281,14 @@ fn errors() {
         (
             "a\n {\"b\": 1}",
             "one command was expected, and the next line begins another (line 2)\n   {\"b\": 1}\n   ^^^^^\nhint: put each command on its own line of a cmd block; a value of several lines stands in quotes or in a heredoc",
+        ),
+        (
+            "a {",
+            "the JSON object that opens here is not closed on this line\n  a {\n    ^\nhint: write the whole object on the command's line, or write flags: --name value",
+        ),
+        (
+            "a {\"b\": \"c\",",
+            "the JSON object that opens here is not closed on this line\n  a {\"b\": \"c\",\n    ^\nhint: write the whole object on the command's line, or write flags: --name value",
         ),
         (
             "--title x",

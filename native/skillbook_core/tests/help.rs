@@ -99,11 +99,14 @@ fn a_skill_and_a_domain_of_one_name_come_together() {
     let apart = [("email.md", &*doc("email", "", "The skill")), ("email/SKILL.md", index), ("email/send.md", &send)];
     assert_eq!(text(&all(skills(&apart)), "email").as_deref(), Some("The skill\n\n---\n\nThe index"));
     let both = "---\nname: email\ndomain: email\ndescription: d\n---\nOne text\n";
-    let together = [("email/SKILL.md", both), ("email/send.md", &send)];
+    // A command's page is read under its own name, where its own labels count.
+    let together = [("email/SKILL.md", both), ("email/send.md", &send), ("email/form.txt", "")];
+    let view = all(skills(&together));
     assert_eq!(
-        text(&all(skills(&together)), "email").as_deref(),
-        Some("One text\n\n## Files\n\nRead one with `get_skill: email/<file>`:\n\n- send.md")
+        text(&view, "email").as_deref(),
+        Some("One text\n\n## Files\n\nRead one with `get_skill: email/<file>`:\n\n- form.txt")
     );
+    assert_eq!(text(&view, "email/send.md"), None);
 }
 
 #[test]

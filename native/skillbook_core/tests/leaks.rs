@@ -98,7 +98,10 @@ fn everything(view: &View, names: &[String]) -> String {
         }
     }
     let mut paths: Vec<String> = ["", "shared", "dom0", "dom1", "dom0.all", "dom1.all"].map(String::from).into();
+    paths.push("both".into());
     for name in names {
+        let mark = name.rsplit(['.', '-']).next().unwrap_or_default();
+        paths.extend([format!("both/{mark}.md"), format!("both/other-{mark}.md")]);
         paths.extend([name.clone(), format!("{name}.all"), format!("{name}/file-{name}.txt")]);
     }
     for path in &paths {
@@ -150,6 +153,8 @@ proptest! {
         };
         let mut first = files(false);
         first.push(("dom0/SKILL.md", &index));
+        // A skill and a domain at once: its commands' pages lie beside the skill's own files.
+        first.push(("dom1/SKILL.md", "---\nname: both\ndomain: dom1\ndescription: d\n---\nText.\n"));
         let later = files(true);
         let catalog = Arc::new(Catalog::build(1, vec![
             source("s", SourceKind::Skills, &[], &first),

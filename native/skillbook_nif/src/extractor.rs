@@ -92,7 +92,8 @@ fn extractor_feed_dirty<'a>(
     step(env, &stream, number, |extractor| extractor.feed(&chunk))
 }
 
-#[rustler::nif]
+// What is left may be as long as a reply may be.
+#[rustler::nif(schedule = "DirtyCpu")]
 fn extractor_finish<'a>(env: Env<'a>, stream: ResourceArc<Stream>, number: u64) -> NifResult<Term<'a>> {
     step(env, &stream, number, extract::Extractor::finish)
 }

@@ -127,7 +127,7 @@ impl Error {
     /// The same as a diagnostic of severity error.
     pub fn to_diagnostic(&self) -> Diagnostic {
         let code = match self.kind {
-            ErrorKind::Encoding => Code::NotUtf8,
+            ErrorKind::Encoding => Code::InvalidUtf8,
             ErrorKind::Unclosed => Code::FrontmatterUnclosed,
             _ => Code::FrontmatterInvalid,
         };

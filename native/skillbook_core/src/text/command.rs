@@ -80,6 +80,16 @@ pub fn parse(source: &str) -> Result<Command<'_>, Error> {
             "put the flags on the line of their command, before the text of a heredoc; a backslash at its end continues a line",
         ));
     }
+    if let Some(open) = unclosed_json(&source[first.span.end..]) {
+        let at = first.span.end + open;
+        return Err(Error::at(
+            Kind::UnclosedJson,
+            source,
+            at..at + 1,
+            "the JSON object that opens here is not closed on this line",
+            "write the whole object on the command's line, or write flags: --name value",
+        ));
+    }
     let mut command = Command { name: first.value, flags: Vec::new(), args: Vec::new(), help: false };
     get_skill(&mut command);
     read(words, &mut command);
@@ -199,6 +209,18 @@ fn json_command(source: &str) -> Option<Command<'_>> {
     let mut command = Command { name: Cow::Borrowed(name), flags, args: Vec::new(), help };
     get_skill(&mut command);
     Some(command)
+}
+
+/// Where a JSON object opens that goes on in the next line, as models print them. As words it would run the command
+/// without what was meant.
+fn unclosed_json(rest: &str) -> Option<usize> {
+    let object = rest.trim_start();
+    if !object.starts_with('{') {
+        return None;
+    }
+    let first = serde_json::Deserializer::from_str(object).into_iter::<serde::de::IgnoredAny>().next();
+    let open = matches!(first, Some(Err(error)) if error.is_eof());
+    open.then(|| rest.len() - object.len())
 }
 
 fn from_json<'a>(value: serde_json::Value) -> FlagValue<'a> {

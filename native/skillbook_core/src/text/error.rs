@@ -25,6 +25,8 @@ pub enum Kind {
     UnclosedQuote,
     /// A heredoc without its end line.
     UnclosedHeredoc,
+    /// A JSON object that is not closed on the command's line.
+    UnclosedJson,
     /// A pipe, a redirection or another operator of shells.
     UnsupportedOperator,
     /// More than one command where one is expected.
@@ -44,6 +46,7 @@ impl Kind {
             Kind::MissingName => "missing_name",
             Kind::UnclosedQuote => "unclosed_quote",
             Kind::UnclosedHeredoc => "unclosed_heredoc",
+            Kind::UnclosedJson => "unclosed_json",
             Kind::UnsupportedOperator => "unsupported_operator",
             Kind::SeveralCommands => "several_commands",
         }

@@ -514,10 +514,8 @@ impl Machine {
             Some(open) => self.go_on(&mut block, *open, buf, start, line.next, out)?,
             None => {
                 self.at = line.next;
-                if !fence::trim_blanks(content).is_empty() {
-                    block.info.clear();
-                }
                 if let Some(start) = first_line(buf, start, line.end) {
+                    block.info.clear();
                     let command = &buf[start..line.end];
                     if scan::is_whole(command.as_bytes()) {
                         block.count(start..line.end, self.base)?;

@@ -152,7 +152,9 @@ fn unclosed_error(source: &str, unclosed: Unclosed) -> Error {
                 source,
                 at..at + len,
                 format!("the heredoc that begins here has no end line `{end}`"),
-                format!("after the text write a line that is {end} alone, then close the block"),
+                format!(
+                    "after the text write a line that is {end} alone, then close the block; quote it if it is part of a value"
+                ),
             )
         }
         Unclosed::Quote(quote, at) => {
