@@ -143,7 +143,8 @@ defmodule SkillbookTest do
         Map.new(names, &{"x/#{String.downcase(&1)}.md", page("x.#{String.downcase(&1)}", handler(&1))})
       )
 
-      book = book(sources: [folder], timeout: 100)
+      # Long enough for a crash on a busy machine.
+      book = book(sources: [folder], timeout: 3_000)
       supervisor = GenServer.whereis(book)
 
       capture_log(fn ->
