@@ -210,7 +210,7 @@ defmodule Skillbook.CLI.ProcessTest do
       say.(<<3>>, "stopped")
       say.(":profile\r", "default")
       Port.command(port, <<4>>)
-      assert_receive {^port, {:exit_status, 0}}, 10_000
+      assert_receive {^port, {:exit_status, 0}}, 60_000
 
       assert File.read!(Path.join(folder, "skillbook/history")) =~ "notes.echo --text two\n"
     end
@@ -224,7 +224,7 @@ defmodule Skillbook.CLI.ProcessTest do
         {^port, {:exit_status, status}} ->
           flunk("ended with #{status} before #{inspect(text)} came, after #{inspect(seen)}")
       after
-        10_000 -> flunk("#{inspect(text)} did not come; this did: #{inspect(seen)}")
+        60_000 -> flunk("#{inspect(text)} did not come; this did: #{inspect(seen)}")
       end
     end
   end

@@ -100,9 +100,9 @@ defmodule Skillbook.ExecutorTest do
 
     caller = spawn(fn -> execute(folder, "Skillbook.TestHandlers.Tell", "x.run", assigns: %{tell: test}) end)
 
-    assert_receive {:handler, handler, _context}, 5_000
+    assert_receive {:handler, handler, _context}, 60_000
     ref = Process.monitor(handler)
     Process.exit(caller, :kill)
-    assert_receive {:DOWN, ^ref, :process, ^handler, :killed}, 5_000
+    assert_receive {:DOWN, ^ref, :process, ^handler, :killed}, 60_000
   end
 end

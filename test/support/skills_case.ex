@@ -17,7 +17,7 @@ defmodule Skillbook.SkillsCase do
     for {path, text} <- files do
       path = Path.join(folder, path)
       File.mkdir_p!(Path.dirname(path))
-      File.write!(path, text)
+      File.write!(path, text, [:raw])
     end
 
     folder
