@@ -24,7 +24,7 @@ defmodule SkillbookTest do
             {[name: :x, timeout: 0],
              "expected a number of milliseconds as the option :timeout of a book, got: 0"},
             {[name: :x, sources: [[path: "a", knd: :notes]]],
-             "unknown option :knd for a source, did you mean :kind? The options are :path, :name, :kind, :labels, :optional"},
+             "unknown option :knd for a source, did you mean :kind? The options are :path, :name, :kind, :labels, :optional, :trust, :available, :inline"},
             {[name: :x, profiles: [[grants: []]]], "a profile needs the option :id"}
           ] do
         assert {:error, %OptionError{} = error} = Skillbook.start_link(options)

@@ -32,7 +32,7 @@ defmodule Skillbook.Catalog do
   @spec load([Source.t() | Path.t() | keyword()]) :: {:ok, t()} | {:error, OptionError.t()}
   def load(sources) when is_list(sources) do
     with {:ok, sources} <- sources(sources) do
-      ref = Native.catalog_load(Enum.map(sources, &{&1.name, &1.kind, &1.labels, &1.path, &1.optional}))
+      ref = Native.catalog_load(sources)
       {:ok, %__MODULE__{ref: ref, sources: sources}}
     end
   end

@@ -34,6 +34,7 @@ defmodule Skillbook.Native do
   def sql_rollback(_database, _epoch, _level), do: missing()
   def sql_abandon(_database), do: missing()
 
+  def globs_check(_patterns), do: missing()
   def catalog_load(_sources), do: missing()
   def catalog_reload(_catalog), do: missing()
   def catalog_generation(_catalog), do: missing()

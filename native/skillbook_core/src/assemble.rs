@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::document::{strip_md, Document, Fields};
-use crate::entry::{command_name, Entry, Index, Kind, Source, SourceKind};
+use crate::entry::{command_name, Entry, Index, Kind, Selection, Source, SourceKind};
 use crate::sections;
 
 /// The longest name that the Agent Skills format allows, in characters.
@@ -39,6 +39,8 @@ impl Finding {
 pub struct Assembled {
     /// The entries by path; names may still occur twice.
     pub entries: Vec<Arc<Entry>>,
+    /// The entries that no glob of the source selects, by path.
+    pub unselected: Vec<Arc<Entry>>,
     /// The domain indexes by path.
     pub indexes: Vec<Arc<Index>>,
     /// What was found out.
@@ -119,7 +121,20 @@ impl<'a> Builder<'a> {
             Some(fields) => self.other_file(document, fields, &mut notes),
         };
         let about: Vec<_> = entry.map(Arc::new).into_iter().collect();
-        self.out.entries.extend(about.iter().cloned());
+        for entry in &about {
+            match self.source.selects(&entry.name) {
+                Some(_) => self.out.entries.push(entry.clone()),
+                None => {
+                    let message = format!(
+                        "{} matches no glob of the source {}, so it is not used",
+                        quote(&entry.name),
+                        quote(&self.source.name)
+                    );
+                    notes.push(Diagnostic::new(Code::NotSelected, Severity::Info, message));
+                    self.out.unselected.push(entry.clone());
+                }
+            }
+        }
         let finding = |diagnostic: Diagnostic| Finding {
             diagnostic: diagnostic.in_file(document.path.as_str()),
             about: about.clone(),
@@ -319,6 +334,7 @@ impl<'a> Builder<'a> {
             labels: self.labels(fields),
             source: self.source.clone(),
             document: document.clone(),
+            selection: self.source.selects(name).unwrap_or(Selection::Available),
             files: Vec::new(),
         }
     }

@@ -27,6 +27,26 @@ pub struct Domain {
     pub entries: Vec<EntryId>,
 }
 
+/// Why an entry is not used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// Another one of its name comes first in its source.
+    Duplicate,
+    /// A later source has one of its name.
+    Shadowed,
+    /// No glob of its source selects it.
+    Unselected,
+}
+
+/// An entry that was read and is not used.
+#[derive(Debug, Clone)]
+pub struct Unused {
+    /// The entry.
+    pub entry: Arc<Entry>,
+    /// Why it is not used.
+    pub why: Why,
+}
+
 /// One generation of a book's entries.
 #[derive(Debug)]
 pub struct Catalog {
@@ -35,6 +55,7 @@ pub struct Catalog {
     names: FxHashMap<Arc<str>, EntryId>,
     aliases: FxHashMap<String, Vec<EntryId>>,
     domains: Vec<Domain>,
+    unused: Vec<Unused>,
     findings: Vec<Finding>,
     pub(crate) words: OnceLock<Words>,
     pub(crate) visible: Mutex<Vec<Arc<Visible>>>,
@@ -45,14 +66,17 @@ impl Catalog {
     /// and within a source the first by path is used. Each that is not used has a finding.
     pub fn build(generation: u64, sources: Vec<Assembled>) -> Catalog {
         let mut findings = Vec::new();
+        let mut unused = Vec::new();
         let mut entries = Merge::default();
         let mut indexes = Merge::default();
         for source in sources {
             findings.extend(source.findings);
+            unused.extend(source.unselected.into_iter().map(|entry| Unused { entry, why: Why::Unselected }));
             entries.source(source.entries.into_iter().map(|entry| (entry.name.clone(), entry)), &mut findings);
             let named = |index: Arc<Index>| (Arc::from(index.domain.as_str()), index);
             indexes.source(source.indexes.into_iter().map(named), &mut findings);
         }
+        unused.extend(entries.unused.drain(..).map(|(entry, why)| Unused { entry, why }));
         let entries: Vec<_> = entries.used.into_values().collect();
         let ids = || (0..entries.len() as u32).map(EntryId).zip(&entries);
         let names: FxHashMap<_, _> = ids().map(|(id, entry)| (entry.name.clone(), id)).collect();
@@ -100,6 +124,7 @@ impl Catalog {
             names,
             aliases,
             domains,
+            unused,
             findings,
             words: OnceLock::new(),
             visible: Mutex::new(Vec::new()),
@@ -141,6 +166,11 @@ impl Catalog {
         &self.domains
     }
 
+    /// The entries that were read and are not used.
+    pub fn unused(&self) -> &[Unused] {
+        &self.unused
+    }
+
     /// What was found out about the files, by path and line.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
@@ -180,11 +210,12 @@ impl Named for Index {
 
 struct Merge<T> {
     used: BTreeMap<Arc<str>, Arc<T>>,
+    unused: Vec<(Arc<T>, Why)>,
 }
 
 impl<T> Default for Merge<T> {
     fn default() -> Self {
-        Merge { used: BTreeMap::new() }
+        Merge { used: BTreeMap::new(), unused: Vec::new() }
     }
 }
 
@@ -203,6 +234,7 @@ impl<T: Named> Merge<T> {
                         "give one of them another name"
                     });
                     findings.push(finding(diagnostic, &item, first));
+                    self.unused.push((item, Why::Duplicate));
                 }
                 None => {
                     own.insert(name, item);
@@ -215,6 +247,7 @@ impl<T: Named> Merge<T> {
                 let message = format!("`{name}` is replaced by {place}");
                 let diagnostic = Diagnostic::new(Code::Shadowed, Severity::Info, message);
                 findings.push(finding(diagnostic, &earlier, &item));
+                self.unused.push((earlier, Why::Shadowed));
             }
         }
     }

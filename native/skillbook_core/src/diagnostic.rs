@@ -95,6 +95,8 @@ codes! {
     Shadowed = "shadowed",
     /// An alias that is the name of another entry.
     AliasTaken = "alias_taken",
+    /// An entry that no glob of its source selects.
+    NotSelected = "not_selected",
     /// The index of a domain that has no commands.
     DomainWithoutCommands = "domain_without_commands",
 }

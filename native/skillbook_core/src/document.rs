@@ -66,6 +66,18 @@ pub struct Fields {
     pub proactive_for: Vec<String>,
     /// `exclude_from_prompt_profile_ids`.
     pub excluded_for: Vec<String>,
+    /// `disable-model-invocation`: only people and programs name this skill, a model is not told of it.
+    pub hidden_from_model: bool,
+    /// `user-invocable`: whether people may name it.
+    pub user_invocable: bool,
+    /// `trigger_keywords`: words that speak for this skill.
+    pub triggers: Vec<String>,
+    /// `license`.
+    pub license: Option<String>,
+    /// `compatibility`.
+    pub compatibility: Option<String>,
+    /// `metadata`: texts by key, as the Agent Skills format has them.
+    pub metadata: Vec<(String, String)>,
     /// The first line of the body's Usage section.
     pub usage: Option<String>,
     /// The frontmatter as written; always a mapping.
@@ -204,6 +216,12 @@ impl Reader<'_> {
                 .unwrap_or(true),
             proactive_for: self.list("proactive_for_profile_ids"),
             excluded_for: self.list("exclude_from_prompt_profile_ids"),
+            hidden_from_model: self.flag("disable-model-invocation").unwrap_or(false),
+            user_invocable: self.flag("user-invocable").unwrap_or(true),
+            triggers: self.list("trigger_keywords"),
+            license: self.text("license"),
+            compatibility: self.text("compatibility"),
+            metadata: self.metadata(),
             usage: sections::usage(body).map(str::to_owned),
             data: Value::Null,
         })
@@ -261,6 +279,22 @@ impl Reader<'_> {
         match self.data.get("allowed-tools") {
             Some(Value::Str(text)) => split_tools(text),
             _ => self.list("allowed-tools"),
+        }
+    }
+
+    /// Numbers and booleans are read as texts without a diagnostic: `version: 1.0` is what everybody writes.
+    fn metadata(&mut self) -> Vec<(String, String)> {
+        let key = "metadata";
+        match self.data.get(key) {
+            None => Vec::new(),
+            Some(Value::Map(pairs)) => {
+                let texts = pairs.iter().filter_map(|(key, value)| Some((key.clone(), plain(value)?)));
+                texts.collect()
+            }
+            Some(value) => {
+                self.unless_null(key, "a mapping of texts", value);
+                Vec::new()
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::document::{Document, Fields};
+use crate::glob::Globs;
 
 /// What a source holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -12,6 +13,41 @@ pub enum SourceKind {
     Skills,
     /// Notes: every Markdown file is an entry.
     Notes,
+}
+
+/// How far a source is trusted. What its documents may do grows with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Trust {
+    /// Nothing of it is read.
+    None,
+    /// Texts of strangers: its entries replace none of another source and run no handler.
+    Low,
+    /// Texts that the application's people chose.
+    #[default]
+    Medium,
+    /// The application's own.
+    High,
+}
+
+impl Trust {
+    /// `none`, `low`, `medium` or `high`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Trust::None => "none",
+            Trust::Low => "low",
+            Trust::Medium => "medium",
+            Trust::High => "high",
+        }
+    }
+}
+
+/// How a source's globs select an entry for prompts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selection {
+    /// Listed, to be read when it is needed.
+    Available,
+    /// Its text stands in the prompt.
+    Inline,
 }
 
 /// Where entries come from.
@@ -27,6 +63,24 @@ pub struct Source {
     pub root: String,
     /// Whether the folder may be missing.
     pub optional: bool,
+    /// How far it is trusted.
+    pub trust: Trust,
+    /// Which of its entries are listed, by name; `None` stands for all, or for none if `inline` is given.
+    pub available: Option<Globs>,
+    /// Which of its entries stand in prompts as a whole.
+    pub inline: Option<Globs>,
+}
+
+impl Source {
+    /// How the source's globs select the entry of a name; `None` if no glob does. Both at once is inline.
+    pub fn selects(&self, name: &str) -> Option<Selection> {
+        let matches = |globs: &Option<Globs>| globs.as_ref().is_some_and(|globs| globs.matches(name));
+        if matches(&self.inline) {
+            return Some(Selection::Inline);
+        }
+        let all = self.available.is_none() && self.inline.is_none();
+        (all || matches(&self.available)).then_some(Selection::Available)
+    }
 }
 
 /// What an entry is.
@@ -87,6 +141,8 @@ pub struct Entry {
     pub source: Arc<Source>,
     /// Its text and fields.
     pub document: Arc<Document>,
+    /// How its source's globs select it.
+    pub selection: Selection,
     /// The other files of a skill's folder, relative to it, sorted.
     pub files: Vec<String>,
 }

@@ -4,11 +4,13 @@
 
 pub mod assemble;
 pub mod catalog;
+pub mod changes;
 pub mod diagnostic;
 pub mod document;
 pub mod domain;
 pub mod entry;
 pub mod frontmatter;
+pub mod glob;
 pub mod help;
 pub mod prompt;
 pub mod sections;

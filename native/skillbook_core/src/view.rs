@@ -4,13 +4,13 @@
 
 use std::sync::{Arc, OnceLock};
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use rustc_hash::FxHashSet;
 
 use crate::catalog::{Catalog, EntryId};
 use crate::diagnostic::Diagnostic;
 use crate::domain::DomainView;
 use crate::entry::{Entry, Index, Kind};
+use crate::glob::{BadGlob, Globs};
 
 /// How many profiles' sets a catalog keeps.
 const KEPT: usize = 64;
@@ -33,26 +33,17 @@ impl Profile {
     }
 }
 
-/// A glob that cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadGlob {
-    /// The glob.
-    pub glob: String,
-    /// What is wrong with it.
-    pub message: String,
-}
-
 /// Who may see what: labels within grants, a name that is allowed, and not excluded by the entry itself.
 #[derive(Debug)]
 struct Rule {
     profile: Profile,
     grants: Option<FxHashSet<String>>,
-    names: Option<GlobSet>,
+    names: Option<Globs>,
 }
 
 impl Rule {
     fn new(profile: &Profile) -> Result<Rule, BadGlob> {
-        let names = profile.skills.as_deref().map(globs).transpose()?;
+        let names = profile.skills.as_deref().map(Globs::new).transpose()?;
         let grants = profile.grants.as_ref().map(|grants| grants.iter().cloned().collect());
         Ok(Rule { profile: profile.clone(), grants, names })
     }
@@ -64,7 +55,7 @@ impl Rule {
     fn admits(&self, entry: &Entry) -> bool {
         // An excluded skill cannot be loaded, so there is nothing to see; an excluded note only leaves the prompt.
         let excluded = || entry.kind != Kind::Note && entry.fields().excluded_for.contains(&self.profile.id);
-        let named = || self.names.as_ref().is_none_or(|names| names.is_match(&*entry.name));
+        let named = || self.names.as_ref().is_none_or(|names| names.matches(&entry.name));
         self.grants(&entry.labels) && named() && !excluded()
     }
 
@@ -77,15 +68,6 @@ impl Rule {
     fn unrestricted(&self) -> bool {
         self.grants.is_none() && self.names.is_none()
     }
-}
-
-fn globs(patterns: &[String]) -> Result<GlobSet, BadGlob> {
-    let bad = |glob: &str, error: globset::Error| BadGlob { glob: glob.to_owned(), message: error.kind().to_string() };
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        set.add(GlobBuilder::new(pattern).build().map_err(|error| bad(pattern, error))?);
-    }
-    set.build().map_err(|error| bad(&patterns.join(" "), error))
 }
 
 /// What one profile may see of a catalog, computed once and kept there.

@@ -3,13 +3,18 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
-use rustler::{Env, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
+use rustler::{Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
 use skillbook_core::catalog::{Catalog, EntryId};
-use skillbook_core::entry::{Source, SourceKind};
+use skillbook_core::entry::{Source, SourceKind, Trust};
+use skillbook_core::glob::{BadGlob, Globs};
 
 use crate::load::{load, Documents};
 use crate::shared::FrozenTerm;
 use crate::{encode, entry};
+
+mod atoms {
+    rustler::atoms! { ok, error }
+}
 
 /// One generation with the terms of its entries.
 pub struct Generation {
@@ -62,19 +67,67 @@ enum Kind {
     Notes,
 }
 
+#[derive(NifUnitEnum)]
+enum TrustLevel {
+    None,
+    Low,
+    Medium,
+    High,
+}
+
+/// A `%Skillbook.Source{}`, whose globs were checked when it was made.
+#[derive(NifMap)]
+struct SourceOptions {
+    name: String,
+    kind: Kind,
+    labels: Vec<String>,
+    path: String,
+    optional: bool,
+    trust: TrustLevel,
+    available: Option<Vec<String>>,
+    inline: Option<Vec<String>>,
+}
+
+impl SourceOptions {
+    fn source(self) -> Result<Source, BadGlob> {
+        let globs = |patterns: Option<Vec<String>>| patterns.as_deref().map(Globs::new).transpose();
+        Ok(Source {
+            name: self.name,
+            kind: match self.kind {
+                Kind::Skills => SourceKind::Skills,
+                Kind::Notes => SourceKind::Notes,
+            },
+            labels: self.labels,
+            root: self.path,
+            optional: self.optional,
+            trust: match self.trust {
+                TrustLevel::None => Trust::None,
+                TrustLevel::Low => Trust::Low,
+                TrustLevel::Medium => Trust::Medium,
+                TrustLevel::High => Trust::High,
+            },
+            available: globs(self.available)?,
+            inline: globs(self.inline)?,
+        })
+    }
+}
+
+/// The first of these globs that cannot be read, with the reason; `ok` if all can.
+#[rustler::nif]
+fn globs_check(env: Env<'_>, patterns: Vec<String>) -> Term<'_> {
+    match Globs::new(&patterns) {
+        Ok(_) => atoms::ok().encode(env),
+        Err(bad) => (atoms::error(), (bad.glob, bad.message)).encode(env),
+    }
+}
+
 #[rustler::nif(schedule = "DirtyIo")]
-fn catalog_load(sources: Vec<(String, Kind, Vec<String>, String, bool)>) -> ResourceArc<CatalogResource> {
-    let source = |(name, kind, labels, root, optional)| {
-        let kind = match kind {
-            Kind::Skills => SourceKind::Skills,
-            Kind::Notes => SourceKind::Notes,
-        };
-        Arc::new(Source { name, kind, labels, root, optional })
-    };
-    let sources: Vec<_> = sources.into_iter().map(source).collect();
+fn catalog_load(sources: Vec<SourceOptions>) -> NifResult<ResourceArc<CatalogResource>> {
+    let source = |options: SourceOptions| options.source().map(Arc::new).map_err(|_| rustler::Error::BadArg);
+    let sources = sources.into_iter().map(source).collect::<NifResult<Vec<_>>>()?;
     let (loaded, documents) = load(&sources, &Documents::default());
     let current = ArcSwap::from_pointee(Generation::new(Catalog::build(1, loaded)));
-    ResourceArc::new(CatalogResource { sources, current, documents: Mutex::new(documents) })
+    Ok(ResourceArc::new(CatalogResource { sources, current, documents: Mutex::new(documents) }))
 }
 
 #[rustler::nif(schedule = "DirtyIo")]

@@ -1,0 +1,59 @@
+//! Globs over names.
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+/// A glob that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadGlob {
+    /// The glob.
+    pub glob: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// Globs of which a name has to match one. Case matters; `*` stands for any characters, dots and slashes among them,
+/// `?` for one.
+///
+/// ```
+/// use skillbook_core::glob::Globs;
+/// let globs = Globs::new(&["email.*".to_owned(), "report-?".to_owned()]).unwrap();
+/// assert!(globs.matches("email.send") && globs.matches("report-1"));
+/// assert!(!globs.matches("Email.send") && !globs.matches("report-10"));
+/// ```
+#[derive(Debug, Clone)]
+pub struct Globs {
+    patterns: Vec<String>,
+    set: GlobSet,
+}
+
+impl Globs {
+    /// Globs that match what one of the patterns matches; without patterns they match nothing.
+    pub fn new(patterns: &[String]) -> Result<Globs, BadGlob> {
+        let bad =
+            |glob: &str, error: globset::Error| BadGlob { glob: glob.to_owned(), message: error.kind().to_string() };
+        let mut set = GlobSetBuilder::new();
+        for pattern in patterns {
+            set.add(GlobBuilder::new(pattern).build().map_err(|error| bad(pattern, error))?);
+        }
+        let set = set.build().map_err(|error| bad(&patterns.join(" "), error))?;
+        Ok(Globs { patterns: patterns.to_vec(), set })
+    }
+
+    /// Whether a pattern matches the name.
+    pub fn matches(&self, name: &str) -> bool {
+        self.set.is_match(name)
+    }
+
+    /// The patterns as they were given.
+    pub fn patterns(&self) -> &[String] {
+        &self.patterns
+    }
+}
+
+impl PartialEq for Globs {
+    fn eq(&self, other: &Globs) -> bool {
+        self.patterns == other.patterns
+    }
+}
+
+impl Eq for Globs {}
