@@ -9,12 +9,22 @@ defmodule Skillbook.Entry do
     * `:domain` - a command's domain, else `nil`
     * `:title` - the title; a note without one has its first heading or its file's name
     * `:description` - what it is for; `""` for a note without one
-    * `:handler` - the module that runs it, as written; it is resolved only when it runs
+    * `:handler` - the module that runs it, as written; it is resolved only when it runs. `nil` too if its source has low
+      trust
     * `:tags`, `:aliases`, `:requires`, `:allowed_tools` - lists of texts
     * `:labels` - the visibility labels, its own and its source's
     * `:effects` - `:read`, `:write` or `nil`
-    * `:schedule`, `:timezone` - as written
+    * `:schedule`, `:timezone` - as written; `:schedule` is `nil` if its source has low trust
     * `:include_in_prompt` - whether it belongs into prompts; profiles may be named that differ
+    * `:hidden_from_model` - whether only people and programs name it, and a model is not told of it
+      (`disable-model-invocation`)
+    * `:user_invocable` - whether people may name it (`user-invocable`)
+    * `:triggers` - words that speak for it (`trigger_keywords`)
+    * `:license`, `:compatibility` - texts or `nil`
+    * `:metadata` - a map of texts, as the Agent Skills format has it
+    * `:selection` - how its source's globs select it: `:available` or `:inline`
+    * `:trust` - its source's trust: `:low`, `:medium` or `:high`
+    * `:files` - the other files of a skill's folder, relative to it, sorted
     * `:usage` - the first line of its Usage section
     * `:data` - the frontmatter as written, with string keys
     * `:body` - the text after the frontmatter
@@ -38,6 +48,15 @@ defmodule Skillbook.Entry do
           schedule: String.t() | nil,
           timezone: String.t() | nil,
           include_in_prompt: boolean(),
+          hidden_from_model: boolean(),
+          user_invocable: boolean(),
+          triggers: [String.t()],
+          license: String.t() | nil,
+          compatibility: String.t() | nil,
+          metadata: %{optional(String.t()) => String.t()},
+          selection: :available | :inline,
+          trust: :low | :medium | :high,
+          files: [String.t()],
           usage: String.t() | nil,
           data: map(),
           body: binary(),
@@ -56,6 +75,8 @@ defmodule Skillbook.Entry do
     :effects,
     :schedule,
     :timezone,
+    :license,
+    :compatibility,
     :usage,
     :body,
     :path,
@@ -66,6 +87,13 @@ defmodule Skillbook.Entry do
     requires: [],
     allowed_tools: [],
     include_in_prompt: true,
+    hidden_from_model: false,
+    user_invocable: true,
+    triggers: [],
+    metadata: %{},
+    selection: :available,
+    trust: :medium,
+    files: [],
     data: %{}
   ]
 end

@@ -48,6 +48,12 @@ defmodule Skillbook.CatalogTest do
       schedule: "0 8 * * *"
       timezone: Europe/Berlin
       include_in_prompt: false
+      disable-model-invocation: true
+      user-invocable: false
+      trigger_keywords: [mail, post]
+      license: MIT
+      compatibility: Needs a network
+      metadata: {author: Ann, version: 1.5}
       priority: 3
       nested: {a: [1, 2.5, true, null]}
       ---
@@ -74,6 +80,15 @@ defmodule Skillbook.CatalogTest do
                schedule: "0 8 * * *",
                timezone: "Europe/Berlin",
                include_in_prompt: false,
+               hidden_from_model: true,
+               user_invocable: false,
+               triggers: ["mail", "post"],
+               license: "MIT",
+               compatibility: "Needs a network",
+               metadata: %{"author" => "Ann", "version" => "1.5"},
+               selection: :available,
+               trust: :medium,
+               files: [],
                usage: "email.send --to ADDR",
                data: entry.data,
                body: "## Usage\n\nemail.send --to ADDR\n",

@@ -122,24 +122,41 @@ impl<'a> Builder<'a> {
         };
         let about: Vec<_> = entry.map(Arc::new).into_iter().collect();
         for entry in &about {
-            match self.source.selects(&entry.name) {
-                Some(_) => self.out.entries.push(entry.clone()),
-                None => {
-                    let message = format!(
-                        "{} matches no glob of the source {}, so it is not used",
-                        quote(&entry.name),
-                        quote(&self.source.name)
-                    );
-                    notes.push(Diagnostic::new(Code::NotSelected, Severity::Info, message));
-                    self.out.unselected.push(entry.clone());
-                }
-            }
+            self.select(entry, &mut notes);
         }
         let finding = |diagnostic: Diagnostic| Finding {
             diagnostic: diagnostic.in_file(document.path.as_str()),
             about: about.clone(),
         };
         self.out.findings.extend(notes.into_iter().map(finding));
+    }
+
+    fn select(&mut self, entry: &Arc<Entry>, notes: &mut Notes) {
+        let (name, source) = (quote(&entry.name), quote(&self.source.name));
+        if self.source.selects(&entry.name).is_none() {
+            let message = format!("{name} matches no glob of the source {source}, so it is not used");
+            notes.push(Diagnostic::new(Code::NotSelected, Severity::Info, message));
+            self.out.unselected.push(entry.clone());
+            return;
+        }
+        if self.source.selects_twice(&entry.name) {
+            let message =
+                format!("{name} matches globs of both available and inline of the source {source}; it is inline");
+            let hint = "let only one of them match it";
+            notes.push(Diagnostic::new(Code::InlineWins, Severity::Warning, message).hint(hint));
+        }
+        let fields = entry.fields();
+        let lost = [
+            ("handler", fields.handler.is_some() && entry.handler().is_none()),
+            ("schedule", fields.schedule.is_some() && entry.schedule().is_none()),
+        ];
+        for (field, _) in lost.iter().filter(|(_, lost)| *lost) {
+            let message = format!("the source {source} has low trust, so the field `{field}` is not used");
+            let diagnostic = Diagnostic::new(Code::UntrustedField, Severity::Warning, message)
+                .hint("give the source more trust if its texts are the application's own choice");
+            notes.push(entry.document.at_field(field, diagnostic));
+        }
+        self.out.entries.push(entry.clone());
     }
 
     fn skill_file(&mut self, document: &'a Arc<Document>, fields: &Fields, notes: &mut Notes) -> Option<Entry> {
@@ -387,6 +404,9 @@ fn check_name(name: &str, kind: Kind, notes: &mut Notes) {
     };
     if let Some(odd) = name.chars().find(|c| !plain(*c) && !allowed(*c)) {
         let message = format!("expected {words} in the name, got {:?} in {}", odd, quote(name));
+        notes.push(Diagnostic::new(Code::NameCharacters, Severity::Warning, message));
+    } else if name.split('.').any(|word| word.starts_with('-') || word.ends_with('-') || word.contains("--")) {
+        let message = format!("expected each `-` between two letters or digits of the name, got {}", quote(name));
         notes.push(Diagnostic::new(Code::NameCharacters, Severity::Warning, message));
     }
 }

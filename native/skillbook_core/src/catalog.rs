@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::assemble::{Assembled, Finding};
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::document::Document;
-use crate::entry::{Entry, Index};
+use crate::entry::{Entry, Index, Source, Trust};
 use crate::suggest::Words;
 use crate::view::Visible;
 
@@ -36,6 +36,8 @@ pub enum Why {
     Shadowed,
     /// No glob of its source selects it.
     Unselected,
+    /// Its source is of low trust, and another source's entry has its name, or an alias of its name.
+    Refused,
 }
 
 /// An entry that was read and is not used.
@@ -63,7 +65,8 @@ pub struct Catalog {
 
 impl Catalog {
     /// Merges what the sources hold, in their order: a later source's entry replaces an earlier one's of the same name,
-    /// and within a source the first by path is used. Each that is not used has a finding.
+    /// and within a source the first by path is used. A source of low trust replaces nothing. Each that is not used has
+    /// a finding.
     pub fn build(generation: u64, sources: Vec<Assembled>) -> Catalog {
         let mut findings = Vec::new();
         let mut unused = Vec::new();
@@ -76,6 +79,8 @@ impl Catalog {
             let named = |index: Arc<Index>| (Arc::from(index.domain.as_str()), index);
             indexes.source(source.indexes.into_iter().map(named), &mut findings);
         }
+        entries.refuse_aliases(&mut findings);
+        indexes.refuse_foreign(&entries, &mut findings);
         unused.extend(entries.unused.drain(..).map(|(entry, why)| Unused { entry, why }));
         let entries: Vec<_> = entries.used.into_values().collect();
         let ids = || (0..entries.len() as u32).map(EntryId).zip(&entries);
@@ -89,17 +94,10 @@ impl Catalog {
             }
             for alias in &entry.fields().aliases {
                 aliases.entry(alias.clone()).or_default().push(id);
-                if let Some(other) = names.get(alias.as_str()).filter(|other| **other != id) {
-                    let other = &entries[other.0 as usize];
-                    let message =
-                        format!("the alias `{alias}` is the name of {}, which is found first", other.document.path);
-                    let diagnostic = Diagnostic::new(Code::AliasTaken, Severity::Warning, message);
-                    findings.push(Finding {
-                        diagnostic: diagnostic.in_file(entry.document.path.as_str()),
-                        about: vec![entry.clone(), other.clone()],
-                    });
-                }
             }
+        }
+        for ids in aliases.values_mut() {
+            ids.sort_by_key(|id| entries[id.0 as usize].source.trust == Trust::Low);
         }
         for (name, index) in &indexes.used {
             if !domains.contains_key(&**name) {
@@ -113,11 +111,7 @@ impl Catalog {
             Domain { name, index, entries }
         };
         let domains = domains.into_iter().map(domain).collect();
-        let place = |finding: &Finding| {
-            let diagnostic = &finding.diagnostic;
-            (diagnostic.path.clone(), diagnostic.line, diagnostic.code)
-        };
-        findings.sort_by_cached_key(place);
+        findings.sort_by(|a, b| a.diagnostic.place().cmp(&b.diagnostic.place()));
         Catalog {
             generation,
             entries,
@@ -151,7 +145,7 @@ impl Catalog {
         self.names.get(name).copied()
     }
 
-    /// The entries that have this alias, in the order of their names.
+    /// The entries that have this alias, in the order of their names; those of low trust come last.
     pub fn aliased(&self, alias: &str) -> &[EntryId] {
         self.aliases.get(alias).map_or(&[], Vec::as_slice)
     }
@@ -171,7 +165,8 @@ impl Catalog {
         &self.unused
     }
 
-    /// What was found out about the files, by path and line.
+    /// What was found out about the files, by path and line. What entries say of each other depends on who reads them:
+    /// that is in [`View::diagnostics`](crate::view::View::diagnostics).
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
@@ -180,7 +175,7 @@ impl Catalog {
 /// What entries and indexes have in common here.
 trait Named {
     fn document(&self) -> &Document;
-    fn source(&self) -> &str;
+    fn source(&self) -> &Source;
     fn about(self: &Arc<Self>) -> Option<Arc<Entry>>;
 }
 
@@ -188,8 +183,8 @@ impl Named for Entry {
     fn document(&self) -> &Document {
         &self.document
     }
-    fn source(&self) -> &str {
-        &self.source.name
+    fn source(&self) -> &Source {
+        &self.source
     }
     fn about(self: &Arc<Self>) -> Option<Arc<Entry>> {
         Some(self.clone())
@@ -200,8 +195,8 @@ impl Named for Index {
     fn document(&self) -> &Document {
         &self.document
     }
-    fn source(&self) -> &str {
-        &self.source.name
+    fn source(&self) -> &Source {
+        &self.source
     }
     fn about(self: &Arc<Self>) -> Option<Arc<Entry>> {
         None
@@ -242,15 +237,66 @@ impl<T: Named> Merge<T> {
             }
         }
         for (name, item) in own {
-            if let Some(earlier) = self.used.insert(name.clone(), item.clone()) {
-                let place = format!("{} from the source `{}`", item.document().path, item.source());
+            if let Some(earlier) = self.used.get(&name).filter(|_| item.source().trust == Trust::Low) {
+                let message = format!("`{name}` is that of {}", earlier.document().path);
+                findings.push(refused(message, &item, earlier));
+                self.unused.push((item, Why::Refused));
+            } else if let Some(earlier) = self.used.insert(name.clone(), item.clone()) {
+                let place = format!("{} from the source `{}`", item.document().path, item.source().name);
                 let message = format!("`{name}` is replaced by {place}");
-                let diagnostic = Diagnostic::new(Code::Shadowed, Severity::Info, message);
-                findings.push(finding(diagnostic, &earlier, &item));
+                // Who chose entries of both sources by name asked for both, and gets one.
+                let chosen = earlier.source().has_globs() && item.source().has_globs();
+                let severity = if chosen { Severity::Warning } else { Severity::Info };
+                findings.push(finding(Diagnostic::new(Code::Shadowed, severity, message), &earlier, &item));
                 self.unused.push((earlier, Why::Shadowed));
             }
         }
     }
+}
+
+impl Merge<Entry> {
+    /// Names go before aliases, so an entry of low trust would take an alias by having its name.
+    fn refuse_aliases(&mut self, findings: &mut Vec<Finding>) {
+        let trusted = self.used.values().filter(|entry| entry.source.trust > Trust::Low);
+        let aliases: FxHashMap<&str, &Arc<Entry>> =
+            trusted.flat_map(|entry| entry.fields().aliases.iter().map(move |alias| (alias.as_str(), entry))).collect();
+        let low = self.used.iter().filter(|(_, entry)| entry.source.trust == Trust::Low);
+        let taken = low.filter_map(|(name, entry)| Some((name.clone(), entry.clone(), *aliases.get(&**name)?)));
+        let taken: Vec<_> = taken.map(|(name, entry, other)| (name, entry, other.clone())).collect();
+        for (name, entry, other) in taken {
+            let message = format!("`{name}` is an alias of {}", other.document.path);
+            findings.push(refused(message, &entry, &other));
+            self.used.remove(&name);
+            self.unused.push((entry, Why::Refused));
+        }
+    }
+}
+
+impl Merge<Index> {
+    /// An index speaks for all commands of its domain, so one of low trust is used only where they are too.
+    fn refuse_foreign(&mut self, entries: &Merge<Entry>, findings: &mut Vec<Finding>) {
+        let trusted = entries.used.values().filter(|entry| entry.source.trust > Trust::Low);
+        let owners: FxHashMap<&str, &Arc<Entry>> =
+            trusted.filter_map(|entry| Some((entry.domain.as_deref()?, entry))).collect();
+        self.used.retain(|name, index| {
+            let owner = owners.get(&**name).filter(|_| index.source.trust == Trust::Low);
+            if let Some(owner) = owner {
+                let message = format!("the domain `{name}` has commands of the source `{}`", owner.source.name);
+                findings.push(Finding::trusted(refusal(message, &**index)));
+            }
+            owner.is_none()
+        });
+    }
+}
+
+fn refusal<T: Named>(reason: String, item: &T) -> Diagnostic {
+    let message = format!("{reason}, and the source `{}` has low trust, so this one is not used", item.source().name);
+    let diagnostic = Diagnostic::new(Code::ReplacementRefused, Severity::Warning, message);
+    diagnostic.hint("give it another name, or give the source more trust").in_file(item.document().path.as_str())
+}
+
+fn refused<T: Named>(reason: String, item: &Arc<T>, other: &Arc<T>) -> Finding {
+    finding(refusal(reason, &**item), item, other)
 }
 
 fn finding<T: Named>(diagnostic: Diagnostic, at: &Arc<T>, other: &Arc<T>) -> Finding {

@@ -69,6 +69,8 @@ codes! {
     EscapingLink = "escaping_link",
     /// A source whose folder is not there.
     SourceMissing = "source_missing",
+    /// A source that is not trusted, so nothing of it is read.
+    SourceUntrusted = "source_untrusted",
     /// A document without a description.
     DescriptionMissing = "description_missing",
     /// A document without a name; one was made from its path.
@@ -81,6 +83,10 @@ codes! {
     NameCharacters = "name_characters",
     /// A command whose action is one of the command language's own words.
     NameReserved = "name_reserved",
+    /// A description longer than other readers of skills accept.
+    DescriptionTooLong = "description_too_long",
+    /// A `compatibility` longer than other readers of skills accept.
+    CompatibilityTooLong = "compatibility_too_long",
     /// A field with a value of the wrong type, which is not used.
     FieldIgnored = "field_ignored",
     /// A field with a value of the wrong type that was read as it was plainly meant.
@@ -93,10 +99,22 @@ codes! {
     DuplicateName = "duplicate_name",
     /// An entry that a later source replaces.
     Shadowed = "shadowed",
-    /// An alias that is the name of another entry.
+    /// An entry or an index of a source of low trust that would take the place of another source's.
+    ReplacementRefused = "replacement_refused",
+    /// A field that a source of low trust may not use.
+    UntrustedField = "untrusted_field",
+    /// An alias that is the name or an alias of another entry.
     AliasTaken = "alias_taken",
+    /// A `requires` that names no entry.
+    RequiresMissing = "requires_missing",
+    /// Entries that require one another in a circle.
+    RequiresCycle = "requires_cycle",
+    /// A link in a skill's body to a file that is not there.
+    ReferenceMissing = "reference_missing",
     /// An entry that no glob of its source selects.
     NotSelected = "not_selected",
+    /// An entry that both the `available` and the `inline` globs of its source select.
+    InlineWins = "inline_wins",
     /// The index of a domain that has no commands.
     DomainWithoutCommands = "domain_without_commands",
 }
@@ -124,6 +142,11 @@ impl Diagnostic {
     /// A diagnostic without a place; add it with [`Diagnostic::at`] and [`Diagnostic::in_file`].
     pub fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
         Diagnostic { code, severity, path: None, line: None, column: None, message: message.into(), hint: None }
+    }
+
+    /// By what diagnostics are put in order: the path, the line and the code.
+    pub(crate) fn place(&self) -> (Option<&str>, Option<u32>, Code) {
+        (self.path.as_deref(), self.line, self.code)
     }
 
     /// Adds the line and the column, both from 1.

@@ -8,8 +8,13 @@ use std::sync::Arc;
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::entry::Effects;
+use crate::references::{self, Reference};
 use crate::value::Value;
 use crate::{frontmatter, sections};
+
+/// The longest description and the longest `compatibility` that the Agent Skills format allows, in characters.
+const DESCRIPTION_LENGTH: usize = 1024;
+const COMPATIBILITY_LENGTH: usize = 500;
 
 /// The name of the file that makes a folder a skill or a domain.
 pub const SKILL_FILE: &str = "SKILL.md";
@@ -23,6 +28,8 @@ pub struct Document {
     pub text: Arc<str>,
     /// What was found out about the text; an error says why there are no fields.
     pub diagnostics: Vec<Diagnostic>,
+    /// Where a `SKILL.md` refers to files beside it.
+    pub references: Vec<Reference>,
     relative: usize,
     body: Range<usize>,
     usable: bool,
@@ -91,6 +98,7 @@ impl Document {
             path: format!("{root}/{relative}"),
             text: Arc::from(""),
             diagnostics: Vec::new(),
+            references: Vec::new(),
             relative: root.len() + 1,
             body: 0..0,
             usable: false,
@@ -126,6 +134,9 @@ impl Document {
             }
             Err(error) => self.diagnostics.push(error.to_diagnostic()),
         }
+        if self.usable && self.is_skill_file() {
+            self.references = references::find(text, self.body.start);
+        }
         for diagnostic in &mut self.diagnostics {
             diagnostic.path = Some(self.path.clone());
         }
@@ -154,6 +165,11 @@ impl Document {
     /// The text after the frontmatter.
     pub fn body(&self) -> &str {
         &self.text[self.body.clone()]
+    }
+
+    /// A diagnostic at the line that a field is written on.
+    pub fn at_field(&self, key: &str, diagnostic: Diagnostic) -> Diagnostic {
+        at_key(&self.text[..self.body.start], key, diagnostic)
     }
 
     /// Where the body stands in the text.
@@ -201,7 +217,7 @@ impl Reader<'_> {
             name: self.text("name").map(|name| name.split_whitespace().collect::<Vec<_>>().join(" ")),
             domain: self.text("domain"),
             title: self.text("title"),
-            description: self.text("description"),
+            description: self.bounded("description", DESCRIPTION_LENGTH, Code::DescriptionTooLong),
             handler: self.text("handler"),
             tags: self.list("tags"),
             aliases: self.list("aliases"),
@@ -220,7 +236,7 @@ impl Reader<'_> {
             user_invocable: self.flag("user-invocable").unwrap_or(true),
             triggers: self.list("trigger_keywords"),
             license: self.text("license"),
-            compatibility: self.text("compatibility"),
+            compatibility: self.bounded("compatibility", COMPATIBILITY_LENGTH, Code::CompatibilityTooLong),
             metadata: self.metadata(),
             usage: sections::usage(body).map(str::to_owned),
             data: Value::Null,
@@ -244,6 +260,18 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+
+    /// Text that other readers take up to a length.
+    fn bounded(&mut self, key: &'static str, longest: usize, code: Code) -> Option<String> {
+        let text = self.text(key)?;
+        // A character has at least one byte, so that most texts need no counting.
+        let length = if text.len() > longest { text.chars().count() } else { 0 };
+        if length > longest {
+            let message = format!("`{key}` has {length} characters; other readers of skills take up to {longest}");
+            self.push(key, Diagnostic::new(code, Severity::Warning, message));
+        }
+        Some(text)
     }
 
     fn list(&mut self, key: &'static str) -> Vec<String> {
@@ -288,6 +316,11 @@ impl Reader<'_> {
         match self.data.get(key) {
             None => Vec::new(),
             Some(Value::Map(pairs)) => {
+                for (name, value) in pairs.iter().filter(|(_, value)| matches!(value, Value::List(_) | Value::Map(_))) {
+                    let name = name.chars().take(60).collect::<String>();
+                    let got = describe(value);
+                    self.mended(key, format!("expected texts in `{key}`, got {got} for \"{name}\"; it is left out"));
+                }
                 let texts = pairs.iter().filter_map(|(key, value)| Some((key.clone(), plain(value)?)));
                 texts.collect()
             }
@@ -359,12 +392,16 @@ impl Reader<'_> {
     }
 
     fn push(&mut self, key: &str, diagnostic: Diagnostic) {
-        let written = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'));
-        let line = self.block.lines().position(written);
-        self.diagnostics.push(match line {
-            Some(line) => diagnostic.at(line as u32 + 1, 1),
-            None => diagnostic,
-        });
+        self.diagnostics.push(at_key(self.block, key, diagnostic));
+    }
+}
+
+/// The diagnostic at the line of a frontmatter that has the key.
+fn at_key(block: &str, key: &str, diagnostic: Diagnostic) -> Diagnostic {
+    let written = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'));
+    match block.lines().position(written) {
+        Some(line) => diagnostic.at(line as u32 + 1, 1),
+        None => diagnostic,
     }
 }
 
@@ -515,6 +552,45 @@ mod tests {
         assert_eq!(field("effects: read", |fields| fields.effects), (Some(Effects::Read), vec![]));
         assert_eq!(field("effects: write", |fields| fields.effects), (Some(Effects::Write), vec![]));
         assert_eq!(field("effects: both", |fields| fields.effects), (None, vec!["field_ignored"]));
+    }
+
+    #[test]
+    fn reads_metadata() {
+        type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str]);
+        let rows: [Row; 6] = [
+            (
+                "metadata: {author: Ann, version: 1.5, beta: true}",
+                &[("author", "Ann"), ("version", "1.5"), ("beta", "true")],
+                &[],
+            ),
+            ("metadata: {a: [b], c: {d: e}, f: g}", &[("f", "g")], &["field_mended", "field_mended"]),
+            ("metadata: {a: }", &[], &[]),
+            ("metadata:", &[], &[]),
+            ("metadata: text", &[], &["field_ignored"]),
+            ("x: y", &[], &[]),
+        ];
+        for (yaml, expected, codes) in rows {
+            let (found, got) = field(yaml, |fields| fields.metadata.clone());
+            let found: Vec<_> = found.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+            assert_eq!((found.as_slice(), got.as_slice()), (expected, codes), "{yaml}");
+        }
+        let wrong = document("---\nmetadata:\n  a: [b]\n---\n");
+        assert_eq!(wrong.diagnostics[0].message, "expected texts in `metadata`, got a list for \"a\"; it is left out");
+    }
+
+    #[test]
+    fn long_texts_are_reported_in_characters() {
+        let rows = [
+            ("description", 1024, None),
+            ("description", 1025, Some("`description` has 1025 characters; other readers of skills take up to 1024")),
+            ("compatibility", 500, None),
+            ("compatibility", 501, Some("`compatibility` has 501 characters; other readers of skills take up to 500")),
+        ];
+        for (key, length, expected) in rows {
+            let found = document(&format!("---\n{key}: {}\n---\n", "é".repeat(length)));
+            let messages = found.diagnostics.first().map(|found| (found.message.as_str(), found.line));
+            assert_eq!(messages, expected.map(|message| (message, Some(2))), "{key} {length}");
+        }
     }
 
     #[test]

@@ -50,6 +50,16 @@ pub enum Selection {
     Inline,
 }
 
+impl Selection {
+    /// `available` or `inline`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Selection::Available => "available",
+            Selection::Inline => "inline",
+        }
+    }
+}
+
 /// Where entries come from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Source {
@@ -78,8 +88,17 @@ impl Source {
         if matches(&self.inline) {
             return Some(Selection::Inline);
         }
-        let all = self.available.is_none() && self.inline.is_none();
-        (all || matches(&self.available)).then_some(Selection::Available)
+        (!self.has_globs() || matches(&self.available)).then_some(Selection::Available)
+    }
+
+    /// Whether it has globs that select its entries.
+    pub fn has_globs(&self) -> bool {
+        self.available.is_some() || self.inline.is_some()
+    }
+
+    /// Whether both kinds of its globs select the entry of a name.
+    pub fn selects_twice(&self, name: &str) -> bool {
+        [&self.available, &self.inline].iter().all(|globs| globs.as_ref().is_some_and(|globs| globs.matches(name)))
     }
 }
 
@@ -151,6 +170,16 @@ impl Entry {
     /// The frontmatter's fields.
     pub fn fields(&self) -> &Fields {
         &self.document.fields
+    }
+
+    /// `handler`, unless its source is of low trust.
+    pub fn handler(&self) -> Option<&str> {
+        self.fields().handler.as_deref().filter(|_| self.source.trust > Trust::Low)
+    }
+
+    /// `schedule`, unless its source is of low trust.
+    pub fn schedule(&self) -> Option<&str> {
+        self.fields().schedule.as_deref().filter(|_| self.source.trust > Trust::Low)
     }
 
     /// The description; notes may have none.

@@ -13,6 +13,8 @@ pub mod frontmatter;
 pub mod glob;
 pub mod help;
 pub mod prompt;
+pub mod references;
+mod relations;
 pub mod sections;
 pub mod suggest;
 pub mod text;

@@ -18,7 +18,7 @@ pub struct Heading<'a> {
 
 /// The headings of a body in their order.
 pub fn headings(body: &str) -> Headings<'_> {
-    Headings { body, at: 0, fence: None }
+    Headings { body, at: 0, fences: Fences::default() }
 }
 
 /// What [`headings`] gives.
@@ -26,7 +26,29 @@ pub fn headings(body: &str) -> Headings<'_> {
 pub struct Headings<'a> {
     body: &'a str,
     at: usize,
-    fence: Option<(u8, usize)>,
+    fences: Fences,
+}
+
+/// Goes along the lines of a body and knows which belong to fenced code.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Fences {
+    open: Option<(u8, usize)>,
+}
+
+impl Fences {
+    /// Whether a line, without the blanks before it, is a fence or stands between two.
+    pub(crate) fn hold(&mut self, line: &str) -> bool {
+        match (self.open, fence(line)) {
+            (None, Some(opened)) => self.open = Some(opened),
+            (Some((mark, length)), Some((other, other_length))) => {
+                if mark == other && other_length >= length && line[other_length..].trim().is_empty() {
+                    self.open = None;
+                }
+            }
+            (open, None) => return open.is_some(),
+        }
+        true
+    }
 }
 
 impl<'a> Iterator for Headings<'a> {
@@ -44,20 +66,10 @@ impl<'a> Iterator for Headings<'a> {
                 continue;
             }
             let line = &self.body[start + indent..end];
-            match (self.fence, fence(line)) {
-                (None, Some(opened)) => self.fence = Some(opened),
-                (Some((mark, length)), Some((other, other_length))) => {
-                    let closes = mark == other && other_length >= length;
-                    if closes && line[other_length..].trim().is_empty() {
-                        self.fence = None;
-                    }
+            if !self.fences.hold(line) {
+                if let Some((level, title)) = heading(line) {
+                    return Some(Heading { level, title, start, end });
                 }
-                (None, None) => {
-                    if let Some((level, title)) = heading(line) {
-                        return Some(Heading { level, title, start, end });
-                    }
-                }
-                (Some(_), None) => {}
             }
         }
         None

@@ -11,6 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::domain::DomainView;
 use crate::entry::{Entry, Index, Kind};
 use crate::glob::{BadGlob, Globs};
+use crate::relations;
 
 /// How many profiles' sets a catalog keeps.
 const KEPT: usize = 64;
@@ -78,6 +79,7 @@ pub struct Visible {
     in_prompt: Vec<u64>,
     count: usize,
     pub(crate) prompt: OnceLock<Arc<str>>,
+    relations: OnceLock<Vec<Diagnostic>>,
 }
 
 impl Visible {
@@ -91,7 +93,7 @@ impl Visible {
                 in_prompt[index / 64] |= u64::from(rule.in_prompt(entry)) << (index % 64);
             }
         }
-        Visible { rule, entries, in_prompt, count, prompt: OnceLock::new() }
+        Visible { rule, entries, in_prompt, count, prompt: OnceLock::new(), relations: OnceLock::new() }
     }
 }
 
@@ -200,14 +202,18 @@ impl View {
         rule.grants(&index.labels) && !index.fields().excluded_for.contains(&rule.profile.id)
     }
 
-    /// The findings about entries that it shows. Those about files that are no entries are for unrestricted views.
+    /// The findings about entries that it shows, and what these say of each other, by path and line. Those about files
+    /// that are no entries are for unrestricted views.
     pub fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
         let rule = &self.visible.rule;
-        let shown = move |entries: &[Arc<Entry>]| match rule.unrestricted() {
+        let shown = |entries: &[Arc<Entry>]| match rule.unrestricted() {
             true => true,
             false => !entries.is_empty() && entries.iter().all(|entry| rule.admits(entry)),
         };
         let findings = self.catalog.findings().iter();
-        findings.filter(move |finding| shown(&finding.about)).map(|finding| &finding.diagnostic)
+        let shown = findings.filter(|finding| shown(&finding.about)).map(|finding| &finding.diagnostic);
+        let mut all: Vec<_> = shown.chain(self.visible.relations.get_or_init(|| relations::diagnose(self))).collect();
+        all.sort_by(|a, b| a.place().cmp(&b.place()));
+        all.into_iter()
     }
 }

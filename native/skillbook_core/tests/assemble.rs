@@ -51,6 +51,10 @@ fn skill_files() {
             &[("pdf/SKILL.md", skill("node.js"))],
             &["skill node.js", "name_differs pdf/SKILL.md", "name_characters pdf/SKILL.md"],
         ),
+        (&[("a-b-1/SKILL.md", skill("a-b-1"))], &["skill a-b-1"]),
+        (&[("-pdf/SKILL.md", skill("-pdf"))], &["skill -pdf", "name_characters -pdf/SKILL.md"]),
+        (&[("pdf-/SKILL.md", skill("pdf-"))], &["skill pdf-", "name_characters pdf-/SKILL.md"]),
+        (&[("p--df/SKILL.md", skill("p--df"))], &["skill p--df", "name_characters p--df/SKILL.md"]),
         // Its other files are resources, whatever is in them.
         (&[("pdf/SKILL.md", skill("pdf")), ("pdf/a/b.md", skill("b")), ("pdf/c.md", skill("x.y"))], &["skill pdf"]),
         // A skill further below is one of its own.
@@ -123,6 +127,8 @@ fn single_files() {
         (&[("plain.md", "# Hello".into())], &["not_a_skill plain.md"]),
         (&[("plain.md", "---\ntitle: Hello\n---\n".into())], &["not_a_skill plain.md"]),
         (&[("email/Send.md", skill("email.Send"))], &["command email.Send", "name_characters email/Send.md"]),
+        (&[("email/re-send.md", skill("email.re-send"))], &["command email.re-send"]),
+        (&[("email/-send.md", skill("email.-send"))], &["command email.-send", "name_characters email/-send.md"]),
         (&[("a_b.md", skill("a_b"))], &["skill a_b", "name_characters a_b.md"]),
     ];
     for (files, expected) in rows {
@@ -227,14 +233,6 @@ fn merges_indexes() {
     assert_eq!(description(vec![source("s", SourceKind::Skills, &[], &first)]), "one");
     let both = vec![source("s", SourceKind::Skills, &[], &first), source("t", SourceKind::Skills, &[], &later)];
     assert_eq!(description(both), "three");
-}
-
-#[test]
-fn an_alias_that_is_a_name_is_reported() {
-    let aliased = "---\nname: a\ndescription: d\naliases: [b, c, a]\n---\n";
-    let catalog = skills(&[("a.md", aliased), ("b.md", &matter("b", "d", ""))]);
-    let messages: Vec<_> = catalog.findings().iter().map(|finding| finding.diagnostic.message.as_str()).collect();
-    assert_eq!(messages, ["the alias `b` is the name of /s/b.md, which is found first"]);
 }
 
 #[test]

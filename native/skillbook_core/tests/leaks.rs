@@ -196,3 +196,66 @@ proptest! {
         }
     }
 }
+
+/// A document that speaks of others: its labels, and the numbers of those that it requires, links to and shares an alias with.
+#[derive(Debug, Clone)]
+struct Related {
+    labels: Vec<&'static str>,
+    requires: Vec<usize>,
+    links: Vec<usize>,
+    alias: Option<usize>,
+    is_command: bool,
+}
+
+fn related() -> impl Strategy<Value = Related> {
+    let others = || proptest::collection::vec(0..6usize, 0..3);
+    (labels(), others(), others(), proptest::option::of(0..6usize), any::<bool>())
+        .prop_map(|(labels, requires, links, alias, is_command)| Related { labels, requires, links, alias, is_command })
+}
+
+fn related_name(number: usize, all: &[Related]) -> String {
+    match all.get(number) {
+        Some(spec) if spec.is_command => format!("dom.{}", marker(number)),
+        _ => format!("skill-{}", marker(number)),
+    }
+}
+
+fn related_files(number: usize, all: &[Related]) -> Vec<(String, String)> {
+    let (spec, name) = (&all[number], related_name(number, all));
+    let requires: Vec<_> = spec.requires.iter().map(|other| related_name(*other, all)).collect();
+    // The alias is a word of its own, or another entry's name.
+    let alias = spec.alias.map_or_else(|| "shared".to_owned(), |other| related_name(other, all));
+    let link = |other: &usize| {
+        format!("[a](../skill-{0}/SKILL.md) [b](../skill-{0}/file.txt) [c](../dom/{0}.md)\n", marker(*other))
+    };
+    let links: String = spec.links.iter().map(link).collect();
+    let text = format!(
+        "---\nname: {name}\ndescription: d\nvisibility_labels: [{}]\nrequires: [{}]\naliases: [{alias}]\n---\n{links}",
+        spec.labels.join(", "),
+        requires.join(", ")
+    );
+    match spec.is_command {
+        true => vec![(format!("dom/{}.md", marker(number)), text)],
+        false => vec![(format!("{name}/SKILL.md"), text), (format!("{name}/file.txt"), String::new())],
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_hidden_is_as_if_it_had_never_been_written(
+        specs in proptest::collection::vec(related(), 1..7),
+        grants in labels(),
+    ) {
+        let shown = |at: &usize| specs[*at].labels.iter().all(|label| grants.contains(label));
+        let read = |numbers: &mut dyn Iterator<Item = usize>| {
+            let files: Vec<_> = numbers.flat_map(|at| related_files(at, &specs)).collect();
+            let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+            let catalog = Arc::new(Catalog::build(1, vec![source("s", SourceKind::Skills, &[], &files)]));
+            let names: Vec<_> = (0..specs.len()).map(|at| related_name(at, &specs)).collect();
+            everything(&view(&catalog, "reader", &grants, None), &names)
+        };
+        prop_assert_eq!(read(&mut (0..specs.len())), read(&mut (0..specs.len()).filter(shown)));
+    }
+}

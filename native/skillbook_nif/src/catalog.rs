@@ -7,6 +7,7 @@ use rustler::{Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceAr
 use skillbook_core::catalog::{Catalog, EntryId};
 use skillbook_core::entry::{Source, SourceKind, Trust};
 use skillbook_core::glob::{BadGlob, Globs};
+use skillbook_core::view::{Profile, View};
 
 use crate::load::{load, Documents};
 use crate::shared::FrozenTerm;
@@ -147,7 +148,9 @@ fn catalog_count(catalog: ResourceArc<CatalogResource>) -> usize {
 
 #[rustler::nif(schedule = "DirtyCpu")]
 fn catalog_diagnostics<'a>(env: Env<'a>, catalog: ResourceArc<CatalogResource>) -> NifResult<Vec<Term<'a>>> {
-    let generation = catalog.current();
-    let findings = generation.catalog.findings().iter();
-    findings.map(|finding| encode::diagnostic(env, &finding.diagnostic)).collect()
+    // A profile without globs has none that cannot be read.
+    let view =
+        View::new(catalog.current().catalog.clone(), &Profile::unrestricted()).map_err(|_| rustler::Error::BadArg)?;
+    let found = view.diagnostics().map(|diagnostic| encode::diagnostic(env, diagnostic)).collect();
+    found
 }

@@ -25,6 +25,15 @@ mod atoms {
         schedule,
         timezone,
         include_in_prompt,
+        hidden_from_model,
+        user_invocable,
+        triggers,
+        license,
+        compatibility,
+        metadata,
+        selection,
+        trust,
+        files,
         usage,
         data,
         body,
@@ -48,16 +57,25 @@ fn struct_term<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
         (atoms::domain(), encode::option(env, &entry.domain)),
         (atoms::title(), encode::option(env, &entry.title)),
         (atoms::description(), entry.description().encode(env)),
-        (atoms::handler(), encode::option(env, &fields.handler)),
+        (atoms::handler(), encode::option(env, &entry.handler())),
         (atoms::tags(), fields.tags.encode(env)),
         (atoms::labels(), entry.labels.encode(env)),
         (atoms::aliases(), fields.aliases.encode(env)),
         (atoms::requires(), fields.requires.encode(env)),
         (atoms::effects(), effects(env, entry)),
         (atoms::allowed_tools(), fields.allowed_tools.encode(env)),
-        (atoms::schedule(), encode::option(env, &fields.schedule)),
+        (atoms::schedule(), encode::option(env, &entry.schedule())),
         (atoms::timezone(), encode::option(env, &fields.timezone)),
         (atoms::include_in_prompt(), fields.include_in_prompt.encode(env)),
+        (atoms::hidden_from_model(), fields.hidden_from_model.encode(env)),
+        (atoms::user_invocable(), fields.user_invocable.encode(env)),
+        (atoms::triggers(), fields.triggers.encode(env)),
+        (atoms::license(), encode::option(env, &fields.license)),
+        (atoms::compatibility(), encode::option(env, &fields.compatibility)),
+        (atoms::metadata(), metadata(env, &fields.metadata)?),
+        (atoms::selection(), encode::own_atom(env, entry.selection.as_str())),
+        (atoms::trust(), encode::own_atom(env, entry.source.trust.as_str())),
+        (atoms::files(), entry.files.encode(env)),
         (atoms::usage(), encode::option(env, &fields.usage)),
         (atoms::data(), encode::value(env, &fields.data)?),
         (atoms::body(), binary(env, &text, entry.document.body_range())),
@@ -65,6 +83,12 @@ fn struct_term<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
         (atoms::source(), entry.source.name.encode(env)),
     ];
     Term::map_from_pairs(env, &pairs)
+}
+
+fn metadata<'a>(env: Env<'a>, pairs: &[(String, String)]) -> NifResult<Term<'a>> {
+    let (keys, values): (Vec<_>, Vec<_>) =
+        pairs.iter().map(|(key, value)| (key.encode(env), value.encode(env))).unzip();
+    Term::map_from_term_arrays(env, &keys, &values)
 }
 
 fn effects<'a>(env: Env<'a>, entry: &Entry) -> Term<'a> {

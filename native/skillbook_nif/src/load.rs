@@ -14,7 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use skillbook_core::assemble::{assemble, Assembled, Finding};
 use skillbook_core::diagnostic::{Code, Diagnostic, Severity};
 use skillbook_core::document::{strip_md, Document, SKILL_FILE};
-use skillbook_core::entry::Source;
+use skillbook_core::entry::{Source, Trust};
 use walkdir::{DirEntry, WalkDir};
 
 /// The largest document, in bytes.
@@ -47,6 +47,9 @@ fn load_source(source: &Arc<Source>, previous: &Documents, documents: &mut Docum
         Err(error) if source.optional && error.kind() == ErrorKind::NotFound => return Assembled::default(),
         Err(error) => return refused(source, Code::SourceMissing, &format!("cannot be read: {error}")),
     };
+    if source.trust == Trust::None {
+        return untrusted(source);
+    }
     let walker = Walker { source, previous, count: AtomicUsize::new(0) };
     let mut found = walker.walk();
     walker.follow_links(&root, &mut found);
@@ -68,6 +71,14 @@ fn load_source(source: &Arc<Source>, previous: &Documents, documents: &mut Docum
     let mut assembled = assemble(source, found.documents, found.files);
     assembled.findings.extend(found.diagnostics.into_iter().map(Finding::trusted));
     assembled
+}
+
+fn untrusted(source: &Source) -> Assembled {
+    let message = format!("the source `{}` is not trusted, so nothing of it is read", source.name);
+    let diagnostic = Diagnostic::new(Code::SourceUntrusted, Severity::Info, message)
+        .hint("if you know what is in it, give it the trust low, medium or high")
+        .in_file(source.root.as_str());
+    Assembled { findings: vec![Finding::trusted(diagnostic)], ..Assembled::default() }
 }
 
 fn refused(source: &Source, code: Code, message: &str) -> Assembled {

@@ -10,10 +10,13 @@ use skillbook_core::entry::{Source, SourceKind};
 use skillbook_core::view::{Profile, View};
 
 pub fn source(name: &str, kind: SourceKind, labels: &[&str], files: &[(&str, &str)]) -> Assembled {
-    let mut source = Source { name: name.into(), root: format!("/{name}"), ..Source::default() };
-    source.kind = kind;
-    source.labels = labels.iter().map(|label| label.to_string()).collect();
-    let source = Arc::new(source);
+    let labels = labels.iter().map(|label| label.to_string()).collect();
+    source_of(Source { name: name.into(), kind, labels, ..Source::default() }, files)
+}
+
+/// The same with all that a source may say; its root is made from its name.
+pub fn source_of(source: Source, files: &[(&str, &str)]) -> Assembled {
+    let source = Arc::new(Source { root: format!("/{}", source.name), ..source });
     let markdown = files.iter().filter(|(path, _)| path.to_lowercase().ends_with(".md"));
     let parse = |(path, text): &(&str, &str)| Arc::new(Document::parse(&source.root, path, text.as_bytes()));
     let documents = markdown.map(parse).collect();
