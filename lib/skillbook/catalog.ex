@@ -16,7 +16,7 @@ defmodule Skillbook.Catalog do
       {:ok, 2}
   """
 
-  alias Skillbook.{Diagnostic, Native, OptionError, Source}
+  alias Skillbook.{Change, Diagnostic, Native, OptionError, Source}
 
   @type t :: %__MODULE__{ref: reference(), sources: [Source.t()]}
 
@@ -37,11 +37,38 @@ defmodule Skillbook.Catalog do
     end
   end
 
-  @doc "Reads the same sources again and gives the number of the new generation. Unchanged files are not parsed again."
-  @spec reload(t()) :: {:ok, pos_integer()}
-  def reload(%__MODULE__{ref: ref}), do: {:ok, Native.catalog_reload(ref)}
+  @doc """
+  Reads the same sources again and gives the number of the new generation. Files that are as they were are not read.
 
-  @doc "The number of the current generation: 1 after `load/1`, one more with each `reload/1`."
+  A file that was used and is broken by its last edit stays in use as it was before, with the warning `kept_last_good`:
+  [writing skills](skills.md#when-an-edit-breaks-a-file) has the rule.
+  """
+  @spec reload(t()) :: {:ok, pos_integer()}
+  def reload(%__MODULE__{} = catalog), do: {:ok, refresh(catalog, :all).generation}
+
+  @doc """
+  Reads what changed and tells which entries differ.
+
+  `:all` looks at everything, as `reload/1` does. A list of paths names files and folders that were made, changed, moved
+  or deleted, absolute or relative to the current folder; only what they touch is looked at, and if nothing differs there
+  is no new generation. A moved file or folder has two paths, its old one and its new one.
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
+      iex> Skillbook.Catalog.refresh(catalog, ["test/support/fixtures/skills/haiku.md"])
+      %Skillbook.Change{generation: 1, added: [], changed: [], removed: []}
+      iex> Skillbook.Catalog.refresh(catalog, :all).generation
+      2
+  """
+  @spec refresh(t(), :all | [Path.t()]) :: Change.t()
+  def refresh(%__MODULE__{ref: ref}, :all), do: change(Native.catalog_reload(ref))
+
+  def refresh(%__MODULE__{ref: ref}, paths) when is_list(paths),
+    do: change(Native.catalog_reload_paths(ref, Enum.map(paths, &Path.expand/1)))
+
+  defp change({generation, added, changed, removed}),
+    do: %Change{generation: generation, added: added, changed: changed, removed: removed}
+
+  @doc "The number of the current generation: 1 after `load/1`, one more whenever sources were read again."
   @spec generation(t()) :: pos_integer()
   def generation(%__MODULE__{ref: ref}), do: Native.catalog_generation(ref)
 

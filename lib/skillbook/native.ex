@@ -37,6 +37,7 @@ defmodule Skillbook.Native do
   def globs_check(_patterns), do: missing()
   def catalog_load(_sources), do: missing()
   def catalog_reload(_catalog), do: missing()
+  def catalog_reload_paths(_catalog, _paths), do: missing()
   def catalog_generation(_catalog), do: missing()
   def catalog_count(_catalog), do: missing()
   def catalog_diagnostics(_catalog), do: missing()

@@ -35,7 +35,7 @@ impl Finding {
 }
 
 /// What one source holds.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Assembled {
     /// The entries by path; names may still occur twice.
     pub entries: Vec<Arc<Entry>>,
@@ -365,7 +365,7 @@ impl<'a> Builder<'a> {
 }
 
 /// `None`, with a diagnostic, if there is no description: nobody could know what the entry is for.
-fn described(fields: &Fields, notes: &mut Notes) -> Option<()> {
+pub(crate) fn described(fields: &Fields, notes: &mut Notes) -> Option<()> {
     if fields.description.is_some() {
         return Some(());
     }

@@ -55,6 +55,14 @@ codes! {
     DuplicateKey = "duplicate_key",
     /// A document whose bytes are not UTF-8.
     InvalidUtf8 = "invalid_utf8",
+    /// A document that lost its text in an edit.
+    DocumentEmpty = "document_empty",
+    /// A file whose last edit broke it; the version from before is used.
+    KeptLastGood = "kept_last_good",
+    /// A file or folder that an ignore file leaves out.
+    Ignored = "ignored",
+    /// A line of an ignore file that cannot be read.
+    IgnoreInvalid = "ignore_invalid",
     /// A file or folder that could not be read.
     Unreadable = "unreadable",
     /// A file larger than a document may be.

@@ -20,7 +20,7 @@ const COMPATIBILITY_LENGTH: usize = 500;
 pub const SKILL_FILE: &str = "SKILL.md";
 
 /// A file's text and fields.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Document {
     /// The file's full path.
     pub path: String,
@@ -37,7 +37,7 @@ pub struct Document {
 }
 
 /// The fields of a frontmatter, each with the type its meaning asks for.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Fields {
     /// Whether there was frontmatter at all.
     pub present: bool,

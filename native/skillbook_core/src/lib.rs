@@ -12,6 +12,7 @@ pub mod entry;
 pub mod frontmatter;
 pub mod glob;
 pub mod help;
+pub mod last_good;
 pub mod prompt;
 pub mod references;
 mod relations;

@@ -1,15 +1,19 @@
 //! A catalog behind a reference: its generation is swapped as a whole, readers keep the one they hold.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
-use rustler::{Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
+use rustler::{Binary, Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
 use skillbook_core::catalog::{Catalog, EntryId};
-use skillbook_core::entry::{Source, SourceKind, Trust};
+use skillbook_core::changes::Changes;
+use skillbook_core::entry::{Entry, Source, SourceKind, Trust};
 use skillbook_core::glob::{BadGlob, Globs};
 use skillbook_core::view::{Profile, View};
 
-use crate::load::{load, Documents};
+use crate::load::Loaded;
 use crate::shared::FrozenTerm;
 use crate::{encode, entry};
 
@@ -38,28 +42,64 @@ impl Generation {
 
 /// A book's sources and its current generation.
 pub struct CatalogResource {
-    sources: Vec<Arc<Source>>,
     current: ArcSwap<Generation>,
     /// Held while loading, so that generations come one after another.
-    documents: Mutex<Documents>,
+    sources: Mutex<Vec<Loaded>>,
 }
 
 #[rustler::resource_impl]
 impl Resource for CatalogResource {}
+
+/// What a reload gave: the generation, and the names of entries that differ from the one before.
+pub struct Reloaded {
+    pub number: u64,
+    pub added: Vec<Arc<str>>,
+    pub changed: Vec<Arc<str>>,
+    pub removed: Vec<Arc<str>>,
+}
+
+impl Encoder for Reloaded {
+    fn encode<'a>(&self, env: Env<'a>) -> Term<'a> {
+        let names = |names: &[Arc<str>]| names.iter().map(|name| &**name).collect::<Vec<&str>>().encode(env);
+        (self.number, names(&self.added), names(&self.changed), names(&self.removed)).encode(env)
+    }
+}
 
 impl CatalogResource {
     pub fn current(&self) -> Arc<Generation> {
         self.current.load_full()
     }
 
-    fn reload(&self) -> u64 {
-        let mut documents = self.documents.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let (loaded, read) = load(&self.sources, &documents);
-        let number = self.current.load().catalog.generation() + 1;
-        self.current.store(Arc::new(Generation::new(Catalog::build(number, loaded))));
-        *documents = read;
-        number
+    /// Looks at all sources again and makes the next generation, or at what these changed paths touch; then a generation
+    /// is made only if anything differs.
+    pub fn reload(&self, paths: Option<&[PathBuf]>) -> Reloaded {
+        let mut sources = self.sources.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut differs = paths.is_none();
+        for source in sources.iter_mut() {
+            differs |= source.refresh(paths);
+        }
+        let old = self.current();
+        let number = old.catalog.generation();
+        if !differs {
+            return Reloaded { number, added: Vec::new(), changed: Vec::new(), removed: Vec::new() };
+        }
+        let number = number + 1;
+        let new = build(number, &sources);
+        self.current.store(new.clone());
+        let changes = Changes::between(old.catalog.entries(), new.catalog.entries());
+        let names = |entries: &[&Arc<Entry>]| entries.iter().map(|entry| entry.name.clone()).collect();
+        Reloaded {
+            number,
+            added: names(&changes.added),
+            changed: names(&changes.changed),
+            removed: names(&changes.removed),
+        }
     }
+}
+
+fn build(number: u64, sources: &[Loaded]) -> Arc<Generation> {
+    let assembled = sources.iter().map(|source| source.assembled().clone()).collect();
+    Arc::new(Generation::new(Catalog::build(number, assembled)))
 }
 
 #[derive(NifUnitEnum)]
@@ -126,14 +166,20 @@ fn globs_check(env: Env<'_>, patterns: Vec<String>) -> Term<'_> {
 fn catalog_load(sources: Vec<SourceOptions>) -> NifResult<ResourceArc<CatalogResource>> {
     let source = |options: SourceOptions| options.source().map(Arc::new).map_err(|_| rustler::Error::BadArg);
     let sources = sources.into_iter().map(source).collect::<NifResult<Vec<_>>>()?;
-    let (loaded, documents) = load(&sources, &Documents::default());
-    let current = ArcSwap::from_pointee(Generation::new(Catalog::build(1, loaded)));
-    Ok(ResourceArc::new(CatalogResource { sources, current, documents: Mutex::new(documents) }))
+    let sources: Vec<Loaded> = sources.into_iter().map(Loaded::new).collect();
+    let current = ArcSwap::new(build(1, &sources));
+    Ok(ResourceArc::new(CatalogResource { current, sources: Mutex::new(sources) }))
 }
 
 #[rustler::nif(schedule = "DirtyIo")]
-fn catalog_reload(catalog: ResourceArc<CatalogResource>) -> u64 {
-    catalog.reload()
+fn catalog_reload(catalog: ResourceArc<CatalogResource>) -> Reloaded {
+    catalog.reload(None)
+}
+
+#[rustler::nif(schedule = "DirtyIo")]
+fn catalog_reload_paths(catalog: ResourceArc<CatalogResource>, paths: Vec<Binary>) -> Reloaded {
+    let paths: Vec<PathBuf> = paths.iter().map(|path| PathBuf::from(OsStr::from_bytes(path))).collect();
+    catalog.reload(Some(&paths))
 }
 
 #[rustler::nif]

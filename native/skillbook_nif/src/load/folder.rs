@@ -1,0 +1,210 @@
+//! What a look at a source found, folder by folder.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use skillbook_core::assemble::Finding;
+use skillbook_core::diagnostic::Diagnostic;
+use skillbook_core::document::{Document, SKILL_FILE};
+
+use super::ignores::Ignores;
+use super::read::Read;
+
+/// A folder without what is skipped or left out. Folders are nested 16 deep at most, so walking them may recurse.
+#[derive(Default)]
+pub struct Folder {
+    /// The names of the files that are no Markdown, sorted.
+    pub others: Vec<String>,
+    /// The Markdown files by name, sorted.
+    pub markdown: Vec<Markdown>,
+    /// The folders in it.
+    pub folders: BTreeMap<String, Folder>,
+    /// The names of its symbolic links, sorted.
+    pub links: Vec<String>,
+    /// What was found out while listing it.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The ignore files that hold in it.
+    pub ignores: Option<Arc<Ignores>>,
+}
+
+/// A Markdown file.
+pub struct Markdown {
+    /// Its name.
+    pub name: String,
+    /// What it held when it was read; `None` if it was not, for it belongs to a skill.
+    pub read: Option<Read>,
+    /// Whether `read` is what it holds now.
+    pub fresh: Fresh,
+}
+
+/// How sure it is that a file still holds what was read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Fresh {
+    /// Nothing speaks against it.
+    Yes,
+    /// Its size and times tell.
+    Stamp,
+    /// It was named as changed.
+    No,
+}
+
+/// The path of something in a folder; the root's is empty.
+pub fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{folder}/{name}")
+    }
+}
+
+/// A path's folder and name.
+pub fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+impl Folder {
+    /// The folder at this path below.
+    pub fn at(&self, path: &str) -> Option<&Folder> {
+        path.split('/').filter(|name| !name.is_empty()).try_fold(self, |folder, name| folder.folders.get(name))
+    }
+
+    /// The folder at this path below.
+    pub fn at_mut(&mut self, path: &str) -> Option<&mut Folder> {
+        path.split('/').filter(|name| !name.is_empty()).try_fold(self, |folder, name| folder.folders.get_mut(name))
+    }
+
+    pub fn markdown(&mut self, name: &str) -> Option<&mut Markdown> {
+        let at = self.markdown.binary_search_by(|file| file.name.as_str().cmp(name)).ok()?;
+        self.markdown.get_mut(at)
+    }
+
+    /// Whether a regular file of this name is in it.
+    pub fn has_file(&self, name: &str) -> bool {
+        self.markdown.binary_search_by(|file| file.name.as_str().cmp(name)).is_ok()
+            || self.others.binary_search_by(|file| file.as_str().cmp(name)).is_ok()
+    }
+
+    /// Adds the file that a link leads to.
+    pub fn add_file(&mut self, name: &str, markdown: bool) {
+        if markdown {
+            let at = self.markdown.partition_point(|file| file.name.as_str() < name);
+            self.markdown.insert(at, Markdown::new(name.to_owned()));
+        } else {
+            let at = self.others.partition_point(|file| file.as_str() < name);
+            self.others.insert(at, name.to_owned());
+        }
+    }
+
+    /// Takes over what was read of the files of an earlier listing of the same folder; whether the listings differ.
+    pub fn adopt_files(&mut self, old: &mut Folder, fresh: Fresh) -> bool {
+        let mut before = std::mem::take(&mut old.markdown).into_iter().peekable();
+        let mut same = true;
+        for file in &mut self.markdown {
+            while before.next_if(|old| old.name < file.name).is_some() {
+                same = false;
+            }
+            match before.next_if(|old| old.name == file.name) {
+                Some(old) => (file.read, file.fresh) = (old.read, fresh),
+                None => same = false,
+            }
+        }
+        same &= before.next().is_none();
+        !(same
+            && self.others == old.others
+            && self.links == old.links
+            && self.diagnostics == old.diagnostics
+            && self.folders.keys().eq(old.folders.keys()))
+    }
+
+    /// The same for all folders below too.
+    pub fn adopt(&mut self, mut old: Folder) -> bool {
+        let mut differs = self.adopt_files(&mut old, Fresh::Stamp);
+        for (name, folder) in &mut self.folders {
+            if let Some(old) = old.folders.remove(name) {
+                differs |= folder.adopt(old);
+            }
+        }
+        differs
+    }
+
+    /// How many files, folders and links there are, and diagnostics for others.
+    pub fn count(&self) -> usize {
+        let below: usize = self.folders.values().map(|folder| folder.count() + 1).sum();
+        self.others.len() + self.markdown.len() + self.links.len() + self.diagnostics.len() + below
+    }
+
+    /// Whether there is a link in it or below.
+    pub fn has_links(&self) -> bool {
+        !self.links.is_empty() || self.folders.values().any(Folder::has_links)
+    }
+
+    /// Calls `visit` for each folder with its path, this one first.
+    pub fn each<'a>(&'a self, path: &str, visit: &mut impl FnMut(&str, &'a Folder)) {
+        visit(path, self);
+        for (name, folder) in &self.folders {
+            folder.each(&join(path, name), visit);
+        }
+    }
+
+    /// The `SKILL.md` files that have to be read, with their paths.
+    pub fn skill_files<'a>(&'a mut self, path: &str, out: &mut Vec<(String, &'a mut Markdown)>) {
+        for file in self.markdown.iter_mut().filter(|file| file.name == SKILL_FILE && !file.is_fresh()) {
+            out.push((join(path, SKILL_FILE), file));
+        }
+        for (name, folder) in &mut self.folders {
+            folder.skill_files(&join(path, name), out);
+        }
+    }
+
+    /// The other Markdown files that have to be read, with their paths. In a skill's folder, which the closest `SKILL.md`
+    /// upwards claims, they are resources and are not read.
+    pub fn other_documents<'a>(&'a mut self, path: &str, claimed: bool, out: &mut Vec<(String, &'a mut Markdown)>) {
+        let own = self.markdown(SKILL_FILE).and_then(|file| file.read.as_ref()).and_then(Read::document);
+        let claimed = own.map_or(claimed, |document| document.claims_folder());
+        for file in self.markdown.iter_mut().filter(|file| file.name != SKILL_FILE) {
+            if claimed {
+                file.read = None;
+            } else if !file.is_fresh() {
+                out.push((join(path, &file.name), file));
+            }
+        }
+        for (name, folder) in &mut self.folders {
+            folder.other_documents(&join(path, name), claimed, out);
+        }
+    }
+
+    /// The documents, the paths of all files and what was found out about folders and files, in any order.
+    pub fn collect(&self, path: &str, found: &mut Found) {
+        found.findings.extend(self.diagnostics.iter().cloned().map(Finding::trusted));
+        found.files.extend(self.others.iter().map(|name| join(path, name)));
+        for file in &self.markdown {
+            found.files.push(join(path, &file.name));
+            match file.read.as_ref().map(|read| &read.result) {
+                Some(Ok(document)) => found.documents.push(document.clone()),
+                Some(Err(diagnostic)) => found.findings.push(Finding::trusted(diagnostic.clone())),
+                None => {}
+            }
+        }
+        for (name, folder) in &self.folders {
+            folder.collect(&join(path, name), found);
+        }
+    }
+}
+
+impl Markdown {
+    pub fn new(name: String) -> Markdown {
+        Markdown { name, read: None, fresh: Fresh::No }
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.fresh == Fresh::Yes && self.read.is_some()
+    }
+}
+
+/// What a source's entries are made of.
+#[derive(Default)]
+pub struct Found {
+    pub documents: Vec<Arc<Document>>,
+    pub files: Vec<String>,
+    pub findings: Vec<Finding>,
+}

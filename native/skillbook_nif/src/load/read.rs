@@ -1,0 +1,173 @@
+//! Reads documents, and leaves those alone that did not change.
+
+use std::fs::{self, File, Metadata};
+use std::io::{ErrorKind, Read as _};
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use skillbook_core::assemble::Assembled;
+use skillbook_core::diagnostic::{Code, Diagnostic, Severity};
+use skillbook_core::document::Document;
+use skillbook_core::entry::{Source, SourceKind};
+use skillbook_core::last_good;
+
+use super::folder::Fresh;
+use super::{unreadable, MAX_BYTES};
+
+/// For how many seconds after a change another one might leave the file's times as they are.
+const RECENT: i64 = 2;
+
+/// What reading a file gave.
+pub struct Read {
+    /// The document in use, or why there is none.
+    pub result: Result<Arc<Document>, Diagnostic>,
+    /// Whether the document is the version from before an edit that broke it.
+    kept: bool,
+    /// The file as it was; `None` if it has to be read again to know that it is unchanged.
+    stamp: Option<Stamp>,
+}
+
+impl Read {
+    pub fn document(&self) -> Option<&Arc<Document>> {
+        self.result.as_ref().ok()
+    }
+}
+
+/// What changes with a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Stamp {
+        Stamp {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    fn is_settled(&self, now: i64) -> bool {
+        self.modified.0.max(self.changed.0) < now - RECENT
+    }
+}
+
+/// Reads the files of a source.
+pub struct Reader<'a> {
+    source: &'a Source,
+    /// What the source held before.
+    before: &'a Assembled,
+    /// The time at its start, in seconds.
+    now: i64,
+}
+
+impl Reader<'_> {
+    pub fn new<'a>(source: &'a Source, before: &'a Assembled) -> Reader<'a> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as i64);
+        Reader { source, before, now }
+    }
+
+    /// What the file holds now and whether that differs from what it held; `None` if it need not be read to know.
+    pub fn read(&self, path: &str, old: Option<&Read>, fresh: Fresh, buffer: &mut Vec<u8>) -> Option<(Read, bool)> {
+        let full = format!("{}/{path}", self.source.root);
+        if let (Some(Read { stamp: Some(stamp), .. }), Fresh::Stamp) = (old, fresh) {
+            if fs::metadata(&full).is_ok_and(|metadata| Stamp::of(&metadata) == *stamp) {
+                return None;
+            }
+        }
+        buffer.clear();
+        // The times are taken first: a change while the file is read makes them others.
+        let read = File::open(&full).and_then(|file| {
+            let stamp = Stamp::of(&file.metadata()?);
+            file.take(MAX_BYTES + 1).read_to_end(buffer)?;
+            Ok(stamp)
+        });
+        let stamp = read.as_ref().ok().filter(|stamp| stamp.is_settled(self.now)).copied();
+        let (result, kept) = match read {
+            Ok(_) => self.parse(path, full, old, buffer),
+            Err(error) => self.failed(full, old, &error),
+        };
+        let new = Read { result, kept, stamp };
+        Some(match old {
+            Some(old) if old.is_same(&new) => (Read { result: old.result.clone(), ..new }, false),
+            _ => (new, true),
+        })
+    }
+
+    fn parse(
+        &self,
+        path: &str,
+        full: String,
+        old: Option<&Read>,
+        bytes: &[u8],
+    ) -> (Result<Arc<Document>, Diagnostic>, bool) {
+        let good = old.and_then(Read::document);
+        if bytes.len() as u64 > MAX_BYTES {
+            let message = format!("a document may have {MAX_BYTES} bytes, this file has more; it is not used");
+            let diagnostic = Diagnostic::new(Code::FileTooLarge, Severity::Error, message).in_file(full);
+            return self.keep(good, Err(diagnostic), bytes);
+        }
+        match old {
+            // A document that is not UTF-8 has no text either.
+            Some(Read { result: Ok(document), kept: false, .. })
+                if !bytes.is_empty() && document.text.as_bytes() == bytes =>
+            {
+                (Ok(document.clone()), false)
+            }
+            _ => self.keep(good, Ok(Arc::new(Document::parse(&self.source.root, path, bytes))), bytes),
+        }
+    }
+
+    /// A file that is gone, or that its owner closed to us, is not to be read any more; any other failure may pass.
+    fn failed(
+        &self,
+        full: String,
+        old: Option<&Read>,
+        error: &std::io::Error,
+    ) -> (Result<Arc<Document>, Diagnostic>, bool) {
+        let passing = !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied);
+        let good = old.and_then(Read::document).filter(|_| passing);
+        self.keep(good, Err(unreadable(full, &error.to_string())), &[])
+    }
+
+    fn keep(
+        &self,
+        good: Option<&Arc<Document>>,
+        new: Result<Arc<Document>, Diagnostic>,
+        bytes: &[u8],
+    ) -> (Result<Arc<Document>, Diagnostic>, bool) {
+        let kept = good.and_then(|good| {
+            let broken = match &new {
+                Ok(new) => new.fields().is_none_or(|fields| fields.description.is_none()),
+                Err(_) => true,
+            };
+            let is_entry = broken && self.before.entries.iter().any(|entry| entry.document.path == good.path);
+            let is_index = broken && self.before.indexes.iter().any(|index| index.document.path == good.path);
+            let needs_description = is_entry && self.source.kind == SourceKind::Skills;
+            let again = new.as_ref().map(|document| &**document);
+            (is_entry || is_index).then(|| last_good::keep(good, again, bytes, needs_description)).flatten()
+        });
+        match kept {
+            Some(kept) => (Ok(Arc::new(kept)), true),
+            None => (new, false),
+        }
+    }
+}
+
+impl Read {
+    fn is_same(&self, other: &Read) -> bool {
+        match (&self.result, &other.result) {
+            (Ok(a), Ok(b)) => Arc::ptr_eq(a, b) || (a.text == b.text && a.diagnostics == b.diagnostics),
+            (Err(a), Err(b)) => a == b,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What changed paths mean for what is known of a source.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::{Component, Path};
+
+use super::folder::{join, split, Folder};
+use super::ignores::is_ignore_file;
+use super::walk::{is_file, is_folder, is_skipped};
+
+/// What has to be looked at again.
+#[derive(Debug)]
+pub enum Touched {
+    /// All of it.
+    All,
+    /// Paths relative to the root.
+    Some(Paths),
+}
+
+#[derive(Debug, Default)]
+pub struct Paths {
+    /// Folders whose names have to be listed again.
+    pub lists: BTreeSet<String>,
+    /// Folders with everything below them.
+    pub trees: BTreeSet<String>,
+    /// Files to be read again.
+    pub files: BTreeSet<String>,
+}
+
+impl Paths {
+    pub fn is_empty(&self) -> bool {
+        self.lists.is_empty() && self.trees.is_empty() && self.files.is_empty()
+    }
+}
+
+/// The path below the root, which is also called `real`; `None` if it is elsewhere. That of a folder in which the root is
+/// is empty.
+pub fn below<'a>(path: &'a Path, root: &Path, real: &Path) -> Option<&'a Path> {
+    if root.starts_with(path) || real.starts_with(path) {
+        return Some(Path::new(""));
+    }
+    path.strip_prefix(root).or_else(|_| path.strip_prefix(real)).ok()
+}
+
+/// What the paths touch in a source without links; all of them are below its root.
+pub fn touched(folder: &Folder, root: &Path, below: &[&Path]) -> Touched {
+    let mut paths = Paths::default();
+    for path in below {
+        if touch(folder, root, path, &mut paths).is_none() {
+            return Touched::All;
+        }
+    }
+    Touched::Some(paths)
+}
+
+/// `None` if all has to be looked at.
+fn touch(root: &Folder, full: &Path, below: &Path, paths: &mut Paths) -> Option<()> {
+    if below.as_os_str().is_empty() {
+        return None;
+    }
+    let names: Vec<&OsStr> = below
+        .components()
+        .map(|component| match component {
+            Component::Normal(name) => Some(name),
+            _ => None,
+        })
+        .collect::<Option<_>>()?;
+    let mut folder = root;
+    let mut path = String::new();
+    for (at, name) in names.iter().enumerate() {
+        if is_ignore_file(name) {
+            return None;
+        }
+        if is_skipped(name) {
+            return Some(());
+        }
+        let Some(name) = name.to_str() else {
+            list(full, &path, paths);
+            return Some(());
+        };
+        let next = join(&path, name);
+        match folder.folders.get(name) {
+            Some(known) => (folder, path) = (known, next),
+            None if at + 1 == names.len() && folder.has_file(name) && is_file(&full.join(&next)) => {
+                paths.files.insert(next);
+                return Some(());
+            }
+            None => {
+                paths.files.insert(next);
+                list(full, &path, paths);
+                return Some(());
+            }
+        }
+    }
+    if is_folder(&full.join(&path)) {
+        paths.trees.insert(path);
+    } else {
+        list(full, split(&path).0, paths);
+    }
+    Some(())
+}
+
+/// The folder itself, or the closest one above that is still there.
+fn list(full: &Path, path: &str, paths: &mut Paths) {
+    let mut path = path;
+    while !path.is_empty() && !is_folder(&full.join(path)) {
+        path = split(path).0;
+    }
+    paths.lists.insert(path.to_owned());
+}
