@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::assemble::{Assembled, Finding};
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::document::Document;
-use crate::entry::{Entry, Index};
+use crate::entry::{Entry, Index, Source};
 use crate::suggest::Words;
 use crate::view::Visible;
 
@@ -51,6 +51,7 @@ pub struct Unused {
 #[derive(Debug)]
 pub struct Catalog {
     generation: u64,
+    sources: Vec<Arc<Source>>,
     entries: Vec<Arc<Entry>>,
     names: FxHashMap<Arc<str>, EntryId>,
     aliases: FxHashMap<String, Vec<EntryId>>,
@@ -67,9 +68,11 @@ impl Catalog {
     pub fn build(generation: u64, sources: Vec<Assembled>) -> Catalog {
         let mut findings = Vec::new();
         let mut unused = Vec::new();
+        let mut order = Vec::new();
         let mut entries = Merge::default();
         let mut indexes = Merge::default();
         for source in sources {
+            order.extend(source.entries.first().map(|entry| entry.source.clone()));
             findings.extend(source.findings);
             unused.extend(source.unselected.into_iter().map(|entry| Unused { entry, why: Why::Unselected }));
             entries.source(source.entries.into_iter().map(|entry| (entry.name.clone(), entry)), &mut findings);
@@ -120,6 +123,7 @@ impl Catalog {
         findings.sort_by_cached_key(place);
         Catalog {
             generation,
+            sources: order,
             entries,
             names,
             aliases,
@@ -134,6 +138,11 @@ impl Catalog {
     /// How many times the book was loaded when this was built, from 1.
     pub fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// The sources that have entries, in their order.
+    pub fn sources(&self) -> &[Arc<Source>] {
+        &self.sources
     }
 
     /// All entries in the order of their names.

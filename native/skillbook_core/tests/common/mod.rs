@@ -10,10 +10,13 @@ use skillbook_core::entry::{Source, SourceKind};
 use skillbook_core::view::{Profile, View};
 
 pub fn source(name: &str, kind: SourceKind, labels: &[&str], files: &[(&str, &str)]) -> Assembled {
-    let mut source = Source { name: name.into(), root: format!("/{name}"), ..Source::default() };
-    source.kind = kind;
-    source.labels = labels.iter().map(|label| label.to_string()).collect();
-    let source = Arc::new(source);
+    let labels = labels.iter().map(|label| label.to_string()).collect();
+    source_of(name, Source { kind, labels, ..Source::default() }, files)
+}
+
+/// What a source of these options holds, in the folder `/NAME`.
+pub fn source_of(name: &str, options: Source, files: &[(&str, &str)]) -> Assembled {
+    let source = Arc::new(Source { name: name.into(), root: format!("/{name}"), ..options });
     let markdown = files.iter().filter(|(path, _)| path.to_lowercase().ends_with(".md"));
     let parse = |(path, text): &(&str, &str)| Arc::new(Document::parse(&source.root, path, text.as_bytes()));
     let documents = markdown.map(parse).collect();
