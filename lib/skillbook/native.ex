@@ -55,7 +55,8 @@ defmodule Skillbook.Native do
   def view_help_skill(_view, _name), do: missing()
   def view_prompt_made(_view), do: missing()
   def view_prompt(_view), do: missing()
-  def view_prompt_of(_view, _sections), do: missing()
+  def view_prompt_with(_view, _options), do: missing()
+  def view_news(_view, _old), do: missing()
 
   def frontmatter_parse(_text), do: missing()
   def frontmatter_parse_dirty(_text), do: missing()

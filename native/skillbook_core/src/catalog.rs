@@ -53,6 +53,7 @@ pub struct Unused {
 #[derive(Debug)]
 pub struct Catalog {
     generation: u64,
+    sources: Vec<Arc<Source>>,
     entries: Vec<Arc<Entry>>,
     names: FxHashMap<Arc<str>, EntryId>,
     aliases: FxHashMap<String, Vec<EntryId>>,
@@ -70,9 +71,11 @@ impl Catalog {
     pub fn build(generation: u64, sources: Vec<Assembled>) -> Catalog {
         let mut findings = Vec::new();
         let mut unused = Vec::new();
+        let mut order = Vec::new();
         let mut entries = Merge::default();
         let mut indexes = Merge::default();
         for source in sources {
+            order.extend(source.entries.first().map(|entry| entry.source.clone()));
             findings.extend(source.findings);
             unused.extend(source.unselected.into_iter().map(|entry| Unused { entry, why: Why::Unselected }));
             entries.source(source.entries.into_iter().map(|entry| (entry.name.clone(), entry)), &mut findings);
@@ -114,6 +117,7 @@ impl Catalog {
         findings.sort_by(|a, b| a.diagnostic.place().cmp(&b.diagnostic.place()));
         Catalog {
             generation,
+            sources: order,
             entries,
             names,
             aliases,
@@ -128,6 +132,11 @@ impl Catalog {
     /// How many times the book was loaded when this was built, from 1.
     pub fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// The sources that have entries, in their order.
+    pub fn sources(&self) -> &[Arc<Source>] {
+        &self.sources
     }
 
     /// All entries in the order of their names.

@@ -46,9 +46,20 @@ impl<'a> DomainView<'a> {
         self.domain.entries.iter().filter_map(move |id| Some((*id, view.entry(*id)?)))
     }
 
+    /// Those of its commands that a model is told of.
+    pub fn listed(&self) -> impl Iterator<Item = (EntryId, &'a Arc<Entry>)> {
+        let view = self.view;
+        self.entries().filter(move |(id, _)| view.lists(*id))
+    }
+
+    /// Whether a model is told of it: it has a command that is listed, and its index does not say otherwise.
+    pub fn is_listed(&self) -> bool {
+        self.index.is_none_or(|index| !index.fields().hidden_from_model) && self.listed().next().is_some()
+    }
+
     /// Whether it belongs into the profile's prompt.
     pub fn in_prompt(&self) -> bool {
-        self.index.is_none_or(|index| index.fields().include_in_prompt)
+        self.index.is_none_or(|index| self.view.includes(index.fields()))
     }
 
     /// The index's description on one line, else the names of its first commands.
@@ -58,7 +69,7 @@ impl<'a> DomainView<'a> {
             push_line(&mut out, description);
             return out;
         }
-        let names: Vec<_> = self.entries().map(|(_, entry)| &*entry.name).collect();
+        let names: Vec<_> = self.listed().map(|(_, entry)| &*entry.name).collect();
         out.push_str(&names[..names.len().min(NAMED)].join(", "));
         if names.len() > NAMED {
             out.push_str(&format!(" and {} more", names.len() - NAMED));
@@ -66,7 +77,8 @@ impl<'a> DomainView<'a> {
         out
     }
 
-    /// The index's body, without the lines that name entries that the view does not show; else a table of its commands.
+    /// The index's body, without the lines that name entries that the view does not show or not list; else a table of
+    /// its commands.
     pub fn body(&self) -> String {
         match self.index {
             Some(index) if !index.document.body().trim().is_empty() => self.written(index.document.body()),
@@ -75,7 +87,10 @@ impl<'a> DomainView<'a> {
     }
 
     fn written(&self, body: &str) -> String {
-        let hides = |name: &str| self.view.find(name).is_none() && self.view.catalog().knows(name);
+        let hides = |name: &str| match self.view.find(name) {
+            Some(id) => !self.view.lists(id),
+            None => self.view.catalog().knows(name),
+        };
         body.split_inclusive('\n').filter(|line| !named(line).any(hides)).collect()
     }
 
@@ -86,7 +101,7 @@ impl<'a> DomainView<'a> {
             out.push_str("\n\n");
         }
         out.push_str("| Skill | Description |\n|-------|-------------|\n");
-        for (_, entry) in self.entries() {
+        for (_, entry) in self.listed() {
             out.push_str("| ");
             out.push_str(&entry.name);
             out.push_str(" | ");

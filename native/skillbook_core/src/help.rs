@@ -1,6 +1,7 @@
 //! The texts that `get_skill` answers with, from the list of everything down to one file of a skill.
 
 use crate::catalog::EntryId;
+use crate::domain::DomainView;
 use crate::entry::{push_line, Entry, Kind};
 use crate::sections;
 use crate::view::View;
@@ -50,16 +51,17 @@ impl View {
     /// The index of the domain that has the same name as the skill, unless one document is both.
     fn domain_beside(&self, name: &str, skill: EntryId) -> Option<String> {
         let document = &self.entry(skill)?.document;
-        let domain = self.domain(name)?;
+        let domain = self.domain(name).filter(DomainView::is_listed)?;
         let same = domain.index().is_some_and(|index| index.document.path == document.path);
         (!same).then(|| domain.body().trim().to_owned())
     }
 
     /// All domains and all entries that belong to none, and how to go on.
     pub fn help_top_level(&self) -> String {
-        let domains: Vec<_> = self.domains().map(|domain| (domain.name(), domain.description())).collect();
+        let domains: Vec<_> =
+            self.domains().filter(DomainView::is_listed).map(|domain| (domain.name(), domain.description())).collect();
         let of_kind = |kind: Kind| -> Vec<_> {
-            let entries = self.entries().filter(|(_, entry)| entry.kind == kind);
+            let entries = self.listed().filter(|(_, entry)| entry.kind == kind);
             entries.map(|(_, entry)| (&*entry.name, about(entry).to_owned())).collect()
         };
         let (skills, notes) = (of_kind(Kind::Skill), of_kind(Kind::Note));
@@ -90,9 +92,9 @@ impl View {
         out
     }
 
-    /// A domain's index.
+    /// A domain's index; `None` if it has no command that is listed.
     pub fn help_domain(&self, name: &str) -> Option<String> {
-        self.domain(name).map(|domain| domain.body().trim().to_owned())
+        self.domain(name).filter(DomainView::is_listed).map(|domain| domain.body().trim().to_owned())
     }
 
     /// An entry's body and, for a skill, the list of the files beside it.
@@ -122,7 +124,8 @@ impl View {
             let body = body(entry);
             format!("# {}\n\n{}", entry.name, without_heading(&body, &entry.name).trim())
         };
-        let texts: Vec<_> = self.domain(name)?.entries().map(|(_, entry)| text(entry)).collect();
+        let domain = self.domain(name).filter(DomainView::is_listed)?;
+        let texts: Vec<_> = domain.listed().map(|(_, entry)| text(entry)).collect();
         Some(texts.join("\n\n---\n\n"))
     }
 
@@ -165,23 +168,31 @@ pub(crate) fn without_heading<'a>(body: &'a str, title: &str) -> &'a str {
 }
 
 /// A title, then a name and a description a line, the descriptions in a column.
-pub(crate) fn push_table(out: &mut String, title: &str, rows: &[(&str, String)]) {
+fn push_table(out: &mut String, title: &str, rows: &[(&str, String)]) {
     out.push_str(title);
     out.push_str(":\n\n");
-    push_rows(out, rows);
+    let width = width(rows.iter().map(|(name, _)| *name));
+    for (name, description) in rows {
+        push_row(out, width, name, description);
+    }
     out.push('\n');
 }
 
-pub(crate) fn push_rows(out: &mut String, rows: &[(&str, String)]) {
-    let length = |name: &str| name.chars().count();
-    let width = rows.iter().map(|(name, _)| length(name)).filter(|length| *length <= WIDEST).max().unwrap_or(0);
-    for (name, description) in rows {
-        out.push_str("  ");
-        out.push_str(name);
-        if !description.is_empty() {
-            out.extend(std::iter::repeat_n(' ', width.saturating_sub(length(name)) + 2));
-            push_line(out, description);
-        }
-        out.push('\n');
+/// The width of the column of names.
+pub(crate) fn width<'a>(names: impl Iterator<Item = &'a str>) -> usize {
+    names.map(length).filter(|length| *length <= WIDEST).max().unwrap_or(0)
+}
+
+pub(crate) fn push_row(out: &mut String, width: usize, name: &str, description: &str) {
+    out.push_str("  ");
+    out.push_str(name);
+    if !description.is_empty() {
+        out.extend(std::iter::repeat_n(' ', width.saturating_sub(length(name)) + 2));
+        push_line(out, description);
     }
+    out.push('\n');
+}
+
+fn length(name: &str) -> usize {
+    name.chars().count()
 }

@@ -97,7 +97,7 @@ fn words(name: &str) -> Vec<String> {
 }
 
 impl View {
-    /// Up to three names of entries and domains that the view shows: the closest by edit distance (a third of the
+    /// Up to three names of entries and domains that the view lists: the closest by edit distance (a third of the
     /// name, four at most) first, then those that share most words with it.
     pub fn suggest(&self, name: &str) -> Vec<&str> {
         if name.len() > LONGEST {
@@ -129,12 +129,16 @@ impl View {
         ranked.into_iter().map(|(.., name)| name).take(OFFERED).collect()
     }
 
+    fn listed_name(&self, id: EntryId) -> Option<&str> {
+        self.entry(id).filter(|_| self.lists(id)).map(|entry| &*entry.name)
+    }
+
     fn shown_name(&self, place: usize) -> Option<&str> {
         match place.checked_sub(self.catalog().entries().len()) {
-            None => self.entry(EntryId(place as u32)).map(|entry| &*entry.name),
+            None => self.listed_name(EntryId(place as u32)),
             Some(domain) => {
                 let domain = self.catalog().domains().get(domain)?;
-                domain.entries.iter().any(|id| self.shows(*id)).then_some(domain.name.as_str())
+                domain.entries.iter().any(|id| self.lists(*id)).then_some(domain.name.as_str())
             }
         }
     }

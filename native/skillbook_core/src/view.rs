@@ -6,8 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashSet;
 
-use crate::catalog::{Catalog, EntryId};
+use crate::catalog::{Catalog, EntryId, Why};
 use crate::diagnostic::Diagnostic;
+use crate::document::Fields;
 use crate::domain::DomainView;
 use crate::entry::{Entry, Index, Kind};
 use crate::glob::{BadGlob, Globs};
@@ -60,10 +61,13 @@ impl Rule {
         self.grants(&entry.labels) && named() && !excluded()
     }
 
-    fn in_prompt(&self, entry: &Entry) -> bool {
-        let fields = entry.fields();
+    fn includes(&self, fields: &Fields) -> bool {
         let named = |ids: &[String]| ids.contains(&self.profile.id);
         !named(&fields.excluded_for) && (named(&fields.proactive_for) || fields.include_in_prompt)
+    }
+
+    fn in_prompt(&self, entry: &Entry) -> bool {
+        !entry.fields().hidden_from_model && self.includes(entry.fields())
     }
 
     fn unrestricted(&self) -> bool {
@@ -172,6 +176,31 @@ impl View {
     pub fn entries(&self) -> impl Iterator<Item = (EntryId, &Arc<Entry>)> {
         let ids = (0..self.catalog.entries().len() as u32).map(EntryId);
         ids.filter(|id| self.shows(*id)).map(|id| (id, self.catalog.entry(id)))
+    }
+
+    /// Whether a model is told of the entry: in prompts, lists and suggestions. Who knows its name can read and run it
+    /// in any case.
+    pub fn lists(&self, id: EntryId) -> bool {
+        self.entry(id).is_some_and(|entry| !entry.fields().hidden_from_model)
+    }
+
+    /// The entries that a model is told of, in the order of their names.
+    pub fn listed(&self) -> impl Iterator<Item = (EntryId, &Arc<Entry>)> {
+        self.entries().filter(|(_, entry)| !entry.fields().hidden_from_model)
+    }
+
+    /// The entries that another one replaces, which is listed too, if they would belong into the prompt.
+    pub(crate) fn shadowed_in_prompt(&self) -> impl Iterator<Item = &Entry> {
+        let shadowed = self.catalog.unused().iter().filter(|unused| unused.why == Why::Shadowed);
+        let rule = &self.visible.rule;
+        let shown = |entry: &Entry| rule.admits(entry) && rule.in_prompt(entry);
+        let beside = |entry: &Entry| self.find_named(&entry.name).is_some_and(|id| self.lists(id));
+        shadowed.map(|unused| &*unused.entry).filter(move |entry| shown(entry) && beside(entry))
+    }
+
+    /// Whether a document with these fields belongs into the profile's prompt, as far as its author says.
+    pub(crate) fn includes(&self, fields: &Fields) -> bool {
+        self.visible.rule.includes(fields)
     }
 
     /// How many entries it shows.

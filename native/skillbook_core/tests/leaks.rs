@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use skillbook_core::catalog::Catalog;
 use skillbook_core::entry::{Entry, SourceKind};
 use skillbook_core::help::Help;
-use skillbook_core::prompt::Section;
+use skillbook_core::prompt::{Limit, Options, Section};
 use skillbook_core::view::View;
 
 const LABELS: [&str; 3] = ["red", "green", "blue"];
@@ -119,7 +119,10 @@ fn everything(view: &View, names: &[String]) -> String {
         out += &format!("{} {} {}", domain.name(), domain.description(), domain.body());
     }
     out += view.prompt();
-    out += &view.prompt_of(&Section::ALL);
+    let all = Options { sections: Section::ALL.to_vec(), preloaded: names.to_vec(), limit: Limit::default() };
+    for chars in [None, Some(2_500), Some(1_500), Some(150)] {
+        out += &view.prompt_with(&Options { limit: Limit { chars, tokens: None }, ..all.clone() });
+    }
     out += &view.diagnostics().map(|found| format!("{found:?}")).collect::<String>();
     out
 }

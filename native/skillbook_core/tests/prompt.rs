@@ -2,10 +2,14 @@
 
 mod common;
 
-use common::{all, doc, skills, source};
+use std::sync::Arc;
+
+use common::{all, doc, skills, source, source_of, view};
 use skillbook_core::catalog::Catalog;
-use skillbook_core::entry::SourceKind;
-use skillbook_core::prompt::Section;
+use skillbook_core::entry::{Source, SourceKind};
+use skillbook_core::glob::Globs;
+use skillbook_core::prompt::{Format, Limit, Options, Placement, Reason, Section};
+use skillbook_core::view::View;
 
 const RULES: &str = r#"# Commands
 
@@ -85,18 +89,23 @@ fn the_whole_prompt() {
     assert_eq!(&**all(catalog()).prompt(), format!("{RULES}{REST}"));
 }
 
+fn only(view: &View, sections: &[Section]) -> String {
+    view.prompt_with(&Options { sections: sections.to_vec(), ..Options::default() })
+}
+
 #[test]
 fn some_sections() {
     let view = all(catalog());
     let sections: Vec<_> = REST.trim_start().split("\n\n## ").map(|part| part.trim_start_matches("## ")).collect();
-    for (section, expected) in Section::ALL[1..].iter().zip(&sections) {
-        let text = view.prompt_of(&[*section]);
+    let shown = [Section::Domains, Section::Skills, Section::QuickReference, Section::Notes, Section::Other];
+    for (section, expected) in shown.iter().zip(&sections) {
+        let text = only(&view, &[*section]);
         assert_eq!(text.trim_end(), format!("## {}", expected.trim_end()), "{section:?}");
     }
-    assert_eq!(view.prompt_of(&[Section::Rules]), RULES);
-    assert_eq!(view.prompt_of(&[]), "");
+    assert_eq!(only(&view, &[Section::Rules]), RULES);
+    assert_eq!(only(&view, &[]), "");
     let two = [Section::QuickReference, Section::Rules];
-    assert_eq!(view.prompt_of(&two), format!("{RULES}\n## Quick reference\n\n  email.send --to ADDR\n"));
+    assert_eq!(only(&view, &two), format!("{RULES}\n## Quick reference\n\n  email.send --to ADDR\n"));
 }
 
 #[test]
@@ -114,13 +123,238 @@ fn the_quick_reference_takes_from_each_domain() {
     let mut files: Vec<_> = (0..25).map(|number| command(&format!("a.x{number:02}"))).collect();
     files.extend(["b.one", "c.one"].map(command));
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-    let text = all(skills(&files)).prompt_of(&[Section::QuickReference]);
+    let text = only(&all(skills(&files)), &[Section::QuickReference]);
     let lines: Vec<_> = text.lines().skip(2).map(str::trim).collect();
     assert_eq!(lines.len(), 21);
     assert_eq!(
         (lines[17], lines[18], lines[19], lines[20]),
         ("a.x17", "b.one", "c.one", "and 7 more, which `get_skill: DOMAIN` lists")
     );
-    let twenty = all(skills(&files[..20])).prompt_of(&[Section::QuickReference]);
+    let twenty = only(&all(skills(&files[..20])), &[Section::QuickReference]);
     assert_eq!((twenty.lines().count(), twenty.contains("more")), (22, false));
+}
+
+/// Two sources with a name in common; of the first some are inline.
+fn sourced() -> Catalog {
+    let globs =
+        |globs: &[&str]| Some(Globs::new(&globs.iter().map(|glob| glob.to_string()).collect::<Vec<_>>()).unwrap());
+    let zoo = Source {
+        name: "zoo".into(),
+        inline: globs(&["lists", "mail.*"]),
+        available: globs(&["*"]),
+        ..Source::default()
+    };
+    let first = source_of(
+        zoo,
+        &[
+            ("lists/SKILL.md", &doc("lists", "", "# Lists\n\nKeep them short.\n")),
+            ("pdf/SKILL.md", &doc("pdf", "tags: [files, forms]\n", "Fill forms.")),
+            ("old/SKILL.md", &doc("old", "include_in_prompt: false\ntitle: Old ways\n", "")),
+            ("secret/SKILL.md", &doc("secret", "disable-model-invocation: true\n", "Say please.")),
+            ("mail/send.md", &doc("mail.send", "", "Send it.\n\n## Usage\n\nmail.send --to ADDR\n")),
+        ],
+    );
+    let second = source_of(
+        Source { name: "all".into(), ..Source::default() },
+        &[
+            ("lists/SKILL.md", &doc("lists", "", "Other lists.")),
+            ("pdf/SKILL.md", &doc("pdf", "visibility_labels: [red]\n", "Newer.")),
+            ("a/SKILL.md", &doc("a", "", "# a\n\nA text.")),
+        ],
+    );
+    let notes = source_of(
+        Source { name: "notes".into(), kind: SourceKind::Notes, ..Source::default() },
+        &[
+            ("school.md", "# School\n\nMonday: Math\n\n## Tuesday\n\nScience\n"),
+            ("taxes.md", "---\ntitle: Tax \"Records\"\ninclude_in_prompt: false\n---\n"),
+            ("plain.md", "---\ntitle: plain\ninclude_in_prompt: false\n---\n"),
+        ],
+    );
+    Catalog::build(1, vec![first, second, notes])
+}
+
+const AVAILABLE: &str = "\
+<available_skills>
+  <skill>
+    <name>pdf</name>
+    <description>About pdf</description>
+    <location>/zoo/pdf/SKILL.md</location>
+  </skill>
+  <skill>
+    <name>a</name>
+    <description>About a</description>
+    <location>/all/a/SKILL.md</location>
+  </skill>
+  <skill>
+    <name>lists</name>
+    <description>About lists</description>
+    <location>/all/lists/SKILL.md</location>
+  </skill>
+  <skill>
+    <name>pdf</name>
+    <description>About pdf</description>
+    <location>/all/pdf/SKILL.md</location>
+  </skill>
+</available_skills>
+";
+
+const INLINE: &str = "\
+<skill name=\"lists\" location=\"/zoo/lists/SKILL.md\">
+References are relative to /zoo/lists.
+
+# Lists
+
+Keep them short.
+</skill>
+
+<skill name=\"mail.send\" location=\"/zoo/mail/send.md\">
+References are relative to /zoo/mail.
+
+Send it.
+
+## Usage
+
+mail.send --to ADDR
+</skill>
+";
+
+const SKILL_LIST: &str = "## Available Skills\n- a: About a\n- lists: About lists\n- pdf: About pdf\n";
+
+const NOTES_LIST: &str = "## Notes\n- School: Monday: Math\n\n  ## Tuesday\n\n  Science\n";
+
+const SKILL_CATALOG: &str = "\
+## Available Skills
+Read one whole with `get_skill: NAME`.
+- **a**: About a
+- **lists**: About lists
+- **pdf**: About pdf
+";
+
+const PRELOADED: &str = "## Pre-loaded Skills\n### pdf\nNewer.\n\n### a\nA text.\n";
+
+const OTHER_NOTES: &str = "\
+## Other Notes
+Read one with `get_skill: NAME`; the name is in parentheses where it is not the title.
+\"Old ways\" (old), \"plain\", \"Tax 'Records'\" (taxes)
+";
+
+#[test]
+fn the_other_sections() {
+    let view = all(sourced());
+    let rows = [
+        (Section::AvailableSkills, AVAILABLE),
+        (Section::InlineSkills, INLINE),
+        (Section::SkillList, SKILL_LIST),
+        (Section::NotesList, NOTES_LIST),
+        (Section::SkillCatalog, SKILL_CATALOG),
+        (Section::PreloadedSkills, PRELOADED),
+        (Section::OtherNotes, OTHER_NOTES),
+    ];
+    let preloaded: Vec<_> = ["pdf", "secret", "a", "nothing", "pdf"].map(String::from).into();
+    let mut options = Options { preloaded, ..Options::default() };
+    for (section, expected) in rows {
+        options.sections = vec![section];
+        assert_eq!(view.prompt_with(&options), expected, "{section:?}");
+        assert_eq!(all(skills(&[])).prompt_with(&options), "", "{section:?}");
+    }
+    let formats = [
+        (Format::Xml, [AVAILABLE, INLINE, PRELOADED].join("\n")),
+        (Format::List, [SKILL_LIST, INLINE, PRELOADED].join("\n")),
+        (Format::Notes, [INLINE, NOTES_LIST, SKILL_CATALOG, PRELOADED, OTHER_NOTES].join("\n")),
+    ];
+    for (format, expected) in formats {
+        let options = Options { preloaded: options.preloaded.clone(), ..Options::of(format) };
+        assert_eq!(view.prompt_with(&options), expected, "{format:?}");
+    }
+}
+
+#[test]
+fn tags_follow_in_brackets() {
+    let text = only(&all(skills(&[("pdf.md", &doc("pdf", "tags: [files, my forms]\n", ""))])), &[Section::SkillList]);
+    assert_eq!(text, "## Available Skills\n- pdf: About pdf [files, my forms]\n");
+}
+
+#[test]
+fn an_empty_list_of_xml_has_no_tags() {
+    let view = all(skills(&[("a/b.md", &doc("a.b", "", "Text"))]));
+    assert_eq!(view.prompt_with(&Options::of(Format::Xml)), "");
+}
+
+#[test]
+fn a_replaced_entry_is_there_for_who_sees_both() {
+    let catalog = Arc::new(sourced());
+    let count = |grants: &[&str]| {
+        let text = only(&view(&catalog, "p", grants, None), &[Section::AvailableSkills]);
+        text.matches("<name>pdf</name>").count()
+    };
+    assert_eq!((count(&["red"]), count(&[])), (2, 0));
+}
+
+#[test]
+fn what_is_hidden_from_a_model_is_told_nowhere() {
+    let hidden = "disable-model-invocation: true\nproactive_for_profile_ids: [p]\n";
+    let files = [
+        (
+            "mail/SKILL.md",
+            "---\ndomain: mail\ndescription: d\n---\n| mail.hidden | x |\n| mail.open | y |\n".to_owned(),
+        ),
+        ("mail/hidden.md", doc("mail.hidden", hidden, "## Usage\nmail.hidden")),
+        ("mail/open.md", doc("mail.open", "", "## Usage\nmail.open")),
+        ("gone/hidden.md", doc("gone.hidden", hidden, "## Usage\ngone.hidden")),
+        ("shut/SKILL.md", "---\ndomain: shut\ndescription: hidden\ndisable-model-invocation: true\n---\n".to_owned()),
+        ("shut/open.md", doc("shut.open", "", "")),
+        ("hidden/SKILL.md", doc("hidden", hidden, "Read me.")),
+        ("hidden-too.md", doc("hidden-too", "disable-model-invocation: true\ninclude_in_prompt: false\n", "Me too.")),
+    ];
+    let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    let catalog = Arc::new(skills(&files));
+    let view = view(&catalog, "p", &[], None);
+    let mut told = view.help_top_level();
+    told += &["mail", "gone", "shut"].map(|name| view.help_domain(name).unwrap_or_default()).concat();
+    told += &["mail", "gone", "shut"].map(|name| view.help_domain_all(name).unwrap_or_default()).concat();
+    told += &["hiden", "mail.hiden", "gon"].map(|name| view.suggest(name).join(" ")).concat();
+    told += &view.prompt_with(&Options {
+        sections: Section::ALL.to_vec(),
+        preloaded: vec!["hidden".into(), "hidden-too".into()],
+        limit: Limit::default(),
+    });
+    for word in ["hidden", "gone", "shut"] {
+        assert_eq!(told.lines().find(|line| line.contains(word)), None);
+    }
+    assert!(told.contains("mail.open"));
+    assert_eq!(view.help_skill("hidden").as_deref(), Some("Read me."));
+    assert_eq!(view.help_skill("hidden-too").as_deref(), Some("Me too."));
+    assert!(view.find("gone.hidden").is_some());
+    let id = view.find("hidden").unwrap();
+    assert_eq!(view.placement(&Options::default(), id), Placement::NotInPrompt(Reason::HiddenFromModel));
+}
+
+#[test]
+fn where_entries_stand() {
+    let catalog = Arc::new(sourced());
+    let placed = |grants: &[&str], name: &str, options: &Options| {
+        view(&catalog, "p", grants, None).placement(options, catalog.named(name).unwrap())
+    };
+    let default = Options::default();
+    let preloaded = Options { preloaded: vec!["old".into()], ..Options::default() };
+    let rows = [
+        ("a", &default, Placement::Section(Section::Skills)),
+        ("mail.send", &default, Placement::Section(Section::InlineSkills)),
+        ("school", &default, Placement::Section(Section::Notes)),
+        ("old", &default, Placement::Section(Section::Other)),
+        ("old", &preloaded, Placement::Section(Section::PreloadedSkills)),
+        ("secret", &default, Placement::NotInPrompt(Reason::HiddenFromModel)),
+        ("pdf", &default, Placement::NotInPrompt(Reason::NotShown)),
+        ("school", &Options::of(Format::List), Placement::NotInPrompt(Reason::NoSection)),
+        ("taxes", &Options::of(Format::List), Placement::NotInPrompt(Reason::NotIncluded)),
+    ];
+    for (name, options, expected) in rows {
+        assert_eq!(placed(&[], name, options), expected, "{name}");
+    }
+    let view = all(skills(&[("a/b.md", &doc("a.b", "", "No usage")), ("c.md", &doc("c", "", ""))]));
+    let id = |name: &str| view.find(name).unwrap();
+    assert_eq!(view.placement(&default, id("a.b")), Placement::Domain);
+    let chars = |chars| Options { limit: Limit { chars: Some(chars), tokens: None }, ..Options::default() };
+    assert_eq!(view.placement(&chars(1_000), id("a.b")), Placement::Cut(Section::Domains));
+    assert_eq!(view.placement(&chars(1_000), id("c")), Placement::Cut(Section::Skills));
 }

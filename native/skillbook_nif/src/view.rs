@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use rustler::{Atom, Binary, Encoder, Env, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
+use rustler::{Atom, Binary, Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
 use skillbook_core::catalog::EntryId;
 use skillbook_core::domain::DomainView;
 use skillbook_core::entry::Kind;
 use skillbook_core::help::Help;
-use skillbook_core::prompt::Section;
+use skillbook_core::prompt::{Format, Limit, Options, Section};
 use skillbook_core::view::{Profile, View};
 
 use crate::catalog::{CatalogResource, Generation};
@@ -199,7 +199,7 @@ fn text_or_unknown<'a>(env: Env<'a>, text: Option<String>) -> Term<'a> {
     }
 }
 
-/// The whole prompt if this view made it before, else nil.
+/// The default prompt if this view made it before, else nil.
 #[rustler::nif]
 fn view_prompt_made<'a>(env: Env<'a>, view: ResourceArc<ViewResource>) -> Term<'a> {
     match view.prompt.get() {
@@ -208,7 +208,7 @@ fn view_prompt_made<'a>(env: Env<'a>, view: ResourceArc<ViewResource>) -> Term<'
     }
 }
 
-/// The whole prompt, kept for the next time.
+/// The default prompt, kept for the next time.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn view_prompt<'a>(env: Env<'a>, view: ResourceArc<ViewResource>) -> Term<'a> {
     let prompt = view.core().prompt();
@@ -216,10 +216,39 @@ fn view_prompt<'a>(env: Env<'a>, view: ResourceArc<ViewResource>) -> Term<'a> {
     binary(env, text, 0..prompt.len())
 }
 
-/// The prompt with some of its sections; names that are none were refused before.
+#[derive(NifMap)]
+struct PromptOptions {
+    /// Its sections, instead of those of the format.
+    sections: Option<Vec<String>>,
+    format: String,
+    preloaded: Vec<String>,
+    max_chars: Option<usize>,
+    max_tokens: Option<usize>,
+}
+
+impl PromptOptions {
+    /// Names that are none were refused before.
+    fn options(self) -> Options {
+        let format = Format::ALL.into_iter().find(|format| format.as_str() == self.format).unwrap_or_default();
+        let wanted = |names: &[String], section: &Section| names.iter().any(|name| name == section.as_str());
+        Options {
+            sections: match &self.sections {
+                Some(names) => Section::ALL.into_iter().filter(|section| wanted(names, section)).collect(),
+                None => format.sections().to_vec(),
+            },
+            preloaded: self.preloaded,
+            limit: Limit { chars: self.max_chars, tokens: self.max_tokens },
+        }
+    }
+}
+
 #[rustler::nif(schedule = "DirtyCpu")]
-fn view_prompt_of(view: ResourceArc<ViewResource>, names: Vec<String>) -> String {
-    let wanted = |section: &Section| names.iter().any(|name| name == section.as_str());
-    let sections: Vec<_> = Section::ALL.into_iter().filter(wanted).collect();
-    view.core().prompt_of(&sections)
+fn view_prompt_with(view: ResourceArc<ViewResource>, options: PromptOptions) -> String {
+    view.core().prompt_with(&options.options())
+}
+
+/// What the first view tells a model and the second did not.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_news(view: ResourceArc<ViewResource>, old: ResourceArc<ViewResource>) -> String {
+    view.core().news_since(old.core())
 }

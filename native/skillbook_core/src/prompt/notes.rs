@@ -1,0 +1,125 @@
+//! The sections that list notes and skills in short.
+
+use crate::entry::{push_line, Entry, Kind, Selection};
+use crate::prompt::plan::{Plan, What};
+use crate::prompt::section::Section;
+use crate::view::View;
+
+impl View {
+    pub(super) fn push_skill_list<'a>(&'a self, plan: &mut Plan<'a>) {
+        plan.section(Section::SkillList, "## Available Skills\n", "", |plan| {
+            for (what, entry) in self.listed_skills() {
+                plan.piece(what, |out| {
+                    out.push_str("- ");
+                    push_line(out, &entry.name);
+                    out.push_str(": ");
+                    push_line(out, entry.description());
+                    if !entry.fields().tags.is_empty() {
+                        out.push_str(" [");
+                        push_line(out, &entry.fields().tags.join(", "));
+                        out.push(']');
+                    }
+                    out.push('\n');
+                });
+            }
+        });
+    }
+
+    pub(super) fn push_notes_list<'a>(&'a self, plan: &mut Plan<'a>) {
+        plan.section(Section::NotesList, "## Notes\n", "", |plan| {
+            for (what, entry) in self.prompted(Kind::Note) {
+                plan.piece(what, |out| {
+                    out.push_str("- ");
+                    push_line(out, title(entry));
+                    out.push_str(": ");
+                    push_indented(out, without_title(entry));
+                });
+            }
+        });
+    }
+
+    pub(super) fn push_skill_catalog<'a>(&'a self, plan: &mut Plan<'a>) {
+        let head = "## Available Skills\nRead one whole with `get_skill: NAME`.\n";
+        plan.section(Section::SkillCatalog, head, "", |plan| {
+            for (what, entry) in self.listed_skills() {
+                plan.piece(what, |out| {
+                    out.push_str("- **");
+                    push_line(out, &entry.name);
+                    out.push_str("**: ");
+                    push_line(out, entry.description());
+                    out.push('\n');
+                });
+            }
+        });
+    }
+
+    /// The named entries, in the order in which they are named. A name that the view does not tell of is passed over.
+    pub(super) fn push_preloaded_skills<'a>(&'a self, plan: &mut Plan<'a>, names: &[String]) {
+        let mut found: Vec<_> = Vec::new();
+        for id in names.iter().filter_map(|name| self.find(name)) {
+            if self.lists(id) && !found.contains(&id) {
+                found.push(id);
+            }
+        }
+        plan.section(Section::PreloadedSkills, "## Pre-loaded Skills\n", "", |plan| {
+            for (id, entry) in found.into_iter().filter_map(|id| Some((id, self.entry(id)?))) {
+                let first = plan.is_first();
+                plan.piece(What::Entry(id, entry.kind), |out| {
+                    out.push_str(if first { "### " } else { "\n### " });
+                    push_line(out, &entry.name);
+                    out.push('\n');
+                    out.push_str(super::without_heading(entry.body(), &entry.name).trim());
+                    out.push('\n');
+                });
+            }
+        });
+    }
+
+    pub(super) fn push_other_notes<'a>(&'a self, plan: &mut Plan<'a>) {
+        let head =
+            "## Other Notes\nRead one with `get_skill: NAME`; the name is in parentheses where it is not the title.\n";
+        plan.section(Section::OtherNotes, head, "\n", |plan| {
+            for (what, entry) in self.not_prompted() {
+                let first = plan.is_first();
+                plan.piece(what, |out| {
+                    out.push_str(if first { "\"" } else { ", \"" });
+                    push_line(out, &title(entry).replace('"', "'"));
+                    out.push('"');
+                    if title(entry) != &*entry.name {
+                        out.push_str(" (");
+                        push_line(out, &entry.name);
+                        out.push(')');
+                    }
+                });
+            }
+        });
+    }
+
+    /// The skills of the prompt that do not stand in it as a whole.
+    pub(super) fn listed_skills(&self) -> impl Iterator<Item = (What<'_>, &Entry)> {
+        self.prompted(Kind::Skill).filter(|(_, entry)| entry.selection == Selection::Available)
+    }
+}
+
+pub(super) fn title(entry: &Entry) -> &str {
+    entry.title.as_deref().unwrap_or(&entry.name)
+}
+
+/// A note's text without the heading that repeats its title.
+pub(super) fn without_title(entry: &Entry) -> &str {
+    super::without_heading(entry.body(), title(entry)).trim()
+}
+
+/// Appends lines of which all but the first are indented, so that they stay in their item of a list.
+fn push_indented(out: &mut String, text: &str) {
+    for (at, line) in text.lines().enumerate() {
+        if at > 0 && !line.trim().is_empty() {
+            out.push_str("  ");
+        }
+        out.push_str(line);
+        out.push('\n');
+    }
+    if text.is_empty() {
+        out.push('\n');
+    }
+}

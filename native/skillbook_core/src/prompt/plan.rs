@@ -1,0 +1,177 @@
+//! A prompt while it is written: its text, and what stands in it up to which place.
+
+use rustc_hash::FxHashSet;
+
+use crate::catalog::EntryId;
+use crate::entry::Kind;
+use crate::prompt::limit::{Limit, Size};
+use crate::prompt::section::Section;
+
+/// What a piece of the text tells of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What<'a> {
+    Domain(&'a str),
+    Entry(EntryId, Kind),
+    /// An entry that another one of its name replaces.
+    Shadowed(Kind),
+    /// So many commands that are not shown themselves.
+    More(usize),
+}
+
+#[derive(Debug)]
+struct Piece<'a> {
+    what: What<'a>,
+    section: Section,
+    /// Where it ends in the text.
+    end: usize,
+    /// What closes its section.
+    tail: &'static str,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Plan<'a> {
+    text: String,
+    /// Where the rules end.
+    rules: usize,
+    pieces: Vec<Piece<'a>>,
+    /// How many pieces the text still has.
+    kept: usize,
+    /// Where the current section begins among the pieces.
+    first: usize,
+    current: Option<(Section, &'static str)>,
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn rules(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.rules = self.text.len();
+    }
+
+    /// A section between its head and its tail; without a piece it is left out.
+    pub(super) fn section(
+        &mut self,
+        section: Section,
+        head: &str,
+        tail: &'static str,
+        write: impl FnOnce(&mut Plan<'a>),
+    ) {
+        let start = self.text.len();
+        if start > 0 {
+            self.text.push('\n');
+        }
+        self.text.push_str(head);
+        self.first = self.pieces.len();
+        self.current = Some((section, tail));
+        write(self);
+        match self.pieces.len() == self.first {
+            true => self.text.truncate(start),
+            false => self.text.push_str(tail),
+        }
+        self.kept = self.pieces.len();
+    }
+
+    /// A piece of the current section.
+    pub(super) fn piece(&mut self, what: What<'a>, write: impl FnOnce(&mut String)) {
+        write(&mut self.text);
+        if let Some((section, tail)) = self.current {
+            self.pieces.push(Piece { what, section, end: self.text.len(), tail });
+        }
+    }
+
+    /// Whether the current section has no piece yet.
+    pub(super) fn is_first(&self) -> bool {
+        self.pieces.len() == self.first
+    }
+
+    pub(super) fn into_text(self) -> String {
+        self.text
+    }
+
+    /// The section in which something stands, and whether it is still in the text.
+    pub(super) fn find(&self, wanted: impl Fn(What<'a>) -> bool) -> Option<(Section, bool)> {
+        let at = self.pieces.iter().position(|piece| wanted(piece.what))?;
+        Some((self.pieces[at].section, at < self.kept))
+    }
+
+    /// Keeps the pieces before the first that has no room, and says what is left out.
+    pub(super) fn fit(&mut self, limit: Limit) {
+        if limit.is_none() {
+            return;
+        }
+        let mut size = Size::of(&self.text[..self.rules]);
+        let mut sizes = vec![size];
+        let mut end = self.rules;
+        for piece in &self.pieces {
+            size = size.plus(&self.text[end..piece.end]);
+            end = piece.end;
+            if !limit.holds(size) {
+                break;
+            }
+            sizes.push(size);
+        }
+        if sizes.len() > self.pieces.len() && limit.holds(size.plus(&self.text[end..])) {
+            return;
+        }
+        while let Some(size) = sizes.pop() {
+            let kept = sizes.len();
+            let last = self.pieces[..kept].last();
+            let (end, tail) = last.map_or((self.rules, ""), |piece| (piece.end, piece.tail));
+            let line = self.left_out(kept, false);
+            let blank = if end > 0 && !line.is_empty() { "\n" } else { "" };
+            let rest = format!("{tail}{blank}{line}");
+            if limit.holds(size.plus(&rest)) {
+                self.text.truncate(end);
+                self.text.push_str(&rest);
+                self.kept = kept;
+                return;
+            }
+        }
+        self.kept = 0;
+        self.text = self.left_out(0, self.rules > 0);
+        if !limit.holds(Size::of(&self.text)) {
+            self.text.clear();
+        }
+    }
+
+    /// The line about all pieces from this one on. What stands in the prompt in another form is not left out.
+    fn left_out(&self, kept: usize, rules: bool) -> String {
+        let (before, after) = self.pieces.split_at(kept);
+        let id = |piece: &Piece| match piece.what {
+            What::Entry(id, _) => Some(id),
+            _ => None,
+        };
+        let mut seen: FxHashSet<EntryId> = before.iter().filter_map(id).collect();
+        let [mut domains, mut commands, mut skills, mut notes] = [0; 4];
+        for piece in after {
+            match piece.what {
+                What::Domain(_) => domains += 1,
+                What::More(count) => commands += count,
+                What::Entry(id, _) if !seen.insert(id) => {}
+                What::Entry(_, kind) | What::Shadowed(kind) => match kind {
+                    Kind::Command => commands += 1,
+                    Kind::Skill => skills += 1,
+                    Kind::Note => notes += 1,
+                },
+            }
+        }
+        let mut parts: Vec<String> = Vec::new();
+        if rules {
+            parts.push("the rules of commands".to_owned());
+        }
+        for (count, noun) in [(domains, "domain"), (commands, "command"), (skills, "skill"), (notes, "note")] {
+            match count {
+                0 => {}
+                1 => parts.push(format!("1 {noun}")),
+                _ => parts.push(format!("{count} {noun}s")),
+            }
+        }
+        let what = match parts.split_last() {
+            None => return String::new(),
+            Some((last, [])) => last.clone(),
+            Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        };
+        format!(
+            "Left out for lack of room: {what}. `get_skill` lists everything, `get_skill: NAME` reads one of them.\n"
+        )
+    }
+}

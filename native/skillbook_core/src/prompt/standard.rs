@@ -1,0 +1,129 @@
+//! The sections of the default prompt.
+
+use crate::entry::{push_line, Kind, Selection};
+use crate::help::{push_row, width};
+use crate::prompt::notes::{title, without_title};
+use crate::prompt::plan::{Plan, What};
+use crate::prompt::section::Section;
+use crate::view::View;
+
+/// How many usage lines the quick reference holds.
+const QUICK: usize = 20;
+
+pub(super) const RULES: &str = r#"# Commands
+
+You act by writing commands. Each stands on a line of its own, in a fenced block marked `cmd`:
+
+```cmd
+domain.action --title "Several words" --to ann bob --urgent
+```
+
+- A block may hold several commands, one a line. They run in this order, and their results come back to you.
+- Quote a value that has blanks in it: `--title "Several words"`.
+- Several values of a flag follow each other: `--to ann bob`.
+- A flag without a value is true: `--urgent`.
+- Write long text as a heredoc: `--body <<EOF`, the lines of the text, then a line with only `EOF`.
+- What stands outside such blocks is your reply to the user.
+- Look up what you do not know: `get_skill` lists everything, `get_skill: NAME` shows one of them, and so does
+  `NAME --help`.
+- Use only commands and flags that exist. Do not invent any: if nothing fits, say so.
+"#;
+
+impl View {
+    pub(super) fn push_domains<'a>(&'a self, plan: &mut Plan<'a>) {
+        let domains = self.domains().filter(|domain| domain.is_listed() && domain.in_prompt());
+        let rows: Vec<_> = domains.map(|domain| (domain.name(), domain.description())).collect();
+        let width = width(rows.iter().map(|(name, _)| *name));
+        let head =
+            "## Domains\n\n`get_skill: NAME` lists a domain's commands, `get_skill: NAME.all` shows them whole.\n\n";
+        plan.section(Section::Domains, head, "", |plan| {
+            for (name, description) in &rows {
+                plan.piece(What::Domain(name), |out| push_row(out, width, name, description));
+            }
+        });
+    }
+
+    pub(super) fn push_skills<'a>(&'a self, plan: &mut Plan<'a>) {
+        let head = "## Skills\n\nRead a skill with `get_skill: NAME` before you do what it describes.\n\n";
+        plan.section(Section::Skills, head, "", |plan| {
+            for (what, entry) in self.listed_skills() {
+                plan.piece(what, |out| {
+                    out.push_str("- ");
+                    push_line(out, &entry.name);
+                    out.push_str(": ");
+                    push_line(out, entry.description());
+                    out.push('\n');
+                });
+            }
+        });
+    }
+
+    /// One command of each domain, then a second of each, until there is no room; shown in the order of their names.
+    pub(super) fn push_quick_reference<'a>(&'a self, plan: &mut Plan<'a>) {
+        let mut place = (None, 0);
+        let ranked = self.prompted(Kind::Command).filter_map(|(what, entry)| {
+            let usage = entry.fields().usage.as_deref().filter(|_| entry.selection == Selection::Available)?;
+            let domain = entry.domain.as_deref();
+            place = (domain, if place.0 == domain { place.1 + 1 } else { 0 });
+            Some((place.1, &*entry.name, usage, what))
+        });
+        let mut ranked: Vec<(usize, &str, &str, What)> = ranked.collect();
+        let more = ranked.len().saturating_sub(QUICK);
+        if more > 0 {
+            // Of thousands only the first few are wanted, so they are not sorted.
+            ranked.select_nth_unstable_by_key(QUICK, |(rank, name, ..)| (*rank, *name));
+            ranked.truncate(QUICK);
+        }
+        ranked.sort_unstable_by_key(|(_, name, ..)| *name);
+        plan.section(Section::QuickReference, "## Quick reference\n\n", "", |plan| {
+            for (_, _, usage, what) in ranked {
+                plan.piece(what, |out| {
+                    out.push_str("  ");
+                    push_line(out, usage);
+                    out.push('\n');
+                });
+            }
+            if more > 0 {
+                plan.piece(What::More(more), |out| {
+                    out.push_str(&format!("  and {more} more, which `get_skill: DOMAIN` lists\n"));
+                });
+            }
+        });
+    }
+
+    pub(super) fn push_notes<'a>(&'a self, plan: &mut Plan<'a>) {
+        plan.section(Section::Notes, "## Notes\n", "", |plan| {
+            for (what, entry) in self.prompted(Kind::Note) {
+                plan.piece(what, |out| {
+                    out.push_str("\n### ");
+                    push_line(out, title(entry));
+                    out.push_str("\n\n");
+                    out.push_str(without_title(entry));
+                    out.push('\n');
+                });
+            }
+        });
+    }
+
+    pub(super) fn push_other<'a>(&'a self, plan: &mut Plan<'a>) {
+        let domains = self.domains().filter(|domain| domain.is_listed() && !domain.in_prompt());
+        let domains = domains.map(|domain| (domain.name(), None, What::Domain(domain.name())));
+        let entries = self.not_prompted().map(|(what, entry)| (&*entry.name, entry.title.as_deref(), what));
+        let mut all: Vec<(&str, Option<&str>, What)> = domains.chain(entries).collect();
+        all.sort_by_key(|(name, title, _)| (*name, *title));
+        let head = "## Also available\n\nNot shown here; `get_skill: NAME` reads one of them.\n\n";
+        plan.section(Section::Other, head, "", |plan| {
+            for (name, title, what) in all {
+                plan.piece(what, |out| {
+                    out.push_str("- ");
+                    push_line(out, name);
+                    if let Some(title) = title.filter(|title| *title != name) {
+                        out.push_str(": ");
+                        push_line(out, title);
+                    }
+                    out.push('\n');
+                });
+            }
+        });
+    }
+}

@@ -1,0 +1,138 @@
+//! The sections that are XML, and what keeps a document from writing any of it.
+
+use std::sync::Arc;
+
+use crate::entry::{push_line, Entry, Kind, Selection};
+use crate::prompt::plan::{Plan, What};
+use crate::prompt::section::Section;
+use crate::view::View;
+
+/// The tags that the text of a skill must neither open nor close.
+const TAGS: [&str; 2] = ["skill", "available_skills"];
+
+impl View {
+    pub(super) fn push_available_skills<'a>(&'a self, plan: &mut Plan<'a>) {
+        let wanted = |entry: &Entry| entry.kind == Kind::Skill && entry.selection == Selection::Available;
+        plan.section(Section::AvailableSkills, "<available_skills>\n", "</available_skills>\n", |plan| {
+            for (what, entry) in self.by_source(wanted) {
+                plan.piece(what, |out| {
+                    out.push_str("  <skill>\n    <name>");
+                    push_text(out, &line(&entry.name));
+                    out.push_str("</name>\n    <description>");
+                    push_text(out, &line(entry.description()));
+                    out.push_str("</description>\n    <location>");
+                    push_text(out, &entry.document.path);
+                    out.push_str("</location>\n  </skill>\n");
+                });
+            }
+        });
+    }
+
+    pub(super) fn push_inline_skills<'a>(&'a self, plan: &mut Plan<'a>) {
+        let wanted = |entry: &Entry| entry.selection == Selection::Inline && entry.kind != Kind::Note;
+        plan.section(Section::InlineSkills, "", "", |plan| {
+            for (what, entry) in self.by_source(wanted) {
+                let first = plan.is_first();
+                let path = entry.document.path.as_str();
+                let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+                plan.piece(what, |out| {
+                    out.push_str(if first { "<skill name=\"" } else { "\n<skill name=\"" });
+                    push_text(out, &line(&entry.name));
+                    out.push_str("\" location=\"");
+                    push_text(out, path);
+                    out.push_str("\">\nReferences are relative to ");
+                    push_text(out, folder);
+                    out.push_str(".\n\n");
+                    push_body(out, entry.body().trim());
+                    out.push_str("\n</skill>\n");
+                });
+            }
+        });
+    }
+
+    /// The wanted entries of the prompt in the order of their sources, then of their names; also those that a later
+    /// source replaces, if that one is listed too.
+    fn by_source(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<(What<'_>, &Entry)> {
+        let used = self.entries().filter(|(id, entry)| wanted(entry) && self.in_prompt(*id));
+        let used = used.map(|(id, entry)| (What::Entry(id, entry.kind), &**entry));
+        let shadowed = self.shadowed_in_prompt().filter(|entry| wanted(entry));
+        let mut all: Vec<_> = used.chain(shadowed.map(|entry| (What::Shadowed(entry.kind), entry))).collect();
+        let place = |entry: &Entry| self.catalog().sources().iter().position(|known| Arc::ptr_eq(known, &entry.source));
+        all.sort_by_cached_key(|(_, entry)| (place(entry), entry.name.clone()));
+        all
+    }
+}
+
+fn line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    push_line(&mut out, text);
+    out
+}
+
+/// Appends text for an element or an attribute. Control characters that XML has no way to write become U+FFFD.
+fn push_text(out: &mut String, text: &str) {
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&apos;"),
+            '\t' => out.push_str("&#9;"),
+            '\n' => out.push_str("&#10;"),
+            '\r' => out.push_str("&#13;"),
+            c if c.is_control() => out.push('\u{FFFD}'),
+            c => out.push(c),
+        }
+    }
+}
+
+/// Appends the text of a skill, in which the `<` of our own tags becomes `&lt;`. All else stays as it is written.
+fn push_body(out: &mut String, body: &str) {
+    let mut parts = body.split('<');
+    out.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        out.push_str(if opens_own_tag(part) { "&lt;" } else { "<" });
+        out.push_str(part);
+    }
+}
+
+/// Whether what follows a `<` makes one of our tags of it, in any case and with blanks or a `/` before the name.
+fn opens_own_tag(rest: &str) -> bool {
+    let name = rest.trim_start_matches(|c: char| c == '/' || c.is_whitespace() || c.is_control());
+    TAGS.iter().any(|tag| name.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{push_body, push_text};
+
+    #[test]
+    fn escapes_text() {
+        let mut out = String::new();
+        push_text(&mut out, "a<b>&\"'\u{0}\u{85}\t\n\ré");
+        assert_eq!(out, "a&lt;b&gt;&amp;&quot;&apos;\u{FFFD}\u{FFFD}&#9;&#10;&#13;é");
+    }
+
+    #[test]
+    fn only_our_own_tags_lose_their_bracket() {
+        let rows = [
+            ("a </skill> b", "a &lt;/skill> b"),
+            ("<skill name=\"x\">", "&lt;skill name=\"x\">"),
+            ("</SKILL\n>", "&lt;/SKILL\n>"),
+            ("< / Available_Skills>", "&lt; / Available_Skills>"),
+            ("<\u{0}/skill>", "&lt;\u{0}/skill>"),
+            ("<<skill>", "<&lt;skill>"),
+            ("<skills>", "&lt;skills>"),
+            ("<b>x</b> 1 < 2 & <ski", "<b>x</b> 1 < 2 & <ski"),
+            ("<available_skill>", "<available_skill>"),
+            ("<é", "<é"),
+            ("", ""),
+        ];
+        for (body, expected) in rows {
+            let mut out = String::new();
+            push_body(&mut out, body);
+            assert_eq!(out, expected);
+        }
+    }
+}
