@@ -16,7 +16,7 @@ defmodule Skillbook.Catalog do
       {:ok, 2}
   """
 
-  alias Skillbook.{Diagnostic, Native, OptionError, Source}
+  alias Skillbook.{Change, Diagnostic, Native, OptionError, Source}
 
   @type t :: %__MODULE__{ref: reference(), sources: [Source.t()]}
 
@@ -39,7 +39,21 @@ defmodule Skillbook.Catalog do
 
   @doc "Reads the same sources again and gives the number of the new generation. Unchanged files are not parsed again."
   @spec reload(t()) :: {:ok, pos_integer()}
-  def reload(%__MODULE__{ref: ref}), do: {:ok, Native.catalog_reload(ref)}
+  def reload(catalog), do: {:ok, refresh(catalog, :all).generation}
+
+  @doc """
+  Reads again what these changed paths touch, or everything, and tells what differs.
+
+  A generation is made for `:all`, and for paths if anything is different; otherwise the number stays. Names are those of
+  all entries, so the answer is for trusted code.
+  """
+  @spec refresh(t(), [Path.t()] | :all) :: Change.t()
+  def refresh(%__MODULE__{ref: ref}, :all), do: change(Native.catalog_reload(ref))
+  def refresh(%__MODULE__{ref: ref}, paths), do: change(Native.catalog_reload_paths(ref, paths))
+
+  defp change({generation, added, changed, removed}) do
+    %Change{generation: generation, added: added, changed: changed, removed: removed}
+  end
 
   @doc "The number of the current generation: 1 after `load/1`, one more with each `reload/1`."
   @spec generation(t()) :: pos_integer()

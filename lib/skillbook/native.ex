@@ -37,6 +37,7 @@ defmodule Skillbook.Native do
   def globs_check(_patterns), do: missing()
   def catalog_load(_sources), do: missing()
   def catalog_reload(_catalog), do: missing()
+  def catalog_reload_paths(_catalog, _paths), do: missing()
   def catalog_generation(_catalog), do: missing()
   def catalog_count(_catalog), do: missing()
   def catalog_diagnostics(_catalog), do: missing()
@@ -55,6 +56,8 @@ defmodule Skillbook.Native do
   def view_prompt_made(_view), do: missing()
   def view_prompt(_view), do: missing()
   def view_prompt_of(_view, _sections), do: missing()
+
+  def watch_start(_roots, _poll, _interval_ms), do: missing()
 
   def frontmatter_parse(_text), do: missing()
   def frontmatter_parse_dirty(_text), do: missing()

@@ -1,11 +1,13 @@
 //! A catalog behind a reference: its generation is swapped as a whole, readers keep the one they hold.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
 use rustler::{Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
 use skillbook_core::catalog::{Catalog, EntryId};
-use skillbook_core::entry::{Source, SourceKind, Trust};
+use skillbook_core::changes::Changes;
+use skillbook_core::entry::{Entry, Source, SourceKind, Trust};
 use skillbook_core::glob::{BadGlob, Globs};
 
 use crate::load::{load, Documents};
@@ -51,15 +53,29 @@ impl CatalogResource {
         self.current.load_full()
     }
 
-    fn reload(&self) -> u64 {
+    /// `None` looks at everything. With the paths that changed, nothing happens if nothing differs.
+    fn reload(&self, paths: Option<&[PathBuf]>) -> Reloaded {
         let mut documents = self.documents.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let (loaded, read) = load(&self.sources, &documents);
-        let number = self.current.load().catalog.generation() + 1;
-        self.current.store(Arc::new(Generation::new(Catalog::build(number, loaded))));
         *documents = read;
-        number
+        let old = self.current();
+        let new = Catalog::build(old.catalog.generation() + 1, loaded);
+        let changes = Changes::between(old.catalog.entries(), new.entries());
+        let diagnostics = |catalog: &Catalog| catalog.findings().iter().map(|found| found.diagnostic.clone()).collect();
+        let (before, after): (Vec<_>, Vec<_>) = (diagnostics(&old.catalog), diagnostics(&new));
+        let same = changes.is_empty() && before == after;
+        let names = |entries: &[&Arc<Entry>]| entries.iter().map(|entry| entry.name.to_string()).collect();
+        let generation = if same && paths.is_some() { old.catalog.generation() } else { new.generation() };
+        let reloaded = (generation, names(&changes.added), names(&changes.changed), names(&changes.removed));
+        if generation == new.generation() {
+            self.current.store(Arc::new(Generation::new(new)));
+        }
+        reloaded
     }
 }
+
+/// The generation and the names that were added, changed and removed.
+type Reloaded = (u64, Vec<String>, Vec<String>, Vec<String>);
 
 #[derive(NifUnitEnum)]
 enum Kind {
@@ -131,8 +147,14 @@ fn catalog_load(sources: Vec<SourceOptions>) -> NifResult<ResourceArc<CatalogRes
 }
 
 #[rustler::nif(schedule = "DirtyIo")]
-fn catalog_reload(catalog: ResourceArc<CatalogResource>) -> u64 {
-    catalog.reload()
+fn catalog_reload(catalog: ResourceArc<CatalogResource>) -> Reloaded {
+    catalog.reload(None)
+}
+
+#[rustler::nif(schedule = "DirtyIo")]
+fn catalog_reload_paths(catalog: ResourceArc<CatalogResource>, paths: Vec<String>) -> Reloaded {
+    let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
+    catalog.reload(Some(&paths))
 }
 
 #[rustler::nif]
