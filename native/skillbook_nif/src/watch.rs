@@ -387,7 +387,8 @@ fn snapshot(root: &Path) -> Snapshot {
     let entries = WalkDir::new(root).max_depth(MAX_DEPTH).into_iter().filter_entry(is_walked);
     let stamp = |entry: DirEntry| {
         // The root may be a link; links in it are followed nowhere.
-        let it = if entry.depth() == 0 { fs::metadata(entry.path()) } else { fs::symlink_metadata(entry.path()) }.ok()?;
+        let it =
+            if entry.depth() == 0 { fs::metadata(entry.path()) } else { fs::symlink_metadata(entry.path()) }.ok()?;
         let times = [it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec()];
         Some((entry.into_path(), (it.mode(), it.ino(), it.size(), times)))
     };
