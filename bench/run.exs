@@ -148,9 +148,42 @@ defmodule Bench do
       ])
 
       compare("the same prompt again", nil, [fn -> Skillbook.prompt(made) end])
+      changed(folder, View.count(view))
     after
       File.rm_rf!(folder)
     end
+  end
+
+  # From the write of one file to the message that it is in.
+  defp changed(folder, count) do
+    {:ok, book} = Skillbook.start_link(name: :bench, sources: [folder], builtins: false)
+    :ok = Skillbook.subscribe(:bench)
+    path = Path.join(folder, "domain50/action50.md")
+    text = File.read!(path)
+
+    change = fn ->
+      mark = "#{System.unique_integer()}"
+      File.write!(path <> "~", text <> mark)
+      File.rename!(path <> "~", path)
+      await_change(mark)
+    end
+
+    compare("a changed file visible, of #{count}, to a subscriber", "reading everything", [
+      change,
+      fn -> Catalog.load([folder]) end
+    ])
+
+    Supervisor.stop(book)
+  end
+
+  # Another message may come first: of what differed when watching began.
+  defp await_change(mark) do
+    receive do
+      {:skillbook, :bench, _change} -> :ok
+    end
+
+    body = View.fetch!(View.all(:bench), "domain50.action50").body
+    if not String.ends_with?(body, mark), do: await_change(mark)
   end
 
   # As many real documents as a large collection has; where no corpus is at hand, the skills that come with Skillbook.

@@ -25,6 +25,9 @@ defmodule Skillbook do
       the id `"default"`, which may see everything that has no visibility labels, unless you define it otherwise
     * `:write_to` - the folder into which commands may write skills; it is a source too, the last one if you do not list it
     * `:timeout` - how long a handler may take, in milliseconds; 30,000 by default
+    * `:watch` - whether changed files are read again by themselves; `true` by default. `[poll: 1_000]` looks through the
+      folders every so many milliseconds, where the system reports no changes. That it does not is found out by itself on
+      network file systems and where the system's watches are used up
 
   ## A turn of a conversation
 
@@ -43,7 +46,20 @@ defmodule Skillbook do
   A view holds one generation of the catalog, however often the book is reloaded meanwhile: make one for each turn.
   """
 
-  alias Skillbook.{Book, Catalog, Diagnostic, Help, OptionError, Pipeline, Profile, Prompt, Report, View}
+  alias Skillbook.{
+    Book,
+    Catalog,
+    Change,
+    Diagnostic,
+    Help,
+    OptionError,
+    Pipeline,
+    Profile,
+    Prompt,
+    Report,
+    View,
+    Watcher
+  }
 
   @type book :: atom()
 
@@ -112,9 +128,29 @@ defmodule Skillbook do
   """
   @spec reload(book()) :: :ok
   def reload(book) do
-    {:ok, _generation} = Catalog.reload(Book.fetch!(book).catalog)
+    %Change{} = Watcher.reload(Book.fetch!(book).name)
     :ok
   end
+
+  @doc """
+  Sends the calling process `{:skillbook, book, %Skillbook.Change{}}` after every new generation of a book.
+
+  Once is enough, and it ends with the process or the book. Changes name entries of all labels, so this is for trusted
+  code.
+
+      iex> {:ok, _pid} = Skillbook.start_link(name: :watched, sources: ["test/support/fixtures/skills"], watch: false)
+      iex> Skillbook.subscribe(:watched)
+      :ok
+      iex> Skillbook.reload(:watched)
+      iex> receive do: ({:skillbook, :watched, change} -> {change.generation, change.changed})
+      {2, []}
+  """
+  @spec subscribe(book()) :: :ok
+  def subscribe(book), do: Watcher.subscribe(Book.fetch!(book).name)
+
+  @doc "Ends what `subscribe/1` began; messages that were sent already stay in the mailbox."
+  @spec unsubscribe(book()) :: :ok
+  def unsubscribe(book), do: Watcher.unsubscribe(Book.fetch!(book).name)
 
   @doc """
   What was found out about the files of a book's sources: what was skipped, mended or shadowed, and why.

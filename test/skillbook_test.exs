@@ -19,7 +19,7 @@ defmodule SkillbookTest do
             {[], "a book needs the option :name"},
             {[name: :x, sorces: []],
              "unknown option :sorces for a book, did you mean :sources? The options are :name, :sources, :builtins, " <>
-               ":store, :profiles, :write_to, :timeout"},
+               ":store, :profiles, :write_to, :timeout, :watch"},
             {[name: "x"], "expected an atom as the option :name of a book, got: \"x\""},
             {[name: :x, timeout: 0],
              "expected a number of milliseconds as the option :timeout of a book, got: 0"},
@@ -211,40 +211,55 @@ defmodule SkillbookTest do
     end
 
     # The readers keep all schedulers busy, and the writer has to get its turns.
-    @tag timeout: 600_000
-    test "readers during a thousand reloads see whole generations", %{tmp_dir: folder} do
-      # Both files say the same number, or a reader saw half a reload.
-      put = fn n ->
-        write(folder, %{"x/a.md" => page("x.a", [], "#{n}"), "x/b.md" => page("x.b", [], "#{n}")})
-      end
-
-      put.(0)
-      book = book(sources: [folder], builtins: false)
-      stop = :atomics.new(1, [])
-
-      readers =
-        for _ <- 1..2 do
-          Task.async(fn ->
-            Stream.repeatedly(fn ->
-              view = Skillbook.view(book)
-              {View.fetch!(view, "x.a").body, View.fetch!(view, "x.b").body}
-            end)
-            |> Stream.take_while(fn _ -> :atomics.get(stop, 1) == 0 end)
-            |> Enum.reduce(0, fn {a, b}, count ->
-              assert a == b
-              count + 1
-            end)
-          end)
+    for watch <- [false, true] do
+      @tag timeout: 600_000, watch: watch
+      test "readers during a thousand reloads see whole generations, watch: #{watch}",
+           %{tmp_dir: folder, watch: watch} do
+        # A page says its number three times, and both pages say the same, or a reader saw half of something. Only what
+        # watches may read again between the writing of the two, and then no file may be half written.
+        put = fn n ->
+          for name <- ["a", "b"] do
+            text = page("x.#{name}", [title: n], "#{n}\n#{String.duplicate("text ", 500)}\n#{n}")
+            write(folder, %{"x/.#{name}" => text})
+            File.rename!(Path.join(folder, "x/.#{name}"), Path.join(folder, "x/#{name}.md"))
+          end
         end
 
-      for n <- 1..1_000 do
-        put.(n)
-        :ok = Skillbook.reload(book)
-      end
+        number = fn view, name ->
+          entry = View.fetch!(view, name)
+          lines = String.split(entry.body, "\n")
+          assert [hd(lines), List.last(lines)] == [entry.title, entry.title]
+          entry.title
+        end
 
-      :atomics.put(stop, 1, 1)
-      assert Enum.all?(Task.await_many(readers, 600_000), &(&1 > 0))
-      assert View.fetch!(Skillbook.view(book), "x.a").body == "1000"
+        put.(0)
+        book = book(sources: [folder], builtins: false, watch: watch)
+        stop = :atomics.new(1, [])
+
+        readers =
+          for _ <- 1..2 do
+            Task.async(fn ->
+              Stream.repeatedly(fn ->
+                view = Skillbook.view(book)
+                {number.(view, "x.a"), number.(view, "x.b")}
+              end)
+              |> Stream.take_while(fn _ -> :atomics.get(stop, 1) == 0 end)
+              |> Enum.reduce(0, fn {a, b}, count ->
+                assert a == b or watch
+                count + 1
+              end)
+            end)
+          end
+
+        for n <- 1..1_000 do
+          put.(n)
+          :ok = Skillbook.reload(book)
+        end
+
+        :atomics.put(stop, 1, 1)
+        assert Enum.all?(Task.await_many(readers, 600_000), &(&1 > 0))
+        assert number.(Skillbook.view(book), "x.a") == "1000"
+      end
     end
   end
 

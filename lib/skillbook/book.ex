@@ -6,7 +6,7 @@ defmodule Skillbook.Book do
 
   use Supervisor
 
-  alias Skillbook.{Catalog, OptionError, Options, Profile, Source}
+  alias Skillbook.{Catalog, OptionError, Options, Profile, Source, Watcher}
   alias Skillbook.SQL.{Migrations, SQLite}
 
   @type t :: %__MODULE__{
@@ -16,11 +16,12 @@ defmodule Skillbook.Book do
           store: {module(), keyword()} | nil,
           profiles: %{String.t() => Profile.t()},
           write_to: Path.t() | nil,
-          timeout: pos_integer()
+          timeout: pos_integer(),
+          watch: boolean() | [poll: pos_integer()]
         }
 
   @enforce_keys [:name]
-  defstruct [:name, :catalog, :store, :write_to, sources: [], profiles: %{}, timeout: 30_000]
+  defstruct [:name, :catalog, :store, :write_to, sources: [], profiles: %{}, timeout: 30_000, watch: true]
 
   @spec start_link(keyword()) :: Supervisor.on_start() | {:error, Exception.t()}
   def start_link(options) do
@@ -72,10 +73,22 @@ defmodule Skillbook.Book do
   @impl true
   def init(book) do
     store = if book.store, do: [book.store, {__MODULE__.Migration, book}], else: []
-    children = store ++ [{__MODULE__.Registration, book}, {Task.Supervisor, name: tasks(book.name)}]
-    # What comes later in the list works with what comes earlier.
+
+    children =
+      store ++
+        [
+          Watcher.subscribers(book.name),
+          {__MODULE__.Registration, book},
+          {Task.Supervisor, name: tasks(book.name)},
+          %{id: Watcher, start: {__MODULE__, :start_watcher, [book.name]}}
+        ]
+
+    # What comes later in the list works with what comes earlier; nothing does with the watcher.
     Supervisor.init(children, strategy: :rest_for_one)
   end
+
+  @doc false
+  def start_watcher(name), do: Watcher.start_link(fetch!(name))
 
   # Options
 
@@ -86,7 +99,7 @@ defmodule Skillbook.Book do
          {:ok, sources} <- sources(options) do
       book = %__MODULE__{name: name, profiles: profiles, sources: sources}
       book = %{book | store: store(options[:store], name), write_to: expand(options[:write_to])}
-      {:ok, struct!(book, Keyword.take(options, [:timeout]))}
+      {:ok, struct!(book, Keyword.take(options, [:timeout, :watch]))}
     end
   end
 
@@ -147,9 +160,15 @@ defmodule Skillbook.Book do
       store: {"a path or {module, options}", &store?/1},
       profiles: {"a list of profiles", &is_list/1},
       write_to: {"a folder or nil", &(is_nil(&1) or Options.text?(&1))},
-      timeout: {"a number of milliseconds", &(is_integer(&1) and &1 > 0)}
+      timeout: {"a number of milliseconds", &milliseconds?/1},
+      watch: {"a boolean or [poll: milliseconds]", &watch?/1}
     ]
   end
+
+  defp milliseconds?(value), do: is_integer(value) and value > 0
+
+  defp watch?(poll: interval), do: milliseconds?(interval)
+  defp watch?(value), do: is_boolean(value)
 
   defp store?(nil), do: true
   defp store?({module, options}), do: is_atom(module) and Keyword.keyword?(options)

@@ -58,6 +58,8 @@ defmodule Skillbook.Native do
   def view_prompt_with(_view, _options), do: missing()
   def view_news(_view, _old), do: missing()
 
+  def watch_start(_roots, _poll, _interval_ms), do: missing()
+
   def frontmatter_parse(_text), do: missing()
   def frontmatter_parse_dirty(_text), do: missing()
   def frontmatter_write(_pairs, _body), do: missing()

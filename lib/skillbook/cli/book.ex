@@ -11,14 +11,15 @@ defmodule Skillbook.CLI.Book do
   @doc """
   Starts the book, calls the function with its name, and stops it. Returns what the function returns, or 3.
 
-  `:write` says that commands may run, which is when a database is created that is not there yet.
+  `:write` says that commands may run, which is when a database is created that is not there yet. `:converse` is the same
+  for a book that lives on, so that it follows changes of its files.
   """
   def with_book(options, mode, fun) do
     trapping = Process.flag(:trap_exit, true)
 
     try do
       with {:ok, store} <- store(options.db, mode),
-           {:ok, pid} <- start(options, store) do
+           {:ok, pid} <- start(options, store, mode == :converse) do
         try do
           unless options.flags[:diagnostics], do: summarize(Skillbook.diagnostics(@name))
           fun.(@name)
@@ -45,19 +46,20 @@ defmodule Skillbook.CLI.Book do
     })
   end
 
-  defp start(options, store) do
+  defp start(options, store, watch) do
     Skillbook.start_link(
       name: @name,
       sources: options.dirs,
       builtins: options.builtins,
       store: store,
+      watch: watch,
       write_to: List.last(options.dirs) || "skills"
     )
   end
 
   # What is only read needs no database, and leaves none behind in the folder it was asked from.
   defp store(nil, :read), do: {:ok, if(File.exists?(@database), do: @database)}
-  defp store(nil, :write), do: store(@database, :write)
+  defp store(nil, mode), do: store(@database, mode)
   defp store(":memory:", _mode), do: {:ok, ":memory:"}
 
   defp store(path, _mode) do

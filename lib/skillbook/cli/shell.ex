@@ -15,7 +15,7 @@ defmodule Skillbook.CLI.Shell do
     NAME --help           how to use a command
     :prompt               the system prompt's sections
     :profile [NAME]       show or change on whose behalf commands run
-    :reload               read the skills again
+    :reload               read the skills again; changed files are seen by themselves
     :diagnostics          what is wrong with the skills
     :help                 this help
     :quit                 leave; so does Ctrl-D
@@ -51,7 +51,7 @@ defmodule Skillbook.CLI.Shell do
 
   @impl true
   def run(options) do
-    Book.with_book(options, :write, fn book ->
+    Book.with_book(options, :converse, fn book ->
       terminal = Terminal.new(options.color)
 
       state = %{

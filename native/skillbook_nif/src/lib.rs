@@ -13,5 +13,6 @@ mod shared;
 mod sql;
 mod text;
 mod view;
+mod watch;
 
 rustler::init!("Elixir.Skillbook.Native");

@@ -1,0 +1,99 @@
+defmodule Skillbook.Watcher do
+  @moduledoc false
+  # The one place where the catalog of a running book is read again: when files changed, and when somebody asks for it. So
+  # one reload comes after another, and subscribers hear of generations in their order. Reading goes on without it.
+
+  use GenServer
+
+  alias Skillbook.{Catalog, Change, Native}
+
+  require Logger
+
+  # How often folders are looked through that report no changes, and roots are checked to be there.
+  @interval 1_000
+
+  @doc "Starts it for a running book."
+  def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
+
+  @doc "The process that knows a book's subscribers; unlike a registry it is not linked to them."
+  def subscribers(book), do: %{id: :pg, start: {:pg, :start_link, [scope(book)]}}
+
+  @doc "Reads everything again; subscribers have been told when it returns."
+  @spec reload(atom()) :: Change.t()
+  def reload(book), do: GenServer.call(name(book), :reload, :infinity)
+
+  @spec subscribe(atom()) :: :ok
+  def subscribe(book) do
+    if self() in subscribed(book), do: :ok, else: :pg.join(scope(book), :changes, self())
+  end
+
+  @spec unsubscribe(atom()) :: :ok
+  def unsubscribe(book) do
+    :pg.leave(scope(book), :changes, self())
+    :ok
+  end
+
+  defp subscribed(book), do: :pg.get_local_members(scope(book), :changes)
+  defp name(book), do: Module.concat(book, Watcher)
+  defp scope(book), do: Module.concat(book, Subscribers)
+
+  @impl true
+  def init(book) do
+    state = %{book: book.name, catalog: book.catalog, generation: Catalog.generation(book.catalog)}
+    {:ok, Map.put(state, :watch, watch(book))}
+  end
+
+  # What happened until the folders are watched, since the catalog was loaded or since this process was started again, the
+  # thread makes up for by naming all roots first.
+  defp watch(%{watch: false}), do: nil
+
+  defp watch(%{watch: watch, sources: sources}) do
+    roots = for source <- sources, source.trust != :none, uniq: true, do: source.path
+    poll = if is_list(watch), do: watch[:poll]
+    Native.watch_start(roots, poll != nil, poll || @interval)
+  end
+
+  @impl true
+  def handle_call(:reload, _from, state) do
+    {change, state} = refresh(state, :all)
+    {:reply, change, state}
+  end
+
+  @impl true
+  def handle_info({:skillbook_paths, paths}, state) do
+    {_change, state} = refresh(state, waiting(paths))
+    {:noreply, state}
+  end
+
+  def handle_info({:skillbook_polling, reason}, state) do
+    Logger.warning(
+      "the book #{inspect(state.book)} gets no reports of changed files and looks through its folders instead: #{reason}"
+    )
+
+    {:noreply, state}
+  end
+
+  def handle_info(:skillbook_watch_ended, state), do: {:stop, :watch_ended, state}
+
+  # What was told of while the last reload went on is one reload more, not many.
+  defp waiting(paths) do
+    receive do
+      {:skillbook_paths, more} -> waiting(merge(paths, more))
+    after
+      0 -> paths
+    end
+  end
+
+  defp merge(paths, more) when is_list(paths) and is_list(more), do: Enum.uniq(more ++ paths)
+  defp merge(_paths, _more), do: :all
+
+  defp refresh(state, paths) do
+    change = Catalog.refresh(state.catalog, paths)
+    if change.generation != state.generation, do: publish(state.book, change)
+    {change, %{state | generation: change.generation}}
+  end
+
+  defp publish(book, change) do
+    for pid <- subscribed(book), do: send(pid, {:skillbook, book, change})
+  end
+end
