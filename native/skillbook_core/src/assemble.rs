@@ -4,8 +4,10 @@
 //! resources, one with a domain makes them that domain's commands. This module knows these rules and no others; which
 //! of two entries of a name is used is for the [catalog](crate::catalog).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::document::{strip_md, Document, Fields};
@@ -47,11 +49,6 @@ pub struct Assembled {
     pub findings: Vec<Finding>,
 }
 
-/// Whether the file at `path` belongs to the skill in `folder`, both relative to the source's root.
-pub fn is_below(path: &str, folder: &str) -> bool {
-    folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
-}
-
 /// Builds the entries of a source from its Markdown documents and the relative paths of all its files.
 pub fn assemble(source: &Arc<Source>, mut documents: Vec<Arc<Document>>, mut files: Vec<String>) -> Assembled {
     documents.sort_by(|a, b| a.path.cmp(&b.path));
@@ -74,7 +71,7 @@ enum Folder {
     Unknown,
 }
 
-fn folders<'a>(source: &Source, documents: &'a [Arc<Document>]) -> BTreeMap<&'a str, Folder> {
+fn folders<'a>(source: &Source, documents: &'a [Arc<Document>]) -> FxHashMap<&'a str, Folder> {
     let is_command = |document: &Document| {
         !document.is_skill_file() && document.fields.name.as_deref().is_some_and(|name| command_name(name).is_some())
     };
@@ -102,7 +99,7 @@ fn folder_name<'a>(source: &'a Source, document: &'a Document) -> &'a str {
 
 struct Builder<'a> {
     source: &'a Arc<Source>,
-    folders: BTreeMap<&'a str, Folder>,
+    folders: FxHashMap<&'a str, Folder>,
     /// The pages of commands that lie in the folder of a skill.
     pages: BTreeSet<&'a str>,
     files: Vec<String>,
@@ -221,18 +218,18 @@ impl<'a> Builder<'a> {
 
     /// The files of a skill's folder without the pages of commands and those that belong to a skill or a domain further below.
     fn resources(&self, folder: &str) -> Vec<String> {
-        let cut = if folder.is_empty() { 0 } else { folder.len() + 1 };
-        let first = self.files.partition_point(|path| path.as_str() < folder);
-        let below = self.files[first..].iter().take_while(|path| path.starts_with(folder));
+        let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let first = self.files.partition_point(|path| *path < prefix);
+        let below = self.files[first..].iter().take_while(|path| path.starts_with(&prefix));
         let own = |path: &&String| {
-            is_below(path, folder)
-                && !self.pages.contains(path.as_str())
+            !self.pages.contains(path.as_str())
                 && self.nearest(path.rsplit_once('/').map_or("", |(parent, _)| parent)).0 == folder
         };
         below
             .filter(own)
-            .map(|path| path[cut..].to_owned())
-            .filter(|path| path != crate::document::SKILL_FILE)
+            .map(|path| &path[prefix.len()..])
+            .filter(|path| *path != crate::document::SKILL_FILE)
+            .map(str::to_owned)
             .collect()
     }
 

@@ -88,6 +88,7 @@ impl Loaded {
     fn look(&mut self, paths: Option<&Paths>) -> bool {
         let source = self.source.clone();
         let mut old = self.tree.take();
+        let had_tree = old.is_some();
         let partial = match (paths, &mut old) {
             (Some(paths), Some(tree)) => Some(update(&source.root, &mut tree.top, paths)),
             _ => None,
@@ -105,7 +106,7 @@ impl Loaded {
                 let diagnostics = |assembled: &Assembled| -> Vec<Diagnostic> {
                     assembled.findings.iter().map(|finding| finding.diagnostic.clone()).collect()
                 };
-                let differs = diagnostics(&assembled) != diagnostics(&self.assembled);
+                let differs = had_tree || diagnostics(&assembled) != diagnostics(&self.assembled);
                 self.assembled = assembled;
                 return differs;
             }
