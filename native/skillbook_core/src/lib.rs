@@ -12,6 +12,7 @@ pub mod entry;
 pub mod frontmatter;
 pub mod glob;
 pub mod help;
+pub mod json;
 pub mod prompt;
 pub mod references;
 mod relations;
