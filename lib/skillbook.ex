@@ -16,8 +16,8 @@ defmodule Skillbook do
   Its options:
 
     * `:name` - the atom by which it is known. Required
-    * `:sources` - the folders that skills come from: paths or options of `Skillbook.Source`. A later one's entry
-      replaces an earlier one's of the same name
+    * `:sources` - where skills come from: folders, options of `Skillbook.Source`, or what else
+      `Skillbook.Source.list/1` takes. A later one's entry replaces an earlier one's of the same name
     * `:builtins` - whether the skills that come with Skillbook are there, before all others; `true` by default
     * `:store` - the database of skills that keep something: the path of a SQLite file, `":memory:"`, or
       `{Skillbook.SQL.SQLite, options}`. Without it those skills say that they need it

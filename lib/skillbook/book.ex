@@ -110,14 +110,14 @@ defmodule Skillbook.Book do
 
   # A profile for who has not thought about profiles: it sees what nobody restricted.
   defp profiles(profiles) do
-    result = each([[id: "default"] | profiles], &Profile.new/1)
+    result = Options.each([[id: "default"] | profiles], &Profile.new/1)
     with {:ok, profiles} <- result, do: {:ok, Map.new(profiles, &{&1.id, &1})}
   end
 
   defp sources(options) do
     builtin = if Keyword.get(options, :builtins, true), do: [Source.builtin()], else: []
 
-    with {:ok, sources} <- each(builtin ++ (options[:sources] || []), &Source.new/1) do
+    with {:ok, sources} <- Source.list(builtin ++ (options[:sources] || [])) do
       {:ok, sources ++ written(expand(options[:write_to]), sources)}
     end
   end
@@ -140,22 +140,10 @@ defmodule Skillbook.Book do
   defp store({module, options}, name),
     do: {module, Keyword.put_new(options, :name, Module.concat(name, Store))}
 
-  defp each(list, fun) do
-    result =
-      Enum.reduce_while(list, [], fn item, done ->
-        case fun.(item) do
-          {:ok, value} -> {:cont, [value | done]}
-          {:error, error} -> {:halt, {:error, error}}
-        end
-      end)
-
-    with done when is_list(done) <- result, do: {:ok, Enum.reverse(done)}
-  end
-
   defp schema do
     [
       name: {"an atom", &(is_atom(&1) and &1 not in [nil, true, false])},
-      sources: {"a list of folders", &is_list/1},
+      sources: {"a list of sources", &is_list/1},
       builtins: {"a boolean", &is_boolean/1},
       store: {"a path or {module, options}", &store?/1},
       profiles: {"a list of profiles", &is_list/1},

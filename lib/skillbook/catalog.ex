@@ -16,7 +16,7 @@ defmodule Skillbook.Catalog do
       {:ok, 2}
   """
 
-  alias Skillbook.{Change, Diagnostic, Native, OptionError, Source}
+  alias Skillbook.{Change, ConfigError, Diagnostic, Native, OptionError, Source}
 
   @type t :: %__MODULE__{ref: reference(), sources: [Source.t()]}
 
@@ -24,14 +24,14 @@ defmodule Skillbook.Catalog do
   defstruct [:ref, :sources]
 
   @doc """
-  Reads the sources: paths, options of `Skillbook.Source`, or sources.
+  Reads the sources: a list as `Skillbook.Source.list/1` takes it.
 
-  A later source's entry replaces an earlier one's of the same name. What is wrong with a file, or with a whole source,
+  A later source's entry replaces an earlier one's of the same name, unless the later one has low trust. What is wrong with a file, or with a whole source,
   is no error but one of the `diagnostics/1`.
   """
-  @spec load([Source.t() | Path.t() | keyword()]) :: {:ok, t()} | {:error, OptionError.t()}
+  @spec load([Source.item()]) :: {:ok, t()} | {:error, OptionError.t() | ConfigError.t()}
   def load(sources) when is_list(sources) do
-    with {:ok, sources} <- sources(sources) do
+    with {:ok, sources} <- Source.list(sources) do
       ref = Native.catalog_load(sources)
       {:ok, %__MODULE__{ref: ref, sources: sources}}
     end
@@ -86,16 +86,4 @@ defmodule Skillbook.Catalog do
   """
   @spec diagnostics(t()) :: [Diagnostic.t()]
   def diagnostics(%__MODULE__{ref: ref}), do: Native.catalog_diagnostics(ref)
-
-  defp sources(sources) do
-    result =
-      Enum.reduce_while(sources, [], fn source, done ->
-        case Source.new(source) do
-          {:ok, source} -> {:cont, [source | done]}
-          {:error, _} = error -> {:halt, error}
-        end
-      end)
-
-    with done when is_list(done) <- result, do: {:ok, Enum.reverse(done)}
-  end
 end

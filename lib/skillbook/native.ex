@@ -64,5 +64,7 @@ defmodule Skillbook.Native do
   def frontmatter_parse_dirty(_text), do: missing()
   def frontmatter_write(_pairs, _body), do: missing()
 
+  def json_decode(_bytes), do: missing()
+
   defp missing, do: :erlang.nif_error(:nif_not_loaded)
 end

@@ -28,6 +28,21 @@ defmodule Skillbook.Options do
     %OptionError{subject: subject, option: option, problem: problem, known: Keyword.keys(schema)}
   end
 
+  @doc "The values that `fun` makes of the items, or its first error."
+  @spec each([item], (item -> {:ok, value} | {:error, error})) :: {:ok, [value]} | {:error, error}
+        when item: term(), value: term(), error: term()
+  def each(items, fun) do
+    result =
+      Enum.reduce_while(items, [], fn item, done ->
+        case fun.(item) do
+          {:ok, value} -> {:cont, [value | done]}
+          {:error, error} -> {:halt, {:error, error}}
+        end
+      end)
+
+    with done when is_list(done) <- result, do: {:ok, Enum.reverse(done)}
+  end
+
   @spec text?(term()) :: boolean()
   def text?(value), do: is_binary(value) and value != "" and String.valid?(value)
 

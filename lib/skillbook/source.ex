@@ -14,7 +14,8 @@ defmodule Skillbook.Source do
     * `:inline` - globs over names: which of its entries stand in the prompt as a whole. An entry that no glob selects is
       not used. Case matters in globs; `*` stands for any characters, `?` for one
 
-  A path alone is a source of skills.
+  A path alone is a source of skills. Where a list of sources is expected, other items may stand for several
+  (`list/1`).
 
   ## Examples
 
@@ -31,7 +32,8 @@ defmodule Skillbook.Source do
       "unknown option :knd for a source, did you mean :kind? The options are :path, :name, :kind, :labels, :optional, :trust, :available, :inline"
   """
 
-  alias Skillbook.{Native, OptionError, Options}
+  alias Skillbook.{ConfigError, Native, OptionError, Options}
+  alias Skillbook.Source.Config
 
   @type t :: %__MODULE__{
           path: Path.t(),
@@ -43,6 +45,16 @@ defmodule Skillbook.Source do
           available: [String.t()] | nil,
           inline: [String.t()] | nil
         }
+
+  @typedoc "What may stand in a list of sources; see `list/1`."
+  @type item ::
+          t()
+          | Path.t()
+          | keyword()
+          | :conventional
+          | {:conventional, keyword()}
+          | {:config, Path.t()}
+          | {:config, Path.t(), keyword()}
 
   @enforce_keys [:path, :name]
   defstruct [:path, :name, :available, :inline, kind: :skills, labels: [], optional: false, trust: :medium]
@@ -59,6 +71,117 @@ defmodule Skillbook.Source do
          :ok <- check_globs(options, :inline) do
       path = Path.expand(path)
       {:ok, struct!(%__MODULE__{path: path, name: Path.basename(path)}, Keyword.delete(options, :path))}
+    end
+  end
+
+  @doc """
+  Makes sources of a list, in its order.
+
+  ## Items
+
+    * a path, options of a source, or a source
+    * `:conventional` or `{:conventional, options}` - the sources of `conventional/1`
+    * `{:config, path}` or `{:config, path, options}` - the sources of `from_json/2`
+
+  ## Examples
+
+      iex> {:ok, sources} = Skillbook.Source.list(["/srv/skills", {:conventional, home: "/home/ann", project: "/srv/app"}])
+      iex> Enum.map(sources, & &1.name)
+      ["skills", "user .claude", "user .agents", "project .claude", "project .agents"]
+  """
+  @spec list([item()]) :: {:ok, [t()]} | {:error, OptionError.t() | ConfigError.t()}
+  def list(items) when is_list(items) do
+    with {:ok, sources} <- Options.each(items, &item/1), do: {:ok, Enum.concat(sources)}
+  end
+
+  defp item(:conventional), do: conventional([])
+  defp item({:conventional, options}), do: conventional(options)
+  defp item({:config, path}), do: from_json(path, [])
+  defp item({:config, path, options}), do: from_json(path, options)
+  defp item(source), do: with({:ok, source} <- new(source), do: {:ok, [source]})
+
+  @doc """
+  The folders where programs that know Agent Skills look for them: `.claude/skills` and `.agents/skills`, first the
+  user's, then the project's, so that a project's skill replaces the user's of that name. None of them has to be there.
+
+  The user's have the trust `:medium`. A project may be somebody else's, and its skills tell a model what to do: they are
+  not read unless `:trusted` says that the user vouches for the project, and then they have the trust `:medium` too.
+
+  ## Options
+
+    * `:home` - the user's home; that of the process if it is left out
+    * `:project` - the project's folder; the current one if it is left out
+    * `:trusted` - whether the user vouches for the project; `false` if it is left out
+
+  A folder that would occur twice, as when the project is the home itself, is used once, as the user's.
+
+  ## Examples
+
+      iex> {:ok, sources} = Skillbook.Source.conventional(home: "/home/ann", project: "/srv/app")
+      iex> for source <- sources, do: {source.name, source.path, source.trust}
+      [
+        {"user .claude", "/home/ann/.claude/skills", :medium},
+        {"user .agents", "/home/ann/.agents/skills", :medium},
+        {"project .claude", "/srv/app/.claude/skills", :none},
+        {"project .agents", "/srv/app/.agents/skills", :none}
+      ]
+  """
+  @spec conventional(keyword()) :: {:ok, [t()]} | {:error, OptionError.t()}
+  def conventional(options \\ []) do
+    with :ok <- Options.validate(options, "the conventional places", conventional_schema()) do
+      trust = if options[:trusted], do: :medium, else: :none
+      home = Keyword.get_lazy(options, :home, &System.user_home/0)
+      project = Keyword.get_lazy(options, :project, &File.cwd!/0)
+      user = if home, do: places("user", home, :medium), else: []
+      {:ok, Enum.uniq_by(user ++ places("project", project, trust), &identity(&1.path))}
+    end
+  end
+
+  defp places(whose, folder, trust) do
+    for place <- [".claude", ".agents"] do
+      path = folder |> Path.join(place) |> Path.join("skills") |> Path.expand()
+      %__MODULE__{path: path, name: "#{whose} #{place}", optional: true, trust: trust}
+    end
+  end
+
+  # Two paths may lead to one folder by a link.
+  defp identity(path) do
+    case File.stat(path) do
+      {:ok, %{inode: inode, major_device: device}} when inode > 0 -> {device, inode}
+      _ -> path
+    end
+  end
+
+  @doc """
+  The sources that a JSON file names.
+
+      {
+        "skills": [
+          {"root": "~/skills", "available": ["*"], "inline": ["critical-*"]},
+          "vendor/skills"
+        ]
+      }
+
+  The file holds an object with `skills`, or an object with `agents`: a list of objects, each with an `agentId` and its
+  `skills`. All else in these objects is left to other programs. Without `skills` there are no sources.
+
+  Each of the `skills` is a path or an object with the keys `root` (the folder, required), `available`, `inline`, `name`,
+  `kind` (`"skills"` or `"notes"`), `labels`, `trust` (`"none"`, `"low"`, `"medium"` or `"high"`) and `optional`, as in
+  the options above. Paths may begin with `~`; others are relative to the current folder. The file may have 1 MiB.
+
+  ## Options
+
+    * `:agent` - the id of the agent whose sources are wanted; needed if the file has `agents` and no `skills`
+  """
+  @spec from_json(Path.t(), keyword()) :: {:ok, [t()]} | {:error, ConfigError.t() | OptionError.t()}
+  def from_json(path, options \\ []) do
+    with :ok <- Options.validate(options, "a configuration file", agent: {"text", &Options.text?/1}),
+         {:ok, items} <- Config.read(Path.expand(path), options[:agent]) do
+      Options.each(items, fn {at, source} ->
+        with {:error, error} <- new(source) do
+          {:error, %ConfigError{path: Path.expand(path), at: at, reason: Exception.message(error)}}
+        end
+      end)
     end
   end
 
@@ -79,6 +202,14 @@ defmodule Skillbook.Source do
       {:error,
        %OptionError{subject: "a source", option: option, problem: {:invalid, "globs (#{reason})", glob}}}
     end
+  end
+
+  defp conventional_schema do
+    [
+      home: {"a folder", &Options.text?/1},
+      project: {"a folder", &Options.text?/1},
+      trusted: {"a boolean", &is_boolean/1}
+    ]
   end
 
   defp schema do

@@ -321,14 +321,26 @@ impl Reader<'_> {
                     let got = describe(value);
                     self.mended(key, format!("expected texts in `{key}`, got {got} for \"{name}\"; it is left out"));
                 }
-                let texts = pairs.iter().filter_map(|(key, value)| Some((key.clone(), plain(value)?)));
-                texts.collect()
+                let text = |key: &str, value: &Value| match value {
+                    Value::Float(number) => Some(self.spelled(key, *number)),
+                    value => plain(value),
+                };
+                pairs.iter().filter_map(|(key, value)| Some((key.clone(), text(key, value)?))).collect()
             }
             Some(value) => {
                 self.unless_null(key, "a mapping of texts", value);
                 Vec::new()
             }
         }
+    }
+
+    /// A number as it is written, since 1.10 is another version than 1.1; in a mapping on one line only the number counts.
+    fn spelled(&self, key: &str, number: f64) -> String {
+        let written = self.block.lines().find_map(|line| {
+            let value = line.trim_start().strip_prefix(key)?.trim_start().strip_prefix(':')?;
+            value.split_whitespace().next().filter(|text| text.parse() == Ok(number))
+        });
+        written.map_or_else(|| format!("{number:?}"), str::to_owned)
     }
 
     fn labels(&mut self) -> Option<Vec<String>> {
@@ -557,7 +569,13 @@ mod tests {
     #[test]
     fn reads_metadata() {
         type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str]);
-        let rows: [Row; 6] = [
+        let rows: [Row; 8] = [
+            (
+                "version: 9.9\nmetadata:\n  version: 1.10 # beta\n  other: 2.0",
+                &[("version", "1.10"), ("other", "2.0")],
+                &[],
+            ),
+            ("metadata: {version: 1.0}", &[("version", "1.0")], &[]),
             (
                 "metadata: {author: Ann, version: 1.5, beta: true}",
                 &[("author", "Ann"), ("version", "1.5"), ("beta", "true")],

@@ -13,6 +13,7 @@ pub mod frontmatter;
 pub mod glob;
 pub mod help;
 pub mod last_good;
+pub mod json;
 pub mod prompt;
 pub mod references;
 mod relations;

@@ -6,6 +6,7 @@ mod encode;
 mod entry;
 mod extractor;
 mod frontmatter;
+mod json;
 mod load;
 mod resource_file;
 mod route;

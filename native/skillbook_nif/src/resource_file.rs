@@ -26,17 +26,76 @@ pub fn read(document: &str, file: &str) -> String {
     match read {
         Err(error) => format!("`{file}` cannot be read: {error}."),
         Ok(metadata) if !metadata.is_file() => format!("`{file}` is not a regular file and is not shown."),
-        Ok(metadata) if bytes.len() as u64 > SHOWN => {
-            format!("`{file}` has {} bytes; files up to {SHOWN} bytes are shown.", metadata.len())
-        }
-        Ok(_) => match String::from_utf8(bytes) {
-            Ok(text) if !text.contains('\0') => text,
-            Ok(text) => binary(file, text.len()),
-            Err(error) => binary(file, error.as_bytes().len()),
-        },
+        Ok(metadata) => shown(file, bytes, metadata.len()),
     }
 }
 
-fn binary(file: &str, length: usize) -> String {
-    format!("`{file}` is not text; it has {length} bytes.")
+/// The text of a file with these bytes, of `length` in all.
+fn shown(file: &str, mut bytes: Vec<u8>, length: u64) -> String {
+    if bytes.len() as u64 > SHOWN {
+        bytes.truncate(whole_lines(&bytes[..SHOWN as usize]));
+    }
+    // A PDF may happen to be plain text, and nobody reads it as such.
+    let kind = match String::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') && !text.starts_with("%PDF-") => {
+            let left = length.saturating_sub(text.len() as u64);
+            return match left {
+                0 => text,
+                _ => format!("{text}\n[`{file}` goes on: {left} of its {length} bytes are not shown.]"),
+            };
+        }
+        Ok(text) => kind(file, text.as_bytes()),
+        Err(error) => kind(file, error.as_bytes()),
+    };
+    format!("`{file}` is {kind} of {length} bytes, not text.")
+}
+
+/// Up to the last line end; without one, up to the last whole character.
+fn whole_lines(bytes: &[u8]) -> usize {
+    let whole = || {
+        // A character has at most four bytes, so its beginning is among the last four.
+        let start = (bytes.len().saturating_sub(4)..bytes.len()).rev().find(|at| bytes[*at] & 0xC0 != 0x80);
+        start.filter(|start| std::str::from_utf8(&bytes[*start..]).is_err()).unwrap_or(bytes.len())
+    };
+    bytes.iter().rposition(|byte| *byte == b'\n').map_or_else(whole, |at| at + 1)
+}
+
+/// What a file is that is no text, by its beginning; the name decides where several kinds begin alike.
+fn kind(file: &str, bytes: &[u8]) -> &'static str {
+    const KINDS: [(&[u8], &str); 16] = [
+        (b"\x89PNG\r\n\x1a\n", "a PNG image"),
+        (b"\xff\xd8\xff", "a JPEG image"),
+        (b"GIF8", "a GIF image"),
+        (b"%PDF-", "a PDF document"),
+        (b"\x1f\x8b", "a gzip archive"),
+        (b"BZh", "a bzip2 archive"),
+        (b"\xfd7zXZ\0", "an xz archive"),
+        (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+        (b"\x7fELF", "a program"),
+        (b"\0asm", "a WebAssembly module"),
+        (b"SQLite format 3\0", "a SQLite database"),
+        (b"OTTO", "a font"),
+        (b"\0\x01\0\0", "a font"),
+        (b"wOFF", "a font"),
+        (b"wOF2", "a font"),
+        (b"ID3", "a sound file"),
+    ];
+    const ZIPPED: [(&str, &str); 7] = [
+        ("docx", "a Word document"),
+        ("xlsx", "an Excel workbook"),
+        ("pptx", "a PowerPoint presentation"),
+        ("odt", "an OpenDocument text"),
+        ("ods", "an OpenDocument spreadsheet"),
+        ("epub", "an EPUB book"),
+        ("jar", "a Java archive"),
+    ];
+    let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension);
+    if bytes.starts_with(b"PK\x03\x04") {
+        let found = ZIPPED.iter().find(|(known, _)| extension.eq_ignore_ascii_case(known));
+        return found.map_or("a ZIP archive", |(_, kind)| kind);
+    }
+    if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP".as_slice()) {
+        return "a WebP image";
+    }
+    KINDS.iter().find(|(magic, _)| bytes.starts_with(magic)).map_or("a binary file", |(_, kind)| kind)
 }

@@ -8,6 +8,7 @@ use memchr::memchr;
 use super::error::{Error, Kind};
 use super::words::{self, Word};
 use super::MAX_COMMAND;
+use crate::json;
 use crate::value::Value;
 
 /// The built-in command that answers questions about skills.
@@ -227,23 +228,6 @@ fn from_json<'a>(value: serde_json::Value) -> FlagValue<'a> {
     match value {
         serde_json::Value::Bool(true) => FlagValue::True,
         serde_json::Value::String(text) => FlagValue::One(Cow::Owned(text)),
-        other => FlagValue::Json(json_value(other)),
-    }
-}
-
-/// serde_json bounds the nesting at 128 levels, so the recursion is bounded too.
-fn json_value(value: serde_json::Value) -> Value {
-    match value {
-        serde_json::Value::Null => Value::Null,
-        serde_json::Value::Bool(value) => Value::Bool(value),
-        serde_json::Value::Number(number) => match number.as_i64() {
-            Some(whole) => Value::Int(whole),
-            None => Value::Float(number.as_f64().unwrap_or(f64::MAX)),
-        },
-        serde_json::Value::String(text) => Value::Str(text),
-        serde_json::Value::Array(values) => Value::List(values.into_iter().map(json_value).collect()),
-        serde_json::Value::Object(members) => {
-            Value::Map(members.into_iter().map(|(name, value)| (name, json_value(value))).collect())
-        }
+        other => FlagValue::Json(json::value(other)),
     }
 }

@@ -1,0 +1,221 @@
+defmodule Skillbook.SourceTest do
+  use Skillbook.SkillsCase, async: true
+
+  doctest Skillbook.ConfigError
+
+  alias Skillbook.{Catalog, ConfigError, Source, View}
+
+  @moduletag :tmp_dir
+
+  defp config(root, text) do
+    path = Path.join(root, "config.json")
+    File.write!(path, text)
+    path
+  end
+
+  defp message(path, result) do
+    assert {:error, %ConfigError{path: ^path} = error} = result
+    error |> Exception.message() |> String.replace(path, "config.json")
+  end
+
+  describe "conventional/1" do
+    test "reads the user's folders, and the project's if they are trusted", %{tmp_dir: root} do
+      write(root, %{
+        "home/.claude/skills/a/SKILL.md" => page("a", title: "home claude"),
+        "home/.agents/skills/a/SKILL.md" => page("a", title: "home agents"),
+        "app/.claude/skills/a/SKILL.md" => page("a", title: "app claude"),
+        "app/.agents/skills/b/SKILL.md" => page("b")
+      })
+
+      places = [home: Path.join(root, "home"), project: Path.join(root, "app")]
+
+      titles = fn options ->
+        {:ok, catalog} = Catalog.load(conventional: places ++ options)
+        entries = for entry <- View.entries(View.all(catalog)), do: {entry.name, entry.title, entry.source}
+        {entries, Enum.frequencies_by(Catalog.diagnostics(catalog), & &1.code)}
+      end
+
+      assert titles.([]) == {[{"a", "home agents", "user .agents"}], %{shadowed: 1, source_untrusted: 2}}
+
+      assert titles.(trusted: true) ==
+               {[{"a", "app claude", "project .claude"}, {"b", nil, "project .agents"}], %{shadowed: 2}}
+    end
+
+    test "says how a project comes to be trusted", %{tmp_dir: root} do
+      write(root, %{"app/.agents/skills/a/SKILL.md" => page("a")})
+      {:ok, catalog} = Catalog.load(conventional: [home: root, project: Path.join(root, "app")])
+      assert [found] = Catalog.diagnostics(catalog)
+
+      assert to_string(found) ==
+               "#{root}/app/.agents/skills: info: the source `project .agents` is not trusted, so nothing of it is read " <>
+                 "[source_untrusted]\n  hint: if you know what is in it, give it the trust low, medium or high"
+    end
+
+    test "uses a folder once", %{tmp_dir: root} do
+      File.mkdir_p!(Path.join(root, "home/.claude/skills"))
+      File.ln_s!(Path.join(root, "home"), Path.join(root, "link"))
+      home = Path.join(root, "home")
+
+      names = fn project ->
+        for(s <- elem(Source.conventional(home: home, project: project), 1), do: s.name)
+      end
+
+      assert names.(home) == ["user .claude", "user .agents"]
+      assert names.(Path.join(home, "../home/")) == ["user .claude", "user .agents"]
+      # What is not there yet is told apart by its path alone.
+      assert names.(Path.join(root, "link")) == ["user .claude", "user .agents", "project .agents"]
+    end
+
+    test "refuses other options" do
+      assert {:error, error} = Source.conventional(trust: true)
+
+      assert Exception.message(error) ==
+               "unknown option :trust for the conventional places, did you mean :trusted? The options are :home, :project, :trusted"
+    end
+  end
+
+  describe "from_json/2" do
+    test "reads sources", %{tmp_dir: root} do
+      path =
+        config(root, """
+        {"agentId": "coding", "displayName": "Coding", "skills": [
+          {"root": "~/skills", "available": ["*"], "inline": ["my-critical-*"]},
+          {"root": "#{root}/more", "name": "m", "kind": "notes", "labels": ["l"], "trust": "low", "optional": true},
+          "rel/skills",
+          {"root": "x", "available": null}
+        ]}
+        """)
+
+      assert {:ok, [home, more, relative, plain]} = Source.from_json(path)
+
+      assert home == %Source{
+               path: Path.expand("~/skills"),
+               name: "skills",
+               available: ["*"],
+               inline: ["my-critical-*"]
+             }
+
+      assert more == %Source{
+               path: "#{root}/more",
+               name: "m",
+               kind: :notes,
+               labels: ["l"],
+               trust: :low,
+               optional: true
+             }
+
+      assert relative.path == Path.expand("rel/skills")
+      assert {plain.available, plain.inline} == {nil, nil}
+      assert Source.list(config: path) == Source.from_json(path)
+    end
+
+    test "chooses an agent", %{tmp_dir: root} do
+      path =
+        config(
+          root,
+          ~s({"agents": [{"agentId": "mail"}, {"agentId": "coding", "skills": ["/c"]}, {"displayName": "x"}]})
+        )
+
+      paths = fn agent ->
+        with {:ok, sources} <- Source.from_json(path, agent: agent), do: Enum.map(sources, & &1.path)
+      end
+
+      assert paths.("coding") == ["/c"]
+      assert paths.("mail") == []
+
+      assert message(path, paths.("codin")) ==
+               ~s(config.json: there is no agent "codin", did you mean "coding"? Its agents are "mail", "coding")
+
+      assert message(path, Source.from_json(path)) ==
+               ~s(config.json: it has several agents; name one with the option :agent. Its agents are "mail", "coding")
+
+      single = config(root, ~s({"agentId": "a", "skills": ["/a"]}))
+      assert {:ok, [%{path: "/a"}]} = Source.list([{:config, single, agent: "a"}])
+
+      assert message(single, Source.from_json(single, agent: "b")) ==
+               ~s(config.json: there is no agent "b". Its agents are "a")
+
+      both = config(root, ~s({"skills": ["/s"], "agents": [{"agentId": "a", "skills": ["/a"]}]}))
+      assert {:ok, [%{path: "/s"}]} = Source.from_json(both)
+      assert {:ok, [%{path: "/a"}]} = Source.from_json(both, agent: "a")
+    end
+
+    test "says what is wrong, and where", %{tmp_dir: root} do
+      rows = [
+        {"{\n  \"skills\": [\n  ],\n}", "config.json:4:1: trailing comma"},
+        {"", "config.json:1:1: EOF while parsing a value"},
+        {<<"{\n", 0xFF>>, "config.json:2:1: expected UTF-8"},
+        {"[]", "config.json: expected an object with `skills` or `agents`, got: []"},
+        {~s({"agents": {}}), "config.json: agents: expected a list of objects, got: %{}"},
+        {~s({"skills": "x"}), "config.json: skills: expected a list, got: \"x\""},
+        {~s({"skills": [1]}), "config.json: skills[0]: expected an object with `root`, or a path, got: 1"},
+        {~s({"skills": [{}]}), "config.json: skills[0]: expected the key \"root\", the folder of the skills"},
+        {~s({"skills": ["/a", {"root": 3}]}), "config.json: skills[1].root: expected a path, got: 3"},
+        {~s({"skills": [{"root": "x", "availabel": []}]}),
+         "config.json: skills[0]: unknown key \"availabel\", did you mean \"available\"? " <>
+           "The keys are available, inline, kind, labels, name, optional, root, trust"},
+        {~s({"skills": [{"root": "x", "inline": "a"}]}),
+         "config.json: skills[0].inline: expected a list of texts, got: \"a\""},
+        {~s({"skills": [{"root": "x", "trust": "full"}]}),
+         "config.json: skills[0].trust: expected \"none\", \"low\", \"medium\" or \"high\", got: \"full\""},
+        {~s({"skills": [{"root": "x", "inline": ["[a"]}]}),
+         "config.json: skills[0]: expected globs (unclosed character class; missing ']') as the option :inline of a source, got: \"[a\""}
+      ]
+
+      for {text, expected} <- rows do
+        path = config(root, text)
+        assert message(path, Source.from_json(path)) == expected
+      end
+
+      for {text, sources} <- [{"{}", []}, {~s({"skills": null, "other": 1}), []}, {~s({"skills": []}), []}] do
+        assert Source.from_json(config(root, text)) == {:ok, sources}
+      end
+    end
+
+    test "says why a file cannot be read", %{tmp_dir: root} do
+      path = Path.join(root, "config.json")
+      assert message(path, Source.from_json(path)) == "config.json: cannot be read: no such file or directory"
+      assert message(root, Source.from_json(root)) == "config.json: expected a file, got a directory"
+
+      large = config(root, String.duplicate(" ", 1_048_577))
+
+      assert message(large, Source.from_json(large)) ==
+               "config.json: expected a file of up to 1048576 bytes, got one of 1048577"
+    end
+
+    test "is refused by a book and a catalog alike", %{tmp_dir: root} do
+      path = config(root, "{")
+      assert {:error, %ConfigError{line: 1, column: 1}} = Catalog.load([{:config, path}])
+
+      assert {:error, %ConfigError{line: 1, column: 1}} =
+               Skillbook.start_link(name: :refused, sources: [{:config, path}])
+    end
+  end
+
+  describe "trust" do
+    test "low: the page is the answer, whatever its handler says", %{tmp_dir: root} do
+      write(root, %{
+        "a/b.md" => page("a.b", [handler: "Skillbook.TestHandlers.Echo", schedule: "daily"], "Page\n")
+      })
+
+      {:ok, catalog} = Catalog.load([[path: root, trust: :low]])
+      view = View.all(catalog)
+      assert %{handler: nil, schedule: nil, trust: :low} = View.fetch!(view, "a.b")
+      report = Skillbook.run(view, "```cmd\na.b\n```")
+      assert [%{status: :template, content: "Page"}] = report.results
+    end
+
+    test "none: nothing is read", %{tmp_dir: root} do
+      write(root, %{"a/SKILL.md" => page("a")})
+      {:ok, catalog} = Catalog.load([[path: root, trust: :none]])
+
+      assert {Catalog.count(catalog), Enum.map(Catalog.diagnostics(catalog), & &1.code)} ==
+               {0, [:source_untrusted]}
+
+      # A folder that is not there is told of as elsewhere.
+      gone = Path.join(root, "gone")
+      {:ok, catalog} = Catalog.load([[path: gone, trust: :none], [path: gone, trust: :none, optional: true]])
+      assert Enum.map(Catalog.diagnostics(catalog), & &1.code) == [:source_missing]
+    end
+  end
+end
