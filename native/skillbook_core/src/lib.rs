@@ -13,6 +13,7 @@ pub mod frontmatter;
 pub mod glob;
 pub mod help;
 pub mod prompt;
+pub mod search;
 pub mod sections;
 pub mod suggest;
 pub mod text;

@@ -11,6 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::domain::DomainView;
 use crate::entry::{Entry, Index, Kind};
 use crate::glob::{BadGlob, Globs};
+use crate::search::Scope;
 
 /// How many profiles' sets a catalog keeps.
 const KEPT: usize = 64;
@@ -78,6 +79,7 @@ pub struct Visible {
     in_prompt: Vec<u64>,
     count: usize,
     pub(crate) prompt: OnceLock<Arc<str>>,
+    pub(crate) search: OnceLock<Scope>,
 }
 
 impl Visible {
@@ -91,7 +93,7 @@ impl Visible {
                 in_prompt[index / 64] |= u64::from(rule.in_prompt(entry)) << (index % 64);
             }
         }
-        Visible { rule, entries, in_prompt, count, prompt: OnceLock::new() }
+        Visible { rule, entries, in_prompt, count, prompt: OnceLock::new(), search: OnceLock::new() }
     }
 }
 

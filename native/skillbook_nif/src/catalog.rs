@@ -54,8 +54,11 @@ impl CatalogResource {
     fn reload(&self) -> u64 {
         let mut documents = self.documents.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let (loaded, read) = load(&self.sources, &documents);
-        let number = self.current.load().catalog.generation() + 1;
-        self.current.store(Arc::new(Generation::new(Catalog::build(number, loaded))));
+        let before = self.current();
+        let number = before.catalog.generation() + 1;
+        let catalog = Catalog::build(number, loaded);
+        catalog.search_from(&before.catalog);
+        self.current.store(Arc::new(Generation::new(catalog)));
         *documents = read;
         number
     }

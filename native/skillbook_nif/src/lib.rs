@@ -9,6 +9,7 @@ mod frontmatter;
 mod load;
 mod resource_file;
 mod route;
+mod search;
 mod shared;
 mod sql;
 mod text;
