@@ -15,7 +15,7 @@ const LENGTH: usize = 200;
 /// How much stands before its first match.
 const LEAD: usize = 60;
 /// How much of a body is searched, in bytes.
-const READ: usize = 64 * 1024;
+const READ: usize = 16 * 1024;
 
 /// A word of a text that matches.
 #[derive(Debug, Clone, Copy)]
@@ -114,17 +114,20 @@ fn floor(text: &str, at: usize) -> usize {
 
 /// The words of a text that are among the terms, which are sorted.
 fn matches<'a>(text: &'a str, terms: &'a [(&str, usize)]) -> impl Iterator<Item = Match> + 'a {
-    // Most words are passed over for their first letter.
-    let mut first = [false; 128];
-    for byte in terms.iter().filter_map(|(term, _)| term.bytes().next()).filter(u8::is_ascii) {
-        first[byte as usize] = true;
-        first[byte.to_ascii_uppercase() as usize] = true;
+    // Most words are passed over for their first two letters, of which five bits do not tell small from capital.
+    let beginning = |word: &str| {
+        let five = |at| word.as_bytes().get(at).map_or(0, |byte: &u8| byte & 31);
+        (five(0) as usize, 1u32 << five(1))
+    };
+    let mut beginnings = [0u32; 32];
+    for (first, second) in terms.iter().map(|(term, _)| beginning(term)) {
+        beginnings[first] |= second;
     }
     let mut folded = String::new();
     words(text).filter_map(move |place| {
         let word = &text[place.clone()];
-        let possible = |byte: u8| first.get(byte as usize).is_none_or(|possible| *possible) || !word.is_ascii();
-        if word.len() > LONGEST || !word.bytes().next().is_some_and(possible) {
+        let (first, second) = beginning(word);
+        if word.len() > LONGEST || (beginnings[first] & second == 0 && word.is_ascii()) {
             return None;
         }
         fold(word, &mut folded);

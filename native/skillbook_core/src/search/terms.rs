@@ -93,15 +93,15 @@ fn word(index: &Index, scope: &Scope, written: &Written, last: bool) -> Word {
         terms.extend(shown.map(|term| (term, share * folded.len() as f32 / index.term(term).len() as f32)));
     }
     if terms.is_empty() {
-        terms = misspelt(index, scope, stem);
+        terms = misspelt(index, scope, folded, stem);
     }
     Word { terms, exact: exact.is_some() }
 }
 
 /// The terms that are the fewest edits away, within one for a word of four letters and two for one of eight.
-fn misspelt(index: &Index, scope: &Scope, word: &str) -> Vec<(u32, f32)> {
+fn misspelt(index: &Index, scope: &Scope, folded: &str, word: &str) -> Vec<(u32, f32)> {
     let length = word.chars().count();
-    let limit = match length {
+    let limit = match folded.chars().count() {
         0..=3 => return Vec::new(),
         4..=7 => 1,
         _ => 2,
