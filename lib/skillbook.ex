@@ -43,7 +43,20 @@ defmodule Skillbook do
   A view holds one generation of the catalog, however often the book is reloaded meanwhile: make one for each turn.
   """
 
-  alias Skillbook.{Book, Catalog, Diagnostic, Help, Hit, OptionError, Pipeline, Profile, Prompt, Report, Search, View}
+  alias Skillbook.{
+    Book,
+    Catalog,
+    Diagnostic,
+    Help,
+    Hit,
+    OptionError,
+    Pipeline,
+    Profile,
+    Prompt,
+    Report,
+    Search,
+    View
+  }
 
   @type book :: atom()
 
