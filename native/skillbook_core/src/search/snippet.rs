@@ -15,7 +15,7 @@ const LENGTH: usize = 200;
 /// How much stands before its first match.
 const LEAD: usize = 60;
 /// How much of a body is searched, in bytes.
-const READ: usize = 16 * 1024;
+const READ: usize = 8 * 1024;
 
 /// A word of a text that matches.
 #[derive(Debug, Clone, Copy)]

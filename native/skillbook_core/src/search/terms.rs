@@ -9,7 +9,7 @@ const BYTES: usize = 256;
 const WORDS: usize = 16;
 
 /// How many terms one word may stand for.
-const EXPANDED: usize = 64;
+const EXPANDED: usize = 32;
 
 /// What a term counts that is not the word itself.
 const LONGER: f32 = 0.4;

@@ -8,14 +8,18 @@ use unicode_normalization::UnicodeNormalization;
 /// Longer words, in bytes, are no words that anybody looks for: keys, hashes, encoded data.
 pub const LONGEST: usize = 64;
 
-const ALPHANUMERIC: [bool; 128] = {
-    let mut table = [false; 128];
+/// What a byte is: a letter or digit, something between words, or a part of a character beyond ASCII.
+const INSIDE: u8 = 1;
+const BETWEEN: u8 = 0;
+const BEYOND: u8 = 2;
+const KINDS: [u8; 256] = {
+    let mut kinds = [BEYOND; 256];
     let mut at = 0;
     while at < 128 {
-        table[at] = (at as u8).is_ascii_alphanumeric();
+        kinds[at] = if (at as u8).is_ascii_alphanumeric() { INSIDE } else { BETWEEN };
         at += 1;
     }
-    table
+    kinds
 };
 
 /// The places of the words of a text: runs of letters and digits, with the marks on them.
@@ -31,24 +35,24 @@ pub struct Words<'a> {
 }
 
 impl Words<'_> {
-    /// How many bytes from here belong to words (or do not), until that changes.
+    /// Where what is inside of words (or between them) ends that begins here.
     fn run(&self, from: usize, inside: bool) -> usize {
         let bytes = self.text.as_bytes();
+        let same = if inside { INSIDE } else { BETWEEN };
         let mut at = from;
-        while let Some(byte) = bytes.get(at) {
-            let (belongs, size) = match ALPHANUMERIC.get(*byte as usize) {
-                Some(belongs) => (*belongs, 1),
-                None => {
-                    let c = self.text[at..].chars().next().unwrap_or('\0');
-                    (c.is_alphanumeric() || (inside && is_combining_mark(c)), c.len_utf8())
+        loop {
+            at += bytes[at..].iter().take_while(|byte| KINDS[**byte as usize] == same).count();
+            match self.text[at..].chars().next() {
+                Some(c) if !c.is_ascii() => {
+                    let belongs = c.is_alphanumeric() || (inside && is_combining_mark(c));
+                    if belongs != inside {
+                        return at;
+                    }
+                    at += c.len_utf8();
                 }
-            };
-            if belongs != inside {
-                break;
+                _ => return at,
             }
-            at += size;
         }
-        at
     }
 }
 
