@@ -210,7 +210,7 @@ defmodule Bench do
 
         File.write!(
           copy,
-          Regex.replace(~r/^name: *(.*)$/m, File.read!(path), "name: \\1-#{n}", global: false)
+          Regex.replace(~r/^name: *"?([^"\n]*)"?$/m, File.read!(path), "name: \\1-#{n}", global: false)
         )
       end
 
@@ -238,13 +238,13 @@ defmodule Bench do
   # how often that entry is among the first three, and the mean of one over its place (0 beyond the first ten).
   defp quality(view) do
     sql = Bench.Peer.fts(View.entries(view))
-    described = view |> View.entries() |> Enum.filter(&(length(long_words(&1.description)) >= 9))
+    described = view |> View.entries() |> Enum.filter(&(length(long_words(&1.description)) >= 6))
     chosen = Enum.take_every(described, max(div(length(described), 60), 1)) |> Enum.take(60)
 
     queries =
       for {entry, n} <- Enum.with_index(chosen) do
         words = long_words(entry.description)
-        [first, second, third] = for place <- [1, 4, 7], do: Enum.at(words, place)
+        [first, second, third] = for place <- [1, 3, 5], do: Enum.at(words, place)
         {entry.name, Enum.join([if(rem(n, 3) == 0, do: slip(first), else: first), second, third], " ")}
       end
 
@@ -261,7 +261,7 @@ defmodule Bench do
     end
   end
 
-  defp long_words(text), do: ~r/[[:alpha:]]{5,}/ |> Regex.scan(text) |> List.flatten() |> Enum.uniq()
+  defp long_words(text), do: ~r/[[:alpha:]]{4,}/ |> Regex.scan(text) |> List.flatten() |> Enum.uniq()
 
   defp slip(word) do
     {start, <<a, b>> <> rest} = String.split_at(word, 2)
