@@ -50,4 +50,46 @@ defmodule Bench.Peer do
       [] -> {:error, {:unknown_skill, name}}
     end
   end
+
+  alias Skillbook.SQL
+
+  @fields [name: 6, title: 4, tags: 3, description: 3, body: 1]
+
+  @doc "The entries in an FTS5 table of a new database."
+  def fts(entries) do
+    name = :"fts#{System.unique_integer([:positive])}"
+    {:ok, _} = SQL.SQLite.start_link(path: ":memory:", name: name)
+    sql = SQL.SQLite.handle(name)
+    fields = Enum.map_join(@fields, ", ", &elem(&1, 0))
+
+    SQL.query!(
+      sql,
+      "create virtual table docs using fts5 (#{fields}, tokenize = 'porter unicode61 remove_diacritics 2')"
+    )
+
+    {:ok, _} =
+      SQL.transaction(sql, fn sql ->
+        for entry <- entries do
+          values = [entry.name, entry.title || "", Enum.join(entry.tags, " "), entry.description, entry.body]
+          SQL.query!(sql, "insert into docs (#{fields}) values ($1, $2, $3, $4, $5)", values)
+        end
+
+        {:ok, :filled}
+      end)
+
+    sql
+  end
+
+  @doc "The names of the ten best, any of whose words match; the last may go on."
+  def fts_search(sql, query) do
+    words = String.split(query)
+    any = Enum.map_join(words, " or ", &~s("#{&1}")) <> "*"
+    weights = Enum.map_join(@fields, ", ", &elem(&1, 1))
+
+    statement =
+      "select name, snippet(docs, 4, '[', ']', '…', 24) from docs where docs match $1 " <>
+        "order by bm25(docs, #{weights}) limit 10"
+
+    for [name, _snippet] <- SQL.query!(sql, statement, [String.replace(any, " or ", " OR ")]).rows, do: name
+  end
 end

@@ -49,6 +49,7 @@ defmodule Bench do
     frontmatter()
     entries()
     files()
+    search()
   end
 
   defp text do
@@ -186,10 +187,16 @@ defmodule Bench do
     if not String.ends_with?(body, mark), do: await_change(mark)
   end
 
+  defp corpus, do: Path.wildcard(Path.join(corpus_folder(), "**/*.md"))
+
+  defp corpus_folder do
+    corpus = System.get_env("SKILLBOOK_CORPUS", "../shared/corpus/skills")
+    if File.dir?(corpus), do: corpus, else: "priv/skills"
+  end
+
   # As many real documents as a large collection has; where no corpus is at hand, the skills that come with Skillbook.
   defp files do
-    corpus = System.get_env("SKILLBOOK_CORPUS", "../shared/corpus/skills")
-    found = Path.wildcard(Path.join(if(File.dir?(corpus), do: corpus, else: "priv/skills"), "**/*.md"))
+    found = corpus()
     folder = Path.join(System.tmp_dir!(), "skillbook_bench_files_#{System.pid()}")
 
     try do
@@ -221,6 +228,77 @@ defmodule Bench do
     after
       File.rm_rf!(folder)
     end
+  end
+
+  @typical ["accessibility", "write tests", "deploy a docker container"]
+
+  # 10,000 real documents; the peer is SQLite's FTS5 with the same fields, weights and word forms, through our own driver.
+  defp search do
+    folder = Path.join(System.tmp_dir!(), "skillbook_bench_search_#{System.pid()}")
+
+    try do
+      for {path, n} <- corpus() |> Stream.cycle() |> Stream.take(10_000) |> Stream.with_index() do
+        copy = Path.join(folder, "skill-#{n}/SKILL.md")
+        File.mkdir_p!(Path.dirname(copy))
+
+        File.write!(
+          copy,
+          Regex.replace(~r/^name: *"?([^"\n]*)"?$/m, File.read!(path), "name: \\1-#{n}", global: false)
+        )
+      end
+
+      {:ok, catalog} = Catalog.load([folder])
+      view = View.all(catalog)
+      {built, _} = :timer.tc(fn -> Skillbook.search(view, "a") end)
+      sql = Bench.Peer.fts(View.entries(view))
+      IO.puts(row(["the index of #{View.count(view)} entries", duration(built * 1000), "", "", ""]))
+
+      for query <- @typical do
+        compare("search, #{length(String.split(query))} words", "SQLite FTS5", [
+          fn -> Skillbook.search(view, query) end,
+          fn -> Bench.Peer.fts_search(sql, query) end
+        ])
+      end
+
+      {:ok, catalog} = Catalog.load([corpus_folder()])
+      quality(View.all(catalog))
+    after
+      File.rm_rf!(folder)
+    end
+  end
+
+  # Three words of the description of an entry, in a third of the queries with two letters of one in the wrong order:
+  # how often that entry is among the first three, and the mean of one over its place (0 beyond the first ten).
+  defp quality(view) do
+    sql = Bench.Peer.fts(View.entries(view))
+    described = view |> View.entries() |> Enum.filter(&(length(long_words(&1.description)) >= 6))
+    chosen = Enum.take_every(described, max(div(length(described), 60), 1)) |> Enum.take(60)
+
+    queries =
+      for {entry, n} <- Enum.with_index(chosen) do
+        words = long_words(entry.description)
+        [first, second, third] = for place <- [1, 3, 5], do: Enum.at(words, place)
+        {entry.name, Enum.join([if(rem(n, 3) == 0, do: slip(first), else: first), second, third], " ")}
+      end
+
+    ours = fn query -> view |> Skillbook.search(query) |> Enum.map(& &1.name) end
+
+    for {who, find} <- [{"Skillbook", ours}, {"SQLite FTS5", &Bench.Peer.fts_search(sql, &1)}] do
+      places = for {name, query} <- queries, do: Enum.find_index(find.(query), &(&1 == name))
+      hits = Enum.count(places, &(&1 in 0..2)) / length(places)
+      mrr = Enum.sum(for place <- places, do: if(place, do: 1 / (place + 1), else: 0)) / length(places)
+
+      IO.puts(
+        "#{String.pad_trailing("ranking, #{length(places)} queries, #{who}", 44)}  hit@3 #{Float.round(hits, 3)}  MRR #{Float.round(mrr, 3)}"
+      )
+    end
+  end
+
+  defp long_words(text), do: ~r/[[:alpha:]]{4,}/ |> Regex.scan(text) |> List.flatten() |> Enum.uniq()
+
+  defp slip(word) do
+    {start, <<a, b>> <> rest} = String.split_at(word, 2)
+    start <> <<b, a>> <> rest
   end
 
   # The runs of a pair take turns, so that what else the machine does meets both; the best of each counts.

@@ -52,11 +52,13 @@ defmodule Skillbook do
     Change,
     Diagnostic,
     Help,
+    Hit,
     OptionError,
     Pipeline,
     Profile,
     Prompt,
     Report,
+    Search,
     View,
     Watcher
   }
@@ -122,6 +124,35 @@ defmodule Skillbook do
   """
   @spec get(View.t(), String.t() | nil) :: Help.answer()
   defdelegate get(view, path \\ nil), to: Help
+
+  @doc """
+  The entries that match a query, the best first.
+
+  The words of the query need not all match, the last may be the beginning of a word, and small slips are forgiven. An
+  entry whose name or alias is the query comes first. Case, accents and plural endings do not matter. Of the query, the
+  first 256 bytes and 16 words count. Entries with `disable-model-invocation` are not found.
+
+  ## Options
+
+    * `:limit` - how many hits there may be, 1 to 1,000; 10 by default
+    * `:kind` - only entries of this kind: `:command`, `:skill` or `:note`
+    * `:domain` - only the commands of this domain
+    * `:tags` - only entries that have all of these tags
+
+  ## Examples
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
+      iex> view = Skillbook.View.all(catalog)
+      iex> Enum.map(Skillbook.search(view, "emial.send", limit: 2), & &1.name)
+      ["email.send", "email.search"]
+      iex> [hit] = Skillbook.search(view, "sylables", kind: :skill)
+      iex> {hit.name, hit.snippet}
+      {"haiku", "Write three lines of five, seven and five syllables."}
+      iex> for {start, length} <- hit.highlights, do: binary_part(hit.snippet, start, length)
+      ["syllables"]
+  """
+  @spec search(View.t(), String.t(), keyword()) :: [Hit.t()]
+  defdelegate search(view, query, options \\ []), to: Search
 
   @doc """
   Reads the sources of a book again. Views that were made before stay as they are.

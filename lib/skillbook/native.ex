@@ -49,6 +49,7 @@ defmodule Skillbook.Native do
   def view_entries(_view, _domain, _kind), do: missing()
   def view_domains(_view), do: missing()
   def view_diagnostics(_view), do: missing()
+  def view_search(_view, _text, _limit, _kind, _domain, _tags), do: missing()
   def view_help(_view, _path), do: missing()
   def view_help_domain(_view, _name), do: missing()
   def view_help_domain_all(_view, _name), do: missing()

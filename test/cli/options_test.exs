@@ -50,7 +50,8 @@ defmodule Skillbook.CLI.OptionsTest do
           {~w(prompt), CLI.Prompt, []},
           {~w(get), CLI.Get, [""]},
           {~w(get tasks.create), CLI.Get, ["tasks.create"]},
-          {~w(list), CLI.List, []}
+          {~w(list), CLI.List, []},
+          {~w(search due tasks --limit 3 --tag a), CLI.Search, ["due", "tasks"]}
         ] do
       assert {:ok, %{command: ^command, args: ^args}} = Options.parse(argv)
     end
@@ -76,10 +77,10 @@ defmodule Skillbook.CLI.OptionsTest do
   test "wrong usage says what was expected and what came" do
     for {argv, message} <- [
           {~w(lst),
-           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, prompt, get, list, help."},
-          {~w(xyz), "unknown command `xyz`\nThe commands are run, shell, prompt, get, list, help."},
+           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, prompt, get, list, search, help."},
+          {~w(xyz), "unknown command `xyz`\nThe commands are run, shell, prompt, get, list, search, help."},
           {~w(help lst),
-           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, prompt, get, list, help."},
+           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, prompt, get, list, search, help."},
           {~w(--dri x list), "unknown option `--dri`; did you mean `--dir`?"},
           {~w(list --jsn), "unknown option `--jsn`; did you mean `--json`?"},
           {~w(get --json), "unknown option `--json`"},
@@ -93,6 +94,8 @@ defmodule Skillbook.CLI.OptionsTest do
           {~w(get a b), "`get` takes one path, got also: b"},
           {~w(list a), "`list` takes no argument, got: a"},
           {~w(prompt a), "`prompt` takes no argument, got: a"},
+          {~w(search), "`search` expects words to look for"},
+          {~w(search a --limit x), "--limit expects a value of type integer, got: x"},
           {~w(shell a), "`shell` takes no argument, got: a"}
         ] do
       assert Options.parse(argv) == {:error, message}

@@ -112,6 +112,33 @@ defmodule Skillbook.CLI.ProcessTest do
     assert errors(folder) =~ "notes.echo"
   end
 
+  test "search shows what matches, and says when nothing does", %{folder: folder} do
+    assert {output, 0} = skillbook(folder, ["search", "wörd", "agian"])
+    assert output =~ ~r/\Anotes.echo  command  \d+\.\d{3}\n  Says a text again, wörd for word\n\z/
+    assert errors(folder) == ""
+
+    assert {output, 0} = skillbook(folder, ["--color", "always", "search", "text", "--kind", "command"])
+    assert output =~ "\e[1mnotes.echo\e[0m  \e[2mcommand  "
+    assert output =~ "Says a \e[1mtext\e[0m again"
+
+    assert {json, 0} = skillbook(folder, ["search", "text", "--limit", "1", "--json"])
+    assert json =~ ~S("highlights":[[7,4]])
+    assert json =~ ~S("name":"notes.echo")
+
+    for {args, output, status, message} <- [
+          {["zzz"], "", 1, "nothing found for `zzz`"},
+          {["zzz", "--json"], "[]\n", 1, "nothing found for `zzz`"},
+          {["nots", "ehco", "--kind", "note"], "", 1,
+           "nothing found for `nots ehco`; names close to it: notes.echo"},
+          {["text", "--tag", "none"], "", 1, "nothing found for `text`"},
+          {["text", "--kind", "file"], "", 2, "--kind expects one of command, skill, note, got: file"},
+          {["text", "--limit", "0"], "", 2, "--limit expects a number from 1 to 1000, got: 0"}
+        ] do
+      assert {^output, ^status} = skillbook(folder, ["search" | args])
+      assert errors(folder) == "skillbook: #{message}\n"
+    end
+  end
+
   test "what is only read leaves no database behind", %{folder: folder} do
     {_, 0} = System.cmd(@skillbook, ["--no-builtins", "list"], cd: folder, env: environment(folder))
     refute File.exists?(Path.join(folder, ".skillbook"))

@@ -9,6 +9,7 @@ use crate::assemble::{Assembled, Finding};
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::document::Document;
 use crate::entry::{Entry, Index, Source, Trust};
+use crate::search;
 use crate::suggest::Words;
 use crate::view::Visible;
 
@@ -61,6 +62,9 @@ pub struct Catalog {
     unused: Vec<Unused>,
     findings: Vec<Finding>,
     pub(crate) words: OnceLock<Words>,
+    pub(crate) search: OnceLock<Arc<search::Index>>,
+    /// That of a generation before, until this one has its own.
+    pub(crate) earlier_search: Mutex<Option<Arc<search::Index>>>,
     pub(crate) visible: Mutex<Vec<Arc<Visible>>>,
 }
 
@@ -125,6 +129,8 @@ impl Catalog {
             unused,
             findings,
             words: OnceLock::new(),
+            search: OnceLock::new(),
+            earlier_search: Mutex::new(None),
             visible: Mutex::new(Vec::new()),
         }
     }

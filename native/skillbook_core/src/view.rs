@@ -13,6 +13,7 @@ use crate::domain::DomainView;
 use crate::entry::{Entry, Index, Kind};
 use crate::glob::{BadGlob, Globs};
 use crate::relations;
+use crate::search::Scope;
 
 /// How many profiles' sets a catalog keeps.
 const KEPT: usize = 64;
@@ -84,6 +85,7 @@ pub struct Visible {
     count: usize,
     pub(crate) prompt: OnceLock<Arc<str>>,
     relations: OnceLock<Vec<Diagnostic>>,
+    pub(crate) search: OnceLock<Scope>,
 }
 
 impl Visible {
@@ -97,7 +99,8 @@ impl Visible {
                 in_prompt[index / 64] |= u64::from(rule.in_prompt(entry)) << (index % 64);
             }
         }
-        Visible { rule, entries, in_prompt, count, prompt: OnceLock::new(), relations: OnceLock::new() }
+        let (prompt, relations, search) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Visible { rule, entries, in_prompt, count, prompt, relations, search }
     }
 }
 

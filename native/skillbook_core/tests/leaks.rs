@@ -10,6 +10,7 @@ use skillbook_core::catalog::Catalog;
 use skillbook_core::entry::{Entry, SourceKind};
 use skillbook_core::help::Help;
 use skillbook_core::prompt::{Limit, Options, Section};
+use skillbook_core::search::Query;
 use skillbook_core::view::View;
 
 const LABELS: [&str; 3] = ["red", "green", "blue"];
@@ -114,6 +115,14 @@ fn everything(view: &View, names: &[String]) -> String {
         out += &parts.into_iter().flatten().collect::<String>();
         out += &view.suggest(path).join(" ");
         out += &view.suggest(&format!("{path}x")).join(" ");
+    }
+    let marks = names.iter().filter_map(|name| name.rsplit(['.', '-']).next());
+    for query in names.iter().map(String::as_str).chain(marks).chain(["zq", "about title", "usage shared zqxqz", "dom"])
+    {
+        for hit in view.search(&Query { limit: 100, ..Query::new(query) }) {
+            let name = view.entry(hit.id).map(|entry| &entry.name);
+            out += &format!("{name:?} {} {}\n", hit.score, hit.snippet.text);
+        }
     }
     for domain in view.domains() {
         out += &format!("{} {} {}", domain.name(), domain.description(), domain.body());

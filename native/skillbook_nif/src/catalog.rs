@@ -85,6 +85,7 @@ impl CatalogResource {
         }
         let number = number + 1;
         let new = build(number, &sources);
+        new.catalog.search_from(&old.catalog);
         self.current.store(new.clone());
         let changes = Changes::between(old.catalog.entries(), new.catalog.entries());
         let names = |entries: &[&Arc<Entry>]| entries.iter().map(|entry| entry.name.clone()).collect();

@@ -10,6 +10,7 @@ mod json;
 mod load;
 mod resource_file;
 mod route;
+mod search;
 mod shared;
 mod sql;
 mod text;

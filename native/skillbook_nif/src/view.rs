@@ -112,10 +112,20 @@ fn view_count(view: ResourceArc<ViewResource>) -> usize {
 }
 
 #[derive(NifUnitEnum)]
-enum EntryKind {
+pub enum EntryKind {
     Command,
     Skill,
     Note,
+}
+
+impl EntryKind {
+    pub fn kind(self) -> Kind {
+        match self {
+            EntryKind::Command => Kind::Command,
+            EntryKind::Skill => Kind::Skill,
+            EntryKind::Note => Kind::Note,
+        }
+    }
 }
 
 /// The entries of a domain or a kind, both optional.
@@ -126,11 +136,7 @@ fn view_entries<'a>(
     domain: Option<String>,
     kind: Option<EntryKind>,
 ) -> Vec<Term<'a>> {
-    let kind = kind.map(|kind| match kind {
-        EntryKind::Command => Kind::Command,
-        EntryKind::Skill => Kind::Skill,
-        EntryKind::Note => Kind::Note,
-    });
+    let kind = kind.map(EntryKind::kind);
     let entries = view.core().entries().filter(|(_, entry)| {
         domain.as_ref().is_none_or(|domain| entry.domain.as_ref() == Some(domain))
             && kind.is_none_or(|kind| entry.kind == kind)

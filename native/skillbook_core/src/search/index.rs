@@ -1,0 +1,334 @@
+//! The terms of all documents of a catalog, and where they occur.
+//!
+//! Terms stand in one text in their order, so a prefix is a range. Occurrences are six bytes each: the document, how
+//! often its body has the term, and what the other fields give for it, by their weights.
+
+use std::ops::Range;
+use std::sync::{Arc, Weak};
+
+use rustc_hash::FxHashMap;
+
+use super::words::{fold, parts, stem, whole, words, LONGEST};
+use crate::document::Document;
+use crate::entry::Entry;
+use crate::sections;
+
+/// What one occurrence in a field weighs, in halves; one in the body weighs [`super::rank`]'s share.
+mod weight {
+    pub const NAME: u8 = 12;
+    pub const WHOLE_NAME: u8 = 2;
+    pub const WHOLE_ALIAS: u8 = 1;
+    pub const TITLE: u8 = 8;
+    pub const TRIGGER: u8 = 8;
+    pub const TAG: u8 = 6;
+    pub const DESCRIPTION: u8 = 6;
+    pub const HEADING: u8 = 2;
+}
+
+/// How often a document has a term.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Count {
+    /// Weighted, in halves: all fields but the body.
+    pub head: u8,
+    /// In the body.
+    pub body: u8,
+}
+
+impl Count {
+    fn add(&mut self, other: Count) {
+        self.head = self.head.saturating_add(other.head);
+        self.body = self.body.saturating_add(other.body);
+    }
+}
+
+/// The inverted index of a catalog.
+#[derive(Debug, Default)]
+pub struct Index {
+    /// Which documents these are, to know them again in the next generation without keeping their texts.
+    documents: Vec<(Arc<str>, Weak<Document>)>,
+    /// How many words each body has.
+    lengths: Vec<u32>,
+    text: String,
+    /// Where each term ends in `text`.
+    ends: Vec<usize>,
+    /// Where each term's occurrences end.
+    posting_ends: Vec<usize>,
+    places: Vec<u32>,
+    counts: Vec<Count>,
+    /// How many of the first terms are whole names.
+    whole_names: u32,
+    /// A bit for each kind of character of a term.
+    letters: Vec<u64>,
+}
+
+/// The occurrences of one term: documents in their order, and how often.
+pub type Postings<'a> = (&'a [u32], &'a [Count]);
+
+impl Index {
+    /// The index of these entries. What an earlier one says of documents that are still the same is taken from there.
+    pub fn new(entries: &[Arc<Entry>], earlier: &Index) -> Index {
+        let mut terms = Terms::default();
+        let mut lengths = vec![0; entries.len()];
+        // The old numbers of terms are the first of the new ones.
+        for term in 0..earlier.term_count() {
+            terms.number(earlier.term(term));
+        }
+        let mut kept = vec![None; earlier.documents.len()];
+        let mut fresh = Vec::new();
+        for (place, entry) in entries.iter().enumerate() {
+            match earlier.place_of(entry) {
+                Some(old) => {
+                    kept[old] = Some(place as u32);
+                    lengths[place] = earlier.lengths[old];
+                }
+                None => lengths[place] = terms.read(place as u32, entry, &mut fresh),
+            }
+        }
+        let kept = || {
+            (0..earlier.term_count()).flat_map(|term| {
+                let (places, counts) = earlier.postings(term);
+                let moved = places.iter().zip(counts).filter_map(|(old, count)| Some((kept[*old as usize]?, *count)));
+                moved.map(move |(place, count)| (term, place, count))
+            })
+        };
+        let all = || kept().chain(fresh.iter().copied());
+
+        let mut sizes = vec![0usize; terms.list.len()];
+        all().for_each(|(term, ..)| sizes[term as usize] += 1);
+        let mut order: Vec<u32> = (0..sizes.len() as u32).filter(|term| sizes[*term as usize] > 0).collect();
+        order.sort_unstable_by_key(|term| &terms.list[*term as usize]);
+
+        let mut index = Index { lengths, ..Index::default() };
+        index.documents = entries.iter().map(|entry| (entry.name.clone(), Arc::downgrade(&entry.document))).collect();
+        let total = sizes.iter().sum();
+        index.places = vec![0; total];
+        index.counts = vec![Count::default(); total];
+        // From here on `sizes` says where the next occurrence of a term goes.
+        let mut at = 0;
+        for term in &order {
+            let text = &terms.list[*term as usize];
+            index.whole_names += u32::from(text.starts_with(' '));
+            index.letters.push(letters(text));
+            index.text.push_str(text);
+            index.ends.push(index.text.len());
+            let size = std::mem::replace(&mut sizes[*term as usize], at);
+            at += size;
+            index.posting_ends.push(at);
+        }
+        for (term, place, count) in all() {
+            let next = &mut sizes[term as usize];
+            index.places[*next] = place;
+            index.counts[*next] = count;
+            *next += 1;
+        }
+        index.sort_postings();
+        index
+    }
+
+    /// Documents that are new stand behind those that were kept.
+    fn sort_postings(&mut self) {
+        let mut pairs: Vec<(u32, Count)> = Vec::new();
+        for term in 0..self.term_count() {
+            let range = self.range(term);
+            let places = &self.places[range.clone()];
+            if places.is_sorted() {
+                continue;
+            }
+            pairs.clear();
+            pairs.extend(places.iter().copied().zip(self.counts[range.clone()].iter().copied()));
+            pairs.sort_unstable_by_key(|(place, _)| *place);
+            for (at, (place, count)) in range.zip(&pairs) {
+                self.places[at] = *place;
+                self.counts[at] = *count;
+            }
+        }
+    }
+
+    fn place_of(&self, entry: &Entry) -> Option<usize> {
+        let place = self.documents.binary_search_by(|(name, _)| (**name).cmp(&entry.name)).ok()?;
+        // The weak reference keeps the address from being used again.
+        std::ptr::eq(self.documents[place].1.as_ptr(), Arc::as_ptr(&entry.document)).then_some(place)
+    }
+
+    /// How many terms there are; they are numbered in their order.
+    pub fn term_count(&self) -> u32 {
+        self.ends.len() as u32
+    }
+
+    /// How many words each document's body has.
+    pub fn lengths(&self) -> &[u32] {
+        &self.lengths
+    }
+
+    /// A term by its number.
+    pub fn term(&self, term: u32) -> &str {
+        let start = before(&self.ends, term);
+        &self.text[start..self.ends[term as usize]]
+    }
+
+    fn range(&self, term: u32) -> Range<usize> {
+        before(&self.posting_ends, term)..self.posting_ends[term as usize]
+    }
+
+    /// Where a term occurs.
+    pub fn postings(&self, term: u32) -> Postings<'_> {
+        let range = self.range(term);
+        (&self.places[range.clone()], &self.counts[range])
+    }
+
+    /// The number of a term.
+    pub fn find(&self, term: &str) -> Option<u32> {
+        let at = self.lower_bound(0, |other| other < term);
+        (at < self.term_count() && self.term(at) == term).then_some(at)
+    }
+
+    /// The numbers of the words that begin with a prefix.
+    pub fn prefixed(&self, prefix: &str) -> Range<u32> {
+        let start = self.lower_bound(self.whole_names, |other| other < prefix);
+        let end = self.lower_bound(start, |other| other.starts_with(prefix));
+        start..end
+    }
+
+    /// The numbers of words that may be within `limit` edits of a word of `length` characters: a cheap test that lets
+    /// all of those through and few others.
+    pub fn maybe_within(&self, word: &str, limit: usize) -> impl Iterator<Item = u32> + '_ {
+        let own = letters(word);
+        let few = move |bits: u64| (0..limit).fold(bits, |bits, _| bits & bits.wrapping_sub(1)) == 0;
+        let range = self.whole_names as usize..self.letters.len();
+        let far = move |other: &u64| !few(own & !other) || !few(other & !own);
+        let close = self.letters[range].iter().enumerate().filter(move |(_, other)| !far(other));
+        close.map(|(at, _)| at as u32 + self.whole_names)
+    }
+
+    fn lower_bound(&self, from: u32, before: impl Fn(&str) -> bool) -> u32 {
+        let (mut low, mut high) = (from, self.term_count());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match before(self.term(middle)) {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
+    }
+
+    /// How many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        let documents = self.documents.capacity() * size_of::<(Arc<str>, Weak<Document>)>();
+        let terms =
+            self.text.capacity() + 8 * (self.ends.capacity() + self.posting_ends.capacity() + self.letters.capacity());
+        let postings = 4 * self.places.capacity() + size_of::<Count>() * self.counts.capacity();
+        documents + 4 * self.lengths.capacity() + terms + postings
+    }
+}
+
+fn before(ends: &[usize], at: u32) -> usize {
+    at.checked_sub(1).map_or(0, |at| ends[at as usize])
+}
+
+/// One edit takes away at most one kind of character and brings at most one.
+fn letters(word: &str) -> u64 {
+    word.chars().fold(0, |bits, c| {
+        bits | 1
+            << match c {
+                'a'..='z' => c as u32 - 'a' as u32,
+                '0'..='9' => 26 + c as u32 - '0' as u32,
+                _ => 36 + c as u32 % 28,
+            }
+    })
+}
+
+/// Terms by number, and what the document that is read now has of them.
+#[derive(Default)]
+struct Terms {
+    numbers: FxHashMap<Arc<str>, u32>,
+    list: Vec<Arc<str>>,
+    counts: Vec<Count>,
+    touched: Vec<u32>,
+    folded: String,
+}
+
+impl Terms {
+    fn number(&mut self, term: &str) -> u32 {
+        if let Some(number) = self.numbers.get(term) {
+            return *number;
+        }
+        let number = self.list.len() as u32;
+        let term: Arc<str> = Arc::from(term);
+        self.numbers.insert(term.clone(), number);
+        self.list.push(term);
+        self.counts.push(Count::default());
+        number
+    }
+
+    /// Appends the terms of a document; gives the number of words of its body.
+    fn read(&mut self, place: u32, entry: &Entry, out: &mut Vec<(u32, u32, Count)>) -> u32 {
+        let fields = entry.fields();
+        self.name(&entry.name, weight::WHOLE_NAME);
+        for alias in &fields.aliases {
+            self.name(alias, weight::WHOLE_ALIAS);
+        }
+        let head = |head| Count { head, body: 0 };
+        for (texts, weight) in [(&fields.tags, weight::TAG), (&fields.triggers, weight::TRIGGER)] {
+            texts.iter().for_each(|text| self.identifiers(text, head(weight)));
+        }
+        self.identifiers(entry.title.as_deref().unwrap_or(""), head(weight::TITLE));
+        self.text(entry.description(), head(weight::DESCRIPTION));
+        for heading in sections::headings(entry.body()) {
+            self.text(heading.title, head(weight::HEADING));
+        }
+        let length = self.text(entry.body(), Count { head: 0, body: 1 });
+        for term in self.touched.drain(..) {
+            out.push((term, place, std::mem::take(&mut self.counts[term as usize])));
+        }
+        length
+    }
+
+    fn name(&mut self, name: &str, weight: u8) {
+        self.identifiers(name, Count { head: weight::NAME, body: 0 });
+        self.term(&whole(name), Count { head: weight, body: 0 });
+    }
+
+    /// Words and, where they are written in one, their parts.
+    fn identifiers(&mut self, text: &str, count: Count) {
+        for place in words(text) {
+            let word = &text[place];
+            self.word(word, count);
+            let parts = parts(word);
+            if parts.len() > 1 {
+                parts.into_iter().for_each(|part| self.word(part, count));
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str, count: Count) -> u32 {
+        let mut length: u32 = 0;
+        for place in words(text) {
+            self.word(&text[place], count);
+            length = length.saturating_add(1);
+        }
+        length
+    }
+
+    fn word(&mut self, word: &str, count: Count) {
+        if word.len() <= LONGEST {
+            let mut folded = std::mem::take(&mut self.folded);
+            fold(word, &mut folded);
+            stem(&mut folded);
+            self.term(&folded, count);
+            self.folded = folded;
+        }
+    }
+
+    fn term(&mut self, term: &str, count: Count) {
+        if term.is_empty() {
+            return;
+        }
+        let number = self.number(term);
+        let counted = &mut self.counts[number as usize];
+        if *counted == Count::default() {
+            self.touched.push(number);
+        }
+        counted.add(count);
+    }
+}

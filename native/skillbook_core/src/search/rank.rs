@@ -1,0 +1,138 @@
+//! BM25 over weighted fields (BM25F), for the entries of one view.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::index::Index;
+use super::terms::{Wanted, Word};
+use crate::catalog::EntryId;
+use crate::view::View;
+
+/// How soon more of a term stops to matter.
+const K1: f32 = 1.2;
+/// How much a body's length matters.
+const B: f32 = 0.75;
+/// What a term in a body of average length weighs, where one in the description weighs 3.
+const BODY: f32 = 1.0;
+
+/// The entries in which a view searches, and what is counted over them.
+#[derive(Debug)]
+pub struct Scope {
+    count: u32,
+    /// What one occurrence in an entry's body weighs; 0 for entries that are not searched.
+    body: Vec<f32>,
+}
+
+impl Scope {
+    /// What a view shows, without what a model is not to be told of.
+    pub fn new(view: &View, index: &Index) -> Scope {
+        let lengths = index.lengths();
+        let mut body = vec![0.0; lengths.len()];
+        let shown = || view.entries().filter(|(_, entry)| !entry.fields().hidden_from_model);
+        let length = |id: EntryId| lengths[id.0 as usize];
+        let (mut count, mut total) = (0u32, 0u64);
+        shown().for_each(|(id, _)| {
+            count += 1;
+            total += u64::from(length(id));
+        });
+        let average = (total as f64 / f64::from(count.max(1))).max(1.0);
+        for (id, _) in shown() {
+            body[id.0 as usize] = BODY / (1.0 - B + B * (f64::from(length(id)) / average) as f32);
+        }
+        Scope { count, body }
+    }
+
+    /// Whether one of these entries is searched.
+    pub fn shows_any(&self, places: &[u32]) -> bool {
+        places.iter().any(|place| self.body[*place as usize] > 0.0)
+    }
+
+    /// How much a term says that this many entries have.
+    fn rarity(&self, having: u32) -> f32 {
+        let (all, having) = (f64::from(self.count), f64::from(having));
+        (1.0 + (all - having + 0.5) / (having + 0.5)).ln() as f32
+    }
+}
+
+/// What each entry has so far.
+struct Scores {
+    total: Vec<f32>,
+    /// Which words an entry has, as bits.
+    words: Vec<u16>,
+    /// Of the word that is counted now: the weighted occurrences.
+    occurrences: Vec<f32>,
+}
+
+impl Scores {
+    fn add(&mut self, index: &Index, scope: &Scope, word: &Word, bit: u16) {
+        let mut first = 0;
+        for (at, (term, share)) in word.terms.iter().enumerate() {
+            let (places, counts) = index.postings(*term);
+            let mut having = 0;
+            for (place, count) in places.iter().zip(counts) {
+                let body = scope.body[*place as usize];
+                if body > 0.0 {
+                    having += 1;
+                    let occurrences = f32::from(count.head) * 0.5 + f32::from(count.body) * body;
+                    self.occurrences[*place as usize] += share * occurrences;
+                }
+            }
+            if at == 0 {
+                first = having;
+            }
+        }
+        let any = || self.occurrences.iter().map(|occurrences| u32::from(*occurrences > 0.0)).sum();
+        let rarity = scope.rarity(if word.exact { first } else { any() }) * (K1 + 1.0);
+        for ((total, words), occurrences) in self.total.iter_mut().zip(&mut self.words).zip(&mut self.occurrences) {
+            *total += rarity * *occurrences / (K1 + *occurrences);
+            *words |= if *occurrences > 0.0 { bit } else { 0 };
+            *occurrences = 0.0;
+        }
+    }
+}
+
+/// The best entries and their scores, the best first.
+pub fn rank(
+    index: &Index,
+    scope: &Scope,
+    wanted: &Wanted,
+    limit: usize,
+    admits: impl Fn(u32) -> bool,
+) -> Vec<(u32, f32)> {
+    let size = scope.body.len();
+    if limit == 0 || wanted.words.is_empty() {
+        return Vec::new();
+    }
+    let mut scores = Scores { total: vec![0.0; size], words: vec![0; size], occurrences: vec![0.0; size] };
+    for (at, word) in wanted.words.iter().enumerate().filter(|(_, word)| !word.terms.is_empty()) {
+        scores.add(index, scope, word, 1 << at);
+    }
+    for term in &wanted.names {
+        scores.add(index, scope, &Word { terms: vec![(*term, 1.0)], exact: true }, 0);
+    }
+    // The whole query as a name goes before all others, and before it as an alias.
+    let named = wanted.name.map_or((&[][..], &[][..]), |term| index.postings(term));
+    let rank_named = |place: u32| named.0.binary_search(&place).map_or(0, |at| named.1[at].head);
+
+    let mut best = BinaryHeap::with_capacity(limit.min(size) + 1);
+    let all = wanted.words.len() as f32;
+    for (place, (total, words)) in scores.total.iter().zip(&scores.words).enumerate() {
+        if *total <= 0.0 {
+            continue;
+        }
+        let place = place as u32;
+        let share = words.count_ones() as f32 / all;
+        let score = (total * share * 1000.0).round() as u32;
+        let key = (rank_named(place), score, Reverse(place));
+        let full = best.len() == limit;
+        if full && best.peek().is_some_and(|Reverse(worst)| *worst >= key) || !admits(place) {
+            continue;
+        }
+        if full {
+            best.pop();
+        }
+        best.push(Reverse(key));
+    }
+    let sorted = best.into_sorted_vec();
+    sorted.into_iter().map(|Reverse((_, score, Reverse(place)))| (place, score as f32 / 1000.0)).collect()
+}

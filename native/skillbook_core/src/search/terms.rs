@@ -1,0 +1,120 @@
+//! From a query's words to the terms of the index that they stand for.
+
+use super::index::Index;
+use super::rank::Scope;
+use super::words::{folded, parts, stemmed, whole, words, LONGEST};
+
+/// How much of a query is read, in bytes and words.
+const BYTES: usize = 256;
+const WORDS: usize = 16;
+
+/// How many terms one word may stand for.
+const EXPANDED: usize = 32;
+
+/// What a term counts that is not the word itself.
+const LONGER: f32 = 0.4;
+const ONLY_LONGER: f32 = 0.8;
+const MISSPELT: f32 = 0.7;
+
+/// A word of a query.
+#[derive(Debug)]
+pub struct Word {
+    /// The terms that it stands for and what each counts.
+    pub terms: Vec<(u32, f32)>,
+    /// Whether the first of them is the word itself, whose rarity then is that of the word.
+    pub exact: bool,
+}
+
+/// What a query looks for.
+#[derive(Debug)]
+pub struct Wanted {
+    /// Its words; those that are nowhere have no terms.
+    pub words: Vec<Word>,
+    /// The names in it, as they were written: an entry with one of them is a better match.
+    pub names: Vec<u32>,
+    /// The whole query as a name.
+    pub name: Option<u32>,
+}
+
+/// A word as it was written, in small letters.
+struct Written {
+    folded: String,
+    stem: String,
+    /// The word that it is a part of: `sendemail` for `send`.
+    joined: Option<u32>,
+}
+
+impl Wanted {
+    /// What a text looks for among the entries of a scope.
+    pub fn new(index: &Index, scope: &Scope, text: &str) -> Wanted {
+        let text = cut(text);
+        let find = |term: &str| index.find(term).filter(|term| scope.shows_any(index.postings(*term).0));
+        let mut names = Vec::new();
+        let mut written = Vec::new();
+        for chunk in text.split_whitespace() {
+            names.extend(find(&whole(chunk)));
+            for word in words(chunk).map(|place| &chunk[place]) {
+                let parts = parts(word);
+                let joined = if parts.len() > 1 { find(&stemmed(word)) } else { None };
+                let short = parts.into_iter().filter(|part| part.len() <= LONGEST);
+                written.extend(short.map(|part| Written { folded: folded(part), stem: stemmed(part), joined }));
+            }
+        }
+        written.retain(|word| !word.stem.is_empty());
+        written.truncate(WORDS);
+        names.truncate(WORDS);
+        names.sort_unstable();
+        names.dedup();
+        let last = written.len().saturating_sub(1);
+        // Of a word that is there twice the last one counts, for it may be the one that goes on.
+        let again = |at: usize| written[at + 1..].iter().any(|later| later.stem == written[at].stem);
+        let once = (0..written.len()).filter(|at| !again(*at));
+        let words = once.map(|at| word(index, scope, &written[at], at == last)).collect();
+        Wanted { words, names, name: find(&whole(text)) }
+    }
+}
+
+fn cut(text: &str) -> &str {
+    let end = (0..=BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(0)]
+}
+
+fn word(index: &Index, scope: &Scope, written: &Written, last: bool) -> Word {
+    let Written { folded, stem, joined } = written;
+    let shown = |term: &u32| scope.shows_any(index.postings(*term).0);
+    let exact = index.find(stem).filter(shown);
+    let mut terms: Vec<(u32, f32)> = exact.into_iter().chain(*joined).map(|term| (term, 1.0)).collect();
+    if last || terms.is_empty() {
+        let share = if exact.is_some() { LONGER } else { ONLY_LONGER };
+        // Those that add least come first, so that the limit leaves out the least likely.
+        let mut longer: Vec<u32> = index.prefixed(folded).filter(|term| Some(*term) != exact).collect();
+        longer.sort_unstable_by_key(|term| (index.term(*term).len(), *term));
+        let shown = longer.into_iter().filter(shown).take(EXPANDED);
+        terms.extend(shown.map(|term| (term, share * folded.len() as f32 / index.term(term).len() as f32)));
+    }
+    if terms.is_empty() {
+        terms = misspelt(index, scope, folded, stem);
+    }
+    Word { terms, exact: exact.is_some() }
+}
+
+/// The terms that are the fewest edits away, within one for a word of four letters and two for one of eight.
+fn misspelt(index: &Index, scope: &Scope, folded: &str, word: &str) -> Vec<(u32, f32)> {
+    let length = word.chars().count();
+    let limit = match folded.chars().count() {
+        0..=3 => return Vec::new(),
+        4..=7 => 1,
+        _ => 2,
+    };
+    let distance = |term: u32| {
+        let other = index.term(term);
+        let near = other.len().abs_diff(word.len()) <= 4 * limit && other.chars().count().abs_diff(length) <= limit;
+        let distance = near.then(|| strsim::osa_distance(word, other)).filter(|distance| *distance <= limit)?;
+        scope.shows_any(index.postings(term).0).then_some((distance, term))
+    };
+    let mut close: Vec<_> = index.maybe_within(word, limit).filter_map(distance).collect();
+    close.sort_unstable();
+    let fewest = close.first().map_or(0, |(distance, _)| *distance);
+    let best = close.into_iter().take_while(|(distance, _)| *distance == fewest).take(EXPANDED);
+    best.map(|(distance, term)| (term, MISSPELT / distance as f32)).collect()
+}

@@ -1,0 +1,263 @@
+//! What a search finds, in what order, and what it shows of it.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{all, doc, skills, source, view};
+use proptest::prelude::*;
+use skillbook_core::catalog::Catalog;
+use skillbook_core::entry::{Kind, SourceKind};
+use skillbook_core::search::{Hit, Query};
+use skillbook_core::view::View;
+
+fn sample() -> View {
+    let files = [
+        ("email/send.md", doc("email.send", "aliases: [mail]\n", "Sends a message to one or more people.")),
+        ("email/search.md", doc("email.search", "tags: [inbox, mail]\n", "Finds messages. Send nothing.")),
+        ("deploy.md", doc("deployApp", "title: Rolling out\n", "# Before\n\nRead the checklists.\n\n## Kubernetes\n")),
+        ("notes.md", doc("notes", "trigger_keywords: [remember]\ntags: [inbox]\n", "Keeps what a café said: größe.")),
+        ("long.md", doc("long", "", &format!("{}deployment of a message{}", "word ".repeat(500), " word".repeat(500)))),
+        ("secret.md", doc("secret", "disable-model-invocation: true\n", "A message for people only.")),
+    ];
+    let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    all(skills(&files))
+}
+
+fn found<'a>(view: &'a View, query: &Query) -> Vec<&'a str> {
+    view.search(query).into_iter().map(|hit| &*view.entry(hit.id).unwrap().name).collect()
+}
+
+#[test]
+fn finds_the_best_first() {
+    let view = sample();
+    let rows: &[(&str, &[&str])] = &[
+        ("", &[]),
+        (" .,", &[]),
+        ("zebra", &[]),
+        // A name or an alias goes before all else, whatever its case.
+        ("email.send", &["email.send", "email.search"]),
+        ("  EMAIL.Send ", &["email.send", "email.search"]),
+        ("mail", &["email.send", "email.search"]),
+        ("long", &["long"]),
+        // Words of names, written together or not.
+        ("send", &["email.send", "email.search"]),
+        ("deploy app", &["deployApp"]),
+        ("deployapp", &["deployApp"]),
+        ("deployApp", &["deployApp"]),
+        // Titles, keywords, tags, headings, bodies.
+        ("rolling", &["deployApp"]),
+        ("remember", &["notes"]),
+        ("inbox", &["email.search", "notes"]),
+        ("kubernetes", &["deployApp"]),
+        ("checklist", &["deployApp"]),
+        // Case, marks, plurals.
+        ("CAFE", &["notes"]),
+        ("große", &["notes"]),
+        ("cafés", &["notes"]),
+        ("messages", &["email.search", "email.send", "long"]),
+        // The last word goes on, others only if they are nothing else.
+        ("checkl", &["deployApp"]),
+        ("deploy", &["deployApp", "long"]),
+        ("deploym message", &["long", "email.search", "email.send"]),
+        ("deploy kubernetes", &["deployApp"]),
+        // Slips of one letter from four on, of two from eight on.
+        ("kubernets", &["deployApp"]),
+        ("kuberntse", &["deployApp"]),
+        ("kubrnets", &["deployApp"]),
+        ("kbrnets", &[]),
+        ("remmeber", &["notes"]),
+        ("inbix", &["email.search", "notes"]),
+        ("inbx zebra", &["email.search", "notes"]),
+        ("snd", &[]),
+        // More words are better.
+        ("message people", &["email.send", "email.search", "long"]),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(found(&view, &Query::new(text)), *expected, "{text}");
+    }
+}
+
+#[test]
+fn what_a_model_is_not_told_of_is_not_found() {
+    let view = sample();
+    assert!(view.find("secret").is_some());
+    assert_eq!(found(&view, &Query::new("secret people only")), ["email.send"]);
+}
+
+#[test]
+fn filters_and_limits() {
+    let view = sample();
+    let tags = |tags: &[&str]| tags.iter().map(|tag| tag.to_string()).collect::<Vec<_>>();
+    let (inbox, both, none) = (tags(&["inbox"]), tags(&["inbox", "mail"]), tags(&["Inbox"]));
+    let all = Query::new("message inbox");
+    let rows: &[(Query, &[&str])] = &[
+        (all, &["email.search", "notes", "email.send", "long"]),
+        (Query { limit: 2, ..all }, &["email.search", "notes"]),
+        (Query { limit: 0, ..all }, &[]),
+        (Query { kind: Some(Kind::Command), ..all }, &["email.search", "email.send"]),
+        (Query { kind: Some(Kind::Note), ..all }, &[]),
+        (Query { domain: Some("email"), limit: 1, ..all }, &["email.search"]),
+        (Query { domain: Some("none"), ..all }, &[]),
+        (Query { tags: &inbox, ..all }, &["email.search", "notes"]),
+        (Query { tags: &both, ..all }, &["email.search"]),
+        (Query { tags: &none, ..all }, &[]),
+    ];
+    for (query, expected) in rows {
+        assert_eq!(found(&view, query), *expected, "{query:?}");
+    }
+    // A filter takes hits away and changes nothing else.
+    let some = view.search(&Query { kind: Some(Kind::Command), ..all });
+    let rest: Vec<_> = view.search(&all).into_iter().filter(|hit| some.contains(hit)).collect();
+    assert_eq!(some, rest);
+}
+
+#[test]
+fn only_the_beginning_of_a_query_counts() {
+    let view = sample();
+    let words = |count: usize| format!("{}message", "zebra ".repeat(count));
+    assert_eq!(found(&view, &Query::new(&words(1))).len(), 3);
+    let different: String = ('a'..='p').map(|c| format!("zz{c} ")).collect();
+    assert_eq!(found(&view, &Query::new(&format!("{}message", &different[4..]))).len(), 3);
+    assert_eq!(found(&view, &Query::new(&format!("{different}message"))).len(), 0);
+    assert_eq!(found(&view, &Query::new(&format!("{}message", " ".repeat(249)))).len(), 3);
+    assert_eq!(found(&view, &Query::new(&format!("{}message", " ".repeat(256)))).len(), 0);
+}
+
+#[test]
+fn equals_are_in_the_order_of_their_names() {
+    let names =
+        ["c", "a", "b"].map(|name| (format!("{name}.md"), format!("---\nname: {name}\ndescription: same\n---\n")));
+    let files: Vec<_> = names.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let view = all(skills(&files));
+    assert_eq!(found(&view, &Query::new("same")), ["a", "b", "c"]);
+    assert_eq!(found(&view, &Query { limit: 2, ..Query::new("same") }), ["a", "b"]);
+}
+
+fn marked(hit: &Hit) -> String {
+    let mut text = hit.snippet.text.clone();
+    for (start, length) in hit.snippet.highlights.iter().rev() {
+        text.insert(start + length, ']');
+        text.insert(*start, '[');
+    }
+    text
+}
+
+#[test]
+fn shows_the_part_that_matches() {
+    let view = sample();
+    let rows = [
+        ("kubernetes checklist", "# Before Read the [checklists]. ## [Kubernetes]"),
+        ("cafe grosse größe", "Keeps what a [café] said: [größe]."),
+        ("rolling", "About deployApp"),
+        ("email.send", "About [email].[send]"),
+        ("deployment", &format!("…{}[deployment] of a message{}…", "word ".repeat(12), " word".repeat(23))),
+    ];
+    for (query, expected) in rows {
+        assert_eq!(marked(&view.search(&Query::new(query))[0]), expected, "{query}");
+    }
+}
+
+#[test]
+fn a_later_generation_answers_as_one_that_was_made_anew() {
+    let texts = |second: &str, name: &str| {
+        [
+            ("a.md".to_owned(), doc("a", "", "apples and pears")),
+            ("b.md".to_owned(), doc("b", "", second)),
+            ("d.md".to_owned(), doc(name, "", "plums and pears")),
+        ]
+    };
+    let first = source_of(&texts("plums", "d"));
+    let queries = ["apple", "pear", "plum", "cherry", "a", "d", "c", "and"];
+    let same = |documents: &skillbook_core::assemble::Assembled, next: Catalog| {
+        let anew = all(Catalog::build(2, vec![again(documents)]));
+        let next = all(next);
+        for query in queries {
+            assert_eq!(next.search(&Query::new(query)), anew.search(&Query::new(query)), "{query}");
+        }
+    };
+    let before = Catalog::build(1, vec![again(&first)]);
+    before.search_index();
+    for changed in [texts("plums", "d"), texts("cherries", "d"), texts("plums", "c")] {
+        // What did not change is the same document, as after a reload.
+        let mut second = source_of(&changed);
+        for (old, new) in first.entries.iter().zip(&mut second.entries) {
+            if old.document.text == new.document.text {
+                *new = old.clone();
+            }
+        }
+        let next = Catalog::build(2, vec![again(&second)]);
+        next.search_from(&before);
+        // A generation in which nobody searched hands on what it was given.
+        let third = Catalog::build(3, vec![again(&second)]);
+        third.search_from(&next);
+        same(&second, next);
+        same(&second, third);
+    }
+}
+
+fn source_of(files: &[(String, String)]) -> skillbook_core::assemble::Assembled {
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    source("s", SourceKind::Skills, &[], &files)
+}
+
+fn again(one: &skillbook_core::assemble::Assembled) -> skillbook_core::assemble::Assembled {
+    let mut copy = source_of(&[]);
+    copy.entries = one.entries.clone();
+    copy
+}
+
+const WORDS: [&str; 12] =
+    ["send", "sends", "sending", "mail", "email", "mial", "sendMail", "größe", "report", "reports", "reporting", "a"];
+
+fn text() -> impl Strategy<Value = String> {
+    proptest::collection::vec(proptest::sample::select(WORDS.to_vec()), 0..12).prop_map(|words| words.join(" "))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_hidden_changes_nothing(
+        texts in proptest::collection::vec((text(), text(), 0..3u8), 1..12),
+        queries in proptest::collection::vec(text(), 1..6),
+    ) {
+        let document = |(at, (description, body, hidden)): (usize, &(String, String, u8))| {
+            let more = ["", "visibility_labels: [secret]\n", "disable-model-invocation: true\n"][*hidden as usize];
+            let name = format!("{}-{at}", WORDS[at % WORDS.len()]);
+            let text = format!("---\nname: {name}\naliases: [alias{at}]\ndescription: about {description}\n{more}---\n{body}\n");
+            (format!("{name}.md"), text, *hidden == 0)
+        };
+        let files: Vec<_> = texts.iter().enumerate().map(document).collect();
+        let catalog = |all: bool| {
+            let shown = files.iter().filter(|(.., shown)| all || *shown);
+            let files: Vec<_> = shown.map(|(path, text, _)| (path.as_str(), text.as_str())).collect();
+            view(&Arc::new(skills(&files)), "reader", &[], None)
+        };
+        let (with, without) = (catalog(true), catalog(false));
+        let answers = |view: &View, query: &str| -> Vec<_> {
+            let hits = view.search(&Query { limit: 5, ..Query::new(query) });
+            hits.into_iter().map(|hit| (view.entry(hit.id).unwrap().name.to_string(), hit.score, hit.snippet)).collect()
+        };
+        let names = files.iter().map(|(path, ..)| path.trim_end_matches(".md"));
+        for query in queries.iter().map(String::as_str).chain(names).chain(WORDS).chain(["alias1", "repotr", "se"]) {
+            prop_assert_eq!(answers(&with, query), answers(&without, query), "{}", query);
+        }
+    }
+
+    #[test]
+    fn highlights_are_the_words_of_the_snippet(body in "(send|MAIL|größe|\u{301}|…|日本|[ \n\t]|[a-zé#]{1,30}){0,80}", query in "(send|mail|gro|\u{345}|日|[ A-Zé.]){0,12}") {
+        let view = all(skills(&[("x.md", &doc("x", "", &body))]));
+        for hit in view.search(&Query::new(&query)) {
+            let text = hit.snippet.text.as_str();
+            prop_assert!(!text.contains(['\n', '\t']) && !text.contains("  "), "{text:?}");
+            prop_assert!(text.len() <= 200 + 64 + 2 * '…'.len_utf8(), "{}", text.len());
+            let mut end = 0;
+            for (start, length) in hit.snippet.highlights {
+                prop_assert!(start >= end && length > 0);
+                end = start + length;
+                prop_assert!(text[start..end].chars().all(|c| !c.is_whitespace()));
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Search through a view.
+
+use rustler::{Encoder, Env, NifResult, ResourceArc, Term};
+use skillbook_core::search::{Hit, Query};
+
+use crate::encode;
+use crate::view::{EntryKind, ViewResource};
+
+mod atoms {
+    rustler::atoms! {
+        __struct__,
+        hit = "Elixir.Skillbook.Hit",
+        description,
+        highlights,
+        kind,
+        name,
+        score,
+        snippet,
+        title,
+    }
+}
+
+/// The entries that match, as `%Skillbook.Hit{}`, the best first.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_search<'a>(
+    env: Env<'a>,
+    view: ResourceArc<ViewResource>,
+    text: &str,
+    limit: usize,
+    kind: Option<EntryKind>,
+    domain: Option<String>,
+    tags: Vec<String>,
+) -> NifResult<Vec<Term<'a>>> {
+    let query = Query { text, limit, kind: kind.map(EntryKind::kind), domain: domain.as_deref(), tags: &tags };
+    view.core().search(&query).iter().map(|hit| encode_hit(env, &view, hit)).collect()
+}
+
+fn encode_hit<'a>(env: Env<'a>, view: &ViewResource, hit: &Hit) -> NifResult<Term<'a>> {
+    let entry = view.core().entry(hit.id).ok_or(rustler::Error::BadArg)?;
+    // A 64-bit number has to be rounded once more to look as the 32-bit one does.
+    let score = (f64::from(hit.score) * 1000.0).round() / 1000.0;
+    encode::map(
+        env,
+        [
+            (atoms::__struct__(), atoms::hit().encode(env)),
+            (atoms::description(), entry.description().encode(env)),
+            (atoms::highlights(), hit.snippet.highlights.encode(env)),
+            (atoms::kind(), encode::own_atom(env, entry.kind.as_str())),
+            (atoms::name(), entry.name.encode(env)),
+            (atoms::score(), score.encode(env)),
+            (atoms::snippet(), hit.snippet.text.encode(env)),
+            (atoms::title(), encode::option(env, &entry.title)),
+        ],
+    )
+}
