@@ -241,6 +241,10 @@ impl<T: Named> Merge<T> {
                 }
             }
         }
+        if self.used.is_empty() {
+            self.used = own;
+            return;
+        }
         for (name, item) in own {
             if let Some(earlier) = self.used.insert(name.clone(), item.clone()) {
                 let place = format!("{} from the source `{}`", item.document().path, item.source());
