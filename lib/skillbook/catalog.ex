@@ -41,7 +41,7 @@ defmodule Skillbook.Catalog do
   Reads the same sources again and gives the number of the new generation. Files that are as they were are not read.
 
   A file that was used and is broken by its last edit stays in use as it was before, with the warning `kept_last_good`:
-  [writing skills](skills.md#when-an-edit-breaks-a-file) has the rule.
+  [writing skills](docs/skills.md#diagnostics) has the rule.
   """
   @spec reload(t()) :: {:ok, pos_integer()}
   def reload(%__MODULE__{} = catalog), do: {:ok, refresh(catalog, :all).generation}

@@ -4,13 +4,12 @@
 //! resources, one with a domain makes them that domain's commands. This module knows these rules and no others; which
 //! of two entries of a name is used is for the [catalog](crate::catalog).
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
-use crate::document::{strip_md, Document, Fields};
+use crate::document::{strip_md, Document, Fields, SKILL_FILE};
 use crate::entry::{command_name, Entry, Index, Kind, Selection, Source, SourceKind};
 use crate::sections;
 
@@ -50,12 +49,11 @@ pub struct Assembled {
 }
 
 /// Builds the entries of a source from its Markdown documents and the relative paths of all its files.
-pub fn assemble(source: &Arc<Source>, mut documents: Vec<Arc<Document>>, mut files: Vec<String>) -> Assembled {
+pub fn assemble(source: &Arc<Source>, mut documents: Vec<Arc<Document>>, files: Vec<String>) -> Assembled {
     documents.sort_by(|a, b| a.path.cmp(&b.path));
-    files.sort();
     let folders = folders(source, &documents);
-    let mut builder = Builder { source, folders, pages: BTreeSet::new(), files, out: Assembled::default() };
-    builder.pages = documents.iter().filter(|document| builder.is_page(document)).map(|d| d.relative()).collect();
+    let mut builder = Builder { source, folders, resources: FxHashMap::default(), out: Assembled::default() };
+    builder.resources = builder.all_resources(&documents, &files);
     for document in &documents {
         builder.add(document);
     }
@@ -100,9 +98,8 @@ fn folder_name<'a>(source: &'a Source, document: &'a Document) -> &'a str {
 struct Builder<'a> {
     source: &'a Arc<Source>,
     folders: FxHashMap<&'a str, Folder>,
-    /// The pages of commands that lie in the folder of a skill.
-    pages: BTreeSet<&'a str>,
-    files: Vec<String>,
+    /// The files of each skill, by its folder.
+    resources: FxHashMap<String, Vec<String>>,
     out: Assembled,
 }
 
@@ -203,7 +200,7 @@ impl<'a> Builder<'a> {
             }
         };
         check_name(name, Kind::Skill, notes);
-        let files = self.resources(document.folder());
+        let files = self.resources.get(document.folder()).cloned().unwrap_or_default();
         Some(Entry { files, ..self.entry(document, fields, name, Kind::Skill) })
     }
 
@@ -216,21 +213,34 @@ impl<'a> Builder<'a> {
             && name.is_none_or(|name| name.is_some_and(|name| command_name(name).is_some()))
     }
 
-    /// The files of a skill's folder without the pages of commands and those that belong to a skill or a domain further below.
-    fn resources(&self, folder: &str) -> Vec<String> {
-        let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
-        let first = self.files.partition_point(|path| *path < prefix);
-        let below = self.files[first..].iter().take_while(|path| path.starts_with(&prefix));
-        let own = |path: &&String| {
-            !self.pages.contains(path.as_str())
-                && self.nearest(path.rsplit_once('/').map_or("", |(parent, _)| parent)).0 == folder
-        };
-        below
-            .filter(own)
-            .map(|path| &path[prefix.len()..])
-            .filter(|path| *path != crate::document::SKILL_FILE)
-            .map(str::to_owned)
-            .collect()
+    /// The files of the skills' folders, sorted, without the pages of commands and those that belong to a skill or a domain
+    /// further below.
+    fn all_resources(&self, documents: &[Arc<Document>], files: &[String]) -> FxHashMap<String, Vec<String>> {
+        let pages: FxHashSet<&str> =
+            documents.iter().filter(|document| self.is_page(document)).map(|document| document.relative()).collect();
+        let mut resources: FxHashMap<String, Vec<String>> = FxHashMap::default();
+        for path in files {
+            let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+            let (folder, role) = self.nearest(parent);
+            let is_own_document = name == SKILL_FILE && parent == folder;
+            if is_own_document
+                || !matches!(role, Some(Folder::Skill | Folder::Both(_)))
+                || pages.contains(path.as_str())
+            {
+                continue;
+            }
+            let below = path[folder.len()..].trim_start_matches('/').to_owned();
+            match resources.get_mut(folder) {
+                Some(files) => files.push(below),
+                None => {
+                    resources.insert(folder.to_owned(), vec![below]);
+                }
+            }
+        }
+        for files in resources.values_mut() {
+            files.sort();
+        }
+        resources
     }
 
     /// The closest folder upwards that has a `SKILL.md`.

@@ -251,6 +251,10 @@ impl<T: Named> Merge<T> {
                 }
             }
         }
+        if self.used.is_empty() {
+            self.used = own;
+            return;
+        }
         for (name, item) in own {
             if let Some(earlier) = self.used.get(&name).filter(|_| item.source().trust == Trust::Low) {
                 let message = format!("`{name}` is that of {}", earlier.document().path);

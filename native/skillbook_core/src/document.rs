@@ -184,7 +184,7 @@ impl Document {
 
     /// Whether this is a `SKILL.md`.
     pub fn is_skill_file(&self) -> bool {
-        self.file_name() == SKILL_FILE
+        self.path.strip_suffix(SKILL_FILE).is_some_and(|folder| folder.ends_with('/'))
     }
 
     /// Whether this file makes its folder a skill's: the other files in it are the skill's resources, never entries.
