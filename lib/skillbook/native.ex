@@ -56,6 +56,8 @@ defmodule Skillbook.Native do
   def view_prompt(_view), do: missing()
   def view_prompt_with(_view, _options), do: missing()
   def view_news(_view, _old), do: missing()
+  def view_tools(_view, _name, _tools), do: missing()
+  def tools_allow(_tools, _name, _argument), do: missing()
 
   def frontmatter_parse(_text), do: missing()
   def frontmatter_parse_dirty(_text), do: missing()

@@ -16,5 +16,6 @@ pub mod prompt;
 pub mod sections;
 pub mod suggest;
 pub mod text;
+pub mod tools;
 pub mod value;
 pub mod view;
