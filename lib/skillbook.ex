@@ -23,6 +23,8 @@ defmodule Skillbook do
       `{Skillbook.SQL.SQLite, options}`. Without it those skills say that they need it
     * `:profiles` - on whose behalf skills may be read and run: options of `Skillbook.Profile`. There is always one of
       the id `"default"`, which may see everything that has no visibility labels, unless you define it otherwise
+    * `:roles` - what several profiles have in common: lists of `:id`, which profiles name as their `:role`, and of the
+      options `:grants`, `:skills` and `:tools` of `Skillbook.Profile`
     * `:write_to` - the folder into which commands may write skills; it is a source too, the last one if you do not list it
     * `:timeout` - how long a handler may take, in milliseconds; 30,000 by default
     * `:watch` - whether changed files are read again by themselves; `true` by default. `[poll: 1_000]` looks through the
@@ -98,6 +100,22 @@ defmodule Skillbook do
   """
   @spec prompt(View.t(), keyword()) :: String.t()
   defdelegate prompt(view, options \\ []), to: Prompt, as: :text
+
+  @doc """
+  What is new between two views of one profile, for a model whose prompt was made from the older one and is kept.
+
+  It names what was added or can be seen now, what changed, and what is gone or can no longer be seen: twenty at most of
+  each, and how many more. The text is empty if nothing changed that the model is told of. Raises `ArgumentError` if the
+  profiles differ.
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
+      iex> old = Skillbook.View.all(catalog)
+      iex> {:ok, 2} = Skillbook.Catalog.reload(catalog)
+      iex> Skillbook.changes(old, Skillbook.View.all(catalog))
+      ""
+  """
+  @spec changes(View.t(), View.t()) :: String.t()
+  defdelegate changes(old, new), to: Prompt
 
   @doc """
   Runs the commands of a model's reply, one after the other.

@@ -19,13 +19,20 @@ defmodule SkillbookTest do
             {[], "a book needs the option :name"},
             {[name: :x, sorces: []],
              "unknown option :sorces for a book, did you mean :sources? The options are :name, :sources, :builtins, " <>
-               ":store, :profiles, :write_to, :timeout, :watch"},
+               ":store, :profiles, :roles, :write_to, :timeout, :watch"},
             {[name: "x"], "expected an atom as the option :name of a book, got: \"x\""},
             {[name: :x, timeout: 0],
              "expected a number of milliseconds as the option :timeout of a book, got: 0"},
             {[name: :x, sources: [[path: "a", knd: :notes]]],
              "unknown option :knd for a source, did you mean :kind? The options are :path, :name, :kind, :labels, :optional, :trust, :available, :inline"},
-            {[name: :x, profiles: [[grants: []]]], "a profile needs the option :id"}
+            {[name: :x, profiles: [[grants: []]]], "a profile needs the option :id"},
+            {[name: :x, roles: [[grants: []]]], "a role needs the option :id"},
+            {[name: :x, roles: [[id: "a", role: "b"]]],
+             "unknown option :role for a role. The options are :id, :grants, :skills, :tools"},
+            {[name: :x, roles: [[id: "a"], [id: "b"]], profiles: [[id: "p", role: "c"]]],
+             "expected one of the roles \"a\", \"b\" as the option :role of a profile, got: \"c\""},
+            {[name: :x, profiles: [[id: "p", role: "c"]]],
+             "expected nil, for the book has no :roles, as the option :role of a profile, got: \"c\""}
           ] do
         assert {:error, %OptionError{} = error} = Skillbook.start_link(options)
         assert Exception.message(error) == message
@@ -59,6 +66,57 @@ defmodule SkillbookTest do
         book(sources: [Path.join(folder, "nowhere")], write_to: Path.join(folder, "later"), builtins: false)
 
       assert [%{code: :source_missing}] = Skillbook.diagnostics(book)
+    end
+  end
+
+  describe "a profile with a role" do
+    test "takes from it what it does not say itself", %{tmp_dir: folder} do
+      role = [id: "reader", grants: ["family"], skills: ["a*"], tools: ["Read"]]
+
+      rows = [
+        {[], {["family"], ["a*"], ["Read"]}},
+        {[grants: []], {[], ["a*"], ["Read"]}},
+        {[skills: :all], {["family"], :all, ["Read"]}},
+        {[tools: ["Write"]], {["family"], ["a*"], ["Write"]}}
+      ]
+
+      for {own, expected} <- rows do
+        profile = Keyword.merge([id: "ann", role: "reader"], own)
+        book = book(sources: [folder], builtins: false, roles: [role], profiles: [profile])
+        profile = Skillbook.view(book, "ann").profile
+        assert {profile.grants, profile.skills, profile.tools} == expected
+        assert {profile.id, profile.role} == {"ann", "reader"}
+      end
+    end
+
+    test "is complete if it is a struct", %{tmp_dir: folder} do
+      profile = %Skillbook.Profile{id: "ann", role: "reader"}
+      options = [sources: [folder], builtins: false, roles: [[id: "reader", grants: :all]]]
+      assert Skillbook.view(book(options ++ [profiles: [profile]]), "ann").profile == profile
+    end
+  end
+
+  describe "changes/2" do
+    test "tells what is new to the profile", %{tmp_dir: folder} do
+      write(folder, %{"a.md" => "---\nname: a\ndescription: Old\n---\n"})
+      book = book(sources: [folder], builtins: false)
+      old = Skillbook.view(book)
+      assert Skillbook.changes(old, old) == ""
+
+      write(folder, %{
+        "a.md" => "---\nname: a\ndescription: New text\n---\n",
+        "b.md" => "---\nname: b\ndescription: Hidden\nvisibility_labels: [x]\n---\n",
+        "c.md" => "---\nname: c\ndescription: Another\n---\n"
+      })
+
+      Skillbook.reload(book)
+      new = Skillbook.view(book)
+      heading = "# Changes of what `get_skill` lists\n\n"
+      assert Skillbook.changes(old, new) == heading <> "New:\n\n- c: Another\n\nChanged:\n\n- a: New text\n"
+
+      assert_raise ArgumentError, ~r/^expected two views of one profile, got views of /, fn ->
+        Skillbook.changes(old, Skillbook.View.all(book))
+      end
     end
   end
 
@@ -117,7 +175,13 @@ defmodule SkillbookTest do
       write(folder, %{"x/run.md" => page("x.run", handler("Tell"))})
 
       book =
-        book(sources: [folder], store: ":memory:", write_to: folder, profiles: [[id: "ann", role: "boss"]])
+        book(
+          sources: [folder],
+          store: ":memory:",
+          write_to: folder,
+          roles: [[id: "boss"]],
+          profiles: [[id: "ann", role: "boss"]]
+        )
 
       view = Skillbook.view(book, "ann")
       now = ~U[2026-02-17 12:00:00Z]

@@ -95,7 +95,8 @@ defmodule Skillbook.Book do
   defp new(options) do
     with :ok <- Options.validate(options, "a book", schema()),
          {:ok, name} <- fetch_name(options),
-         {:ok, profiles} <- profiles(options[:profiles] || []),
+         {:ok, roles} <- Profile.roles(options[:roles] || []),
+         {:ok, profiles} <- profiles(options[:profiles] || [], roles),
          {:ok, sources} <- sources(options) do
       book = %__MODULE__{name: name, profiles: profiles, sources: sources}
       book = %{book | store: store(options[:store], name), write_to: expand(options[:write_to])}
@@ -109,8 +110,8 @@ defmodule Skillbook.Book do
   end
 
   # A profile for who has not thought about profiles: it sees what nobody restricted.
-  defp profiles(profiles) do
-    result = Options.each([[id: "default"] | profiles], &Profile.new/1)
+  defp profiles(profiles, roles) do
+    result = Options.each([[id: "default"] | profiles], &Profile.new(&1, roles))
     with {:ok, profiles} <- result, do: {:ok, Map.new(profiles, &{&1.id, &1})}
   end
 
@@ -147,6 +148,7 @@ defmodule Skillbook.Book do
       builtins: {"a boolean", &is_boolean/1},
       store: {"a path or {module, options}", &store?/1},
       profiles: {"a list of profiles", &is_list/1},
+      roles: {"a list of roles", &is_list/1},
       write_to: {"a folder or nil", &(is_nil(&1) or Options.text?(&1))},
       timeout: {"a number of milliseconds", &milliseconds?/1},
       watch: {"a boolean or [poll: milliseconds]", &watch?/1}

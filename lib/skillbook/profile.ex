@@ -9,8 +9,9 @@ defmodule Skillbook.Profile do
       labels are granted
     * `:skills` - globs over the names of the entries it may see, or `:all` (the default). Case matters, and `*` also
       matches dots
-    * `:tools` - the names of the tools it may use, or `:all` (the default)
-    * `:role` - a name for what it may do, or `nil` (the default)
+    * `:tools` - the tools it may use, as patterns of `Skillbook.View.tools/2`, or `:all` (the default)
+    * `:role` - the id of one of the book's `:roles`, which says what this list leaves out of `:grants`, `:skills` and
+      `:tools`; `nil` (the default) for none. A profile that is made without a book only keeps it, and so does a struct
 
   ## Examples
 
@@ -37,6 +38,9 @@ defmodule Skillbook.Profile do
   @enforce_keys [:id]
   defstruct [:id, :role, grants: [], skills: :all, tools: :all]
 
+  @typedoc "What the profiles of a role have in common, by the role's id."
+  @type roles :: %{String.t() => keyword()}
+
   @doc "Makes a profile of options, or of a profile."
   @spec new(t() | keyword()) :: {:ok, t()} | {:error, OptionError.t()}
   def new(%__MODULE__{} = profile), do: {:ok, profile}
@@ -46,6 +50,49 @@ defmodule Skillbook.Profile do
       if Keyword.has_key?(options, :id),
         do: {:ok, struct!(__MODULE__, options)},
         else: {:error, %OptionError{subject: "a profile", option: :id, problem: :missing}}
+    end
+  end
+
+  @doc false
+  @spec new(t() | keyword(), roles()) :: {:ok, t()} | {:error, OptionError.t()}
+  def new(options, roles) do
+    with {:ok, profile} <- new(options),
+         {:ok, role} <- fetch_role(profile.role, roles) do
+      if is_list(options), do: new(Keyword.merge(role, options)), else: {:ok, profile}
+    end
+  end
+
+  @doc false
+  @spec roles([keyword()]) :: {:ok, roles()} | {:error, OptionError.t()}
+  def roles(roles) do
+    Enum.reduce_while(roles, {:ok, %{}}, fn role, {:ok, done} ->
+      case role(role) do
+        {:ok, {id, given}} -> {:cont, {:ok, Map.put(done, id, given)}}
+        {:error, _} = error -> {:halt, error}
+      end
+    end)
+  end
+
+  defp role(options) do
+    with :ok <- Options.validate(options, "a role", Keyword.delete(schema(), :role)),
+         :error <- Keyword.pop(options, :id) |> named() do
+      {:error, %OptionError{subject: "a role", option: :id, problem: :missing}}
+    end
+  end
+
+  defp named({nil, _given}), do: :error
+  defp named(role), do: {:ok, role}
+
+  defp fetch_role(nil, _roles), do: {:ok, []}
+
+  defp fetch_role(id, roles) do
+    with :error <- Map.fetch(roles, id) do
+      expected =
+        if roles == %{},
+          do: "nil, for the book has no :roles,",
+          else: "one of the roles #{Enum.map_join(Map.keys(roles), ", ", &inspect/1)}"
+
+      {:error, %OptionError{subject: "a profile", option: :role, problem: {:invalid, expected, id}}}
     end
   end
 

@@ -88,10 +88,9 @@ defmodule Skillbook.Prompt do
       ["  email  Send, find and draft mail", "  tasks  tasks.create, tasks.search"]
 
       iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
-      iex> view = Skillbook.View.all(catalog)
-      iex> text = Skillbook.Prompt.text(view, sections: [:skill_catalog], max_chars: 215)
-      iex> text |> String.split("\\n") |> List.last()
-      ""
+      iex> text = Skillbook.Prompt.text(Skillbook.View.all(catalog), max_tokens: 340)
+      iex> text |> String.split("\\n") |> Enum.at(-2)
+      "Left out for lack of room: 3 commands and 1 skill. `get_skill` lists everything, `get_skill: NAME` reads one of them."
   """
   @spec text(View.t(), keyword()) :: String.t()
   def text(view, options \\ [])
@@ -116,6 +115,16 @@ defmodule Skillbook.Prompt do
     else
       {:error, error} -> raise error
     end
+  end
+
+  @doc false
+  @spec changes(View.t(), View.t()) :: String.t()
+  def changes(%View{profile: profile} = old, %View{profile: profile} = new),
+    do: Native.view_news(new.ref, old.ref)
+
+  def changes(%View{} = old, %View{} = new) do
+    raise ArgumentError,
+          "expected two views of one profile, got views of #{inspect(old.profile)} and #{inspect(new.profile)}"
   end
 
   @doc false

@@ -136,6 +136,63 @@ defmodule Skillbook.View do
   @spec diagnostics(t()) :: [Diagnostic.t()]
   def diagnostics(%__MODULE__{ref: ref}), do: Native.view_diagnostics(ref)
 
+  @doc """
+  The tools that an entry may use on behalf of the view's profile, or `:all`.
+
+  They are what the entry's `allowed-tools` and the profile's `:tools` both allow; of two patterns the narrower is kept,
+  and two that overlap only in part allow nothing. If the profile's tools are `:all`, it is what the entry lists. An entry
+  without `allowed-tools` may use what the profile has. What a source of the trust `:low` lists allows nothing by itself:
+  with a profile of `:all` tools its entries may use none.
+
+  A tool is its name, or its name with an argument in parentheses. `*` stands for any characters:
+
+    * `Read`, `mcp__github__*` - a tool, tools, with any argument
+    * `Bash(git add:*)` - the words `git add`, and whatever follows them
+    * `Bash(make test)`, `Read(docs/*)` - this argument, arguments of this form
+
+  Case matters. What cannot be read, such as `Bash(git`, allows nothing.
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
+      iex> {:ok, view} = Skillbook.View.new(catalog, id: "guest", tools: ["Bash", "Write"])
+      iex> Skillbook.View.tools(view, "pdf-processing")
+      {:ok, ["Bash(pdftk:*)"]}
+      iex> Skillbook.View.tools(view, "haiku")
+      {:ok, ["Bash", "Write"]}
+      iex> Skillbook.View.tools(Skillbook.View.all(catalog), "haiku")
+      {:ok, :all}
+  """
+  @spec tools(t(), String.t()) :: {:ok, :all | [String.t()]} | {:error, UnknownSkillError.t()}
+  def tools(%__MODULE__{ref: ref, profile: profile} = view, name) when is_binary(name) do
+    case Native.view_tools(ref, name, profile.tools) do
+      :unknown -> {:error, unknown(view, name)}
+      tools -> {:ok, tools}
+    end
+  end
+
+  @doc """
+  Whether an entry may use a tool with an argument, by `tools/2`; without an argument, whether it may use it with any.
+
+  Arguments are compared as texts. A pattern with a `*` allows none in which a shell would see more than one command
+  (``; & | < > ` $`` or a line break), and none with a path that leads upwards (`..`). An unknown entry may use nothing.
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
+      iex> view = Skillbook.View.all(catalog)
+      iex> Skillbook.View.allows_tool?(view, "pdf-processing", "Bash", "pdftk in.pdf dump_data")
+      true
+      iex> Skillbook.View.allows_tool?(view, "pdf-processing", "Bash", "pdftk in.pdf; ls")
+      false
+      iex> Skillbook.View.allows_tool?(view, "pdf-processing", "Bash")
+      false
+  """
+  @spec allows_tool?(t(), String.t(), String.t(), String.t() | nil) :: boolean()
+  def allows_tool?(view, name, tool, argument \\ nil) when is_binary(tool) do
+    case tools(view, name) do
+      {:ok, :all} -> true
+      {:ok, tools} -> Native.tools_allow(tools, tool, argument)
+      {:error, _} -> false
+    end
+  end
+
   @doc false
   @spec unknown(t(), String.t()) :: UnknownSkillError.t()
   def unknown(%__MODULE__{ref: ref}, name) do

@@ -108,6 +108,13 @@ defmodule Skillbook.CLI.ProcessTest do
     assert body =~ "notes.echo --text <text> [--wait <ms>]"
     assert {prompt, 0} = skillbook(folder, ["prompt"])
     assert prompt =~ "notes"
+    assert {"## Domains\n" <> _, 0} = skillbook(folder, ["prompt", "--section", "domains"])
+    assert {"Left out for lack of room: " <> _, 0} = skillbook(folder, ["prompt", "--max-chars", "300"])
+    assert {"", 2} = skillbook(folder, ["prompt", "--format", "xlm"])
+
+    assert errors(folder) =~
+             "expected one of :default, :xml, :notes, :list as the option :format of the prompt"
+
     assert {"", 1} = skillbook(folder, ["get", "notes.eco"])
     assert errors(folder) =~ "notes.echo"
   end

@@ -95,6 +95,9 @@ defmodule Skillbook.HelpTest do
       assert text ==
                Prompt.text(view, sections: [:other, :notes, :quick_reference, :skills, :domains, :rules])
 
+      assert text == Prompt.text(view, format: :default)
+      assert text == Prompt.text(view, preloaded: ["nothing"])
+
       assert text == Prompt.text(view)
       headings = for "#" <> _ = line <- String.split(text, "\n"), do: line
       assert headings == ["# Commands", "## Domains", "## Skills", "## Quick reference", "## Also available"]
@@ -109,11 +112,49 @@ defmodule Skillbook.HelpTest do
       assert Prompt.text(nobody) == ""
     end
 
-    test "refuses sections that are none", %{view: view} do
-      message =
-        "expected a list of :rules, :domains, :skills, :quick_reference, :notes, :other as the option :sections of the prompt, got: [:rule]"
+    test "comes in other formats", %{view: view} do
+      for {format, start} <- [
+            xml: "<available_skills>\n  <skill>\n    <name>",
+            notes: "## Available Skills\n",
+            list: "## Available Skills\n- "
+          ] do
+        assert String.starts_with?(Prompt.text(view, format: format), start)
+      end
 
-      assert_raise Skillbook.OptionError, message, fn -> Prompt.text(view, sections: [:rule]) end
+      assert Prompt.text(view, format: :list, preloaded: ["haiku"]) =~
+               "\n## Pre-loaded Skills\n### haiku\nWrite three lines"
+    end
+
+    test "keeps a limit", %{view: view} do
+      whole = Prompt.text(view)
+
+      for {option, most} <- [max_chars: 1_300, max_tokens: 330] do
+        text = Prompt.text(view, [{option, most}])
+        assert String.length(text) < min(String.length(whole), 1_321)
+        assert text =~ ~r/\n\nLeft out for lack of room: .*\n\z/
+      end
+
+      assert Prompt.text(view, max_chars: 0) == ""
+      assert Prompt.text(view, max_chars: 1_000_000, max_tokens: nil) == whole
+    end
+
+    test "refuses options that are none", %{view: view} do
+      for {options, message} <- [
+            {[sections: [:rule]],
+             "expected a list of :rules, :domains, :skills, :skill_list, :available_skills, :quick_reference, " <>
+               ":inline_skills, :notes, :notes_list, :skill_catalog, :preloaded_skills, :other, :other_notes " <>
+               "as the option :sections of the prompt, got: [:rule]"},
+            {[format: :xlm],
+             "expected one of :default, :xml, :notes, :list as the option :format of the prompt, got: :xlm"},
+            {[format: :xml, sections: [:rules]],
+             "expected a format or sections, not both as the option :format of the prompt, got: :xml"},
+            {[max_chars: -1], "expected a number or nil as the option :max_chars of the prompt, got: -1"},
+            {[max_tokens: "9"],
+             "expected a number or nil as the option :max_tokens of the prompt, got: \"9\""},
+            {[preloaded: "a"], "expected a list of texts as the option :preloaded of the prompt, got: \"a\""}
+          ] do
+        assert_raise Skillbook.OptionError, message, fn -> Prompt.text(view, options) end
+      end
     end
   end
 end

@@ -122,6 +122,28 @@ defmodule Skillbook.ViewTest do
     assert View.diagnostics(view(catalog, id: "guest", grants: ["private"])) == []
   end
 
+  test "says which tools an entry may use", %{catalog: catalog} do
+    rows = [
+      {:all, "pdf-processing", ["Bash(pdftk:*)", "Read"], {true, true}},
+      {["Bash"], "pdf-processing", ["Bash(pdftk:*)"], {true, false}},
+      {[], "pdf-processing", [], {false, false}},
+      {:all, "haiku", :all, {true, true}},
+      {["Read"], "haiku", ["Read"], {false, true}}
+    ]
+
+    for {tools, name, expected, allowed} <- rows do
+      view = view(catalog, id: "guest", tools: tools)
+      assert View.tools(view, name) == {:ok, expected}
+
+      assert {View.allows_tool?(view, name, "Bash", "pdftk x"), View.allows_tool?(view, name, "Read")} ==
+               allowed
+    end
+
+    guest = view(catalog, id: "guest")
+    assert {:error, %UnknownSkillError{name: "diary"}} = View.tools(guest, "diary")
+    refute View.allows_tool?(guest, "diary", "Read")
+  end
+
   test "refuses profiles that cannot be", %{catalog: catalog} do
     rows = [
       {[grants: []], "a profile needs the option :id"},

@@ -235,10 +235,55 @@ pub fn command_name(name: &str) -> Option<(&str, &str)> {
 /// assert_eq!(line, "- two words");
 /// ```
 pub fn push_line(out: &mut String, text: &str) {
+    // Most descriptions are on one line already, and a prompt has thousands of them.
+    if is_line(text.as_bytes()) {
+        out.push_str(text);
+        return;
+    }
     for (index, word) in text.split_whitespace().enumerate() {
         if index > 0 {
             out.push(' ');
         }
         out.push_str(word);
+    }
+}
+
+/// Whether it is ASCII with single blanks inside and no other white space.
+fn is_line(text: &[u8]) -> bool {
+    let mut blank = true;
+    for byte in text {
+        match byte {
+            b' ' if blank => return false,
+            b' ' => blank = true,
+            b'!'..=b'~' => blank = false,
+            _ => return false,
+        }
+    }
+    !blank
+}
+
+#[cfg(test)]
+mod tests {
+    use super::push_line;
+
+    #[test]
+    fn a_text_on_one_line() {
+        let rows = [
+            ("", ""),
+            (" ", ""),
+            ("a", "a"),
+            ("a b", "a b"),
+            ("a  b", "a b"),
+            (" a b", "a b"),
+            ("a b ", "a b"),
+            ("a\tb\nc", "a b c"),
+            ("a\u{2028}b\u{a0}c", "a b c"),
+            ("ä\u{0}b", "ä\u{0}b"),
+        ];
+        for (text, expected) in rows {
+            let mut out = String::new();
+            push_line(&mut out, text);
+            assert_eq!(out, expected, "{text:?}");
+        }
     }
 }

@@ -21,5 +21,6 @@ pub mod search;
 pub mod sections;
 pub mod suggest;
 pub mod text;
+pub mod tools;
 pub mod value;
 pub mod view;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use common::{source, view};
 use proptest::prelude::*;
-use skillbook_core::catalog::Catalog;
+use skillbook_core::catalog::{Catalog, EntryId};
 use skillbook_core::entry::{Entry, SourceKind};
 use skillbook_core::help::Help;
-use skillbook_core::prompt::{Limit, Options, Section};
+use skillbook_core::prompt::{Limit, Options, Placement, Reason, Section};
 use skillbook_core::search::Query;
 use skillbook_core::view::View;
 
@@ -69,7 +69,9 @@ fn used_name(number: usize, specs: &[Spec]) -> String {
 fn document(number: usize, specs: &[Spec]) -> (String, String) {
     let (mark, spec) = (marker(number), &specs[number]);
     let name = used_name(number, specs);
-    let mut text = format!("---\ndescription: About {mark}\ntitle: Title {mark}\ntags: [{mark}]\nhandler: {mark}\n");
+    let mut text = format!(
+        "---\ndescription: About {mark}\ntitle: Title {mark}\ntags: [{mark}]\nallowed-tools: {mark}\nhandler: {mark}\n"
+    );
     if spec.kind != 3 {
         text += &format!("name: {name}\n");
     }
@@ -131,6 +133,17 @@ fn everything(view: &View, names: &[String]) -> String {
     let all = Options { sections: Section::ALL.to_vec(), preloaded: names.to_vec(), limit: Limit::default() };
     for chars in [None, Some(2_500), Some(1_500), Some(150)] {
         out += &view.prompt_with(&Options { limit: Limit { chars, tokens: None }, ..all.clone() });
+    }
+    let nothing = common::view(&Arc::new(common::skills(&[])), "reader", &[], None);
+    out += &view.news_since(&nothing);
+    out += &nothing.news_since(view);
+    let ids = (0..view.catalog().entries().len() as u32).map(EntryId);
+    for id in ids.filter(|id| !view.shows(*id)) {
+        let told = (view.placement(&all, id), view.tools(id, None), view.tools(id, Some(&["*".to_owned()])));
+        assert_eq!(told, (Placement::NotInPrompt(Reason::NotShown), Some(Vec::new()), Some(Vec::new())));
+    }
+    for name in names {
+        out += &format!("{:?}", view.find(name).map(|id| view.tools(id, None)));
     }
     out += &view.diagnostics().map(|found| format!("{found:?}")).collect::<String>();
     out

@@ -8,7 +8,7 @@ use common::{all, doc, skills, source, source_of, view};
 use skillbook_core::catalog::Catalog;
 use skillbook_core::entry::{Source, SourceKind};
 use skillbook_core::glob::Globs;
-use skillbook_core::prompt::{Format, Limit, Options, Placement, Reason, Section};
+use skillbook_core::prompt::{tokens, Format, Limit, Options, Placement, Reason, Section};
 use skillbook_core::view::View;
 
 const RULES: &str = r#"# Commands
@@ -355,6 +355,80 @@ fn where_entries_stand() {
     let id = |name: &str| view.find(name).unwrap();
     assert_eq!(view.placement(&default, id("a.b")), Placement::Domain);
     let chars = |chars| Options { limit: Limit { chars: Some(chars), tokens: None }, ..Options::default() };
-    assert_eq!(view.placement(&chars(1_000), id("a.b")), Placement::Cut(Section::Domains));
-    assert_eq!(view.placement(&chars(1_000), id("c")), Placement::Cut(Section::Skills));
+    assert_eq!(view.placement(&chars(RULES.len() + 200), id("a.b")), Placement::Cut(Section::Domains));
+    assert_eq!(view.placement(&chars(RULES.len() + 200), id("c")), Placement::Cut(Section::Skills));
+}
+
+const FOOT: &str = "`get_skill` lists everything, `get_skill: NAME` reads one of them.\n";
+
+#[test]
+fn a_limit_keeps_the_order_and_says_what_is_left_out() {
+    let view = all(catalog());
+    let limited = |sections: &[Section], chars: usize| {
+        let limit = Limit { chars: Some(chars), tokens: None };
+        view.prompt_with(&Options { sections: sections.to_vec(), limit, ..Options::default() })
+    };
+    let default = Format::Default.sections();
+    let whole = only(&view, default);
+    assert_eq!(limited(default, whole.chars().count()), whole);
+    // Where the text ends, what is left out then, and the same with one character less.
+    let rows = [
+        ("  email.send --to ADDR\n", "1 domain, 1 skill and 2 notes", "- pdf: About pdf\n"),
+        ("- pdf: About pdf\n", "1 domain, 1 command, 1 skill and 2 notes", "  tasks  tasks.list\n"),
+        ("  email  Send and read mail\n", "2 domains, 1 command, 2 skills and 2 notes", "nothing fits, say so.\n"),
+        ("nothing fits, say so.\n", "3 domains, 1 command, 2 skills and 2 notes", ""),
+    ];
+    for (end, what, shorter) in rows {
+        let shown = &whole[..whole.find(end).unwrap() + end.len()];
+        let expected = format!("{shown}\nLeft out for lack of room: {what}. {FOOT}");
+        let length = expected.chars().count();
+        assert_eq!(limited(default, length), expected);
+        let less = limited(default, length - 1);
+        let before = less.split("\nLeft out").next().unwrap();
+        assert!(less.len() < length && (shorter.is_empty() || before.ends_with(shorter)), "{end}: {less}");
+    }
+    let line = "Left out for lack of room: the rules of commands, 3 domains, 1 command, 2 skills and 2 notes. ";
+    assert_eq!(limited(default, RULES.len()), format!("{line}{FOOT}"));
+    assert_eq!(limited(default, line.len() + FOOT.len() - 1), "");
+    assert_eq!(limited(default, 0), "");
+    let without_rules = [Section::Domains, Section::Skills, Section::Notes];
+    let line = format!("Left out for lack of room: 2 domains, 1 skill and 2 notes. {FOOT}");
+    assert_eq!(limited(&without_rules, line.len()), line);
+    assert_eq!(limited(&without_rules, line.len() - 1), "");
+}
+
+#[test]
+fn a_limited_section_of_xml_is_closed() {
+    let options = Options { limit: Limit { chars: Some(440), tokens: None }, ..Options::of(Format::Xml) };
+    let (first, _) = AVAILABLE.split_at(AVAILABLE.match_indices("  <skill>").nth(2).unwrap().0);
+    let line = "Left out for lack of room: 1 command and 3 skills. ";
+    assert_eq!(all(sourced()).prompt_with(&options), format!("{first}</available_skills>\n\n{line}{FOOT}"));
+}
+
+#[test]
+fn what_stands_in_another_form_is_not_left_out() {
+    let view = all(skills(&[("a.md", &doc("a", "", "")), ("b.md", &doc("b", "", ""))]));
+    let sections = vec![Section::SkillList, Section::AvailableSkills];
+    let limit = Limit { chars: Some(130), tokens: None };
+    let text = view.prompt_with(&Options { sections, limit, ..Options::default() });
+    assert_eq!(text, "## Available Skills\n- a: About a\n- b: About b\n");
+}
+
+#[test]
+fn the_quick_reference_counts_what_it_does_not_show() {
+    let command = |at: usize| (format!("a/x{at:02}.md"), doc(&format!("a.x{at:02}"), "", "## Usage\n\nx\n"));
+    let files: Vec<_> = (0..30).map(command).collect();
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let limit = Limit { chars: Some(135), tokens: None };
+    let options = Options { sections: vec![Section::QuickReference], limit, ..Options::default() };
+    let line = format!("Left out for lack of room: 29 commands. {FOOT}");
+    assert_eq!(all(skills(&files)).prompt_with(&options), format!("## Quick reference\n\n  x\n\n{line}"));
+}
+
+#[test]
+fn tokens_are_estimated() {
+    let rows = [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("é", 1), ("aé", 2), ("日本語", 3), ("\u{1F600}ab", 2)];
+    for (text, expected) in rows {
+        assert_eq!(tokens(text), expected, "{text}");
+    }
 }

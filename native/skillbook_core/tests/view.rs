@@ -4,8 +4,9 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{all, doc, names, skills, view};
+use common::{all, doc, names, skills, source_of, view};
 use skillbook_core::catalog::Catalog;
+use skillbook_core::entry::{Source, SourceKind, Trust};
 use skillbook_core::view::{Profile, View};
 
 fn catalog() -> Arc<Catalog> {
@@ -179,4 +180,100 @@ fn what_a_profile_may_see_is_computed_once() {
         view(&catalog, &number.to_string(), &[], None);
     }
     assert_ne!(prompt(&first), prompt(&view(&catalog, "first", &[], None)));
+}
+
+#[test]
+fn labels_and_grants_meet_as_sets() {
+    let labels = |labels: &str| format!("visibility_labels: [{labels}]\n");
+    let files = [
+        ("bus", ""),
+        ("journal", "private_to_ann"),
+        ("family-medical", "sensitive"),
+        ("ann-medical", "private_to_ann, sensitive"),
+        ("stranger", "external_input"),
+        ("dinner", "family_only"),
+    ];
+    let files: Vec<_> = files.map(|(name, given)| (format!("{name}.md"), doc(name, &labels(given), ""))).into();
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let catalog = Arc::new(skills(&files));
+    let rows: [(&[&str], &[&str]); 5] = [
+        (
+            &["private_to_ann", "private_to_bob", "family_only", "sensitive"],
+            &["ann-medical", "bus", "dinner", "family-medical", "journal"],
+        ),
+        (&["private_to_bob", "family_only", "sensitive"], &["bus", "dinner", "family-medical"]),
+        (&["external_input"], &["bus", "stranger"]),
+        (&["family_only"], &["bus", "dinner"]),
+        (&[], &["bus"]),
+    ];
+    for (grants, expected) in rows {
+        assert_eq!(names(&view(&catalog, "p", grants, None)), expected, "{grants:?}");
+    }
+}
+
+/// One row for each way through: labels, then excluded, then proactive, then the default.
+#[test]
+fn visibility_is_decided_in_one_order() {
+    const FOR: &str = "proactive_for_profile_ids: [p]\n";
+    const NOT_FOR: &str = "exclude_from_prompt_profile_ids: [p]\n";
+    const OUT: &str = "include_in_prompt: false\n";
+    const LABEL: &str = "visibility_labels: [red]\n";
+    // The fields, then of a skill and of a note: whether it is shown, and whether it is in the prompt.
+    type Row<'a> = (&'a [&'a str], [(bool, bool); 2]);
+    let rows: [Row; 10] = [
+        (&[], [(true, true), (true, true)]),
+        (&[OUT], [(true, false), (true, false)]),
+        (&["include_in_prompt_default: false\n"], [(true, false), (true, false)]),
+        (&["include_in_prompt: true\ninclude_in_prompt_default: false\n"], [(true, true), (true, true)]),
+        (&[OUT, FOR], [(true, true), (true, true)]),
+        (&[OUT, "proactive_for_profile_ids: [q]\n"], [(true, false), (true, false)]),
+        (&[NOT_FOR], [(false, false), (true, false)]),
+        (&[NOT_FOR, FOR], [(false, false), (true, false)]),
+        (&[LABEL, FOR], [(false, false), (false, false)]),
+        (&["exclude_from_prompt_profile_ids: [q]\n"], [(true, true), (true, true)]),
+    ];
+    for (fields, expected) in rows {
+        let skill = doc("x", &fields.concat(), "");
+        let note = format!("---\n{}---\nText\n", if fields.is_empty() { "title: x\n".into() } else { fields.concat() });
+        for ((kind, text), (shown, in_prompt)) in
+            [(SourceKind::Skills, skill), (SourceKind::Notes, note)].into_iter().zip(expected)
+        {
+            let source = source_of("s", Source { kind, ..Source::default() }, &[("x.md", &text)]);
+            let view = view(&Arc::new(Catalog::build(1, vec![source])), "p", &[], None);
+            let found = view.find("x");
+            assert_eq!((found.is_some(), found.is_some_and(|id| view.in_prompt(id))), (shown, in_prompt), "{text}");
+        }
+    }
+}
+
+#[test]
+fn tools_are_what_both_sides_allow() {
+    let list = |tools: &[&str]| -> Vec<String> { tools.iter().map(|tool| tool.to_string()).collect() };
+    let files = [
+        ("asks.md", doc("asks", "allowed-tools: Read Bash(git:*)\n", "")),
+        ("silent.md", doc("silent", "", "")),
+        ("empty.md", doc("empty", "allowed-tools: []\n", "")),
+    ];
+    let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    type Tools<'a> = Option<&'a [&'a str]>;
+    let rows: [(Trust, &str, Tools, Tools); 12] = [
+        (Trust::Medium, "asks", None, Some(&["Read", "Bash(git:*)"])),
+        (Trust::Medium, "asks", Some(&["Bash", "Write"]), Some(&["Bash(git:*)"])),
+        (Trust::Medium, "asks", Some(&[]), Some(&[])),
+        (Trust::Medium, "silent", None, None),
+        (Trust::Medium, "silent", Some(&["Bash", "Write"]), Some(&["Bash", "Write"])),
+        (Trust::Medium, "empty", None, Some(&[])),
+        (Trust::Medium, "empty", Some(&["Bash"]), Some(&[])),
+        (Trust::High, "asks", None, Some(&["Read", "Bash(git:*)"])),
+        (Trust::Low, "asks", None, Some(&[])),
+        (Trust::Low, "asks", Some(&["Bash"]), Some(&["Bash(git:*)"])),
+        (Trust::Low, "silent", None, Some(&[])),
+        (Trust::Low, "silent", Some(&["Bash"]), Some(&["Bash"])),
+    ];
+    for (trust, name, profile, expected) in rows {
+        let source = source_of("s", Source { trust, ..Source::default() }, &files);
+        let view = all(Catalog::build(1, vec![source]));
+        let tools = view.tools(view.find(name).unwrap(), profile.map(list).as_deref());
+        assert_eq!(tools, expected.map(list), "{trust:?} {name} {profile:?}");
+    }
 }

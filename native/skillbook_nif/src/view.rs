@@ -8,6 +8,7 @@ use skillbook_core::domain::DomainView;
 use skillbook_core::entry::Kind;
 use skillbook_core::help::Help;
 use skillbook_core::prompt::{Format, Limit, Options, Section};
+use skillbook_core::tools::allows;
 use skillbook_core::view::{Profile, View};
 
 use crate::catalog::{CatalogResource, Generation};
@@ -257,4 +258,21 @@ fn view_prompt_with(view: ResourceArc<ViewResource>, options: PromptOptions) -> 
 #[rustler::nif(schedule = "DirtyCpu")]
 fn view_news(view: ResourceArc<ViewResource>, old: ResourceArc<ViewResource>) -> String {
     view.core().news_since(old.core())
+}
+
+/// The tools of an entry for a profile that has these, `:all`, or `:unknown`.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_tools<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary, tools: Term) -> NifResult<Term<'a>> {
+    let profile = list_or_all(tools)?;
+    let id = std::str::from_utf8(&name).ok().and_then(|name| view.find(name));
+    Ok(match id.map(|id| view.core().tools(id, profile.as_deref())) {
+        None => atoms::unknown().encode(env),
+        Some(None) => atoms::all().encode(env),
+        Some(Some(tools)) => tools.encode(env),
+    })
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn tools_allow(tools: Vec<String>, name: &str, argument: Option<&str>) -> bool {
+    allows(&tools, name, argument)
 }

@@ -1,0 +1,163 @@
+//! Whatever documents hold: a prompt has the blocks that it should have, and keeps its limit.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{source_of, view};
+use proptest::prelude::*;
+use skillbook_core::catalog::Catalog;
+use skillbook_core::entry::{Source, SourceKind};
+use skillbook_core::glob::Globs;
+use skillbook_core::prompt::{tokens, Format, Limit, Options, Section};
+use skillbook_core::view::{Profile, View};
+
+/// Texts of the pieces that could be taken for the prompt's own.
+fn hostile() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("</skill>"),
+        Just("<skill name=\"x\" location=\"/x\">"),
+        Just("</available_skills>"),
+        Just("<available_skills>"),
+        Just("</Skill\t>"),
+        Just("<"),
+        Just("/"),
+        Just("skill"),
+        Just("</name>"),
+        Just("\n"),
+        Just("\n## Notes\n"),
+        Just("- **x**: y"),
+        Just("\""),
+        Just("'"),
+        Just("&lt;"),
+        Just("]]>"),
+        Just("<!--"),
+        Just("\u{0}"),
+        Just("\u{85}"),
+        Just("ö "),
+    ];
+    proptest::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat())
+}
+
+/// Text as a quoted scalar of YAML.
+fn quoted(text: &str) -> String {
+    let escaped = text.chars().map(|c| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if c.is_control() => format!("\\x{:02x}", c as u32),
+        c => c.to_string(),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
+}
+
+fn catalog(texts: &[(String, String)]) -> Catalog {
+    let document = |at: usize, (description, body): &(String, String), what: &str| {
+        let text = format!(
+            "---\nname: {}\ndescription: {}\n---\n{body}",
+            quoted(&format!("s{at}{what}")),
+            quoted(&format!("d{description}"))
+        );
+        (format!("f<{at}>&'\"/x</skill>/{what}.md"), text)
+    };
+    let files = |what: &str| texts.iter().enumerate().map(|(at, text)| document(at, text, what)).collect::<Vec<_>>();
+    let built = |name: &str, options: Source, files: &[(String, String)]| {
+        let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        source_of(Source { name: name.into(), ..options }, &files)
+    };
+    let inline = Some(Globs::new(&["*".to_owned()]).unwrap());
+    let note = |(at, (title, body)): (usize, &(String, String))| {
+        (format!("n{at}.md"), format!("---\ntitle: {}\n---\n{body}", quoted(title)))
+    };
+    let notes: Vec<_> = texts.iter().enumerate().map(note).collect();
+    Catalog::build(
+        1,
+        vec![
+            built("listed", Source::default(), &files("a")),
+            built("inline", Source { inline, ..Source::default() }, &files("b")),
+            built("notes", Source { kind: SourceKind::Notes, ..Source::default() }, &notes),
+        ],
+    )
+}
+
+fn all(catalog: Catalog) -> View {
+    View::new(Arc::new(catalog), &Profile::unrestricted()).unwrap()
+}
+
+/// How many tags of this start a text has, in any case.
+fn tags(text: &str, tag: &str) -> usize {
+    text.to_lowercase().matches(tag).count()
+}
+
+fn texts() -> impl Strategy<Value = Vec<(String, String)>> {
+    proptest::collection::vec((hostile(), hostile()), 1..5)
+}
+
+proptest! {
+    #[test]
+    fn documents_open_and_close_no_block(texts in texts()) {
+        let view = all(catalog(&texts));
+        let count = texts.len();
+        let section = |section| view.prompt_with(&Options { sections: vec![section], ..Options::default() });
+
+        let listed = section(Section::AvailableSkills);
+        let mut lines = listed.lines();
+        prop_assert_eq!(lines.next(), Some("<available_skills>"));
+        for _ in 0..count {
+            prop_assert_eq!(lines.next(), Some("  <skill>"));
+            for (open, close) in [("    <name>", "</name>"), ("    <description>", "</description>"), ("    <location>", "</location>")] {
+                let inner = lines.next().and_then(|line| line.strip_prefix(open)?.strip_suffix(close)).unwrap();
+                prop_assert!(!inner.contains(['<', '>', '"', '\'']) && !inner.contains(char::is_control), "{}", inner);
+            }
+            prop_assert_eq!(lines.next(), Some("  </skill>"));
+        }
+        prop_assert_eq!(lines.next(), Some("</available_skills>"));
+        prop_assert_eq!(lines.next(), None);
+
+        let inline = section(Section::InlineSkills);
+        prop_assert_eq!(inline.lines().filter(|line| line.starts_with("<skill name=\"s")).count(), count);
+        prop_assert_eq!(inline.lines().filter(|line| *line == "</skill>").count(), count);
+        prop_assert_eq!((tags(&inline, "<skill"), tags(&inline, "</skill")), (count, count));
+        prop_assert_eq!((tags(&inline, "<available"), tags(&inline, "</available")), (0, 0));
+
+        for short in [Section::SkillList, Section::SkillCatalog, Section::Skills, Section::Other] {
+            let text = section(short);
+            prop_assert_eq!(text.lines().filter(|line| line.starts_with("## ")).count(), usize::from(!text.is_empty()));
+            prop_assert!(text.is_empty() || text.lines().filter(|line| line.starts_with("- ")).count() == count);
+        }
+        let notes = section(Section::NotesList);
+        prop_assert_eq!(notes.lines().filter(|line| line.starts_with("- ")).count(), count);
+        prop_assert_eq!(notes.lines().filter(|line| line.starts_with("## ")).count(), 1);
+    }
+
+    #[test]
+    fn a_limit_is_kept_and_the_rest_is_the_start_of_the_whole(
+        texts in texts(), format in 0..4usize, most in 0..2_500usize, in_tokens: bool,
+    ) {
+        let view = all(catalog(&texts));
+        let options = Options { preloaded: vec!["s0a".into()], ..Options::of(Format::ALL[format]) };
+        let whole = view.prompt_with(&options);
+        let limit = match in_tokens {
+            true => Limit { chars: None, tokens: Some(most / 4) },
+            false => Limit { chars: Some(most), tokens: None },
+        };
+        let cut = view.prompt_with(&Options { limit, ..options.clone() });
+        match in_tokens {
+            true => prop_assert!(tokens(&cut) <= most / 4),
+            false => prop_assert!(cut.chars().count() <= most),
+        }
+        if cut != whole {
+            let shown = cut.rfind("Left out for lack of room: ").map_or(&*cut, |at| &cut[..at]);
+            let shown = shown.trim_end().trim_end_matches("</available_skills>").trim_end();
+            prop_assert!(whole.starts_with(shown), "{}", cut);
+        }
+    }
+
+    #[test]
+    fn one_generation_has_one_prompt(texts in texts()) {
+        let catalog = Arc::new(catalog(&texts));
+        for format in Format::ALL {
+            let options = Options::of(format);
+            let make = |id: &str| view(&catalog, id, &[], None).prompt_with(&options);
+            prop_assert_eq!(make("a"), make("b"));
+        }
+    }
+}
