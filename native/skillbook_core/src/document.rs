@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::diagnostic::{apply, Code, Diagnostic, Fix, Severity};
 use crate::entry::Effects;
 use crate::value::Value;
 use crate::{frontmatter, sections};
@@ -131,6 +131,26 @@ impl Document {
         }
     }
 
+    /// The line of a name, put on top of the frontmatter: if it then reads the same with that name.
+    pub(crate) fn name_fix(&self, name: &str) -> Option<Fix> {
+        let open = self.text.find('\n').filter(|_| self.fields.present)? + 1;
+        let fix =
+            Fix { range: open..open, replacement: pair("name", &Value::Str(name.to_owned()), self.end_of_line()) };
+        let mended = Document::parse("", "", apply(&self.text, std::slice::from_ref(&fix)).as_bytes());
+        let same = without(&mended.fields()?.data, "name") == without(&self.fields.data, "name");
+        (same && mended.fields.name.as_deref() == Some(name) && mended.diagnostics.len() == self.diagnostics.len())
+            .then_some(fix)
+    }
+
+    fn end_of_line(&self) -> &'static str {
+        let first = self.text.find('\n').map_or("", |at| &self.text[..at]);
+        if first.ends_with('\r') {
+            "\r\n"
+        } else {
+            "\n"
+        }
+    }
+
     /// The path below the source's root.
     pub fn relative(&self) -> &str {
         &self.path[self.relative..]
@@ -185,6 +205,21 @@ pub fn strip_md(path: &str) -> &str {
     }
 }
 
+/// A line or several of frontmatter.
+fn pair(key: &str, value: &Value, end_of_line: &str) -> String {
+    let written = frontmatter::write(&[(key.to_owned(), value.clone())], "");
+    let lines = written.trim_start_matches("---\n").trim_end_matches("---\n");
+    lines.replace('\n', end_of_line)
+}
+
+/// A mapping's pairs but one.
+fn without<'a>(data: &'a Value, key: &str) -> Vec<&'a (String, Value)> {
+    match data {
+        Value::Map(pairs) => pairs.iter().filter(|(other, _)| other != key).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// Reads fields of the types we need from whatever was written.
 struct Reader<'a> {
     data: &'a Value,
@@ -236,7 +271,8 @@ impl Reader<'_> {
         }
         match plain(value) {
             Some(text) => {
-                self.mended(key, format!("expected text for `{key}`, got {}; read as \"{text}\"", describe(value)));
+                let message = format!("expected text for `{key}`, got {}; read as \"{text}\"", describe(value));
+                self.mended(key, message, Some(Value::Str(text.clone())));
                 Some(text)
             }
             None => {
@@ -254,7 +290,7 @@ impl Reader<'_> {
                 if texts.len() < items.len() {
                     let message =
                         format!("expected a list of texts for `{key}`, got other values in it; they are left out");
-                    self.mended(key, message);
+                    self.mended(key, message, None);
                 }
                 texts
             }
@@ -263,7 +299,8 @@ impl Reader<'_> {
                     let items = split(&text);
                     let message =
                         format!("expected a list for `{key}`, got {}; read as [{}]", describe(value), items.join(", "));
-                    self.mended(key, message);
+                    let list = items.iter().cloned().map(Value::Str).collect();
+                    self.mended(key, message, Some(Value::List(list)));
                     items
                 }
                 None => {
@@ -328,7 +365,8 @@ impl Reader<'_> {
         });
         match meant {
             Some(flag) => {
-                self.mended(key, format!("expected true or false for `{key}`, got {}; read as {flag}", describe(value)))
+                let message = format!("expected true or false for `{key}`, got {}; read as {flag}", describe(value));
+                self.mended(key, message, Some(Value::Bool(flag)));
             }
             None => self.unless_null(key, "true or false", value),
         }
@@ -346,8 +384,26 @@ impl Reader<'_> {
         }
     }
 
-    fn mended(&mut self, key: &str, message: String) {
-        self.push(key, Diagnostic::new(Code::FieldMended, Severity::Warning, message));
+    /// `meant` is the value to write instead, where none of what was written is lost with it.
+    fn mended(&mut self, key: &str, message: String, meant: Option<Value>) {
+        let fix = meant.and_then(|meant| self.line_fix(key, &meant));
+        self.push(key, Diagnostic::new(Code::FieldMended, Severity::Warning, message).fix(fix));
+    }
+
+    /// The key's line written anew: if it alone holds the value, so that all else reads the same.
+    fn line_fix(&self, key: &str, meant: &Value) -> Option<Fix> {
+        let start = self.line_of(key)?.1;
+        let line = self.block[start..].split('\n').next()?;
+        let bare = line.strip_suffix('\r').unwrap_or(line);
+        if bare.contains('#') {
+            return None;
+        }
+        let end_of_line = if bare.len() < line.len() { "\r\n" } else { "\n" };
+        let replacement = pair(key, meant, end_of_line).trim_end().to_owned();
+        let fix = Fix { range: start..start + bare.len(), replacement };
+        let mended = apply(self.block, std::slice::from_ref(&fix));
+        let read = frontmatter::parse(&mended).ok()?.data;
+        (read.get(key) == Some(meant) && without(&read, key) == without(self.data, key)).then_some(fix)
     }
 
     /// A key without a value says nothing, and that is no mistake.
@@ -359,12 +415,22 @@ impl Reader<'_> {
     }
 
     fn push(&mut self, key: &str, diagnostic: Diagnostic) {
-        let written = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'));
-        let line = self.block.lines().position(written);
-        self.diagnostics.push(match line {
-            Some(line) => diagnostic.at(line as u32 + 1, 1),
+        self.diagnostics.push(match self.line_of(key) {
+            Some((line, _)) => diagnostic.at(line, 1),
             None => diagnostic,
         });
+    }
+
+    /// The line that begins with the key, from 1, and its offset.
+    fn line_of(&self, key: &str) -> Option<(u32, usize)> {
+        let mut start = 0;
+        for (number, line) in self.block.split_inclusive('\n').enumerate() {
+            if line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':')) {
+                return Some((number as u32 + 1, start));
+            }
+            start += line.len();
+        }
+        None
     }
 }
 

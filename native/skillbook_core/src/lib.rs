@@ -12,6 +12,7 @@ pub mod entry;
 pub mod frontmatter;
 pub mod glob;
 pub mod help;
+pub mod lint;
 pub mod prompt;
 pub mod sections;
 pub mod suggest;
