@@ -19,6 +19,7 @@
 
 mod flags;
 mod page;
+pub mod strict;
 mod written;
 
 use std::sync::Arc;
