@@ -33,6 +33,15 @@ defmodule Skillbook.Diagnostic do
   @enforce_keys [:code, :severity, :message]
   defstruct [:code, :severity, :path, :line, :column, :message, :hint, :fix]
 
+  @doc """
+  All codes; `docs/diagnostics.md` says what each means and what to do about it.
+
+      iex> :name_missing in Skillbook.Diagnostic.codes()
+      true
+  """
+  @spec codes() :: [atom()]
+  def codes, do: Skillbook.Native.diagnostic_codes()
+
   defimpl String.Chars do
     def to_string(diagnostic) do
       place =

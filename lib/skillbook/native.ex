@@ -56,6 +56,10 @@ defmodule Skillbook.Native do
   def view_prompt(_view), do: missing()
   def view_prompt_of(_view, _sections), do: missing()
 
+  def lint_catalog(_catalog), do: missing()
+  def lint_strict(_folder, _text), do: missing()
+  def diagnostic_codes, do: missing()
+
   def frontmatter_parse(_text), do: missing()
   def frontmatter_parse_dirty(_text), do: missing()
   def frontmatter_write(_pairs, _body), do: missing()

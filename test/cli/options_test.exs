@@ -50,7 +50,8 @@ defmodule Skillbook.CLI.OptionsTest do
           {~w(prompt), CLI.Prompt, []},
           {~w(get), CLI.Get, [""]},
           {~w(get tasks.create), CLI.Get, ["tasks.create"]},
-          {~w(list), CLI.List, []}
+          {~w(list), CLI.List, []},
+          {~w(lint test lib), CLI.Lint, ["test", "lib"]}
         ] do
       assert {:ok, %{command: ^command, args: ^args}} = Options.parse(argv)
     end
@@ -76,10 +77,10 @@ defmodule Skillbook.CLI.OptionsTest do
   test "wrong usage says what was expected and what came" do
     for {argv, message} <- [
           {~w(lst),
-           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, prompt, get, list, help."},
-          {~w(xyz), "unknown command `xyz`\nThe commands are run, shell, prompt, get, list, help."},
+           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, prompt, get, list, lint, help."},
+          {~w(xyz), "unknown command `xyz`\nThe commands are run, shell, prompt, get, list, lint, help."},
           {~w(help lst),
-           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, prompt, get, list, help."},
+           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, prompt, get, list, lint, help."},
           {~w(--dri x list), "unknown option `--dri`; did you mean `--dir`?"},
           {~w(list --jsn), "unknown option `--jsn`; did you mean `--json`?"},
           {~w(get --json), "unknown option `--json`"},
@@ -93,6 +94,8 @@ defmodule Skillbook.CLI.OptionsTest do
           {~w(get a b), "`get` takes one path, got also: b"},
           {~w(list a), "`list` takes no argument, got: a"},
           {~w(prompt a), "`prompt` takes no argument, got: a"},
+          {~w(lint), "`lint` expects folders or files"},
+          {~w(lint no/such), "`lint` expects folders or files, and there is nothing at no/such"},
           {~w(shell a), "`shell` takes no argument, got: a"}
         ] do
       assert Options.parse(argv) == {:error, message}

@@ -9,7 +9,8 @@ defmodule Skillbook.CLI.Options do
     {"shell", CLI.Shell},
     {"prompt", CLI.Prompt},
     {"get", CLI.Get},
-    {"list", CLI.List}
+    {"list", CLI.List},
+    {"lint", CLI.Lint}
   ]
 
   @globals [

@@ -6,6 +6,7 @@ mod encode;
 mod entry;
 mod extractor;
 mod frontmatter;
+mod lint;
 mod load;
 mod resource_file;
 mod route;

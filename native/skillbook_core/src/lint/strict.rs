@@ -3,8 +3,10 @@
 //! It is stricter than loading. Frontmatter is what stands between the first two `---`, wherever they are; its YAML may
 //! have no flow collections, tags, anchors, or keys written twice, and every scalar is text; there are six fields.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashSet;
-use saphyr_parser::{Event, Parser, Span};
+use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use unicode_normalization::char::is_combining_mark;
 use unicode_normalization::UnicodeNormalization;
 
@@ -72,6 +74,8 @@ struct Open {
     keys: FxHashSet<String>,
     /// Whether a mapping's next node is a value.
     value_next: bool,
+    /// Whether that is what an unquoted `<<` merges.
+    merges: bool,
     /// The column at which the mappings in it begin.
     indent: Option<usize>,
 }
@@ -83,6 +87,18 @@ fn read(block: &str) -> Result<Vec<Field>, Diagnostic> {
         let (line, column) = (span.start.line().max(1) as u32, span.start.col() as u32 + 1);
         violation(message, line, if line == 1 { column + 3 } else { column })
     };
+    let at_char = |index: usize, message: &str| {
+        let before = &chars[..index];
+        let line_start = before.iter().rposition(|c| *c == '\n').map_or(0, |at| at + 1);
+        let line = 1 + before.iter().filter(|c| **c == '\n').count() as u32;
+        let column = (index - line_start) as u32 + 1;
+        violation(message, line, if line == 1 { column + 3 } else { column })
+    };
+    if let Some(index) = chars.iter().position(|c| !is_printable(*c)) {
+        return Err(at_char(index, &format!("YAML does not allow the character U+{:04X}", chars[index] as u32)));
+    }
+    // What is in quotes or in a block of its own.
+    let mut literal: Vec<Range<usize>> = Vec::new();
     let mut fields: Vec<Field> = Vec::new();
     let mut open: Vec<Open> = Vec::new();
     let mut documents = 0;
@@ -118,17 +134,25 @@ fn read(block: &str) -> Result<Vec<Field>, Diagnostic> {
         if collection && matches!(chars.get(span.start.index()), Some('[' | '{')) {
             return refused("expected block style, got a list or mapping in brackets");
         }
+        if let Event::Scalar(_, style, ..) = &event {
+            if *style != ScalarStyle::Plain {
+                let end = span.end.index().min(chars.len());
+                let blanks = chars[..end].iter().rev().take_while(|c| c.is_whitespace()).count();
+                literal.push(span.start.index()..end - blanks);
+            }
+        }
         let depth = open.len();
         let is_map = matches!(event, Event::MappingStart(..));
         match open.last_mut() {
             None if !is_map => return refused("expected `key: value` lines"),
             None => {}
             Some(parent) if parent.is_map && !parent.value_next => {
-                let Event::Scalar(key, ..) = &event else { return refused("expected text as a key") };
+                let Event::Scalar(key, style, ..) = &event else { return refused("expected text as a key") };
                 if !parent.keys.insert(key.to_string()) {
                     return refused(&format!("the key `{key}` is written twice"));
                 }
                 parent.value_next = true;
+                parent.merges = key == "<<" && *style == ScalarStyle::Plain;
                 if depth == 1 {
                     let line = span.start.line() as u32;
                     fields.push(Field { key: key.to_string(), line, value: None });
@@ -137,6 +161,9 @@ fn read(block: &str) -> Result<Vec<Field>, Diagnostic> {
             }
             Some(parent) => {
                 parent.value_next = false;
+                if parent.merges && !collection {
+                    return refused("expected a mapping after the key `<<`, got text");
+                }
                 if is_map && parent.is_map && *parent.indent.get_or_insert(span.start.col()) != span.start.col() {
                     return refused("expected the same indentation as of the mapping before");
                 }
@@ -149,13 +176,47 @@ fn read(block: &str) -> Result<Vec<Field>, Diagnostic> {
             if depth == DEPTH {
                 return refused("values may be nested 64 deep");
             }
-            open.push(Open { is_map, keys: FxHashSet::default(), value_next: false, indent: None });
+            open.push(Open { is_map, keys: FxHashSet::default(), value_next: false, merges: false, indent: None });
         }
+    }
+    if let Some(index) = stray_tab(&chars, &literal) {
+        return Err(at_char(index, "expected blanks, got a tab outside of quotes"));
     }
     match fields.is_empty() {
         true => Err(violation("expected `key: value` lines between the `---`", 1, 1)),
         false => Ok(fields),
     }
+}
+
+/// The characters that YAML allows.
+fn is_printable(c: char) -> bool {
+    let control = c.is_control() && !matches!(c, '\t' | '\n' | '\u{85}');
+    !control && !matches!(c, '\u{FFFE}' | '\u{FFFF}')
+}
+
+/// A tab that is neither in one of these ranges nor in a comment.
+fn stray_tab(chars: &[char], literal: &[Range<usize>]) -> Option<usize> {
+    let mut ranges = literal.iter().peekable();
+    let mut index = 0;
+    while let Some(c) = chars.get(index) {
+        match ranges.peek() {
+            Some(range) if range.start <= index => {
+                index = range.end.max(index);
+                ranges.next();
+                continue;
+            }
+            _ => {}
+        }
+        let begins_comment = || index == 0 || chars[index - 1].is_whitespace();
+        match c {
+            '\t' => return Some(index),
+            '#' if begins_comment() => {
+                index += chars[index..].iter().position(|c| *c == '\n').unwrap_or(chars.len() - index);
+            }
+            _ => index += 1,
+        }
+    }
+    None
 }
 
 struct Checker {
