@@ -228,6 +228,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_code_is_documented_and_no_other() {
+        let page = include_str!("../../../docs/diagnostics.md");
+        let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+        let mut documented: Vec<&str> = rows.map(|(code, _)| code).collect();
+        let mut codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        documented.sort_unstable();
+        codes.sort_unstable();
+        assert_eq!(documented, codes);
+    }
+
+    #[test]
     fn applies_fixes() {
         let fix = |range: Range<usize>, replacement: &str| Fix { range, replacement: replacement.into() };
         let rows = [
