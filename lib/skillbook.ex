@@ -43,7 +43,19 @@ defmodule Skillbook do
   A view holds one generation of the catalog, however often the book is reloaded meanwhile: make one for each turn.
   """
 
-  alias Skillbook.{Book, Catalog, Diagnostic, Help, OptionError, Pipeline, Profile, Prompt, Report, View}
+  alias Skillbook.{
+    Book,
+    Catalog,
+    Diagnostic,
+    Explanation,
+    Help,
+    OptionError,
+    Pipeline,
+    Profile,
+    Prompt,
+    Report,
+    View
+  }
 
   @type book :: atom()
 
@@ -121,4 +133,14 @@ defmodule Skillbook do
   """
   @spec diagnostics(book()) :: [Diagnostic.t()]
   def diagnostics(book), do: Catalog.diagnostics(Book.fetch!(book).catalog)
+
+  @doc """
+  What became of a name for a profile: which files could be meant, which one is used, why it is hidden, and where it stands
+  in the profile's prompt.
+
+  The profile is the id of one of the book's, a profile, or options of `Skillbook.Profile`. The answer also tells of what
+  the profile may not see: it is for trusted code, never for a model.
+  """
+  @spec explain(book() | Catalog.t(), String.t(), String.t() | Profile.t() | keyword()) :: Explanation.t()
+  def explain(book_or_catalog, name, profile), do: Explanation.new(book_or_catalog, name, profile)
 end

@@ -44,6 +44,7 @@ defmodule Skillbook.Native do
   def view_new(_catalog, _id, _grants, _skills), do: missing()
   def view_fetch(_view, _name), do: missing()
   def view_suggest(_view, _name), do: missing()
+  def view_explain(_view, _name), do: missing()
   def view_count(_view), do: missing()
   def view_entries(_view, _domain, _kind), do: missing()
   def view_domains(_view), do: missing()

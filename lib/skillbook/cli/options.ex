@@ -10,7 +10,8 @@ defmodule Skillbook.CLI.Options do
     {"prompt", CLI.Prompt},
     {"get", CLI.Get},
     {"list", CLI.List},
-    {"lint", CLI.Lint}
+    {"lint", CLI.Lint},
+    {"explain", CLI.Explain}
   ]
 
   @globals [

@@ -9,6 +9,7 @@ pub mod diagnostic;
 pub mod document;
 pub mod domain;
 pub mod entry;
+pub mod explain;
 pub mod frontmatter;
 pub mod glob;
 pub mod help;

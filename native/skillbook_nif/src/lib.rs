@@ -4,6 +4,7 @@ mod catalog;
 mod command;
 mod encode;
 mod entry;
+mod explain;
 mod extractor;
 mod frontmatter;
 mod lint;
