@@ -53,6 +53,7 @@ defmodule Skillbook do
     Catalog,
     Change,
     Diagnostic,
+    Explanation,
     Help,
     Hit,
     OptionError,
@@ -206,4 +207,17 @@ defmodule Skillbook do
   """
   @spec diagnostics(book()) :: [Diagnostic.t()]
   def diagnostics(book), do: Catalog.diagnostics(Book.fetch!(book).catalog)
+
+  @doc """
+  What became of a name for a profile: which files could be meant, which one is used, why it is hidden, and where it stands
+  in the profile's prompt.
+
+  The profile is the id of one of the book's, a profile, or options of `Skillbook.Profile`. The answer also tells of what
+  the profile may not see: it is for trusted code, never for a model. The options are those of `prompt/2`, for the prompt
+  that is meant.
+  """
+  @spec explain(book() | Catalog.t(), String.t(), String.t() | Profile.t() | keyword(), keyword()) ::
+          Explanation.t()
+  def explain(book_or_catalog, name, profile, prompt \\ []),
+    do: Explanation.new(book_or_catalog, name, profile, prompt)
 end

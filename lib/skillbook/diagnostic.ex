@@ -10,6 +10,8 @@ defmodule Skillbook.Diagnostic do
     * `:line`, `:column` - the place, both from 1, the column in characters; or `nil`
     * `:message` - what was expected and what came
     * `:hint` - what to write instead, or `nil`
+    * `:fix` - where only one mending is right: `{offset, length, text}`, the bytes of the file that `text` takes the place
+      of; or `nil`. With it the diagnostic is gone, and no field has changed
 
   `to_string/1` gives the one-line form that logs and terminals show:
 
@@ -24,11 +26,21 @@ defmodule Skillbook.Diagnostic do
           line: pos_integer() | nil,
           column: pos_integer() | nil,
           message: String.t(),
-          hint: String.t() | nil
+          hint: String.t() | nil,
+          fix: {non_neg_integer(), non_neg_integer(), String.t()} | nil
         }
 
   @enforce_keys [:code, :severity, :message]
-  defstruct [:code, :severity, :path, :line, :column, :message, :hint]
+  defstruct [:code, :severity, :path, :line, :column, :message, :hint, :fix]
+
+  @doc """
+  All codes; `docs/diagnostics.md` says what each means and what to do about it.
+
+      iex> :name_missing in Skillbook.Diagnostic.codes()
+      true
+  """
+  @spec codes() :: [atom()]
+  def codes, do: Skillbook.Native.diagnostic_codes()
 
   defimpl String.Chars do
     def to_string(diagnostic) do

@@ -45,6 +45,7 @@ defmodule Skillbook.Native do
   def view_new(_catalog, _id, _grants, _skills), do: missing()
   def view_fetch(_view, _name), do: missing()
   def view_suggest(_view, _name), do: missing()
+  def view_explain(_view, _name, _prompt), do: missing()
   def view_count(_view), do: missing()
   def view_entries(_view, _domain, _kind), do: missing()
   def view_domains(_view), do: missing()
@@ -62,6 +63,10 @@ defmodule Skillbook.Native do
   def tools_allow(_tools, _name, _argument), do: missing()
 
   def watch_start(_roots, _poll, _interval_ms), do: missing()
+
+  def lint_catalog(_catalog), do: missing()
+  def lint_strict(_folder, _text), do: missing()
+  def diagnostic_codes, do: missing()
 
   def frontmatter_parse(_text), do: missing()
   def frontmatter_parse_dirty(_text), do: missing()

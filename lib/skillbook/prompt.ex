@@ -100,18 +100,22 @@ defmodule Skillbook.Prompt do
 
   def text(%View{} = view, format: :default), do: text(view)
 
-  def text(%View{ref: ref}, options) do
+  def text(%View{ref: ref}, options), do: Native.view_prompt_with(ref, to_native(options))
+
+  @doc false
+  @spec to_native(keyword()) :: map()
+  def to_native(options) do
     with :ok <- Options.validate(options, "the prompt", schema()),
          :ok <- one_of_two(options) do
       sections = options[:sections]
 
-      Native.view_prompt_with(ref, %{
+      %{
         format: to_string(options[:format] || :default),
         sections: sections && Enum.map(sections, &Atom.to_string/1),
         preloaded: options[:preloaded] || [],
         max_chars: options[:max_chars],
         max_tokens: options[:max_tokens]
-      })
+      }
     else
       {:error, error} -> raise error
     end

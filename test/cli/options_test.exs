@@ -51,7 +51,8 @@ defmodule Skillbook.CLI.OptionsTest do
           {~w(get), CLI.Get, [""]},
           {~w(get tasks.create), CLI.Get, ["tasks.create"]},
           {~w(list), CLI.List, []},
-          {~w(search due tasks --limit 3 --tag a), CLI.Search, ["due", "tasks"]}
+          {~w(search due tasks --limit 3 --tag a), CLI.Search, ["due", "tasks"]},
+          {~w(lint test lib), CLI.Lint, ["test", "lib"]}
         ] do
       assert {:ok, %{command: ^command, args: ^args}} = Options.parse(argv)
     end
@@ -77,10 +78,11 @@ defmodule Skillbook.CLI.OptionsTest do
   test "wrong usage says what was expected and what came" do
     for {argv, message} <- [
           {~w(lst),
-           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, prompt, get, list, search, help."},
-          {~w(xyz), "unknown command `xyz`\nThe commands are run, shell, prompt, get, list, search, help."},
+           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, prompt, get, list, search, lint, explain, help."},
+          {~w(xyz),
+           "unknown command `xyz`\nThe commands are run, shell, prompt, get, list, search, lint, explain, help."},
           {~w(help lst),
-           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, prompt, get, list, search, help."},
+           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, prompt, get, list, search, lint, explain, help."},
           {~w(--dri x list), "unknown option `--dri`; did you mean `--dir`?"},
           {~w(list --jsn), "unknown option `--jsn`; did you mean `--json`?"},
           {~w(get --json), "unknown option `--json`"},
@@ -96,6 +98,10 @@ defmodule Skillbook.CLI.OptionsTest do
           {~w(prompt a), "`prompt` takes no argument, got: a"},
           {~w(search), "`search` expects words to look for"},
           {~w(search a --limit x), "--limit expects a value of type integer, got: x"},
+          {~w(lint), "`lint` expects folders or files"},
+          {~w(lint no/such), "`lint` expects folders or files, and there is nothing at no/such"},
+          {~w(explain), "`explain` expects a name"},
+          {~w(explain a b), "`explain` takes one name, got also: b"},
           {~w(shell a), "`shell` takes no argument, got: a"}
         ] do
       assert Options.parse(argv) == {:error, message}

@@ -37,13 +37,11 @@ defmodule Skillbook.CLI.Book do
   end
 
   @doc "The view of the profile that the options name."
-  def view(book, options) do
-    Skillbook.view(book, %Skillbook.Profile{
-      id: options.profile,
-      grants: options.grants,
-      skills: :all,
-      tools: :all
-    })
+  def view(book, options), do: Skillbook.view(book, profile(options))
+
+  @doc "The profile that the options name."
+  def profile(options) do
+    %Skillbook.Profile{id: options.profile, grants: options.grants, skills: :all, tools: :all}
   end
 
   defp start(options, store, watch) do

@@ -25,6 +25,14 @@ defmodule Skillbook.CLI.JSON do
   # What has no counterpart in JSON is shown, never a reason to fail.
   def encode(value), do: value |> inspect() |> encode()
 
+  @doc "The fields of a diagnostic, its fix as an object too."
+  @spec diagnostic(Skillbook.Diagnostic.t()) :: map()
+  def diagnostic(diagnostic) do
+    fix = with {offset, length, text} <- diagnostic.fix, do: %{offset: offset, length: length, text: text}
+
+    %{Map.from_struct(diagnostic) | fix: fix}
+  end
+
   defp array(values), do: [?[, Enum.map_intersperse(values, ?,, &encode/1), ?]]
 
   defp object(pairs) do

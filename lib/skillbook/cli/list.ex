@@ -37,7 +37,7 @@ defmodule Skillbook.CLI.List do
       terminal = Terminal.new(options.color)
 
       case {options.flags[:diagnostics], options.flags[:json]} do
-        {true, true} -> book |> Skillbook.diagnostics() |> Enum.map(&Map.from_struct/1) |> put_json()
+        {true, true} -> book |> Skillbook.diagnostics() |> Enum.map(&JSON.diagnostic/1) |> put_json()
         {true, _} -> book |> Skillbook.diagnostics() |> put_diagnostics(terminal)
         {_, true} -> book |> entries(options) |> Enum.map(&fields/1) |> put_json()
         {_, _} -> book |> entries(options) |> put_table(terminal)

@@ -10,7 +10,9 @@ defmodule Skillbook.CLI.Options do
     {"prompt", CLI.Prompt},
     {"get", CLI.Get},
     {"list", CLI.List},
-    {"search", CLI.Search}
+    {"search", CLI.Search},
+    {"lint", CLI.Lint},
+    {"explain", CLI.Explain}
   ]
 
   @globals [

@@ -39,19 +39,25 @@ defmodule Skillbook.CLI.Prompt do
 
   @impl true
   def run(options) do
-    flags = Enum.map(options.flags, &known/1)
-    sections = Keyword.get_values(flags, :section)
-    given = Keyword.delete(flags, :section)
-    given = if sections == [], do: given, else: [{:sections, sections} | given]
-
     Book.with_book(options, :read, fn book ->
       terminal = Terminal.new(options.color)
-      Terminal.put(Terminal.safe(terminal, Skillbook.prompt(Book.view(book, options), given)))
+
+      Terminal.put(
+        Terminal.safe(terminal, Skillbook.prompt(Book.view(book, options), of_flags(options.flags)))
+      )
     end)
   rescue
     error in OptionError ->
       Terminal.complain([Exception.message(error), "\nSee: skillbook prompt --help"])
       2
+  end
+
+  @doc "The options of `Skillbook.prompt/2` that the flags of `switches/0` mean."
+  def of_flags(flags) do
+    flags = Enum.map(flags, &known/1)
+    sections = Keyword.get_values(flags, :section)
+    given = Keyword.delete(flags, :section)
+    if sections == [], do: given, else: [{:sections, sections} | given]
   end
 
   # A name that is none stays a text, which the prompt refuses.

@@ -195,7 +195,7 @@ impl<'a> Builder<'a> {
                 name.as_str()
             }
             None => {
-                notes.push(name_missing(folder));
+                notes.push(name_missing(document, folder));
                 folder
             }
         };
@@ -300,7 +300,7 @@ impl<'a> Builder<'a> {
                 Some(domain) => format!("{domain}.{stem}"),
                 None => stem.to_owned(),
             };
-            notes.push(name_missing(&name));
+            notes.push(name_missing(document, &name));
             return self.named(document, fields, &name, notes);
         };
         match command_name(name) {
@@ -385,9 +385,11 @@ pub(crate) fn described(fields: &Fields, notes: &mut Notes) -> Option<()> {
     None
 }
 
-fn name_missing(name: &str) -> Diagnostic {
+fn name_missing(document: &Document, name: &str) -> Diagnostic {
     let message = format!("expected a name in the frontmatter; its path gives {}", quote(name));
-    Diagnostic::new(Code::NameMissing, Severity::Warning, message).hint(format!("add the line name: {name}"))
+    Diagnostic::new(Code::NameMissing, Severity::Warning, message)
+        .hint(format!("add the line name: {name}"))
+        .fix(document.name_fix(name))
 }
 
 fn differs(message: String) -> Diagnostic {

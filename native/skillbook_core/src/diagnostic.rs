@@ -1,5 +1,7 @@
 //! What loading found out about a document: nothing is dropped or mended without one of these.
 
+use std::ops::Range;
+
 /// How much a diagnostic matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
@@ -125,6 +127,64 @@ codes! {
     InlineWins = "inline_wins",
     /// The index of a domain that has no commands.
     DomainWithoutCommands = "domain_without_commands",
+    /// A command's name that is not two lowercase words.
+    CommandName = "command_name",
+    /// A skill or a command without a text.
+    BodyMissing = "body_missing",
+    /// A text longer than a model should have to read at once.
+    BodyLong = "body_long",
+    /// A description too short to choose by.
+    DescriptionShort = "description_short",
+    /// A command's page without a Usage section.
+    UsageMissing = "usage_missing",
+    /// A command in a page that cannot be read.
+    ExampleUnparsable = "example_unparsable",
+    /// A command in a page that does not exist.
+    ExampleUnknown = "example_unknown",
+    /// An example without a flag that is required.
+    ExampleFlagMissing = "example_flag_missing",
+    /// A flag in Usage or Examples that the Flags section does not list.
+    FlagUndocumented = "flag_undocumented",
+    /// A flag that the Flags section lists and neither Usage nor an example shows.
+    FlagUnused = "flag_unused",
+    /// What the Agent Skills format does not allow.
+    SpecViolation = "spec_violation",
+}
+
+/// A change to a file that has only one right form: the diagnostic is gone with it, and no field changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fix {
+    /// The bytes of the file that are replaced.
+    pub range: Range<usize>,
+    /// What takes their place.
+    pub replacement: String,
+}
+
+/// Makes the changes, whatever their order. Of two that overlap the one that begins first is made, of equals one; those
+/// that are not made may be found again in the new text.
+///
+/// ```
+/// use skillbook_core::diagnostic::{apply, Fix};
+///
+/// let fix = |range, replacement: &str| Fix { range, replacement: replacement.into() };
+/// assert_eq!(apply("one two", &[fix(4..7, "three"), fix(0..0, "zero ")]), "zero one three");
+/// ```
+pub fn apply(text: &str, fixes: &[Fix]) -> String {
+    let mut fixes: Vec<&Fix> = fixes.iter().collect();
+    fixes.sort_by_key(|fix| (fix.range.start, fix.range.end));
+    fixes.dedup();
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    for fix in fixes {
+        let between = text.get(done..fix.range.start);
+        if let (Some(between), true) = (between, text.is_char_boundary(fix.range.end)) {
+            out.push_str(between);
+            out.push_str(&fix.replacement);
+            done = fix.range.end;
+        }
+    }
+    out.push_str(&text[done..]);
+    out
 }
 
 /// One finding, at a place.
@@ -144,12 +204,23 @@ pub struct Diagnostic {
     pub message: String,
     /// What to write instead.
     pub hint: Option<String>,
+    /// The one right way to mend it, where there is one; in a box, as few have any.
+    pub fix: Option<Box<Fix>>,
 }
 
 impl Diagnostic {
     /// A diagnostic without a place; add it with [`Diagnostic::at`] and [`Diagnostic::in_file`].
     pub fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
-        Diagnostic { code, severity, path: None, line: None, column: None, message: message.into(), hint: None }
+        Diagnostic {
+            code,
+            severity,
+            path: None,
+            line: None,
+            column: None,
+            message: message.into(),
+            hint: None,
+            fix: None,
+        }
     }
 
     /// By what diagnostics are put in order: the path, the line and the code.
@@ -174,5 +245,45 @@ impl Diagnostic {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Adds the one right way to mend it, where there is one.
+    pub fn fix(mut self, fix: Option<Fix>) -> Self {
+        self.fix = fix.map(Box::new);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_documented_and_no_other() {
+        let page = include_str!("../../../docs/diagnostics.md");
+        let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+        let mut documented: Vec<&str> = rows.map(|(code, _)| code).collect();
+        let mut codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        documented.sort_unstable();
+        codes.sort_unstable();
+        assert_eq!(documented, codes);
+    }
+
+    #[test]
+    fn applies_fixes() {
+        let fix = |range: Range<usize>, replacement: &str| Fix { range, replacement: replacement.into() };
+        let rows = [
+            ("none", vec![], "abcdef"),
+            ("in any order", vec![fix(4..5, "E"), fix(0..1, "A")], "AbcdEf"),
+            ("the same twice", vec![fix(1..1, "-"), fix(1..1, "-")], "a-bcdef"),
+            ("overlapping", vec![fix(1..4, "X"), fix(3..5, "Y")], "aXef"),
+            ("side by side", vec![fix(1..3, "X"), fix(3..5, "Y")], "aXYf"),
+            ("outside", vec![fix(7..9, "X")], "abcdef"),
+            ("at the end", vec![fix(6..6, "g")], "abcdefg"),
+        ];
+        for (case, fixes, expected) in rows {
+            assert_eq!(apply("abcdef", &fixes), expected, "{case}");
+        }
+        assert_eq!(apply("é", &[fix(0..1, "e")]), "é", "inside a character");
     }
 }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::diagnostic::{apply, Code, Diagnostic, Fix, Severity};
 use crate::entry::Effects;
 use crate::references::{self, Reference};
 use crate::value::Value;
@@ -142,6 +142,26 @@ impl Document {
         }
     }
 
+    /// The line of a name, put on top of the frontmatter: if it then reads the same with that name.
+    pub(crate) fn name_fix(&self, name: &str) -> Option<Fix> {
+        let open = self.text.find('\n').filter(|_| self.fields.present)? + 1;
+        let fix =
+            Fix { range: open..open, replacement: pair("name", &Value::Str(name.to_owned()), self.end_of_line()) };
+        let mended = Document::parse("", "", apply(&self.text, std::slice::from_ref(&fix)).as_bytes());
+        let same = without(&mended.fields()?.data, "name") == without(&self.fields.data, "name");
+        (same && mended.fields.name.as_deref() == Some(name) && mended.diagnostics.len() == self.diagnostics.len())
+            .then_some(fix)
+    }
+
+    fn end_of_line(&self) -> &'static str {
+        let first = self.text.find('\n').map_or("", |at| &self.text[..at]);
+        if first.ends_with('\r') {
+            "\r\n"
+        } else {
+            "\n"
+        }
+    }
+
     /// The path below the source's root.
     pub fn relative(&self) -> &str {
         &self.path[self.relative..]
@@ -201,6 +221,21 @@ pub fn strip_md(path: &str) -> &str {
     }
 }
 
+/// A line or several of frontmatter.
+fn pair(key: &str, value: &Value, end_of_line: &str) -> String {
+    let written = frontmatter::write(&[(key.to_owned(), value.clone())], "");
+    let lines = written.trim_start_matches("---\n").trim_end_matches("---\n");
+    lines.replace('\n', end_of_line)
+}
+
+/// A mapping's pairs but one.
+fn without<'a>(data: &'a Value, key: &str) -> Vec<&'a (String, Value)> {
+    match data {
+        Value::Map(pairs) => pairs.iter().filter(|(other, _)| other != key).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// Reads fields of the types we need from whatever was written.
 struct Reader<'a> {
     data: &'a Value,
@@ -252,7 +287,8 @@ impl Reader<'_> {
         }
         match plain(value) {
             Some(text) => {
-                self.mended(key, format!("expected text for `{key}`, got {}; read as \"{text}\"", describe(value)));
+                let message = format!("expected text for `{key}`, got {}; read as \"{text}\"", describe(value));
+                self.mended(key, message, Some(Value::Str(text.clone())));
                 Some(text)
             }
             None => {
@@ -282,7 +318,7 @@ impl Reader<'_> {
                 if texts.len() < items.len() {
                     let message =
                         format!("expected a list of texts for `{key}`, got other values in it; they are left out");
-                    self.mended(key, message);
+                    self.mended(key, message, None);
                 }
                 texts
             }
@@ -291,7 +327,8 @@ impl Reader<'_> {
                     let items = split(&text);
                     let message =
                         format!("expected a list for `{key}`, got {}; read as [{}]", describe(value), items.join(", "));
-                    self.mended(key, message);
+                    let list = items.iter().cloned().map(Value::Str).collect();
+                    self.mended(key, message, Some(Value::List(list)));
                     items
                 }
                 None => {
@@ -319,7 +356,11 @@ impl Reader<'_> {
                 for (name, value) in pairs.iter().filter(|(_, value)| matches!(value, Value::List(_) | Value::Map(_))) {
                     let name = name.chars().take(60).collect::<String>();
                     let got = describe(value);
-                    self.mended(key, format!("expected texts in `{key}`, got {got} for \"{name}\"; it is left out"));
+                    self.mended(
+                        key,
+                        format!("expected texts in `{key}`, got {got} for \"{name}\"; it is left out"),
+                        None,
+                    );
                 }
                 let text = |key: &str, value: &Value| match value {
                     Value::Float(number) => Some(self.spelled(key, *number)),
@@ -373,7 +414,8 @@ impl Reader<'_> {
         });
         match meant {
             Some(flag) => {
-                self.mended(key, format!("expected true or false for `{key}`, got {}; read as {flag}", describe(value)))
+                let message = format!("expected true or false for `{key}`, got {}; read as {flag}", describe(value));
+                self.mended(key, message, Some(Value::Bool(flag)));
             }
             None => self.unless_null(key, "true or false", value),
         }
@@ -391,8 +433,26 @@ impl Reader<'_> {
         }
     }
 
-    fn mended(&mut self, key: &str, message: String) {
-        self.push(key, Diagnostic::new(Code::FieldMended, Severity::Warning, message));
+    /// `meant` is the value to write instead, where none of what was written is lost with it.
+    fn mended(&mut self, key: &str, message: String, meant: Option<Value>) {
+        let fix = meant.and_then(|meant| self.line_fix(key, &meant));
+        self.push(key, Diagnostic::new(Code::FieldMended, Severity::Warning, message).fix(fix));
+    }
+
+    /// The key's line written anew: if it alone holds the value, so that all else reads the same.
+    fn line_fix(&self, key: &str, meant: &Value) -> Option<Fix> {
+        let start = line_of(self.block, key)?.1;
+        let line = self.block[start..].split('\n').next()?;
+        let bare = line.strip_suffix('\r').unwrap_or(line);
+        if bare.contains('#') {
+            return None;
+        }
+        let end_of_line = if bare.len() < line.len() { "\r\n" } else { "\n" };
+        let replacement = pair(key, meant, end_of_line).trim_end().to_owned();
+        let fix = Fix { range: start..start + bare.len(), replacement };
+        let mended = apply(self.block, std::slice::from_ref(&fix));
+        let read = frontmatter::parse(&mended).ok()?.data;
+        (read.get(key) == Some(meant) && without(&read, key) == without(self.data, key)).then_some(fix)
     }
 
     /// A key without a value says nothing, and that is no mistake.
@@ -408,11 +468,22 @@ impl Reader<'_> {
     }
 }
 
+/// The line of a frontmatter that begins with the key, from 1, and its offset.
+fn line_of(block: &str, key: &str) -> Option<(u32, usize)> {
+    let mut start = 0;
+    for (number, line) in block.split_inclusive('\n').enumerate() {
+        if line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':')) {
+            return Some((number as u32 + 1, start));
+        }
+        start += line.len();
+    }
+    None
+}
+
 /// The diagnostic at the line of a frontmatter that has the key.
 fn at_key(block: &str, key: &str, diagnostic: Diagnostic) -> Diagnostic {
-    let written = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'));
-    match block.lines().position(written) {
-        Some(line) => diagnostic.at(line as u32 + 1, 1),
+    match line_of(block, key) {
+        Some((line, _)) => diagnostic.at(line, 1),
         None => diagnostic,
     }
 }

@@ -238,7 +238,7 @@ fn visibility_is_decided_in_one_order() {
         for ((kind, text), (shown, in_prompt)) in
             [(SourceKind::Skills, skill), (SourceKind::Notes, note)].into_iter().zip(expected)
         {
-            let source = source_of("s", Source { kind, ..Source::default() }, &[("x.md", &text)]);
+            let source = source_of(Source { name: "s".into(), kind, ..Source::default() }, &[("x.md", &text)]);
             let view = view(&Arc::new(Catalog::build(1, vec![source])), "p", &[], None);
             let found = view.find("x");
             assert_eq!((found.is_some(), found.is_some_and(|id| view.in_prompt(id))), (shown, in_prompt), "{text}");
@@ -271,7 +271,7 @@ fn tools_are_what_both_sides_allow() {
         (Trust::Low, "silent", Some(&["Bash"]), Some(&["Bash"])),
     ];
     for (trust, name, profile, expected) in rows {
-        let source = source_of("s", Source { trust, ..Source::default() }, &files);
+        let source = source_of(Source { name: "s".into(), trust, ..Source::default() }, &files);
         let view = all(Catalog::build(1, vec![source]));
         let tools = view.tools(view.find(name).unwrap(), profile.map(list).as_deref());
         assert_eq!(tools, expected.map(list), "{trust:?} {name} {profile:?}");

@@ -19,6 +19,7 @@ mod atoms {
         column,
         message,
         hint,
+        fix,
     }
 }
 
@@ -64,6 +65,7 @@ pub fn diagnostic<'a>(env: Env<'a>, diagnostic: &Diagnostic) -> NifResult<Term<'
         atoms::column().encode(env),
         atoms::message().encode(env),
         atoms::hint().encode(env),
+        atoms::fix().encode(env),
     ];
     let values = [
         atoms::diagnostic().encode(env),
@@ -74,6 +76,7 @@ pub fn diagnostic<'a>(env: Env<'a>, diagnostic: &Diagnostic) -> NifResult<Term<'
         option(env, &diagnostic.column),
         diagnostic.message.encode(env),
         option(env, &diagnostic.hint),
+        option(env, &diagnostic.fix.as_ref().map(|fix| (fix.range.start, fix.range.len(), &fix.replacement))),
     ];
     Term::map_from_term_arrays(env, &keys, &values)
 }

@@ -224,7 +224,7 @@ fn view_prompt<'a>(env: Env<'a>, view: ResourceArc<ViewResource>) -> Term<'a> {
 }
 
 #[derive(NifMap)]
-struct PromptOptions {
+pub struct PromptOptions {
     /// Its sections, instead of those of the format.
     sections: Option<Vec<String>>,
     format: String,
@@ -235,7 +235,7 @@ struct PromptOptions {
 
 impl PromptOptions {
     /// Names that are none were refused before.
-    fn options(self) -> Options {
+    pub fn options(self) -> Options {
         let format = Format::ALL.into_iter().find(|format| format.as_str() == self.format).unwrap_or_default();
         let wanted = |names: &[String], section: &Section| names.iter().any(|name| name == section.as_str());
         Options {

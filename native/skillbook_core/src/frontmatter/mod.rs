@@ -170,6 +170,9 @@ pub fn parse(text: &str) -> Result<Document<'_>, Error> {
         Ok(loaded) => (loaded.data, loaded.diagnostics),
         Err(failure) => match repair::repair(&text[block.clone()], &failure) {
             Some((loaded, mut repairs)) => {
+                for fix in repairs.iter_mut().filter_map(|repaired| repaired.fix.as_mut()) {
+                    fix.range = block.start + fix.range.start..block.start + fix.range.end;
+                }
                 repairs.extend(loaded.diagnostics);
                 (loaded.data, repairs)
             }
@@ -215,14 +218,14 @@ pub fn decode(bytes: &[u8]) -> Result<&str, Error> {
 
 /// A place in a document.
 #[derive(Debug, Clone, Copy)]
-struct Place {
-    line: u32,
-    column: u32,
+pub(crate) struct Place {
+    pub(crate) line: u32,
+    pub(crate) column: u32,
     offset: usize,
 }
 
 /// The place of a byte. Bytes before it that are not UTF-8 do not matter to the line.
-fn place(text: &[u8], offset: usize) -> Place {
+pub(crate) fn place(text: &[u8], offset: usize) -> Place {
     let before = &text[..offset.min(text.len())];
     let line_start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
     let line = memchr::memchr_iter(b'\n', before).count() + 1;

@@ -10,7 +10,7 @@
 
 use super::yaml::{self, Failure, Loaded};
 use super::{ErrorKind, BLOCK_LINE};
-use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::diagnostic::{Code, Diagnostic, Fix, Severity};
 use crate::value::Value;
 use std::ops::Range;
 
@@ -29,25 +29,35 @@ pub(super) fn repair(block: &str, failure: &Failure) -> Option<(Loaded, Vec<Diag
         return None;
     }
     let lines = block.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line).to_owned()).collect();
-    let mut repair = Repair { block, lines, fixes: Vec::new() };
+    let mut repair = Repair { block, lines, mends: Vec::new() };
     repair.drop_unprintable();
     if repair.read(0..repair.lines.len()).is_err() && !repair.entries(0..repair.lines.len(), 0) {
         return None;
     }
     let loaded = yaml::load(&repair.lines.join("\n")).ok()?;
-    let diagnostics = repair.fixes.iter().map(|fix| fix.diagnostic(&repair.lines)).collect();
+    let written = repair.written();
+    let diagnostic = |mend: &Mend| {
+        mend.diagnostic(&repair.lines).fix(written.iter().find(|fix| covers(fix, mend)).map(|(_, fix)| fix.clone()))
+    };
+    let diagnostics = repair.mends.iter().map(diagnostic).collect();
     Some((loaded, diagnostics))
 }
 
+fn covers((lines, _): &(Range<usize>, Fix), mend: &Mend) -> bool {
+    lines.contains(&mend.line)
+}
+
 /// A line that was changed.
-struct Fix {
+struct Mend {
     line: usize,
+    /// The last line that it took in.
+    last: usize,
     /// From 1, in characters.
     column: usize,
     why: String,
 }
 
-impl Fix {
+impl Mend {
     fn diagnostic(&self, lines: &[String]) -> Diagnostic {
         // A blank line with a tab in it is left empty.
         let line = Some(lines[self.line].trim()).filter(|line| !line.is_empty()).unwrap_or("an empty line");
@@ -62,7 +72,7 @@ impl Fix {
 struct Repair<'a> {
     block: &'a str,
     lines: Vec<String>,
-    fixes: Vec<Fix>,
+    mends: Vec<Mend>,
 }
 
 /// How a line that begins an entry is made, in bytes of the line.
@@ -82,7 +92,12 @@ impl Repair<'_> {
             let Some(at) = yaml::unprintable(line) else { continue };
             let column = line[..at].chars().count() + 1;
             line.retain(|character| !yaml::is_unprintable(character));
-            self.fixes.push(Fix { line: number, column, why: "a control character is not allowed in YAML".into() });
+            self.mends.push(Mend {
+                line: number,
+                last: number,
+                column,
+                why: "a control character is not allowed in YAML".into(),
+            });
         }
     }
 
@@ -123,7 +138,7 @@ impl Repair<'_> {
         let value_at = match entry(&self.lines[first]) {
             Some(Entry::Glued(at)) => {
                 self.lines[first].insert(at, ' ');
-                self.fix(first, at, "expected a blank after the colon".into());
+                self.mended(first, at, "expected a blank after the colon".into());
                 if self.read(lines.clone()).is_ok() {
                     return true;
                 }
@@ -168,10 +183,14 @@ impl Repair<'_> {
         }
         let column_at = self.lines[first].len();
         self.lines[first].push_str(&mended);
+        let last = rest.last().copied().unwrap_or(first);
         for line in rest {
             self.lines[line].clear();
         }
-        self.fix(first, column_at, why);
+        self.mended(first, column_at, why);
+        if let Some(mend) = self.mends.iter_mut().find(|mend| mend.line == first) {
+            mend.last = mend.last.max(last);
+        }
         self.read(lines).is_ok()
     }
 
@@ -191,17 +210,52 @@ impl Repair<'_> {
             if text[..white].contains('\t') {
                 let blanks = if white == text.len() { String::new() } else { text[..white].replace('\t', "  ") };
                 self.lines[line].replace_range(..white, &blanks);
-                self.fix(line, 0, "a tab may not indent a line".into());
+                self.mended(line, 0, "a tab may not indent a line".into());
             }
         }
     }
 
     /// Records a change to a line; a second one to the same line adds nothing.
-    fn fix(&mut self, line: usize, at: usize, why: String) {
-        if self.fixes.iter().all(|fix| fix.line != line) {
+    fn mended(&mut self, line: usize, at: usize, why: String) {
+        if self.mends.iter().all(|mend| mend.line != line) {
             let column = self.lines[line][..at].chars().count() + 1;
-            self.fixes.push(Fix { line, column, why });
+            self.mends.push(Mend { line, last: line, column, why });
         }
+    }
+
+    /// The mended lines as changes to the block. Mends that share lines are one change, for neither is right alone.
+    fn written(&self) -> Vec<(Range<usize>, Fix)> {
+        let mut spans: Vec<Range<usize>> = self.mends.iter().map(|mend| mend.line..mend.last + 1).collect();
+        spans.sort_by_key(|span| (span.start, span.end));
+        let mut joined: Vec<Range<usize>> = Vec::new();
+        for span in spans {
+            match joined.last_mut().filter(|last| span.start < last.end) {
+                Some(last) => last.end = last.end.max(span.end),
+                None => joined.push(span),
+            }
+        }
+        joined.into_iter().map(|lines| (lines.clone(), self.change(lines))).collect()
+    }
+
+    fn change(&self, lines: Range<usize>) -> Fix {
+        let mut start = 0;
+        let mut range = 0..0;
+        let mut text = Vec::new();
+        let mut end_of_line = "\n";
+        for (number, line) in self.block.split('\n').enumerate().take(lines.end) {
+            let bare = line.strip_suffix('\r').unwrap_or(line);
+            if number == lines.start {
+                range.start = start;
+                end_of_line = if bare.len() < line.len() { "\r\n" } else { "\n" };
+            }
+            // A line that was taken into the one above is gone; one that was empty stays.
+            if number >= lines.start && (!self.lines[number].is_empty() || bare.trim().is_empty()) {
+                text.push(self.lines[number].as_str());
+            }
+            range.end = start + bare.len();
+            start += line.len() + 1;
+        }
+        Fix { range, replacement: text.join(end_of_line) }
     }
 }
 

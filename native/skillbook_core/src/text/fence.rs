@@ -2,14 +2,14 @@
 
 /// The characters of an open fence: its closing line has the same character, at least as often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Fence {
+pub(crate) struct Fence {
     pub mark: u8,
     pub len: usize,
 }
 
 /// A line that may open a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Opener<'a> {
+pub(crate) struct Opener<'a> {
     pub fence: Fence,
     /// Blanks before the fence, in bytes.
     pub indent: usize,
@@ -41,7 +41,7 @@ pub(super) fn trim_blanks(text: &str) -> &str {
 }
 
 /// Where `part` begins in the text that it is a part of.
-pub(super) fn offset(whole: &str, part: &str) -> usize {
+pub(crate) fn offset(whole: &str, part: &str) -> usize {
     part.as_ptr() as usize - whole.as_ptr() as usize
 }
 
@@ -66,7 +66,7 @@ pub(super) fn is_fence(line: &str) -> bool {
 ///
 /// As in CommonMark, an info string after backticks holds no backtick, so that inline code at the start of a line
 /// opens nothing. The whole block on one line is the exception that COMMANDS makes.
-pub(super) fn opener(line: &str) -> Option<Opener<'_>> {
+pub(crate) fn opener(line: &str) -> Option<Opener<'_>> {
     let (indent, fence, rest) = run(line)?;
     let info = trim_blanks(rest);
     let whole = Opener { fence, indent, info, inline: None };
@@ -89,7 +89,7 @@ fn has_run(text: &str, fence: Fence) -> bool {
 }
 
 /// Whether a line closes the block that `fence` opened.
-pub(super) fn closes(line: &str, fence: Fence) -> bool {
+pub(crate) fn closes(line: &str, fence: Fence) -> bool {
     matches!(run(line), Some((_, found, rest))
         if found.mark == fence.mark && found.len >= fence.len && trim_blanks(rest).is_empty())
 }
@@ -108,7 +108,7 @@ pub(super) fn after_cmd(info: &str) -> Option<&str> {
 }
 
 impl Opener<'_> {
-    pub(super) fn is_cmd(&self) -> bool {
+    pub(crate) fn is_cmd(&self) -> bool {
         after_cmd(self.info).is_some()
     }
 }

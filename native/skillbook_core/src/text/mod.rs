@@ -21,7 +21,7 @@
 pub mod command;
 pub mod error;
 pub mod extract;
-mod fence;
+pub(crate) mod fence;
 mod scan;
 pub mod words;
 

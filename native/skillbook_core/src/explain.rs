@@ -1,0 +1,192 @@
+//! What became of a name: every file that could be meant by it, up to its place in a profile's prompt.
+//!
+//! For trusted code only: it tells of what the profile may not see, and why.
+
+use std::sync::Arc;
+
+use crate::catalog::{Unused, Why};
+use crate::diagnostic::Diagnostic;
+use crate::document::{strip_md, SKILL_FILE};
+use crate::entry::{Entry, Kind};
+use crate::glob::Globs;
+use crate::prompt::{Options, Placement, Reason};
+use crate::view::{Profile, View};
+
+/// What became of a name.
+#[derive(Debug, PartialEq)]
+pub struct Explanation {
+    /// The files that could be meant, by path; those that are used first.
+    pub files: Vec<Explained>,
+    /// Names close to it, where no file could be meant.
+    pub close: Vec<String>,
+}
+
+/// What became of a file.
+#[derive(Debug, PartialEq)]
+pub struct Explained {
+    /// The file.
+    pub path: String,
+    /// The name of its entry; `None` if it became none.
+    pub name: Option<String>,
+    /// The name of its source; `None` if it became no entry.
+    pub source: Option<String>,
+    /// What became of it.
+    pub state: State,
+    /// The file that is used in its place.
+    pub by: Option<String>,
+    /// Why the profile does not see it; empty if it does, or if the file is not used.
+    pub hidden: Vec<String>,
+    /// Where it stands in the profile's prompt; `None` if the profile does not see it.
+    pub prompt: Option<String>,
+    /// What was found out about it.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// What became of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// It is the entry of its name.
+    Used,
+    /// It is the index of a domain.
+    Index,
+    /// A later source has an entry of its name.
+    Shadowed,
+    /// Another file of its name comes first in its source.
+    Duplicate,
+    /// No glob of its source selects it.
+    NotSelected,
+    /// Its source is of low trust, and another source has its name.
+    Refused,
+    /// It became no entry; its diagnostics say why.
+    NoEntry,
+}
+
+impl State {
+    /// The name in snake case.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            State::Used => "used",
+            State::Index => "index",
+            State::Shadowed => "shadowed",
+            State::Duplicate => "duplicate",
+            State::NotSelected => "not_selected",
+            State::Refused => "refused",
+            State::NoEntry => "no_entry",
+        }
+    }
+}
+
+/// Explains a name for a profile and a prompt of these options. A file is meant by its entry's name, by an alias, and by its own name or its folder's.
+pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
+    let catalog = view.catalog();
+    let mut files: Vec<Explained> = Vec::new();
+    for entry in catalog.entries().iter().filter(|entry| means(entry, name)) {
+        let hidden = hidden(view.profile(), entry);
+        let prompt = if hidden.is_empty() { placement(view, options, entry) } else { None };
+        files.push(Explained { hidden, prompt, ..of_entry(view, entry, State::Used) });
+    }
+    for Unused { entry, why } in catalog.unused().iter().filter(|unused| means(&unused.entry, name)) {
+        let state = match why {
+            Why::Shadowed => State::Shadowed,
+            Why::Duplicate => State::Duplicate,
+            Why::Unselected => State::NotSelected,
+            Why::Refused => State::Refused,
+        };
+        let used = catalog.named(&entry.name).map(|id| catalog.entry(id).document.path.clone());
+        let by = used.filter(|_| state != State::NotSelected);
+        files.push(Explained { by, ..of_entry(view, entry, state) });
+    }
+    for domain in catalog.domains().iter().filter(|domain| domain.name == name) {
+        if let Some(index) = &domain.index {
+            let source = Some(index.source.name.clone());
+            files.push(Explained { source, ..of_path(view, &index.document.path, State::Index) });
+        }
+    }
+    let known = |path: &str| files.iter().any(|file| file.path == path);
+    let paths = catalog.findings().iter().filter_map(|finding| finding.diagnostic.path.as_deref());
+    let mut others: Vec<&str> = paths.filter(|path| means_path(path, name) && !known(path)).collect();
+    others.dedup();
+    files.extend(others.into_iter().map(|path| of_path(view, path, State::NoEntry)));
+    files.sort_by(|a, b| (a.state, &a.path).cmp(&(b.state, &b.path)));
+    let close = if files.is_empty() { close(view, name) } else { Vec::new() };
+    Explanation { files, close }
+}
+
+/// Close names among all, for what is asked may be hidden.
+fn close(view: &View, name: &str) -> Vec<String> {
+    let all = View::new(view.catalog().clone(), &Profile::unrestricted());
+    all.map_or(Vec::new(), |all| all.suggest(name).into_iter().map(str::to_owned).collect())
+}
+
+fn means(entry: &Entry, name: &str) -> bool {
+    &*entry.name == name
+        || entry.fields().aliases.iter().any(|alias| alias == name)
+        || means_path(&entry.document.path, name)
+}
+
+/// Whether a file is called so, or the folder of a `SKILL.md`; `mail.send` is also `mail/send.md`.
+fn means_path(path: &str, name: &str) -> bool {
+    let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
+    let parent = folder.rsplit_once('/').map_or(folder, |(_, parent)| parent);
+    let stem = strip_md(file);
+    match file == SKILL_FILE {
+        true => parent == name,
+        false => {
+            stem == name || name.split_once('.').is_some_and(|(domain, action)| parent == domain && stem == action)
+        }
+    }
+}
+
+fn of_path(view: &View, path: &str, state: State) -> Explained {
+    let findings = view.catalog().findings().iter().map(|finding| &finding.diagnostic);
+    Explained {
+        path: path.to_owned(),
+        name: None,
+        source: None,
+        state,
+        by: None,
+        hidden: Vec::new(),
+        prompt: None,
+        diagnostics: findings.filter(|diagnostic| diagnostic.path.as_deref() == Some(path)).cloned().collect(),
+    }
+}
+
+fn of_entry(view: &View, entry: &Arc<Entry>, state: State) -> Explained {
+    let (name, source) = (Some(entry.name.to_string()), Some(entry.source.name.clone()));
+    Explained { name, source, ..of_path(view, &entry.document.path, state) }
+}
+
+/// What keeps an entry from a profile.
+fn hidden(profile: &Profile, entry: &Entry) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let missing =
+        entry.labels.iter().filter(|label| profile.grants.as_ref().is_some_and(|grants| !grants.contains(label)));
+    for label in missing {
+        reasons.push(format!("the profile does not hold its label `{label}`"));
+    }
+    let globs = profile.skills.as_deref().and_then(|skills| Globs::new(skills).ok());
+    if globs.is_some_and(|globs| !globs.matches(&entry.name)) {
+        reasons.push("no glob of the profile's skills matches its name".to_owned());
+    }
+    if entry.kind != Kind::Note && entry.fields().excluded_for.contains(&profile.id) {
+        reasons.push("its exclude_from_prompt_profile_ids names the profile".to_owned());
+    }
+    reasons
+}
+
+/// Where an entry that the profile sees stands in its prompt.
+fn placement(view: &View, options: &Options, entry: &Entry) -> Option<String> {
+    let id = view.find_named(&entry.name)?;
+    Some(match view.placement(options, id) {
+        Placement::Section(section) => format!("in the section `{}`", section.as_str()),
+        Placement::Domain => "only with its domain".to_owned(),
+        Placement::Cut(section) => format!("left out for lack of room, from the section `{}`", section.as_str()),
+        Placement::NotInPrompt(Reason::NotShown) => return None,
+        Placement::NotInPrompt(Reason::HiddenFromModel) => "nowhere: disable-model-invocation is true".to_owned(),
+        Placement::NotInPrompt(Reason::NotIncluded) => match entry.fields().excluded_for.contains(&view.profile().id) {
+            true => "nowhere: its exclude_from_prompt_profile_ids names the profile".to_owned(),
+            false => "nowhere: include_in_prompt is false".to_owned(),
+        },
+        Placement::NotInPrompt(Reason::NoSection) => "nowhere: none of the sections is for it".to_owned(),
+    })
+}

@@ -1,0 +1,206 @@
+//! One page: its name, its sections, and the commands in it.
+
+use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::document::Document;
+use crate::entry::{Entry, Kind};
+use crate::frontmatter::place;
+use crate::lint::flags::{self, Listed};
+use crate::lint::written::{written, Part, Written};
+use crate::sections;
+use crate::text::command::{self, Command, GET_SKILL};
+use crate::view::View;
+
+/// What the Agent Skills format advises for a text that a model reads at once.
+const LINES: usize = 500;
+const TOKENS: usize = 5_000;
+
+/// About how many characters of English a token has.
+const TOKEN: usize = 4;
+
+/// Nobody says what something is for in fewer characters.
+const DESCRIPTION: usize = 20;
+
+struct Page<'a> {
+    document: &'a Document,
+    found: &'a mut Vec<Diagnostic>,
+}
+
+/// Looks at an entry's page.
+pub(super) fn entry(view: &View, entry: &Entry, found: &mut Vec<Diagnostic>) {
+    let mut page = Page { document: &entry.document, found };
+    if entry.kind != Kind::Note {
+        page.sizes(entry);
+    }
+    if entry.kind == Kind::Command {
+        page.command(view, entry);
+    } else {
+        commands(view, &entry.document, found);
+    }
+}
+
+/// Looks at the commands in the blocks of a page.
+pub(super) fn commands(view: &View, document: &Document, found: &mut Vec<Diagnostic>) {
+    let mut page = Page { document, found };
+    for written in written(document.body(), |_| false) {
+        page.runs(view, &written);
+    }
+}
+
+impl Page<'_> {
+    fn sizes(&mut self, entry: &Entry) {
+        let body = entry.body();
+        let described = entry.description().chars().count();
+        if (1..DESCRIPTION).contains(&described) {
+            let message = format!("the description has {described} characters; a model chooses by it");
+            let hint = "say what it does and when to use it";
+            self.push(Diagnostic::new(Code::DescriptionShort, Severity::Info, message).hint(hint));
+        }
+        if body.trim().is_empty() {
+            let hint = "write below the frontmatter what to do";
+            self.push(
+                Diagnostic::new(
+                    Code::BodyMissing,
+                    Severity::Warning,
+                    "expected a text after the frontmatter, got none",
+                )
+                .hint(hint),
+            );
+            return;
+        }
+        let (lines, tokens) = (body.trim_end().lines().count(), body.chars().count() / TOKEN);
+        if lines > LINES || tokens > TOKENS {
+            let message = format!("the text has {lines} lines and about {tokens} tokens; {LINES} lines and {TOKENS} tokens are the advice");
+            let hint = match entry.kind {
+                Kind::Skill => "move what is not always needed into other files of the skill's folder",
+                _ => "leave out what is not always needed",
+            };
+            self.push(Diagnostic::new(Code::BodyLong, Severity::Info, message).hint(hint));
+        }
+    }
+
+    fn command(&mut self, view: &View, entry: &Entry) {
+        let body = entry.body();
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        let word = |word: &str| word.starts_with(|c: char| c.is_ascii_lowercase()) && word.chars().all(plain);
+        if !entry.name.split_once('.').is_some_and(|(domain, action)| word(domain) && word(action)) {
+            let message = format!(
+                "expected domain.action in lowercase letters, digits and `_`, each beginning with a letter, got `{}`",
+                entry.name
+            );
+            self.push(Diagnostic::new(Code::CommandName, Severity::Info, message));
+        }
+        if !body.trim().is_empty() && sections::section(body, "usage").is_none() {
+            let hint = format!("add the lines ## Usage and {} with its flags", entry.name);
+            self.push(
+                Diagnostic::new(Code::UsageMissing, Severity::Warning, "expected a Usage section, got none").hint(hint),
+            );
+        }
+        let known = |word: &str| {
+            let domain = word.split_once('.').map_or("", |(domain, _)| domain);
+            view.domain(domain).is_some() || view.find(word).is_some()
+        };
+        let written = written(body, known);
+        let listed = flags::listed(body);
+        let mut used = vec![false; listed.len()];
+        let mut shown = false;
+        for written in &written {
+            let runs = self.runs(view, written);
+            if written.part == Part::Other || written.name() != &*entry.name {
+                continue;
+            }
+            shown = true;
+            let flags = match &runs {
+                Some(command) => given(command, &written.text),
+                None => flags::shown(&written.text),
+            };
+            self.flags(written, &flags, &listed, &mut used);
+            if let Some(command) = runs.filter(|_| written.part == Part::Examples) {
+                self.required(written, &command, &listed);
+            }
+        }
+        for (flag, _) in listed.iter().zip(used).filter(|(_, used)| shown && !used) {
+            let message = format!("neither Usage nor an example shows --{}", flag.names[0]);
+            let diagnostic = Diagnostic::new(Code::FlagUnused, Severity::Info, message);
+            self.push_at(flag.offset, diagnostic);
+        }
+    }
+
+    /// Reads a command and looks for its name; gives the command unless it only shows what may be written.
+    fn runs<'a>(&mut self, view: &View, written: &'a Written<'_>) -> Option<Command<'a>> {
+        let command = match written.is_synopsis() {
+            true => None,
+            false => match command::parse(&written.text) {
+                Ok(command) => Some(command),
+                Err(error) => {
+                    let at = place(self.document.text.as_bytes(), self.start() + written.offset);
+                    let (line, column) = (error.line() as u32 - 1, error.column() as u32);
+                    let column = if line == 0 { at.column + column - 1 } else { column };
+                    let diagnostic = Diagnostic::new(Code::ExampleUnparsable, Severity::Warning, error.message());
+                    self.push(diagnostic.hint(error.hint()).at(at.line + line, column));
+                    return None;
+                }
+            },
+        };
+        let name = command.as_ref().map_or(written.name(), |command| &command.name).to_owned();
+        if name != GET_SKILL && !name.starts_with("get_skill:") && view.find(&name).is_none() {
+            let mut diagnostic =
+                Diagnostic::new(Code::ExampleUnknown, Severity::Warning, format!("there is no command `{name}`"));
+            let close: Vec<_> = view
+                .suggest(&name)
+                .into_iter()
+                .filter(|name| view.find(name).is_some())
+                .map(|name| format!("`{name}`"))
+                .collect();
+            if !close.is_empty() {
+                diagnostic = diagnostic.hint(format!("did you mean {}?", close.join(" or ")));
+            }
+            self.push_at(written.offset, diagnostic);
+        }
+        command
+    }
+
+    fn flags(&mut self, written: &Written<'_>, flags: &[(usize, &str)], listed: &[Listed<'_>], used: &mut [bool]) {
+        for (at, name) in flags {
+            match listed.iter().position(|flag| flag.is(name)) {
+                Some(place) => used[place] = true,
+                None if listed.is_empty() || *name == "help" => {}
+                None => {
+                    let message = format!("the Flags section does not list --{name}");
+                    let diagnostic = Diagnostic::new(Code::FlagUndocumented, Severity::Warning, message);
+                    self.push_at(written.offset + at, diagnostic);
+                }
+            }
+        }
+    }
+
+    /// A word without a flag may stand for one that is required.
+    fn required(&mut self, written: &Written<'_>, command: &Command<'_>, listed: &[Listed<'_>]) {
+        let given = |flag: &&Listed<'_>| command.flags.iter().any(|(name, _)| flag.is(name));
+        let missing: Vec<_> = listed.iter().filter(|flag| flag.required && !given(flag)).collect();
+        if missing.len() > command.args.len() && !command.help {
+            let names: Vec<_> = missing.iter().map(|flag| format!("--{}", flag.names[0])).collect();
+            let message = format!("the example leaves out {}, which the Flags section requires", names.join(" and "));
+            self.push_at(written.offset, Diagnostic::new(Code::ExampleFlagMissing, Severity::Warning, message));
+        }
+    }
+
+    /// Where the body begins in the file, in bytes.
+    fn start(&self) -> usize {
+        self.document.body_range().start
+    }
+
+    fn push_at(&mut self, offset: usize, diagnostic: Diagnostic) {
+        let at = place(self.document.text.as_bytes(), self.start() + offset);
+        self.push(diagnostic.at(at.line, at.column));
+    }
+
+    fn push(&mut self, diagnostic: Diagnostic) {
+        self.found.push(diagnostic.in_file(self.document.path.as_str()));
+    }
+}
+
+/// The flags of a command, each with its place in the text; that of the command where it is a member of a JSON object.
+fn given<'a>(command: &'a Command<'_>, text: &str) -> Vec<(usize, &'a str)> {
+    let place = |name: &str| text.find(&format!("--{name}")).unwrap_or(0);
+    command.flags.iter().map(|(name, _)| (place(name), &**name)).collect()
+}

@@ -1,0 +1,91 @@
+//! What became of a name, in each way it can go.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{doc, source, view};
+use skillbook_core::catalog::Catalog;
+use skillbook_core::entry::SourceKind;
+use skillbook_core::explain::explain;
+use skillbook_core::prompt::Options;
+
+/// `state path by hidden prompt codes` of each file.
+fn told(catalog: &Arc<Catalog>, name: &str) -> (Vec<String>, Vec<String>) {
+    let explanation =
+        explain(&view(catalog, "p", &["held"], Some(&["mail.*", "a*", "n*", "family/*"])), name, &Options::default());
+    let line = |file: &skillbook_core::explain::Explained| {
+        let codes: Vec<_> = file.diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect();
+        let parts = [
+            file.state.as_str().to_owned(),
+            file.path.clone(),
+            file.by.clone().unwrap_or_default(),
+            file.hidden.join(" and "),
+            file.prompt.clone().unwrap_or_default(),
+            codes.join(" "),
+        ];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" | ")
+    };
+    (explanation.files.iter().map(line).collect(), explanation.close)
+}
+
+#[test]
+fn tells_what_became_of_a_name() {
+    let usage = "## Usage\n\nmail.send --to <a>\n";
+    let files = [
+        ("mail/send.md", doc("mail.send", "", usage)),
+        ("mail/plain.md", doc("mail.plain", "aliases: [nickname]\n", "x")),
+        ("mail/quiet.md", doc("mail.quiet", "include_in_prompt: false\n", usage)),
+        ("mail/secret.md", doc("mail.secret", "visibility_labels: [held, other]\n", usage)),
+        ("mail/SKILL.md", "---\ndomain: mail\ndescription: d\n---\n# Mail\n".to_owned()),
+        ("another.md", doc("another", "", "x")),
+        ("apart.md", doc("apart", "exclude_from_prompt_profile_ids: [p]\n", "x")),
+        ("zebra.md", doc("zebra", "", "x")),
+        ("twice/a.md", doc("atwice", "", "x")),
+        ("twice/b.md", doc("atwice", "", "y")),
+        ("nothing.md", "---\nname: nothing\n---\n".to_owned()),
+    ];
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, &**text)).collect();
+    let over = doc("another", "", "z");
+    let notes = [("family/note.md", "# Note\n")];
+    let catalog = Arc::new(Catalog::build(
+        1,
+        vec![
+            source("s", SourceKind::Skills, &[], &files),
+            source("t", SourceKind::Skills, &[], &[("another.md", &over)]),
+            source("u", SourceKind::Notes, &[], &notes),
+        ],
+    ));
+    let rows: &[(&str, &[&str])] = &[
+        ("mail.send", &["used | /s/mail/send.md | in the section `quick_reference`"]),
+        ("send", &["used | /s/mail/send.md | in the section `quick_reference`"]),
+        ("nickname", &["used | /s/mail/plain.md | only with its domain"]),
+        ("mail.quiet", &["used | /s/mail/quiet.md | nowhere: include_in_prompt is false"]),
+        ("mail.secret", &["used | /s/mail/secret.md | the profile does not hold its label `other`"]),
+        ("mail", &["index | /s/mail/SKILL.md"]),
+        (
+            "another",
+            &["used | /t/another.md | in the section `skills`", "shadowed | /s/another.md | /t/another.md | shadowed"],
+        ),
+        ("apart", &["used | /s/apart.md | its exclude_from_prompt_profile_ids names the profile"]),
+        ("zebra", &["used | /s/zebra.md | no glob of the profile's skills matches its name"]),
+        (
+            "atwice",
+            &[
+                "used | /s/twice/a.md | in the section `skills` | name_differs",
+                "duplicate | /s/twice/b.md | /s/twice/a.md | name_differs duplicate_name",
+            ],
+        ),
+        ("nothing", &["no_entry | /s/nothing.md | description_missing"]),
+        ("family/note", &["used | /u/family/note.md | in the section `notes`"]),
+    ];
+    for (name, expected) in rows {
+        assert_eq!(told(&catalog, name), (expected.iter().map(|line| line.to_string()).collect(), vec![]), "{name}");
+    }
+    assert_eq!(
+        told(&catalog, "zebr"),
+        (vec![], vec!["zebra".to_owned()]),
+        "unknown, with a close name though it is hidden"
+    );
+    assert_eq!(told(&catalog, "qqqqqq"), (vec![], vec![]));
+}

@@ -1,0 +1,147 @@
+//! What lint says of pages: a row for each side of a rule.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{doc, skills};
+use skillbook_core::lint::lint;
+
+/// `code line:column message; hint` for each finding in the file.
+fn found(files: &[(&str, &str)], path: &str) -> Vec<String> {
+    let all = lint(&Arc::new(skills(files)));
+    let own = all.into_iter().filter(|diagnostic| diagnostic.path.as_deref() == Some(&*format!("/s/{path}")));
+    own.map(|diagnostic| {
+        let place = match (diagnostic.line, diagnostic.column) {
+            (Some(line), Some(column)) => format!(" {line}:{column}"),
+            _ => String::new(),
+        };
+        let hint = diagnostic.hint.map_or(String::new(), |hint| format!("; {hint}"));
+        format!("{}{place} {}{hint}", diagnostic.code.as_str(), diagnostic.message)
+    })
+    .collect()
+}
+
+const READ: &str =
+    "---\nname: mail.read\ndescription: Reads one message by its id\n---\n## Usage\n\nmail.read --id <id>\n";
+
+/// A command `mail.send` whose body begins on line 6.
+fn send(body: &str) -> Vec<String> {
+    let text = format!("---\nname: mail.send\ndescription: Sends a message to people\n---\n\n{body}");
+    found(&[("mail/read.md", READ), ("mail/send.md", &text)], "mail/send.md")
+}
+
+#[test]
+fn pages_of_commands() {
+    let rows: &[(&str, &str, &[&str])] = &[
+        ("a clean page", "## Usage\n\nmail.send --to <a>\n\n## Flags\n\n--to  Whom (required)\n\n## Examples\n\nmail.send --to a\n", &[]),
+        ("no body", " \n", &["body_missing expected a text after the frontmatter, got none; write below the frontmatter what to do"]),
+        ("no usage", "Sends.\n", &["usage_missing expected a Usage section, got none; add the lines ## Usage and mail.send with its flags"]),
+        (
+            "an example that cannot be read",
+            "## Usage\n\nmail.send\n\n## Examples\n\nmail.send --to \"a\n\nmail.send\n",
+            &["example_unparsable 12:16 the double quote that opens here is never closed; close the value with \", and write \\\" for a quote inside it; for a long text use a heredoc: --flag <<EOF, the text, a line EOF"],
+        ),
+        (
+            "in a block",
+            "## Usage\n\nmail.send\n## Notes\n```cmd\nmail.send | wc\n```\n",
+            &["example_unparsable 11:11 `|` is not supported: this is not a shell; there are no pipes; one command a line: run the first, read its result, then write the next; quote it (\"|\") if it is part of a value"],
+        ),
+        (
+            "an unknown command",
+            "## Usage\n\nmail.sned --to <a>\n",
+            &["example_unknown 8:1 there is no command `mail.sned`; did you mean `mail.send` or `mail.read`?"],
+        ),
+        (
+            "an unknown command in a block, with no name close to it",
+            "## Usage\n\nmail.send\n\n## Behavior\n\n```cmd\nxyzzy.plugh\n```\n",
+            &["example_unknown 13:1 there is no command `xyzzy.plugh`"],
+        ),
+        ("other domains are text", "## Usage\n\nmail.send\n\nnode.js is no command\n", &[]),
+        ("get_skill and other commands", "## Usage\nmail.send\n```cmd\nget_skill: mail\nmail.read --id 1\n```\n", &[]),
+        (
+            "flags that are not listed",
+            "## Usage\nmail.send --to <a> [--cc <b>]\n## Flags\n--to  Whom\n## Examples\nmail.send --to a --bcc b --help\n",
+            &[
+                "flag_undocumented 7:21 the Flags section does not list --cc",
+                "flag_undocumented 11:18 the Flags section does not list --bcc",
+            ],
+        ),
+        ("flags of another command", "## Usage\nmail.send\n## Flags\n--to  Whom\n## Examples\nmail.send --to a\nmail.read --id 1\n", &[]),
+        ("spelled in two ways", "## Usage\nmail.send --reply_to <a>\n## Flags\n--reply-to  Where\n", &[]),
+        ("flags in prose", "## Usage\nmail.send --to <a>\n## Flags\nIt takes --cc (required).\n## Examples\nmail.send\n", &[]),
+        (
+            "a flag that nothing shows",
+            "## Usage\nmail.send [OPTIONS]\n## Flags\n--to  Whom\n",
+            &["flag_unused 9:1 neither Usage nor an example shows --to"],
+        ),
+        (
+            "a required flag is missing",
+            "## Usage\nmail.send --to <a> --body <b>\n## Flags\n--to  Whom (required)\n--body  What (required)\n## Examples\nmail.send\n",
+            &["example_flag_missing 12:1 the example leaves out --to and --body, which the Flags section requires"],
+        ),
+        (
+            "a word stands for it",
+            "## Usage\nmail.send --to <a>\n## Flags\n--to  Whom (required)\n## Examples\nmail.send a\nmail.send --help\nmail.send {\"to\": \"a\"}\n",
+            &[],
+        ),
+    ];
+    for (case, body, expected) in rows {
+        let found = send(body);
+        assert_eq!(found, *expected, "{case}");
+    }
+}
+
+#[test]
+fn names_of_commands() {
+    let rows = [
+        ("mail.send", true),
+        ("mail.send_2", true),
+        ("mail.send-now", false),
+        ("mail.2send", false),
+        ("mail.send.now", false),
+        ("Mail.send", false),
+    ];
+    for (name, good) in rows {
+        let text = doc(name, "", "## Usage\n\nx\n").replace("About", "What is to be known about");
+        let expected = format!(
+            "command_name expected domain.action in lowercase letters, digits and `_`, each beginning with a letter, got `{name}`"
+        );
+        let expected = if good { vec![] } else { vec![expected] };
+        assert_eq!(found(&[("a.md", &text)], "a.md"), expected, "{name}");
+    }
+}
+
+#[test]
+fn sizes() {
+    let lines = |count: usize| "x\n".repeat(count);
+    let rows = [
+        ("short enough", "Says what it is for, in short.", lines(500), vec![]),
+        ("many lines", "Says what it is for, in short.", lines(501), vec![
+            "body_long the text has 501 lines and about 250 tokens; 500 lines and 5000 tokens are the advice; move what is not always needed into other files of the skill's folder",
+        ]),
+        ("long lines", "Says what it is for, in short.", "x".repeat(20_004), vec![
+            "body_long the text has 1 lines and about 5001 tokens; 500 lines and 5000 tokens are the advice; move what is not always needed into other files of the skill's folder",
+        ]),
+        ("20 characters", "Twenty characters it", lines(1), vec![]),
+        ("19 characters", "Nineteen characters", lines(1), vec![
+            "description_short the description has 19 characters; a model chooses by it; say what it does and when to use it",
+        ]),
+    ];
+    for (case, description, body, expected) in rows {
+        let text = format!("---\nname: a\ndescription: {description}\n---\n{body}");
+        assert_eq!(found(&[("a/SKILL.md", &text)], "a/SKILL.md"), expected, "{case}");
+    }
+}
+
+#[test]
+fn blocks_in_skills_and_indexes() {
+    let unknown =
+        |line| vec![format!("example_unknown {line}:1 there is no command `mail.red`; did you mean `mail.read`?")];
+    let index = "---\ndomain: mail\ndescription: All about mail\n---\n\n```cmd\nmail.red\n```\n";
+    let skill =
+        "---\nname: post\ndescription: How to answer letters\n---\n```cmd\nmail.red\n```\nmail.red is here text\n";
+    let files = [("mail/read.md", READ), ("mail/SKILL.md", index), ("post/SKILL.md", skill)];
+    assert_eq!(found(&files, "mail/SKILL.md"), unknown(7));
+    assert_eq!(found(&files, "post/SKILL.md"), unknown(6));
+}

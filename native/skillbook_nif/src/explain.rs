@@ -1,0 +1,42 @@
+//! `Skillbook.Explanation`.
+
+use rustler::{Encoder, Env, NifResult, ResourceArc, Term};
+use skillbook_core::explain::{explain, Explained};
+
+use crate::encode;
+use crate::view::{PromptOptions, ViewResource};
+
+mod atoms {
+    rustler::atoms! { path, name, source, state, by, hidden, prompt, diagnostics }
+}
+
+/// `{files, close}`: what became of each file as a map, and names close to one that nothing has.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_explain<'a>(
+    env: Env<'a>,
+    view: ResourceArc<ViewResource>,
+    name: &str,
+    options: PromptOptions,
+) -> NifResult<Term<'a>> {
+    let explanation = explain(view.core(), name, &options.options());
+    let files = explanation.files.iter().map(|file| file_term(env, file)).collect::<NifResult<Vec<_>>>()?;
+    Ok((files, explanation.close).encode(env))
+}
+
+fn file_term<'a>(env: Env<'a>, file: &Explained) -> NifResult<Term<'a>> {
+    let diagnostics =
+        file.diagnostics.iter().map(|found| encode::diagnostic(env, found)).collect::<NifResult<Vec<_>>>()?;
+    Term::map_from_pairs(
+        env,
+        &[
+            (atoms::path(), file.path.encode(env)),
+            (atoms::name(), encode::option(env, &file.name)),
+            (atoms::source(), encode::option(env, &file.source)),
+            (atoms::state(), encode::own_atom(env, file.state.as_str())),
+            (atoms::by(), encode::option(env, &file.by)),
+            (atoms::hidden(), file.hidden.encode(env)),
+            (atoms::prompt(), encode::option(env, &file.prompt)),
+            (atoms::diagnostics(), diagnostics.encode(env)),
+        ],
+    )
+}
