@@ -50,7 +50,9 @@ defmodule Skillbook.HelpTest do
     test "are read when they are asked for", %{view: view} do
       assert {:ok, text} = Help.get(view, "pdf-processing/references/forms.md")
       assert text == File.read!(@fixtures <> "/pdf-processing/references/forms.md")
-      assert Help.get(view, "pdf-processing/logo.png") == {:ok, "`logo.png` is not text; it has 6 bytes."}
+
+      assert Help.get(view, "pdf-processing/logo.png") ==
+               {:ok, "`logo.png` is a binary file of 6 bytes, not text."}
     end
 
     test "are described if they cannot be shown", %{tmp_dir: root} do
@@ -58,9 +60,7 @@ defmodule Skillbook.HelpTest do
       File.mkdir_p!(folder)
       File.write!(Path.join(folder, "SKILL.md"), "---\nname: a\ndescription: d\n---\n")
 
-      for {file, size} <- [{"fits", 262_144}, {"large", 262_145}],
-          do: File.write!(Path.join(folder, file), String.duplicate("x", size))
-
+      File.write!(Path.join(folder, "fits"), String.duplicate("x", 262_144))
       File.write!(Path.join(folder, "bytes"), <<0xFF, 0xFE>>)
       for file <- ["gone", "moved"], do: File.write!(Path.join(folder, file), "")
       File.write!(Path.join(root, "s/secret"), "secret")
@@ -74,8 +74,7 @@ defmodule Skillbook.HelpTest do
 
       rows = [
         {"a/fits", String.duplicate("x", 262_144)},
-        {"a/large", "`large` has 262145 bytes; files up to 262144 bytes are shown."},
-        {"a/bytes", "`bytes` is not text; it has 2 bytes."},
+        {"a/bytes", "`bytes` is a binary file of 2 bytes, not text."},
         {"a/gone", "`gone` cannot be read: No such file or directory (os error 2)."},
         {"a/moved", "`moved` leads out of the skill's folder and is not shown."}
       ]
