@@ -3,8 +3,8 @@ defmodule Skillbook.Change do
   What differs between a book's new generation and the one before.
 
   Processes that called `Skillbook.subscribe/1` get one after every new generation. It names all entries, whatever their
-  labels, so it is for trusted code. What a profile may know of a change is what `Skillbook.View` shows it of the two
-  generations.
+  labels, so it is for trusted code. What a profile may know of a change is what `Skillbook.changes/2` tells of two
+  of its views.
 
   ## Fields
 
