@@ -28,7 +28,7 @@ defmodule SkillbookTest do
             {[name: :x, profiles: [[grants: []]]], "a profile needs the option :id"},
             {[name: :x, roles: [[grants: []]]], "a role needs the option :id"},
             {[name: :x, roles: [[id: "a", role: "b"]]],
-             "unknown option :role for a role. The options are :id, :grants, :skills, :tools"},
+             "unknown option :role for a role. The options are :id, :grants, :skills, :within, :tools"},
             {[name: :x, roles: [[id: "a"], [id: "b"]], profiles: [[id: "p", role: "c"]]],
              "expected one of the roles \"a\", \"b\" as the option :role of a profile, got: \"c\""},
             {[name: :x, profiles: [[id: "p", role: "c"]]],

@@ -9,6 +9,8 @@ defmodule Skillbook.Profile do
       labels are granted
     * `:skills` - globs over the names of the entries it may see, or `:all` (the default). Case matters, and `*` also
       matches dots
+    * `:within` - lists of globs that narrow `:skills`: a name has to match one glob of each list; none (`[]`) by default.
+      `narrow/2` adds to it
     * `:tools` - the tools it may use, as patterns of `Skillbook.View.tools/2`, or `:all` (the default)
     * `:role` - the id of one of the book's `:roles`, which says what this list leaves out of `:grants`, `:skills` and
       `:tools`; `nil` (the default) for none. A profile that is made without a book only keeps it, and so does a struct
@@ -31,12 +33,13 @@ defmodule Skillbook.Profile do
           id: String.t(),
           grants: :all | [String.t()],
           skills: :all | [glob()],
+          within: [[glob()]],
           tools: :all | [String.t()],
           role: String.t() | nil
         }
 
   @enforce_keys [:id]
-  defstruct [:id, :role, grants: [], skills: :all, tools: :all]
+  defstruct [:id, :role, grants: [], skills: :all, within: [], tools: :all]
 
   @typedoc "What the profiles of a role have in common, by the role's id."
   @type roles :: %{String.t() => keyword()}
@@ -105,6 +108,28 @@ defmodule Skillbook.Profile do
   @spec unrestricted() :: t()
   def unrestricted, do: %__MODULE__{id: "", grants: :all}
 
+  @doc """
+  The same profile with fewer skills: those that it may see and one of the globs names.
+
+  Whatever the globs are, the result sees nothing that the profile does not. It keeps the id, so that entries treat both
+  alike.
+
+      iex> {:ok, profile} = Skillbook.Profile.new(id: "mail", skills: ["email.*"])
+      iex> narrow = Skillbook.Profile.narrow(profile, ["*.search", "tasks.*"])
+      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
+      iex> {:ok, view} = Skillbook.View.new(catalog, narrow)
+      iex> Enum.map(Skillbook.View.entries(view), & &1.name)
+      ["email.search"]
+  """
+  @spec narrow(t(), [glob()]) :: t()
+  def narrow(%__MODULE__{within: within} = profile, globs) when is_list(globs),
+    do: %{profile | within: within ++ [globs]}
+
+  @doc false
+  @spec globs(t()) :: [[glob()]]
+  def globs(%__MODULE__{skills: :all, within: within}), do: within
+  def globs(%__MODULE__{skills: skills, within: within}), do: [skills | within]
+
   defp schema do
     all_or_texts = {":all or a list of texts", &(&1 == :all or Options.texts?(&1))}
 
@@ -112,6 +137,8 @@ defmodule Skillbook.Profile do
       id: {"text", &Options.text?/1},
       grants: all_or_texts,
       skills: all_or_texts,
+      within:
+        {"a list of lists of texts", &(is_list(&1) and Enum.all?(&1, fn globs -> Options.texts?(globs) end))},
       tools: all_or_texts,
       role: {"text or nil", &(is_nil(&1) or Options.text?(&1))}
     ]

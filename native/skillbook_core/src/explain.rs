@@ -164,8 +164,8 @@ fn hidden(profile: &Profile, entry: &Entry) -> Vec<String> {
     for label in missing {
         reasons.push(format!("the profile does not hold its label `{label}`"));
     }
-    let globs = profile.skills.as_deref().and_then(|skills| Globs::new(skills).ok());
-    if globs.is_some_and(|globs| !globs.matches(&entry.name)) {
+    let unnamed = |globs: &Vec<String>| Globs::new(globs).is_ok_and(|globs| !globs.matches(&entry.name));
+    if profile.skills.iter().any(unnamed) {
         reasons.push("no glob of the profile's skills matches its name".to_owned());
     }
     if entry.kind != Kind::Note && entry.fields().excluded_for.contains(&profile.id) {

@@ -25,14 +25,15 @@ pub struct Profile {
     pub id: String,
     /// The labels it may see; `None` for all.
     pub grants: Option<Vec<String>>,
-    /// Globs over the names of the entries it may see (case matters, `*` also matches dots); `None` for all.
-    pub skills: Option<Vec<String>>,
+    /// Lists of globs over the names of the entries it may see (case matters, `*` also matches dots); a name has to match
+    /// one glob of each list. Without lists it may see all.
+    pub skills: Vec<Vec<String>>,
 }
 
 impl Profile {
     /// Trusted code: sees everything.
     pub fn unrestricted() -> Profile {
-        Profile { id: String::new(), grants: None, skills: None }
+        Profile { id: String::new(), grants: None, skills: Vec::new() }
     }
 }
 
@@ -41,12 +42,12 @@ impl Profile {
 struct Rule {
     profile: Profile,
     grants: Option<FxHashSet<String>>,
-    names: Option<Globs>,
+    names: Vec<Globs>,
 }
 
 impl Rule {
     fn new(profile: &Profile) -> Result<Rule, BadGlob> {
-        let names = profile.skills.as_deref().map(Globs::new).transpose()?;
+        let names = profile.skills.iter().map(|globs| Globs::new(globs)).collect::<Result<_, _>>()?;
         let grants = profile.grants.as_ref().map(|grants| grants.iter().cloned().collect());
         Ok(Rule { profile: profile.clone(), grants, names })
     }
@@ -58,7 +59,7 @@ impl Rule {
     fn admits(&self, entry: &Entry) -> bool {
         // An excluded skill cannot be loaded, so there is nothing to see; an excluded note only leaves the prompt.
         let excluded = || entry.kind != Kind::Note && entry.fields().excluded_for.contains(&self.profile.id);
-        let named = || self.names.as_ref().is_none_or(|names| names.matches(&entry.name));
+        let named = || self.names.iter().all(|globs| globs.matches(&entry.name));
         self.grants(&entry.labels) && named() && !excluded()
     }
 
@@ -72,7 +73,7 @@ impl Rule {
     }
 
     fn unrestricted(&self) -> bool {
-        self.grants.is_none() && self.names.is_none()
+        self.grants.is_none() && self.names.is_empty()
     }
 }
 

@@ -60,8 +60,25 @@ fn names_must_be_allowed() {
 }
 
 #[test]
+fn each_list_of_globs_narrows() {
+    let catalog = catalog();
+    let rows: &[(&[&[&str]], &[&str])] = &[
+        (&[], &["a", "b", "c", "d", "email.read", "email.send", "vault.open"]),
+        (&[&["email.*"], &["*"]], &["email.read", "email.send"]),
+        (&[&["*.send", "vault.*"], &["email.*", "a"]], &["email.send"]),
+        (&[&["email.*"], &["vault.*"]], &[]),
+        (&[&["*"], &[]], &[]),
+    ];
+    for (lists, expected) in rows {
+        let skills = lists.iter().map(|globs| globs.iter().map(|glob| glob.to_string()).collect()).collect();
+        let profile = Profile { id: "p".into(), grants: None, skills };
+        assert_eq!(names(&View::new(catalog.clone(), &profile).unwrap()), *expected, "{lists:?}");
+    }
+}
+
+#[test]
 fn a_bad_glob_is_named() {
-    let profile = Profile { id: "p".into(), grants: None, skills: Some(vec!["ok".into(), "[a".into()]) };
+    let profile = Profile { id: "p".into(), grants: None, skills: vec![vec!["ok".into(), "[a".into()]] };
     let bad = View::new(catalog(), &profile).unwrap_err();
     assert_eq!((bad.glob.as_str(), bad.message.as_str()), ("[a", "unclosed character class; missing ']'"));
 }

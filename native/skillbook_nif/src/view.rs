@@ -78,9 +78,9 @@ fn view_new<'a>(
     catalog: ResourceArc<CatalogResource>,
     id: String,
     grants: Term,
-    skills: Term,
+    skills: Vec<Vec<String>>,
 ) -> NifResult<Term<'a>> {
-    let profile = Profile { id, grants: list_or_all(grants)?, skills: list_or_all(skills)? };
+    let profile = Profile { id, grants: list_or_all(grants)?, skills };
     let generation = catalog.current();
     Ok(match View::new(generation.catalog.clone(), &profile) {
         Ok(view) => {

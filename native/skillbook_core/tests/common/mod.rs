@@ -33,7 +33,8 @@ pub fn all(catalog: Catalog) -> View {
 
 pub fn view(catalog: &Arc<Catalog>, id: &str, grants: &[&str], skills: Option<&[&str]>) -> View {
     let texts = |items: &[&str]| items.iter().map(|item| item.to_string()).collect();
-    let profile = Profile { id: id.into(), grants: Some(texts(grants)), skills: skills.map(texts) };
+    let profile =
+        Profile { id: id.into(), grants: Some(texts(grants)), skills: skills.map(texts).into_iter().collect() };
     View::new(catalog.clone(), &profile).unwrap()
 }
 
