@@ -29,9 +29,6 @@ defmodule Skillbook.Command do
   @enforce_keys [:name, :raw]
   defstruct [:name, :raw, flags: %{}, args: [], help: false]
 
-  # A NIF on a normal scheduler should be done within a millisecond.
-  @dirty_above 64 * 1024
-
   @doc """
   Splits a command into words.
 
@@ -42,8 +39,7 @@ defmodule Skillbook.Command do
       {:ok, ["notes.add", "what's", "up"]}
   """
   @spec tokenize(String.t()) :: {:ok, [String.t()]} | {:error, CommandError.t()}
-  def tokenize(line) when byte_size(line) <= @dirty_above, do: Native.tokenize(line)
-  def tokenize(line) when is_binary(line), do: Native.tokenize_dirty(line)
+  def tokenize(line) when is_binary(line), do: Native.tokenize(line)
 
   @doc """
   Reads a command.
@@ -59,8 +55,7 @@ defmodule Skillbook.Command do
       %{"title" => "Call Bob", "tags" => ["q1"]}
   """
   @spec parse(String.t()) :: {:ok, t()} | {:error, CommandError.t()}
-  def parse(line) when byte_size(line) <= @dirty_above, do: Native.parse_command(line)
-  def parse(line) when is_binary(line), do: Native.parse_command_dirty(line)
+  def parse(line) when is_binary(line), do: Native.parse_command(line)
 
   @doc """
   As `parse/1`, but raises the error.

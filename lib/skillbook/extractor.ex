@@ -48,7 +48,6 @@ defmodule Skillbook.Extractor do
   @type t :: %__MODULE__{
           ref: reference(),
           number: non_neg_integer(),
-          held: non_neg_integer(),
           over: boolean()
         }
   @type extraction :: %{commands: [String.t()], text: String.t(), incomplete: [String.t()]}
@@ -60,10 +59,7 @@ defmodule Skillbook.Extractor do
   @type option :: {:unclosed, :hold | :run}
 
   @enforce_keys [:ref]
-  defstruct [:ref, number: 0, held: 0, over: false]
-
-  # A NIF on a normal scheduler should be done within a millisecond.
-  @dirty_above 64 * 1024
+  defstruct [:ref, number: 0, over: false]
 
   @doc """
   Takes a whole reply apart.
@@ -77,14 +73,7 @@ defmodule Skillbook.Extractor do
       the block's, for callers that stop the model at the closing fence
   """
   @spec extract(String.t(), [option()]) :: {:ok, extraction()} | {:error, CommandError.t()}
-  def extract(text, options \\ [])
-  def extract(text, []) when byte_size(text) <= @dirty_above, do: Native.extract(text, false)
-
-  def extract(text, options) when is_binary(text) do
-    if byte_size(text) <= @dirty_above,
-      do: Native.extract(text, run?(options)),
-      else: Native.extract_dirty(text, run?(options))
-  end
+  def extract(text, options \\ []) when is_binary(text), do: Native.extract(text, run?(options))
 
   @doc """
   The state at the start of a stream. Takes the options of `extract/2`.
@@ -98,14 +87,8 @@ defmodule Skillbook.Extractor do
   @spec feed(t(), binary()) :: {[event()], t()}
   def feed(%__MODULE__{over: true} = state, chunk) when is_binary(chunk), do: {[], state}
 
-  def feed(%__MODULE__{ref: ref, number: number} = state, chunk) when is_binary(chunk) do
-    # What was held back since the last event may have to be read again.
-    size = state.held + byte_size(chunk)
-
-    if size <= @dirty_above,
-      do: events(Native.extractor_feed(ref, number, chunk), size, state),
-      else: events(Native.extractor_feed_dirty(ref, number, chunk), size, state)
-  end
+  def feed(%__MODULE__{ref: ref, number: number} = state, chunk) when is_binary(chunk),
+    do: events(Native.extractor_feed(ref, number, chunk), state)
 
   @doc """
   The reply is over.
@@ -114,21 +97,19 @@ defmodule Skillbook.Extractor do
   def finish(%__MODULE__{over: true} = state), do: {[], state}
 
   def finish(%__MODULE__{ref: ref, number: number} = state) do
-    {events, state} = events(Native.extractor_finish(ref, number), 0, state)
+    {events, state} = events(Native.extractor_finish(ref, number), state)
     {events, %{state | over: true}}
   end
 
-  defp events({:ok, events}, size, state) do
-    held = if events == [], do: size, else: 0
-    {events, %{state | number: state.number + 1, held: held}}
-  end
+  defp events({:ok, events}, state), do: {events, %{state | number: state.number + 1}}
+  defp events({:error, error}, state), do: {[{:error, error}], %{state | over: true}}
 
-  defp events({:error, error}, _size, state), do: {[{:error, error}], %{state | over: true}}
-
-  defp events(:stale, _size, _state) do
+  defp events(:stale, _state) do
     raise ArgumentError,
           "this state of a Skillbook.Extractor was fed before; go on from the state that it gave"
   end
+
+  defp run?([]), do: false
 
   defp run?(options) do
     case Keyword.validate!(options, unclosed: :hold)[:unclosed] do

@@ -30,9 +30,6 @@ defmodule Skillbook.Frontmatter do
 
   alias Skillbook.{Diagnostic, FrontmatterError, Native}
 
-  # Hostile YAML takes up to a microsecond a byte, and a NIF on a normal scheduler should be done within milliseconds.
-  @normal_scheduler 4 * 1024
-
   @typedoc "What frontmatter may hold."
   @type value ::
           nil | boolean() | integer() | float() | String.t() | [value()] | %{optional(String.t()) => value()}
@@ -79,12 +76,7 @@ defmodule Skillbook.Frontmatter do
   '''
   @spec parse(binary()) :: {:ok, document()} | {:error, FrontmatterError.t()}
   def parse(text) when is_binary(text) do
-    parsed =
-      if byte_size(text) <= @normal_scheduler,
-        do: Native.frontmatter_parse(text),
-        else: Native.frontmatter_parse_dirty(text)
-
-    case parsed do
+    case Native.frontmatter_parse(text) do
       {:ok, _document} = ok -> ok
       {:error, fields} -> {:error, FrontmatterError.new(fields, text)}
     end

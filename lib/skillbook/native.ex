@@ -1,6 +1,7 @@
 defmodule Skillbook.Native do
   @moduledoc false
-  # Stubs only: each is replaced by its namesake in native/skillbook_nif when this module is loaded.
+  # Stubs: each is replaced by its namesake in native/skillbook_nif when this module is loaded. The only other thing here is
+  # which of two namesakes is called.
 
   # The compiler would load this module as soon as it is compiled, before the library is built.
   @compile {:autoload, false}
@@ -11,18 +12,41 @@ defmodule Skillbook.Native do
     :erlang.load_nif(path, 0)
   end
 
-  def extract(_text, _run), do: missing()
-  def extract_dirty(_text, _run), do: missing()
+  # What a normal scheduler does within a millisecond it does; it answers `:busy` where that may take longer, and then a
+  # dirty scheduler does it.
+  for {name, arity} <- [
+        extract: 2,
+        extractor_feed: 3,
+        extractor_finish: 2,
+        tokenize: 1,
+        parse_command: 1,
+        route: 2,
+        frontmatter_parse: 1,
+        view_new: 4,
+        view_suggest: 2,
+        view_entries: 3,
+        view_domains: 1,
+        view_help: 2,
+        view_help_domain: 2,
+        view_help_skill: 2,
+        view_prompt: 1,
+        view_news: 2,
+        view_tools: 3,
+        tools_allow: 3
+      ] do
+    [now, dirty] = for twin <- [:now, :dirty], do: :"#{name}_#{twin}"
+    arguments = Macro.generate_arguments(arity, __MODULE__)
+    ignored = List.duplicate({:_, [], nil}, arity)
+
+    def unquote(name)(unquote_splicing(arguments)) do
+      with :busy <- unquote(now)(unquote_splicing(arguments)), do: unquote(dirty)(unquote_splicing(arguments))
+    end
+
+    def unquote(now)(unquote_splicing(ignored)), do: missing()
+    def unquote(dirty)(unquote_splicing(ignored)), do: missing()
+  end
+
   def extractor_new(_run), do: missing()
-  def extractor_feed(_ref, _number, _chunk), do: missing()
-  def extractor_feed_dirty(_ref, _number, _chunk), do: missing()
-  def extractor_finish(_ref, _number), do: missing()
-  def tokenize(_line), do: missing()
-  def tokenize_dirty(_line), do: missing()
-  def parse_command(_line), do: missing()
-  def parse_command_dirty(_line), do: missing()
-  def route(_view, _line), do: missing()
-  def route_dirty(_view, _line), do: missing()
 
   def sql_open(_path, _patience_ms), do: missing()
   def sql_close(_database), do: missing()
@@ -42,25 +66,13 @@ defmodule Skillbook.Native do
   def catalog_count(_catalog), do: missing()
   def catalog_diagnostics(_catalog), do: missing()
 
-  def view_new(_catalog, _id, _grants, _skills), do: missing()
   def view_fetch(_view, _name), do: missing()
-  def view_suggest(_view, _name), do: missing()
   def view_explain(_view, _name, _prompt), do: missing()
   def view_count(_view), do: missing()
-  def view_entries(_view, _domain, _kind), do: missing()
-  def view_domains(_view), do: missing()
   def view_diagnostics(_view), do: missing()
   def view_search(_view, _text, _limit, _kind, _domain, _tags), do: missing()
-  def view_help(_view, _path), do: missing()
-  def view_help_domain(_view, _name), do: missing()
   def view_help_domain_all(_view, _name), do: missing()
-  def view_help_skill(_view, _name), do: missing()
-  def view_prompt_made(_view), do: missing()
-  def view_prompt(_view), do: missing()
   def view_prompt_with(_view, _options), do: missing()
-  def view_news(_view, _old), do: missing()
-  def view_tools(_view, _name, _tools), do: missing()
-  def tools_allow(_tools, _name, _argument), do: missing()
 
   def watch_start(_roots, _poll, _interval_ms), do: missing()
 
@@ -68,8 +80,6 @@ defmodule Skillbook.Native do
   def lint_strict(_folder, _text), do: missing()
   def diagnostic_codes, do: missing()
 
-  def frontmatter_parse(_text), do: missing()
-  def frontmatter_parse_dirty(_text), do: missing()
   def frontmatter_write(_pairs, _body), do: missing()
 
   def json_decode(_bytes), do: missing()

@@ -95,8 +95,7 @@ defmodule Skillbook.Prompt do
   @spec text(View.t(), keyword()) :: String.t()
   def text(view, options \\ [])
 
-  # Made once for each profile and generation; a binary that is ready needs no dirty scheduler.
-  def text(%View{ref: ref}, []), do: Native.view_prompt_made(ref) || Native.view_prompt(ref)
+  def text(%View{ref: ref}, []), do: Native.view_prompt(ref)
 
   def text(%View{} = view, format: :default), do: text(view)
 

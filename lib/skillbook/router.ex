@@ -22,9 +22,6 @@ defmodule Skillbook.Router do
 
   alias Skillbook.{Command, CommandError, Help, Native, RoutedCommand, UnknownSkillError, View}
 
-  # A NIF on a normal scheduler should be done within a millisecond.
-  @dirty_above 64 * 1024
-
   @doc """
   Reads a command and finds its entry.
 
@@ -33,10 +30,7 @@ defmodule Skillbook.Router do
   @spec route(View.t(), String.t()) ::
           {:ok, RoutedCommand.t()} | {:help, String.t()} | {:error, CommandError.t() | UnknownSkillError.t()}
   def route(%View{ref: ref} = view, line) when is_binary(line) do
-    routed =
-      if byte_size(line) <= @dirty_above, do: Native.route(ref, line), else: Native.route_dirty(ref, line)
-
-    case routed do
+    case Native.route(ref, line) do
       {:ok, entry, %Command{help: false} = command} ->
         {:ok, %RoutedCommand{name: entry.name, entry: entry, command: command}}
 

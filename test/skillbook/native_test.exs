@@ -49,6 +49,68 @@ defmodule Skillbook.NativeTest do
     assert View.count(view) == Catalog.count(catalog)
   end
 
+  @tag :tmp_dir
+  test "what may take long is left to a dirty scheduler", %{catalog: catalog, tmp_dir: folder} do
+    page = fn name, body -> "---\nname: #{name}\ndescription: d\nallowed-tools: Read\n---\n\n#{body}\n" end
+    File.mkdir_p!(Path.join(folder, "many"))
+
+    for n <- 1..65, do: File.write!(Path.join(folder, "many/a#{n}.md"), page.("many.a#{n}", "Text."))
+    File.write!(Path.join(folder, "long.md"), page.("long", String.duplicate("text ", 13_200)))
+    {:ok, large} = Catalog.load([folder])
+
+    long = String.duplicate("a", 64 * 1024 + 1)
+    [small, large, other] = [View.all(catalog).ref, View.all(large).ref, View.all(large).ref]
+    {:ok, unmade} = View.new(catalog, id: "unmade")
+    Native.view_prompt(small)
+    stream = fn -> Extractor.new().ref end
+    held = stream.()
+    Native.extractor_feed(held, 0, "```cmd\n" <> long)
+    tools = for n <- 1..200, do: "Tool#{n}"
+
+    rows = [
+      extract: {["a", false], [long, false]},
+      extractor_feed: {[stream.(), 0, "a"], [stream.(), 0, long]},
+      extractor_feed: {[stream.(), 0, "a"], [held, 1, "a"]},
+      extractor_finish: {[stream.(), 0], [held, 2]},
+      tokenize: {["a"], [long]},
+      parse_command: {["a"], [long]},
+      route: {[small, "haiku"], [small, long]},
+      frontmatter_parse: {["a"], [String.duplicate("a", 4 * 1024 + 1)]},
+      view_new: {[catalog.ref, "", :all, :all], [catalog.ref, "unknown", :all, :all]},
+      view_suggest: {[small, "haikus"], [small, String.duplicate("a", 65)]},
+      view_suggest: {[small, "haikus"], [large, "haikus"]},
+      view_entries: {[small, nil, nil], [large, nil, :skill]},
+      view_entries: {[large, "few", nil], [large, "many", nil]},
+      view_domains: {[small], [large]},
+      view_help: {[small, ""], [large, ""]},
+      view_help: {[small, "email"], [large, "many"]},
+      view_help: {[large, "many.a1"], [large, "long"]},
+      view_help: {[small, "haiku"], [small, "email.all"]},
+      view_help: {[small, "haiku"], [small, "pdf-processing/references/forms.md"]},
+      view_help_domain: {[small, "email"], [large, "many"]},
+      view_help_skill: {[small, "haiku"], [large, "long"]},
+      view_prompt: {[small], [unmade.ref]},
+      view_news: {[large, other], [large, small]},
+      view_tools: {[small, "haiku", :all], [small, "haiku", tools]},
+      tools_allow: {[["Read"], "Read", nil], [tools, "Read", nil]},
+      tools_allow: {[["Read"], "Read", nil], [["Read"], "Read", long]}
+    ]
+
+    for {name, {quick, slow}} <- rows do
+      assert apply(Native, :"#{name}_now", quick) != :busy, inspect(name)
+
+      assert apply(Native, :"#{name}_now", slow) == :busy,
+             inspect({name, slow}, limit: 3, printable_limit: 20)
+
+      assert apply(Native, name, slow) != :busy
+    end
+
+    twins = for {name, _} <- @functions, "won_" <> twin <- [name |> to_string() |> String.reverse()], do: twin
+
+    assert Enum.sort(twins) ==
+             rows |> Keyword.keys() |> Enum.uniq() |> Enum.map(&String.reverse("#{&1}")) |> Enum.sort()
+  end
+
   test "no bytes do harm", %{view: view} do
     :rand.seed(:exsss, {1, 2, 3})
 

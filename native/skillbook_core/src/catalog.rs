@@ -1,7 +1,7 @@
 //! All entries of a book at one time: merged over its sources, never changed.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use rustc_hash::FxHashMap;
 
@@ -65,7 +65,7 @@ pub struct Catalog {
     pub(crate) search: OnceLock<Arc<search::Index>>,
     /// That of a generation before, until this one has its own.
     pub(crate) earlier_search: Mutex<Option<Arc<search::Index>>>,
-    pub(crate) visible: Mutex<Vec<Arc<Visible>>>,
+    visible: Mutex<Vec<Arc<Visible>>>,
 }
 
 impl Catalog {
@@ -133,6 +133,11 @@ impl Catalog {
             earlier_search: Mutex::new(None),
             visible: Mutex::new(Vec::new()),
         }
+    }
+
+    /// What it keeps of profiles.
+    pub(crate) fn kept(&self) -> MutexGuard<'_, Vec<Arc<Visible>>> {
+        self.visible.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// How many times the book was loaded when this was built, from 1.

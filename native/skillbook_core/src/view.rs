@@ -120,20 +120,29 @@ impl View {
     /// The catalog's view for a profile. What it may see is computed once and kept in the catalog for the 64 profiles
     /// that came last.
     pub fn new(catalog: Arc<Catalog>, profile: &Profile) -> Result<View, BadGlob> {
-        let kept = || catalog.visible.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let found = kept().iter().find(|visible| visible.rule.profile == *profile).cloned();
-        if let Some(visible) = found {
-            return Ok(View { catalog, visible });
+        if let Some(view) = View::kept(&catalog, profile) {
+            return Ok(view);
         }
         let visible = Arc::new(Visible::new(&catalog, Rule::new(profile)?));
         {
-            let mut kept = kept();
+            let mut kept = catalog.kept();
             if kept.len() == KEPT {
                 kept.remove(0);
             }
             kept.push(visible.clone());
         }
         Ok(View { catalog, visible })
+    }
+
+    /// The view of a profile for which the catalog keeps what it may see.
+    pub fn kept(catalog: &Arc<Catalog>, profile: &Profile) -> Option<View> {
+        let visible = catalog.kept().iter().find(|visible| visible.rule.profile == *profile).cloned()?;
+        Some(View { catalog: catalog.clone(), visible })
+    }
+
+    /// Whether both show the same of the same generation.
+    pub fn is_same(&self, other: &View) -> bool {
+        Arc::ptr_eq(&self.visible, &other.visible)
     }
 
     /// The catalog behind it. What is read from there directly is not checked.

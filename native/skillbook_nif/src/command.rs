@@ -6,6 +6,7 @@ use skillbook_core::text::words;
 
 use crate::encode;
 use crate::text::{self, Source};
+use crate::twin::{self, now};
 
 mod atoms {
     rustler::atoms! {
@@ -80,8 +81,8 @@ fn flag<'a>(env: Env<'a>, source: &Source<'a>, value: &FlagValue<'_>) -> NifResu
 }
 
 #[rustler::nif]
-fn tokenize<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
-    split(env, line)
+fn tokenize_now<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
+    now(env, line.len() <= twin::BYTES, || split(env, line))
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]
@@ -90,8 +91,8 @@ fn tokenize_dirty<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
 }
 
 #[rustler::nif]
-fn parse_command<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
-    read(env, line)
+fn parse_command_now<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
+    now(env, line.len() <= twin::BYTES, || read(env, line))
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]

@@ -1,6 +1,6 @@
 //! `Skillbook.Extractor`: whole replies, and streams as a resource.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use rustler::{Binary, Encoder, Env, NifResult, Resource, ResourceArc, Term};
 use skillbook_core::text::error::Error;
@@ -8,6 +8,7 @@ use skillbook_core::text::extract::{self, Event, Unclosed};
 
 use crate::encode;
 use crate::text::{self, Source};
+use crate::twin::{self, now};
 
 mod atoms {
     rustler::atoms! {
@@ -52,8 +53,8 @@ fn whole<'a>(env: Env<'a>, reply: Binary<'a>, run: bool) -> NifResult<Term<'a>> 
 }
 
 #[rustler::nif]
-fn extract<'a>(env: Env<'a>, reply: Binary<'a>, run: bool) -> NifResult<Term<'a>> {
-    whole(env, reply, run)
+fn extract_now<'a>(env: Env<'a>, reply: Binary<'a>, run: bool) -> NifResult<Term<'a>> {
+    now(env, reply.len() <= twin::BYTES, || whole(env, reply, run))
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]
@@ -61,25 +62,46 @@ fn extract_dirty<'a>(env: Env<'a>, reply: Binary<'a>, run: bool) -> NifResult<Te
     whole(env, reply, run)
 }
 
-/// A stream. Each state that Elixir holds is numbered; only the newest can be fed.
-pub struct Stream(Mutex<(u64, extract::Extractor)>);
+/// A stream.
+pub struct Stream(Mutex<State>);
 
 #[rustler::resource_impl]
 impl Resource for Stream {}
 
-#[rustler::nif]
-fn extractor_new(run: bool) -> ResourceArc<Stream> {
-    ResourceArc::new(Stream(Mutex::new((0, extract::Extractor::new(unclosed(run))))))
+struct State {
+    extractor: extract::Extractor,
+    /// Each state that Elixir holds is numbered; only the newest can be fed.
+    number: u64,
+    /// How many bytes it may have to read again: those since the chunk of the last event.
+    held: usize,
+}
+
+impl Stream {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic while the lock was held would have left a state that nobody should go on from, but the machine
+        // has none to leave: its offsets are checked on every use.
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn is_quick(&self, more: usize) -> bool {
+        self.state().held + more <= twin::BYTES
+    }
 }
 
 #[rustler::nif]
-fn extractor_feed<'a>(
+fn extractor_new(run: bool) -> ResourceArc<Stream> {
+    let extractor = extract::Extractor::new(unclosed(run));
+    ResourceArc::new(Stream(Mutex::new(State { extractor, number: 0, held: 0 })))
+}
+
+#[rustler::nif]
+fn extractor_feed_now<'a>(
     env: Env<'a>,
     stream: ResourceArc<Stream>,
     number: u64,
     chunk: Binary<'a>,
 ) -> NifResult<Term<'a>> {
-    step(env, &stream, number, |extractor| extractor.feed(&chunk))
+    now(env, stream.is_quick(chunk.len()), || feed(env, &stream, number, &chunk))
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]
@@ -89,31 +111,43 @@ fn extractor_feed_dirty<'a>(
     number: u64,
     chunk: Binary<'a>,
 ) -> NifResult<Term<'a>> {
-    step(env, &stream, number, |extractor| extractor.feed(&chunk))
+    feed(env, &stream, number, &chunk)
 }
 
-// What is left may be as long as a reply may be.
+#[rustler::nif]
+fn extractor_finish_now<'a>(env: Env<'a>, stream: ResourceArc<Stream>, number: u64) -> NifResult<Term<'a>> {
+    now(env, stream.is_quick(0), || finish(env, &stream, number))
+}
+
 #[rustler::nif(schedule = "DirtyCpu")]
-fn extractor_finish<'a>(env: Env<'a>, stream: ResourceArc<Stream>, number: u64) -> NifResult<Term<'a>> {
-    step(env, &stream, number, extract::Extractor::finish)
+fn extractor_finish_dirty<'a>(env: Env<'a>, stream: ResourceArc<Stream>, number: u64) -> NifResult<Term<'a>> {
+    finish(env, &stream, number)
+}
+
+fn feed<'a>(env: Env<'a>, stream: &Stream, number: u64, chunk: &[u8]) -> NifResult<Term<'a>> {
+    step(env, stream, number, chunk.len(), |extractor| extractor.feed(chunk))
+}
+
+fn finish<'a>(env: Env<'a>, stream: &Stream, number: u64) -> NifResult<Term<'a>> {
+    step(env, stream, number, 0, extract::Extractor::finish)
 }
 
 fn step<'a>(
     env: Env<'a>,
     stream: &Stream,
     number: u64,
+    more: usize,
     take: impl FnOnce(&mut extract::Extractor) -> Result<Vec<Event<'static>>, Error>,
 ) -> NifResult<Term<'a>> {
-    // A panic while the lock was held would have left a state that nobody should go on from, but the machine
-    // has none to leave: its offsets are checked on every use.
-    let mut state = stream.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if state.0 != number {
+    let mut state = stream.state();
+    if state.number != number {
         return Ok(atoms::stale().encode(env));
     }
-    state.0 += 1;
-    match take(&mut state.1) {
+    state.number += 1;
+    match take(&mut state.extractor) {
         Err(error) => text::error(env, &error),
         Ok(events) => {
+            state.held = if events.is_empty() { state.held + more } else { more };
             let events: Vec<Term<'a>> = events.iter().map(|item| event(env, item)).collect();
             Ok((atoms::ok(), events).encode(env))
         }

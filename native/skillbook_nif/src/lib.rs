@@ -16,6 +16,7 @@ mod search;
 mod shared;
 mod sql;
 mod text;
+mod twin;
 mod view;
 mod watch;
 

@@ -5,6 +5,7 @@ use skillbook_core::text::command::{self, GET_SKILL};
 
 use crate::command::encode_command;
 use crate::text::{self, Source};
+use crate::twin::{self, now};
 use crate::view::ViewResource;
 
 mod atoms {
@@ -32,8 +33,8 @@ fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Te
 
 /// `{:ok, entry, command}`, `{:get, command}` or `{:unknown, command}`.
 #[rustler::nif]
-fn route<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, line: Binary<'a>) -> NifResult<Term<'a>> {
-    find(env, &view, line)
+fn route_now<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, line: Binary<'a>) -> NifResult<Term<'a>> {
+    now(env, line.len() <= twin::BYTES, || find(env, &view, line))
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]

@@ -1,6 +1,6 @@
 //! Views: what one profile may see of a generation.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use rustler::{Atom, Binary, Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
 use skillbook_core::catalog::EntryId;
@@ -13,6 +13,7 @@ use skillbook_core::view::{Profile, View};
 
 use crate::catalog::{CatalogResource, Generation};
 use crate::shared::{binary, TextResource};
+use crate::twin::{self, busy, now};
 use crate::{encode, resource_file};
 
 mod atoms {
@@ -36,7 +37,6 @@ mod atoms {
 pub struct ViewResource {
     view: View,
     generation: Arc<Generation>,
-    prompt: OnceLock<ResourceArc<TextResource>>,
 }
 
 #[rustler::resource_impl]
@@ -58,6 +58,30 @@ impl ViewResource {
         self.view.suggest(name)
     }
 
+    /// Whether there are few entries, so that looking through all of them is quick.
+    fn is_small(&self) -> bool {
+        self.generation.catalog.entries().len() <= twin::ITEMS
+    }
+
+    /// Whether a domain has few entries, and a short index.
+    fn is_small_domain(&self, domain: &DomainView) -> bool {
+        let index = domain.index().map_or(0, |index| index.document.body().len());
+        domain.entries().nth(twin::ITEMS).is_none() && index <= twin::BYTES
+    }
+
+    /// Whether what `get_skill` answers to a path is short and no file's.
+    fn is_quick_help(&self, path: &str) -> bool {
+        let path = path.trim();
+        let entry = self.find(path).and_then(|id| self.view.entry(id));
+        let domain = self.view.domain(path);
+        let known = entry.is_some() || domain.is_some() || (path.is_empty() && self.is_small());
+        // `DOMAIN.all`, which an alias may be called too, is as long as all its commands.
+        known
+            && !path.ends_with(".all")
+            && entry.is_none_or(|entry| entry.body().len() <= twin::BYTES)
+            && domain.is_none_or(|domain| self.is_small_domain(&domain))
+    }
+
     /// The view itself.
     pub fn core(&self) -> &View {
         &self.view
@@ -72,8 +96,23 @@ fn list_or_all(term: Term) -> NifResult<Option<Vec<String>>> {
     }
 }
 
+/// `{:ok, view, generation}` or `{:error, {:bad_glob, glob, message}}`.
+#[rustler::nif]
+fn view_new_now<'a>(
+    env: Env<'a>,
+    catalog: ResourceArc<CatalogResource>,
+    id: String,
+    grants: Term,
+    skills: Term,
+) -> NifResult<Term<'a>> {
+    let profile = Profile { id, grants: list_or_all(grants)?, skills: list_or_all(skills)? };
+    let generation = catalog.current();
+    let kept = View::kept(&generation.catalog, &profile);
+    Ok(kept.map_or_else(|| busy(env), |view| encode_view(env, view, generation)))
+}
+
 #[rustler::nif(schedule = "DirtyCpu")]
-fn view_new<'a>(
+fn view_new_dirty<'a>(
     env: Env<'a>,
     catalog: ResourceArc<CatalogResource>,
     id: String,
@@ -83,13 +122,14 @@ fn view_new<'a>(
     let profile = Profile { id, grants: list_or_all(grants)?, skills };
     let generation = catalog.current();
     Ok(match View::new(generation.catalog.clone(), &profile) {
-        Ok(view) => {
-            let number = view.generation();
-            let view = ResourceArc::new(ViewResource { view, generation, prompt: OnceLock::new() });
-            (atoms::ok(), view, number).encode(env)
-        }
+        Ok(view) => encode_view(env, view, generation),
         Err(bad) => (atoms::error(), (atoms::bad_glob(), bad.glob, bad.message)).encode(env),
     })
+}
+
+fn encode_view<'a>(env: Env<'a>, view: View, generation: Arc<Generation>) -> Term<'a> {
+    let number = view.generation();
+    (atoms::ok(), ResourceArc::new(ViewResource { view, generation }), number).encode(env)
 }
 
 /// The entry, or nil. What is not UTF-8 is no entry's name.
@@ -101,10 +141,22 @@ fn view_fetch<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -
     }
 }
 
+/// The longest name that is compared with all others without a dirty scheduler.
+const QUICK_NAME: usize = 64;
+
+#[rustler::nif]
+fn view_suggest_now<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -> NifResult<Term<'a>> {
+    let is_quick = view.is_small() && name.len() <= QUICK_NAME;
+    now(env, is_quick, || Ok(suggest(&view, &name).encode(env)))
+}
+
 #[rustler::nif(schedule = "DirtyCpu")]
-fn view_suggest(view: ResourceArc<ViewResource>, name: Binary) -> Vec<String> {
-    let suggest = |name| view.suggest(name).into_iter().map(str::to_owned).collect();
-    std::str::from_utf8(&name).map(suggest).unwrap_or_default()
+fn view_suggest_dirty<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -> Term<'a> {
+    suggest(&view, &name).encode(env)
+}
+
+fn suggest<'a>(view: &'a ViewResource, name: &[u8]) -> Vec<&'a str> {
+    std::str::from_utf8(name).map(|name| view.suggest(name)).unwrap_or_default()
 }
 
 #[rustler::nif]
@@ -130,24 +182,55 @@ impl EntryKind {
 }
 
 /// The entries of a domain or a kind, both optional.
-#[rustler::nif(schedule = "DirtyCpu")]
-fn view_entries<'a>(
+#[rustler::nif]
+fn view_entries_now<'a>(
     env: Env<'a>,
     view: ResourceArc<ViewResource>,
-    domain: Option<String>,
+    domain: Option<&str>,
     kind: Option<EntryKind>,
-) -> Vec<Term<'a>> {
-    let kind = kind.map(EntryKind::kind);
-    let entries = view.core().entries().filter(|(_, entry)| {
-        domain.as_ref().is_none_or(|domain| entry.domain.as_ref() == Some(domain))
-            && kind.is_none_or(|kind| entry.kind == kind)
-    });
-    entries.map(|(id, _)| view.entry_term(env, id)).collect()
+) -> NifResult<Term<'a>> {
+    let domain_view = domain.and_then(|name| view.core().domain(name));
+    let is_quick = match domain {
+        Some(_) => domain_view.is_none_or(|domain| domain.entries().nth(twin::ITEMS).is_none()),
+        None => view.is_small(),
+    };
+    now(env, is_quick, || Ok(entries(env, &view, domain, kind)))
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]
-fn view_domains(env: Env<'_>, view: ResourceArc<ViewResource>) -> NifResult<Vec<Term<'_>>> {
-    view.core().domains().map(|domain| encode_domain(env, &domain)).collect()
+fn view_entries_dirty<'a>(
+    env: Env<'a>,
+    view: ResourceArc<ViewResource>,
+    domain: Option<&str>,
+    kind: Option<EntryKind>,
+) -> Term<'a> {
+    entries(env, &view, domain, kind)
+}
+
+fn entries<'a>(env: Env<'a>, view: &ViewResource, domain: Option<&str>, kind: Option<EntryKind>) -> Term<'a> {
+    let kind = kind.map(EntryKind::kind);
+    let found: Vec<_> = match domain {
+        Some(name) => view.core().domain(name).iter().flat_map(|domain| domain.entries()).collect(),
+        None => view.core().entries().collect(),
+    };
+    let found = found.into_iter().filter(|(_, entry)| kind.is_none_or(|kind| entry.kind == kind));
+    found.map(|(id, _)| view.entry_term(env, id)).collect::<Vec<_>>().encode(env)
+}
+
+#[rustler::nif]
+fn view_domains_now(env: Env<'_>, view: ResourceArc<ViewResource>) -> NifResult<Term<'_>> {
+    let is_quick = view.is_small() && view.core().domains().all(|domain| view.is_small_domain(&domain));
+    now(env, is_quick, || domains(env, &view))
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_domains_dirty(env: Env<'_>, view: ResourceArc<ViewResource>) -> NifResult<Term<'_>> {
+    domains(env, &view)
+}
+
+fn domains<'a>(env: Env<'a>, view: &ViewResource) -> NifResult<Term<'a>> {
+    let domains = view.core().domains().map(|domain| encode_domain(env, &domain)).collect::<NifResult<Vec<_>>>();
+    Ok(domains?.encode(env))
 }
 
 fn encode_domain<'a>(env: Env<'a>, domain: &DomainView) -> NifResult<Term<'a>> {
@@ -169,9 +252,19 @@ fn view_diagnostics(env: Env<'_>, view: ResourceArc<ViewResource>) -> NifResult<
 }
 
 /// What `get_skill` answers, or `:unknown`.
+#[rustler::nif]
+fn view_help_now<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, path: Binary) -> NifResult<Term<'a>> {
+    let is_quick = std::str::from_utf8(&path).is_ok_and(|path| view.is_quick_help(path));
+    now(env, is_quick, || Ok(help(env, &view, &path)))
+}
+
 #[rustler::nif(schedule = "DirtyIo")]
-fn view_help<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, path: Binary) -> Term<'a> {
-    let answer = std::str::from_utf8(&path).ok().and_then(|path| view.core().help(path));
+fn view_help_dirty<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, path: Binary) -> Term<'a> {
+    help(env, &view, &path)
+}
+
+fn help<'a>(env: Env<'a>, view: &ViewResource, path: &[u8]) -> Term<'a> {
+    let answer = std::str::from_utf8(path).ok().and_then(|path| view.core().help(path));
     text_or_unknown(
         env,
         answer.and_then(|answer| match answer {
@@ -184,8 +277,14 @@ fn view_help<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, path: Binary) ->
     )
 }
 
+#[rustler::nif]
+fn view_help_domain_now<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: &str) -> NifResult<Term<'a>> {
+    let is_quick = view.core().domain(name).is_none_or(|domain| view.is_small_domain(&domain));
+    now(env, is_quick, || Ok(text_or_unknown(env, view.core().help_domain(name))))
+}
+
 #[rustler::nif(schedule = "DirtyCpu")]
-fn view_help_domain<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: &str) -> Term<'a> {
+fn view_help_domain_dirty<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: &str) -> Term<'a> {
     text_or_unknown(env, view.core().help_domain(name))
 }
 
@@ -194,8 +293,15 @@ fn view_help_domain_all<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name:
     text_or_unknown(env, view.core().help_domain_all(name))
 }
 
+#[rustler::nif]
+fn view_help_skill_now<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: &str) -> NifResult<Term<'a>> {
+    let entry = view.find(name).and_then(|id| view.core().entry(id));
+    let is_quick = entry.is_none_or(|entry| entry.body().len() <= twin::BYTES);
+    now(env, is_quick, || Ok(text_or_unknown(env, view.core().help_skill(name))))
+}
+
 #[rustler::nif(schedule = "DirtyCpu")]
-fn view_help_skill<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: &str) -> Term<'a> {
+fn view_help_skill_dirty<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: &str) -> Term<'a> {
     text_or_unknown(env, view.core().help_skill(name))
 }
 
@@ -206,21 +312,19 @@ fn text_or_unknown<'a>(env: Env<'a>, text: Option<String>) -> Term<'a> {
     }
 }
 
-/// The default prompt if this view made it before, else nil.
+/// The default prompt, kept for the profile until the next generation.
 #[rustler::nif]
-fn view_prompt_made<'a>(env: Env<'a>, view: ResourceArc<ViewResource>) -> Term<'a> {
-    match view.prompt.get() {
-        Some(text) => binary(env, text, 0..view.core().prompt().len()),
-        None => atoms::nil().encode(env),
-    }
+fn view_prompt_now<'a>(env: Env<'a>, view: ResourceArc<ViewResource>) -> Term<'a> {
+    view.core().prompt_made().map_or_else(|| busy(env), |prompt| encode_prompt(env, prompt))
 }
 
-/// The default prompt, kept for the next time.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn view_prompt<'a>(env: Env<'a>, view: ResourceArc<ViewResource>) -> Term<'a> {
-    let prompt = view.core().prompt();
-    let text = view.prompt.get_or_init(|| TextResource::new(prompt.clone()));
-    binary(env, text, 0..prompt.len())
+fn view_prompt_dirty<'a>(env: Env<'a>, view: ResourceArc<ViewResource>) -> Term<'a> {
+    encode_prompt(env, view.core().prompt())
+}
+
+fn encode_prompt<'a>(env: Env<'a>, prompt: &Arc<str>) -> Term<'a> {
+    binary(env, &TextResource::new(prompt.clone()), 0..prompt.len())
 }
 
 #[derive(NifMap)]
@@ -255,24 +359,64 @@ fn view_prompt_with(view: ResourceArc<ViewResource>, options: PromptOptions) -> 
 }
 
 /// What the first view tells a model and the second did not.
+#[rustler::nif]
+fn view_news_now<'a>(
+    env: Env<'a>,
+    view: ResourceArc<ViewResource>,
+    old: ResourceArc<ViewResource>,
+) -> NifResult<Term<'a>> {
+    now(env, view.core().is_same(old.core()), || Ok("".encode(env)))
+}
+
 #[rustler::nif(schedule = "DirtyCpu")]
-fn view_news(view: ResourceArc<ViewResource>, old: ResourceArc<ViewResource>) -> String {
+fn view_news_dirty(view: ResourceArc<ViewResource>, old: ResourceArc<ViewResource>) -> String {
     view.core().news_since(old.core())
 }
 
+/// So many bytes of patterns are compared with as many others without a dirty scheduler.
+const QUICK_PATTERNS: usize = 1024;
+
+fn bytes(texts: &[String]) -> usize {
+    texts.iter().map(String::len).sum()
+}
+
 /// The tools of an entry for a profile that has these, `:all`, or `:unknown`.
-#[rustler::nif(schedule = "DirtyCpu")]
-fn view_tools<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary, tools: Term) -> NifResult<Term<'a>> {
+#[rustler::nif]
+fn view_tools_now<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary, tools: Term) -> NifResult<Term<'a>> {
     let profile = list_or_all(tools)?;
     let id = std::str::from_utf8(&name).ok().and_then(|name| view.find(name));
-    Ok(match id.map(|id| view.core().tools(id, profile.as_deref())) {
-        None => atoms::unknown().encode(env),
-        Some(None) => atoms::all().encode(env),
-        Some(Some(tools)) => tools.encode(env),
-    })
+    let own = id.and_then(|id| view.core().entry(id)).map_or(0, |entry| bytes(&entry.fields().allowed_tools));
+    let is_quick = own.max(profile.as_deref().map_or(0, bytes)) <= QUICK_PATTERNS;
+    now(env, is_quick, || Ok(tools_of(env, &view, id, profile)))
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]
-fn tools_allow(tools: Vec<String>, name: &str, argument: Option<&str>) -> bool {
+fn view_tools_dirty<'a>(
+    env: Env<'a>,
+    view: ResourceArc<ViewResource>,
+    name: Binary,
+    tools: Term,
+) -> NifResult<Term<'a>> {
+    let profile = list_or_all(tools)?;
+    let id = std::str::from_utf8(&name).ok().and_then(|name| view.find(name));
+    Ok(tools_of(env, &view, id, profile))
+}
+
+fn tools_of<'a>(env: Env<'a>, view: &ViewResource, id: Option<EntryId>, profile: Option<Vec<String>>) -> Term<'a> {
+    match id.map(|id| view.core().tools(id, profile.as_deref())) {
+        None => atoms::unknown().encode(env),
+        Some(None) => atoms::all().encode(env),
+        Some(Some(tools)) => tools.encode(env),
+    }
+}
+
+#[rustler::nif]
+fn tools_allow_now<'a>(env: Env<'a>, tools: Vec<String>, name: &str, argument: Option<&str>) -> NifResult<Term<'a>> {
+    let asked = name.len() + argument.map_or(0, str::len);
+    now(env, asked.max(bytes(&tools)) <= QUICK_PATTERNS, || Ok(allows(&tools, name, argument).encode(env)))
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn tools_allow_dirty(tools: Vec<String>, name: &str, argument: Option<&str>) -> bool {
     allows(&tools, name, argument)
 }

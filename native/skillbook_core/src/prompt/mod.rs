@@ -79,6 +79,11 @@ impl View {
         self.visible.prompt.get_or_init(|| Arc::from(self.prompt_with(&Options::default())))
     }
 
+    /// The same, if it was made before.
+    pub fn prompt_made(&self) -> Option<&Arc<str>> {
+        self.visible.prompt.get()
+    }
+
     /// A prompt. A view that tells a model of nothing has none.
     pub fn prompt_with(&self, options: &Options) -> String {
         self.plan(options).into_text()

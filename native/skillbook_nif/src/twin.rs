@@ -1,0 +1,28 @@
+//! What runs on a normal scheduler, and what on a dirty one.
+//!
+//! A call whose time depends on its input, or on what was computed before, is exported twice: `NAME_now` runs on a normal
+//! scheduler and answers `:busy` if it might take long, then `Skillbook.Native` calls `NAME_dirty`. Always the second would
+//! be simpler, but changing over to a dirty scheduler takes milliseconds where all cores are busy.
+
+use rustler::{Encoder, Env, NifResult, Term};
+
+mod atoms {
+    rustler::atoms! { busy }
+}
+
+/// The most bytes of text that are read, and the most items that are encoded, well within a millisecond.
+pub const BYTES: usize = 64 * 1024;
+pub const ITEMS: usize = 64;
+
+/// What the work gives if it is quick, else [`busy`].
+pub fn now<'a>(env: Env<'a>, is_quick: bool, work: impl FnOnce() -> NifResult<Term<'a>>) -> NifResult<Term<'a>> {
+    match is_quick {
+        true => work(),
+        false => Ok(busy(env)),
+    }
+}
+
+/// The answer that somebody else may take longer.
+pub fn busy(env: Env<'_>) -> Term<'_> {
+    atoms::busy().encode(env)
+}
