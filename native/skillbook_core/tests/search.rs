@@ -159,6 +159,27 @@ fn shows_the_part_that_matches() {
 }
 
 #[test]
+fn shows_what_has_the_most_words_wherever_it_begins() {
+    let gap = |bytes: usize| " ".repeat(bytes);
+    let rows = [
+        // Both words in a snippet, in one part of the body, in two, and too far apart.
+        (format!("pear{}pear plum", gap(300)), "…[pear] [plum]"),
+        (format!("{}pear{}plum", gap(500), gap(100)), "[pear] [plum]"),
+        (format!("{}pear plum", gap(1022)), "[pear] [plum]"),
+        (format!("plum{}pear", gap(300)), "[plum]…"),
+        (format!("plum{}pear{}pear", gap(300), gap(9)), "…[pear] [pear]"),
+        (format!("plum pear{}pear plum plum", gap(2000)), "[plum] [pear]…"),
+        // A word that ends behind what is read, and one that begins there.
+        (format!("{}plum pear", gap(8 * 1024 - 1)), "[plum] pear"),
+        (format!("{}plum", gap(8 * 1024)), "About x"),
+    ];
+    for (body, expected) in rows {
+        let view = all(skills(&[("x.md", &doc("x", "", &body))]));
+        assert_eq!(marked(&view.search(&Query::new("plum pear"))[0]), expected, "{}", body.len());
+    }
+}
+
+#[test]
 fn a_later_generation_answers_as_one_that_was_made_anew() {
     let texts = |second: &str, name: &str| {
         [
