@@ -225,15 +225,6 @@ impl Index {
         }
         low
     }
-
-    /// How many bytes it takes.
-    pub fn bytes(&self) -> usize {
-        let documents = self.documents.capacity() * size_of::<(Arc<str>, Weak<Document>)>();
-        let terms =
-            self.text.capacity() + 8 * (self.ends.capacity() + self.posting_ends.capacity() + self.letters.capacity());
-        let postings = 4 * self.places.capacity() + size_of::<Count>() * self.counts.capacity();
-        documents + 4 * self.lengths.capacity() + terms + postings
-    }
 }
 
 fn before(ends: &[usize], at: u32) -> usize {

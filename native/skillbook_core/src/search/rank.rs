@@ -24,19 +24,18 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// What a view shows, without what a model is not to be told of.
+    /// What a model is told of.
     pub fn new(view: &View, index: &Index) -> Scope {
         let lengths = index.lengths();
         let mut body = vec![0.0; lengths.len()];
-        let shown = || view.entries().filter(|(_, entry)| !entry.fields().hidden_from_model);
         let length = |id: EntryId| lengths[id.0 as usize];
         let (mut count, mut total) = (0u32, 0u64);
-        shown().for_each(|(id, _)| {
+        view.listed().for_each(|(id, _)| {
             count += 1;
             total += u64::from(length(id));
         });
         let average = (total as f64 / f64::from(count.max(1))).max(1.0);
-        for (id, _) in shown() {
+        for (id, _) in view.listed() {
             body[id.0 as usize] = BODY / (1.0 - B + B * (f64::from(length(id)) / average) as f32);
         }
         Scope { count, body }
