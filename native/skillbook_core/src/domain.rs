@@ -49,7 +49,8 @@ impl<'a> DomainView<'a> {
     /// Those of its commands that a model is told of.
     pub fn listed(&self) -> impl Iterator<Item = (EntryId, &'a Arc<Entry>)> {
         let view = self.view;
-        self.entries().filter(move |(id, _)| view.lists(*id))
+        let listed = self.domain.entries.iter().filter(move |id| view.lists(**id));
+        listed.map(move |id| (*id, view.catalog().entry(*id)))
     }
 
     /// Whether a model is told of it: it has a command that is listed, and its index does not say otherwise.
@@ -69,10 +70,12 @@ impl<'a> DomainView<'a> {
             push_line(&mut out, description);
             return out;
         }
-        let names: Vec<_> = self.listed().map(|(_, entry)| &*entry.name).collect();
-        out.push_str(&names[..names.len().min(NAMED)].join(", "));
-        if names.len() > NAMED {
-            out.push_str(&format!(" and {} more", names.len() - NAMED));
+        let mut listed = self.listed();
+        let names: Vec<_> = listed.by_ref().take(NAMED).map(|(_, entry)| &*entry.name).collect();
+        out.push_str(&names.join(", "));
+        let more = listed.count();
+        if more > 0 {
+            out.push_str(&format!(" and {more} more"));
         }
         out
     }

@@ -77,12 +77,49 @@ impl Rule {
     }
 }
 
+/// What a view knows of each entry without looking at it: prompts and lists go over all entries several times, and those
+/// lie all over the memory.
+pub(crate) mod about {
+    use crate::entry::{Entry, Kind, Selection};
+
+    /// The view shows it. What it does not show has no bits.
+    pub const SHOWN: u8 = 1;
+    /// A model is told of it.
+    pub const LISTED: u8 = 1 << 1;
+    /// It belongs into the prompt.
+    pub const IN_PROMPT: u8 = 1 << 2;
+    /// Its source's globs put it into the prompt as a whole.
+    pub const INLINE: u8 = 1 << 3;
+    /// It has a usage line.
+    pub const USAGE: u8 = 1 << 4;
+    pub const COMMAND: u8 = 1 << 5;
+    pub const SKILL: u8 = 1 << 6;
+    pub const NOTE: u8 = 1 << 7;
+
+    /// The bits of an entry that is shown.
+    pub fn of(entry: &Entry, in_prompt: bool) -> u8 {
+        let kind = match entry.kind {
+            Kind::Command => COMMAND,
+            Kind::Skill => SKILL,
+            Kind::Note => NOTE,
+        };
+        let fields = entry.fields();
+        let more = [
+            (!fields.hidden_from_model, LISTED),
+            (in_prompt, IN_PROMPT),
+            (entry.selection == Selection::Inline, INLINE),
+            (fields.usage.is_some(), USAGE),
+        ];
+        more.iter().filter(|(is, _)| *is).fold(SHOWN | kind, |bits, (_, bit)| bits | bit)
+    }
+}
+
 /// What one profile may see of a catalog, computed once and kept there.
 #[derive(Debug)]
 pub struct Visible {
     rule: Rule,
-    entries: Vec<u64>,
-    in_prompt: Vec<u64>,
+    /// Bits of [`about`].
+    about: Vec<u8>,
     count: usize,
     pub(crate) prompt: OnceLock<Arc<str>>,
     relations: OnceLock<Vec<Diagnostic>>,
@@ -91,22 +128,12 @@ pub struct Visible {
 
 impl Visible {
     fn new(catalog: &Catalog, rule: Rule) -> Visible {
-        let blocks = catalog.entries().len().div_ceil(64);
-        let (mut entries, mut in_prompt, mut count) = (vec![0; blocks], vec![0; blocks], 0);
-        for (index, entry) in catalog.entries().iter().enumerate() {
-            if rule.admits(entry) {
-                count += 1;
-                entries[index / 64] |= 1 << (index % 64);
-                in_prompt[index / 64] |= u64::from(rule.in_prompt(entry)) << (index % 64);
-            }
-        }
+        let about = |entry: &Arc<Entry>| if rule.admits(entry) { about::of(entry, rule.in_prompt(entry)) } else { 0 };
+        let about: Vec<u8> = catalog.entries().iter().map(about).collect();
+        let count = about.iter().filter(|about| **about != 0).count();
         let (prompt, relations, search) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Visible { rule, entries, in_prompt, count, prompt, relations, search }
+        Visible { rule, about, count, prompt, relations, search }
     }
-}
-
-fn has(bits: &[u64], id: EntryId) -> bool {
-    bits.get(id.0 as usize / 64).is_some_and(|block| block >> (id.0 % 64) & 1 == 1)
 }
 
 /// A catalog as one profile may see it.
@@ -162,7 +189,7 @@ impl View {
 
     /// Whether the view shows this entry.
     pub fn shows(&self, id: EntryId) -> bool {
-        has(&self.visible.entries, id)
+        self.is(id, about::SHOWN)
     }
 
     /// The entry of this name, else the first that has it as an alias.
@@ -187,19 +214,28 @@ impl View {
 
     /// The entries that it shows, in the order of their names.
     pub fn entries(&self) -> impl Iterator<Item = (EntryId, &Arc<Entry>)> {
-        let ids = (0..self.catalog.entries().len() as u32).map(EntryId);
-        ids.filter(|id| self.shows(*id)).map(|id| (id, self.catalog.entry(id)))
+        self.those(about::SHOWN, about::SHOWN)
+    }
+
+    fn is(&self, id: EntryId, bit: u8) -> bool {
+        self.visible.about.get(id.0 as usize).is_some_and(|about| about & bit != 0)
+    }
+
+    /// The entries that have of these bits of [`about`] the wanted ones, in the order of their names.
+    pub(crate) fn those(&self, of: u8, wanted: u8) -> impl Iterator<Item = (EntryId, &Arc<Entry>)> {
+        let ids = self.visible.about.iter().enumerate().filter(move |(_, about)| **about & of == wanted);
+        ids.map(|(at, _)| EntryId(at as u32)).map(|id| (id, self.catalog.entry(id)))
     }
 
     /// Whether a model is told of the entry: in prompts, lists and suggestions. Who knows its name can read and run it
     /// in any case.
     pub fn lists(&self, id: EntryId) -> bool {
-        self.entry(id).is_some_and(|entry| !entry.fields().hidden_from_model)
+        self.is(id, about::LISTED)
     }
 
     /// The entries that a model is told of, in the order of their names.
     pub fn listed(&self) -> impl Iterator<Item = (EntryId, &Arc<Entry>)> {
-        self.entries().filter(|(_, entry)| !entry.fields().hidden_from_model)
+        self.those(about::LISTED, about::LISTED)
     }
 
     /// The entries that another one replaces, which is listed too, if they would belong into the prompt.
@@ -223,7 +259,7 @@ impl View {
 
     /// Whether the entry belongs into the profile's prompt.
     pub fn in_prompt(&self, id: EntryId) -> bool {
-        has(&self.visible.in_prompt, id)
+        self.is(id, about::IN_PROMPT)
     }
 
     /// The domains of which it shows a command, in the order of their names.

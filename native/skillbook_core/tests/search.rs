@@ -86,6 +86,51 @@ fn what_a_model_is_not_told_of_is_not_found() {
 }
 
 #[test]
+fn finds_what_a_model_is_told_of() {
+    // Whether it is found, and by whom; `exclude_from_prompt_profile_ids` leaves notes readable.
+    let rows = [
+        ("", true, true),
+        ("disable-model-invocation: true\n", false, false),
+        ("user-invocable: false\n", true, true),
+        ("include_in_prompt: false\n", true, true),
+        ("visibility_labels: [secret]\n", false, false),
+        ("visibility_labels: {}\n", false, false),
+        ("exclude_from_prompt_profile_ids: [reader]\n", false, true),
+        ("exclude_from_prompt_profile_ids: [other]\n", true, true),
+    ];
+    let found = |catalog: Catalog| {
+        let view = view(&Arc::new(catalog), "reader", &[], None);
+        !view.search(&Query::new("pear")).is_empty()
+    };
+    for (more, skill, note) in rows {
+        let text = doc("x", more, "pear");
+        assert_eq!(found(skills(&[("x.md", &text)])), skill, "{more}");
+        let text = format!("---\n{more}---\npear\n");
+        let notes = source("n", SourceKind::Notes, &[], &[("x.md", &text)]);
+        assert_eq!(found(Catalog::build(1, vec![notes])), note, "{more} in a note");
+    }
+}
+
+#[test]
+fn an_index_speaks_for_itself_alone() {
+    // Of a domain whose index a model is not told of, or that it may not see, the commands are found all the same; the
+    // index is no entry.
+    for more in ["", "disable-model-invocation: true\n", "visibility_labels: [secret]\n"] {
+        let index = format!("---\ndomain: mail\ndescription: pear\n{more}---\nplum\n");
+        let command = doc("mail.send", "", "pear");
+        let catalog = Arc::new(skills(&[("mail/SKILL.md", &index), ("mail/send.md", &command)]));
+        let view = view(&catalog, "reader", &[], None);
+        for (query, expected) in [("pear", &["mail.send"][..]), ("plum", &[]), ("mail", &["mail.send"])] {
+            assert_eq!(found(&view, &Query::new(query)), *expected, "{more} {query}");
+            assert_eq!(found(&view, &Query { domain: Some("mail"), ..Query::new(query) }), *expected, "{more} {query}");
+        }
+    }
+    let hidden = doc("mail.send", "disable-model-invocation: true\n", "pear");
+    let view = all(skills(&[("mail/SKILL.md", "---\ndomain: mail\n---\n"), ("mail/send.md", &hidden)]));
+    assert_eq!(found(&view, &Query { domain: Some("mail"), ..Query::new("pear") }), [""; 0]);
+}
+
+#[test]
 fn filters_and_limits() {
     let view = sample();
     let tags = |tags: &[&str]| tags.iter().map(|tag| tag.to_string()).collect::<Vec<_>>();
@@ -159,6 +204,27 @@ fn shows_the_part_that_matches() {
 }
 
 #[test]
+fn shows_what_has_the_most_words_wherever_it_begins() {
+    let gap = |bytes: usize| " ".repeat(bytes);
+    let rows = [
+        // Both words in a snippet, in one part of the body, in two, and too far apart.
+        (format!("pear{}pear plum", gap(300)), "…[pear] [plum]"),
+        (format!("{}pear{}plum", gap(500), gap(100)), "[pear] [plum]"),
+        (format!("{}pear plum", gap(1022)), "[pear] [plum]"),
+        (format!("plum{}pear", gap(300)), "[plum]…"),
+        (format!("plum{}pear{}pear", gap(300), gap(9)), "…[pear] [pear]"),
+        (format!("plum pear{}pear plum plum", gap(2000)), "[plum] [pear]…"),
+        // The last part that is searched, and behind it.
+        (format!("{}plum pear", gap(8 * 1024 - 2)), "[plum] [pear]"),
+        (format!("{}plum", gap(8 * 1024 - 1)), "About x"),
+    ];
+    for (body, expected) in rows {
+        let view = all(skills(&[("x.md", &doc("x", "", &body))]));
+        assert_eq!(marked(&view.search(&Query::new("plum pear"))[0]), expected, "{}", body.len());
+    }
+}
+
+#[test]
 fn a_later_generation_answers_as_one_that_was_made_anew() {
     let texts = |second: &str, name: &str| {
         [
@@ -176,8 +242,8 @@ fn a_later_generation_answers_as_one_that_was_made_anew() {
             assert_eq!(next.search(&Query::new(query)), anew.search(&Query::new(query)), "{query}");
         }
     };
-    let before = Catalog::build(1, vec![again(&first)]);
-    before.search_index();
+    let before = all(Catalog::build(1, vec![again(&first)]));
+    before.search(&Query::new("a"));
     for changed in [texts("plums", "d"), texts("cherries", "d"), texts("plums", "c")] {
         // What did not change is the same document, as after a reload.
         let mut second = source_of(&changed);
@@ -187,7 +253,7 @@ fn a_later_generation_answers_as_one_that_was_made_anew() {
             }
         }
         let next = Catalog::build(2, vec![again(&second)]);
-        next.search_from(&before);
+        next.search_from(before.catalog());
         // A generation in which nobody searched hands on what it was given.
         let third = Catalog::build(3, vec![again(&second)]);
         third.search_from(&next);

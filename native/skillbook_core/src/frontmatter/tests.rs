@@ -489,6 +489,16 @@ fn what_is_written() {
     assert_eq!(write(&[], "---\n"), "---\n---\n---\n");
 }
 
+#[test]
+fn a_text_may_end_with_any_line_break() {
+    for end in ["\n", "\r", "\u{85}", "\u{2028}", "\u{2029}"] {
+        let Value::Map(pairs) = map(&[("a", list(&[text(&format!("\n{end}"))]))]) else { unreachable!() };
+        let written = write(&pairs, "body");
+        let document = parse(&written).unwrap_or_else(|error| panic!("{error}: {written:?}"));
+        assert_eq!((document.data, document.body, document.diagnostics), (Value::Map(pairs), "body", vec![]));
+    }
+}
+
 /// Text of all sorts, and much of what has a meaning in YAML.
 fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![

@@ -21,7 +21,12 @@ pub fn write(pairs: &[(String, Value)], body: &str) -> String {
 
 fn to_yaml(pairs: &[(String, Value)]) -> String {
     // The library fails where its writer does, which memory never does, and at bytes, which no value has.
-    serde_yaml::to_string(&Mapping(pairs)).expect("values are written to memory")
+    let mut yaml = serde_yaml::to_string(&Mapping(pairs)).expect("values are written to memory");
+    // A text may end with another of YAML's line breaks, such as U+2028. A comment ends the line and adds nothing to it.
+    if !yaml.ends_with('\n') {
+        yaml.push_str("#\n");
+    }
+    yaml
 }
 
 struct Mapping<'a>(&'a [(String, Value)]);

@@ -17,9 +17,9 @@ pub use self::section::{Format, Section};
 
 use self::plan::{Plan, What};
 use crate::catalog::EntryId;
-use crate::entry::{Entry, Kind};
+use crate::entry::Entry;
 use crate::help::without_heading;
-use crate::view::View;
+use crate::view::{about, View};
 
 /// What goes into a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,14 +134,16 @@ impl View {
     }
 
     /// The entries of a kind that belong into the prompt.
-    fn prompted(&self, kind: Kind) -> impl Iterator<Item = (What<'_>, &Entry)> {
-        let entries = self.entries().filter(move |(id, entry)| entry.kind == kind && self.in_prompt(*id));
-        entries.map(|(id, entry)| (What::Entry(id, entry.kind), &**entry))
+    fn prompted(&self, kind: u8) -> impl Iterator<Item = (What<'_>, &Entry)> {
+        self.pieces(kind | about::IN_PROMPT, kind | about::IN_PROMPT)
     }
 
     /// The notes and skills that a model may read but that do not belong into the prompt.
     fn not_prompted(&self) -> impl Iterator<Item = (What<'_>, &Entry)> {
-        let entries = self.listed().filter(|(id, entry)| entry.kind != Kind::Command && !self.in_prompt(*id));
-        entries.map(|(id, entry)| (What::Entry(id, entry.kind), &**entry))
+        self.pieces(about::LISTED | about::COMMAND | about::IN_PROMPT, about::LISTED)
+    }
+
+    fn pieces(&self, of: u8, wanted: u8) -> impl Iterator<Item = (What<'_>, &Entry)> {
+        self.those(of, wanted).map(|(id, entry)| (What::Entry(id, entry.kind), &**entry))
     }
 }

@@ -1,9 +1,9 @@
 //! The sections that list notes and skills in short.
 
-use crate::entry::{push_line, Entry, Kind, Selection};
+use crate::entry::{push_line, Entry};
 use crate::prompt::plan::{Plan, What};
 use crate::prompt::section::Section;
-use crate::view::View;
+use crate::view::{about, View};
 
 impl View {
     pub(super) fn push_skill_list<'a>(&'a self, plan: &mut Plan<'a>) {
@@ -27,7 +27,7 @@ impl View {
 
     pub(super) fn push_notes_list<'a>(&'a self, plan: &mut Plan<'a>) {
         plan.section(Section::NotesList, "## Notes\n", "", |plan| {
-            for (what, entry) in self.prompted(Kind::Note) {
+            for (what, entry) in self.prompted(about::NOTE) {
                 plan.piece(what, |out| {
                     out.push_str("- ");
                     push_line(out, title(entry));
@@ -97,7 +97,8 @@ impl View {
 
     /// The skills of the prompt that do not stand in it as a whole.
     pub(super) fn listed_skills(&self) -> impl Iterator<Item = (What<'_>, &Entry)> {
-        self.prompted(Kind::Skill).filter(|(_, entry)| entry.selection == Selection::Available)
+        let skill = about::SKILL | about::IN_PROMPT;
+        self.pieces(skill | about::INLINE, skill)
     }
 }
 

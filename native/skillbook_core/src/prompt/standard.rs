@@ -1,11 +1,11 @@
 //! The sections of the default prompt.
 
-use crate::entry::{push_line, Kind, Selection};
+use crate::entry::push_line;
 use crate::help::{push_row, width};
 use crate::prompt::notes::{title, without_title};
 use crate::prompt::plan::{Plan, What};
 use crate::prompt::section::Section;
-use crate::view::View;
+use crate::view::{about, View};
 
 /// How many usage lines the quick reference holds.
 const QUICK: usize = 20;
@@ -61,8 +61,9 @@ impl View {
     /// One command of each domain, then a second of each, until there is no room; shown in the order of their names.
     pub(super) fn push_quick_reference<'a>(&'a self, plan: &mut Plan<'a>) {
         let mut place = (None, 0);
-        let ranked = self.prompted(Kind::Command).filter_map(|(what, entry)| {
-            let usage = entry.fields().usage.as_deref().filter(|_| entry.selection == Selection::Available)?;
+        let wanted = about::COMMAND | about::IN_PROMPT | about::USAGE;
+        let ranked = self.pieces(wanted | about::INLINE, wanted).filter_map(|(what, entry)| {
+            let usage = entry.fields().usage.as_deref()?;
             let domain = entry.domain.as_deref();
             place = (domain, if place.0 == domain { place.1 + 1 } else { 0 });
             Some((place.1, &*entry.name, usage, what))
@@ -93,7 +94,7 @@ impl View {
 
     pub(super) fn push_notes<'a>(&'a self, plan: &mut Plan<'a>) {
         plan.section(Section::Notes, "## Notes\n", "", |plan| {
-            for (what, entry) in self.prompted(Kind::Note) {
+            for (what, entry) in self.prompted(about::NOTE) {
                 plan.piece(what, |out| {
                     out.push_str("\n### ");
                     push_line(out, title(entry));

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use crate::entry::{push_line, Entry, Kind, Selection};
+use crate::entry::{push_line, Entry};
 use crate::prompt::plan::{Plan, What};
 use crate::prompt::section::Section;
-use crate::view::View;
+use crate::view::{about, View};
 
 /// The tags that the text of a skill must neither open nor close.
 const TAGS: [&str; 2] = ["skill", "available_skills"];
 
 impl View {
     pub(super) fn push_available_skills<'a>(&'a self, plan: &mut Plan<'a>) {
-        let wanted = |entry: &Entry| entry.kind == Kind::Skill && entry.selection == Selection::Available;
+        let skill = about::SKILL | about::IN_PROMPT;
         plan.section(Section::AvailableSkills, "<available_skills>\n", "</available_skills>\n", |plan| {
-            for (what, entry) in self.by_source(wanted) {
+            for (what, entry) in self.by_source(skill | about::INLINE, skill) {
                 plan.piece(what, |out| {
                     out.push_str("  <skill>\n    <name>");
                     push_text(out, &line(&entry.name));
@@ -29,9 +29,9 @@ impl View {
     }
 
     pub(super) fn push_inline_skills<'a>(&'a self, plan: &mut Plan<'a>) {
-        let wanted = |entry: &Entry| entry.selection == Selection::Inline && entry.kind != Kind::Note;
+        let inline = about::INLINE | about::IN_PROMPT;
         plan.section(Section::InlineSkills, "", "", |plan| {
-            for (what, entry) in self.by_source(wanted) {
+            for (what, entry) in self.by_source(inline | about::NOTE, inline) {
                 let first = plan.is_first();
                 let path = entry.document.path.as_str();
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -50,13 +50,12 @@ impl View {
         });
     }
 
-    /// The wanted entries of the prompt in the order of their sources, then of their names; also those that a later
+    /// Those entries of the prompt in the order of their sources, then of their names; also those that a later
     /// source replaces, if that one is listed too.
-    fn by_source(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<(What<'_>, &Entry)> {
-        let used = self.entries().filter(|(id, entry)| wanted(entry) && self.in_prompt(*id));
-        let used = used.map(|(id, entry)| (What::Entry(id, entry.kind), &**entry));
-        let shadowed = self.shadowed_in_prompt().filter(|entry| wanted(entry));
-        let mut all: Vec<_> = used.chain(shadowed.map(|entry| (What::Shadowed(entry.kind), entry))).collect();
+    fn by_source(&self, of: u8, wanted: u8) -> Vec<(What<'_>, &Entry)> {
+        let shadowed = self.shadowed_in_prompt().filter(|entry| about::of(entry, true) & of == wanted);
+        let mut all: Vec<_> =
+            self.pieces(of, wanted).chain(shadowed.map(|entry| (What::Shadowed(entry.kind), entry))).collect();
         let place = |entry: &Entry| self.catalog().sources().iter().position(|known| Arc::ptr_eq(known, &entry.source));
         all.sort_by_cached_key(|(_, entry)| (place(entry), entry.name.clone()));
         all

@@ -1,13 +1,14 @@
 //! The terms of all documents of a catalog, and where they occur.
 //!
-//! Terms stand in one text in their order, so a prefix is a range. Occurrences are six bytes each: the document, how
-//! often its body has the term, and what the other fields give for it, by their weights.
+//! Terms stand in one text in their order, so a prefix is a range. Occurrences are eight bytes each: the document, how
+//! often its body has the term and in which parts, and what the other fields give for it, by their weights.
 
 use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 use rustc_hash::FxHashMap;
 
+use super::snippet::{part, Parts};
 use super::words::{fold, parts, stem, whole, words, LONGEST};
 use crate::document::Document;
 use crate::entry::Entry;
@@ -32,12 +33,19 @@ pub struct Count {
     pub head: u8,
     /// In the body.
     pub body: u8,
+    /// Where in the body.
+    pub parts: Parts,
 }
 
 impl Count {
+    fn head(head: u8) -> Count {
+        Count { head, ..Count::default() }
+    }
+
     fn add(&mut self, other: Count) {
         self.head = self.head.saturating_add(other.head);
         self.body = self.body.saturating_add(other.body);
+        self.parts |= other.parts;
     }
 }
 
@@ -176,6 +184,12 @@ impl Index {
         (&self.places[range.clone()], &self.counts[range])
     }
 
+    /// What a document has of a term.
+    pub fn count(&self, term: u32, place: u32) -> Option<Count> {
+        let (places, counts) = self.postings(term);
+        Some(counts[places.binary_search(&place).ok()?])
+    }
+
     /// The number of a term.
     pub fn find(&self, term: &str) -> Option<u32> {
         let at = self.lower_bound(0, |other| other < term);
@@ -210,15 +224,6 @@ impl Index {
             }
         }
         low
-    }
-
-    /// How many bytes it takes.
-    pub fn bytes(&self) -> usize {
-        let documents = self.documents.capacity() * size_of::<(Arc<str>, Weak<Document>)>();
-        let terms =
-            self.text.capacity() + 8 * (self.ends.capacity() + self.posting_ends.capacity() + self.letters.capacity());
-        let postings = 4 * self.places.capacity() + size_of::<Count>() * self.counts.capacity();
-        documents + 4 * self.lengths.capacity() + terms + postings
     }
 }
 
@@ -268,16 +273,15 @@ impl Terms {
         for alias in &fields.aliases {
             self.name(alias, weight::WHOLE_ALIAS);
         }
-        let head = |head| Count { head, body: 0 };
         for (texts, weight) in [(&fields.tags, weight::TAG), (&fields.triggers, weight::TRIGGER)] {
-            texts.iter().for_each(|text| self.identifiers(text, head(weight)));
+            texts.iter().for_each(|text| self.identifiers(text, Count::head(weight)));
         }
-        self.identifiers(entry.title.as_deref().unwrap_or(""), head(weight::TITLE));
-        self.text(entry.description(), head(weight::DESCRIPTION));
+        self.identifiers(entry.title.as_deref().unwrap_or(""), Count::head(weight::TITLE));
+        self.text(entry.description(), Count::head(weight::DESCRIPTION));
         for heading in sections::headings(entry.body()) {
-            self.text(heading.title, head(weight::HEADING));
+            self.text(heading.title, Count::head(weight::HEADING));
         }
-        let length = self.text(entry.body(), Count { head: 0, body: 1 });
+        let length = self.body(entry.body());
         for term in self.touched.drain(..) {
             out.push((term, place, std::mem::take(&mut self.counts[term as usize])));
         }
@@ -285,8 +289,8 @@ impl Terms {
     }
 
     fn name(&mut self, name: &str, weight: u8) {
-        self.identifiers(name, Count { head: weight::NAME, body: 0 });
-        self.term(&whole(name), Count { head: weight, body: 0 });
+        self.identifiers(name, Count::head(weight::NAME));
+        self.term(&whole(name), Count::head(weight));
     }
 
     /// Words and, where they are written in one, their parts.
@@ -301,10 +305,14 @@ impl Terms {
         }
     }
 
-    fn text(&mut self, text: &str, count: Count) -> u32 {
+    fn text(&mut self, text: &str, count: Count) {
+        words(text).for_each(|place| self.word(&text[place], count));
+    }
+
+    fn body(&mut self, text: &str) -> u32 {
         let mut length: u32 = 0;
         for place in words(text) {
-            self.word(&text[place], count);
+            self.word(&text[place.clone()], Count { head: 0, body: 1, parts: part(place.start) });
             length = length.saturating_add(1);
         }
         length

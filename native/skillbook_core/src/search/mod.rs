@@ -13,7 +13,7 @@ mod snippet;
 mod terms;
 mod words;
 
-pub use index::Index;
+pub(crate) use index::Index;
 pub(crate) use rank::Scope;
 
 use crate::catalog::{Catalog, EntryId};
@@ -70,7 +70,7 @@ pub struct Snippet {
 
 impl Catalog {
     /// The index, built when it is first needed.
-    pub fn search_index(&self) -> &Index {
+    fn search_index(&self) -> &Index {
         self.search.get_or_init(|| {
             let earlier = self.earlier_search.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
             Index::new(self.entries(), earlier.as_deref().unwrap_or(&Index::default())).into()

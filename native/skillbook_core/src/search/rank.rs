@@ -24,19 +24,18 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// What a view shows, without what a model is not to be told of.
+    /// What a model is told of.
     pub fn new(view: &View, index: &Index) -> Scope {
         let lengths = index.lengths();
         let mut body = vec![0.0; lengths.len()];
-        let shown = || view.entries().filter(|(_, entry)| !entry.fields().hidden_from_model);
         let length = |id: EntryId| lengths[id.0 as usize];
         let (mut count, mut total) = (0u32, 0u64);
-        shown().for_each(|(id, _)| {
+        view.listed().for_each(|(id, _)| {
             count += 1;
             total += u64::from(length(id));
         });
         let average = (total as f64 / f64::from(count.max(1))).max(1.0);
-        for (id, _) in shown() {
+        for (id, _) in view.listed() {
             body[id.0 as usize] = BODY / (1.0 - B + B * (f64::from(length(id)) / average) as f32);
         }
         Scope { count, body }
@@ -57,14 +56,14 @@ impl Scope {
 /// What each entry has so far.
 struct Scores {
     total: Vec<f32>,
-    /// Which words an entry has, as bits.
-    words: Vec<u16>,
+    /// How many of the words it has.
+    words: Vec<u8>,
     /// Of the word that is counted now: the weighted occurrences.
     occurrences: Vec<f32>,
 }
 
 impl Scores {
-    fn add(&mut self, index: &Index, scope: &Scope, word: &Word, bit: u16) {
+    fn add(&mut self, index: &Index, scope: &Scope, word: &Word, counts: u8) {
         let mut first = 0;
         for (at, (term, share)) in word.terms.iter().enumerate() {
             let (places, counts) = index.postings(*term);
@@ -85,7 +84,7 @@ impl Scores {
         let rarity = scope.rarity(if word.exact { first } else { any() }) * (K1 + 1.0);
         for ((total, words), occurrences) in self.total.iter_mut().zip(&mut self.words).zip(&mut self.occurrences) {
             *total += rarity * *occurrences / (K1 + *occurrences);
-            *words |= if *occurrences > 0.0 { bit } else { 0 };
+            *words += if *occurrences > 0.0 { counts } else { 0 };
             *occurrences = 0.0;
         }
     }
@@ -104,26 +103,27 @@ pub fn rank(
         return Vec::new();
     }
     let mut scores = Scores { total: vec![0.0; size], words: vec![0; size], occurrences: vec![0.0; size] };
-    for (at, word) in wanted.words.iter().enumerate().filter(|(_, word)| !word.terms.is_empty()) {
-        scores.add(index, scope, word, 1 << at);
+    for word in wanted.words.iter().filter(|word| !word.terms.is_empty()) {
+        scores.add(index, scope, word, 1);
     }
     for term in &wanted.names {
         scores.add(index, scope, &Word { terms: vec![(*term, 1.0)], exact: true }, 0);
     }
     // The whole query as a name goes before all others, and before it as an alias.
-    let named = wanted.name.map_or((&[][..], &[][..]), |term| index.postings(term));
-    let rank_named = |place: u32| named.0.binary_search(&place).map_or(0, |at| named.1[at].head);
+    let rank_named = |place| wanted.name.and_then(|term| index.count(term, place)).map_or(0, |count| count.head);
 
     let mut best = BinaryHeap::with_capacity(limit.min(size) + 1);
-    let all = wanted.words.len() as f32;
+    // In thousandths; the best has all words.
+    let unit = 1000.0 / wanted.words.len() as f32;
+    // What has less than the last of the best is passed over before anything else is asked of it; equals are not.
+    let mut least = 0.0;
     for (place, (total, words)) in scores.total.iter().zip(&scores.words).enumerate() {
-        if *total <= 0.0 {
+        let score = total * f32::from(*words) * unit;
+        let place = place as u32;
+        if score <= least && (score <= 0.0 || rank_named(place) == 0) {
             continue;
         }
-        let place = place as u32;
-        let share = words.count_ones() as f32 / all;
-        let score = (total * share * 1000.0).round() as u32;
-        let key = (rank_named(place), score, Reverse(place));
+        let key = (rank_named(place), (score + 0.5) as u32, Reverse(place));
         let full = best.len() == limit;
         if full && best.peek().is_some_and(|Reverse(worst)| *worst >= key) || !admits(place) {
             continue;
@@ -132,6 +132,10 @@ pub fn rank(
             best.pop();
         }
         best.push(Reverse(key));
+        least = match best.peek() {
+            Some(Reverse((0, score, _))) if best.len() == limit => *score as f32 - 1.0,
+            _ => 0.0,
+        };
     }
     let sorted = best.into_sorted_vec();
     sorted.into_iter().map(|Reverse((_, score, Reverse(place)))| (place, score as f32 / 1000.0)).collect()

@@ -1,11 +1,12 @@
 //! The part of a text that shows why it was found.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::index::Index;
-use super::terms::Wanted;
-use super::words::{fold, stem, words, LONGEST};
+use super::terms::{Wanted, WORDS};
+use super::words::{fold, stem, Beginnings, LONGEST};
 
 use super::Snippet;
 use crate::entry::Entry;
@@ -14,8 +15,17 @@ use crate::entry::Entry;
 const LENGTH: usize = 200;
 /// How much stands before its first match.
 const LEAD: usize = 60;
-/// How much of a body is searched, in bytes.
-const READ: usize = 8 * 1024;
+/// The index says in which parts of a body a word is, so that few of them are read. What is in one snippet begins in
+/// two parts next to each other.
+const PART: usize = 512;
+/// A bit for each part; what is behind the last of them is not searched.
+pub type Parts = u16;
+const _: () = assert!(LENGTH <= PART);
+
+/// The part in which a word begins.
+pub fn part(start: usize) -> Parts {
+    Parts::try_from(start / PART).ok().and_then(|part| (1 as Parts).checked_shl(part.into())).unwrap_or(0)
+}
 
 /// A word of a text that matches.
 #[derive(Debug, Clone, Copy)]
@@ -25,25 +35,56 @@ struct Match {
     word: usize,
 }
 
+/// What matches in an entry.
+struct Present<'a> {
+    /// Sorted, each with the word that it stands for.
+    terms: Vec<(&'a str, usize)>,
+    beginnings: Beginnings,
+    /// How many words.
+    count: u32,
+    /// Of each word, where in the body it is.
+    parts: Vec<Parts>,
+}
+
+impl<'a> Present<'a> {
+    fn new(place: u32, index: &'a Index, wanted: &Wanted) -> Present<'a> {
+        let mut terms = Vec::new();
+        let mut parts = Vec::new();
+        for word in &wanted.words {
+            let found = word.terms.iter().filter_map(|(term, _)| Some((*term, index.count(*term, place)?)));
+            let before = terms.len();
+            let mut within = 0;
+            for (term, count) in found {
+                terms.push((index.term(term), parts.len()));
+                within |= count.parts;
+            }
+            if terms.len() > before {
+                parts.push(within);
+            }
+        }
+        terms.sort_unstable();
+        let beginnings = Beginnings::of(terms.iter().map(|(term, _)| *term));
+        Present { terms, beginnings, count: parts.len() as u32, parts }
+    }
+
+    /// How many words may be in one snippet that begins in a part.
+    fn most(&self, part: u32) -> u32 {
+        self.parts.iter().map(|parts| u32::from(parts >> part & 0b11 != 0)).sum()
+    }
+}
+
 /// The description if all that matches is in it, else the best part of the body, if that has more.
 pub fn of(entry: &Entry, place: u32, index: &Index, wanted: &Wanted) -> Snippet {
-    let has = |term: u32| index.postings(term).0.binary_search(&place).is_ok();
-    let mut terms: Vec<(&str, usize)> = Vec::new();
-    let mut present = 0;
-    for (at, word) in wanted.words.iter().enumerate() {
-        let before = terms.len();
-        terms.extend(word.terms.iter().filter(|(term, _)| has(*term)).map(|(term, _)| (index.term(*term), at)));
-        present += u32::from(terms.len() > before);
-    }
-    terms.sort_unstable();
-
-    let description = Text::new(entry.description(), &terms, present);
-    if description.words >= present && !description.text.is_empty() {
+    let present = Present::new(place, index, wanted);
+    let mut description = Text::new(entry.description());
+    description.read(0..description.text.len(), &present);
+    let blank = description.text.trim().is_empty();
+    if description.words >= present.count && !blank {
         return description.snippet();
     }
-    let body = entry.body();
-    let body = Text::new(&body[..floor(body, READ)], &terms, present);
-    let better = body.words > description.words || description.text.trim().is_empty();
+    let mut body = Text::new(entry.body());
+    body.read_parts(description.words, &present);
+    let better = body.words > description.words || blank;
     (if better { body } else { description }).snippet()
 }
 
@@ -56,16 +97,38 @@ struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// The part of a text with the most of `terms`; one that has `enough` different words is not bettered.
-    fn new(text: &'a str, terms: &[(&str, usize)], enough: u32) -> Text<'a> {
-        let mut best = Text { text, matches: Vec::new(), words: 0 };
-        let mut counts = [0u32; u16::BITS as usize];
+    fn new(text: &'a str) -> Text<'a> {
+        Text { text, matches: Vec::new(), words: 0 }
+    }
+
+    /// Looks for a part with more than so many words, first where the most may be.
+    fn read_parts(&mut self, words: u32, present: &Present) {
+        let most: Vec<u32> = (0..Parts::BITS).map(|part| present.most(part)).collect();
+        for hoped in (words + 1..=present.count).rev() {
+            let mut part = 0;
+            while let Some(next) = most[part..].iter().position(|most| *most == hoped) {
+                let start = part + next;
+                part = start + most[start..].iter().take_while(|most| **most == hoped).count();
+                self.read(start * PART..((part + 1) * PART).min(self.text.len()), present);
+                if self.words == present.count {
+                    return;
+                }
+            }
+            if self.words >= hoped {
+                return;
+            }
+        }
+    }
+
+    /// Looks for a better part among the words that begin in this range. One that has all words is not bettered.
+    fn read(&mut self, range: Range<usize>, present: &Present) {
+        let mut counts = [0u32; WORDS];
         let (mut run, mut words) = (VecDeque::new(), 0);
-        for found in matches(text, terms) {
+        for found in matches(self.text, range, present) {
             let too_far = |first: &Match| found.end - first.start > LENGTH;
             while let Some(first) = run.front().copied().filter(too_far) {
-                if best.words == enough {
-                    return best;
+                if self.words == present.count {
+                    return;
                 }
                 run.pop_front();
                 counts[first.word] -= 1;
@@ -74,13 +137,14 @@ impl<'a> Text<'a> {
             words += u32::from(counts[found.word] == 0);
             counts[found.word] += 1;
             run.push_back(found);
-            if (words, run.len()) > (best.words, best.matches.len()) {
-                best.words = words;
-                best.matches.clear();
-                best.matches.extend(&run);
+            let start = |first: Option<&Match>| Reverse(first.map_or(0, |first| first.start));
+            let key = (words, run.len(), start(run.front()));
+            if key > (self.words, self.matches.len(), start(self.matches.first())) {
+                self.words = words;
+                self.matches.clear();
+                self.matches.extend(&run);
             }
         }
-        best
     }
 
     fn snippet(&self) -> Snippet {
@@ -112,28 +176,18 @@ fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// The words of a text that are among the terms, which are sorted.
-fn matches<'a>(text: &'a str, terms: &'a [(&str, usize)]) -> impl Iterator<Item = Match> + 'a {
-    // Most words are passed over for their first two letters, of which five bits do not tell small from capital.
-    let beginning = |word: &str| {
-        let five = |at| word.as_bytes().get(at).map_or(0, |byte: &u8| byte & 31);
-        (five(0) as usize, 1u32 << five(1))
-    };
-    let mut beginnings = [0u32; 32];
-    for (first, second) in terms.iter().map(|(term, _)| beginning(term)) {
-        beginnings[first] |= second;
-    }
+/// The words that begin in this range of a text and are among the terms.
+fn matches<'a>(text: &'a str, range: Range<usize>, present: &'a Present) -> impl Iterator<Item = Match> + 'a {
     let mut folded = String::new();
-    words(text).filter_map(move |place| {
+    present.beginnings.words(text, range).filter_map(move |place| {
         let word = &text[place.clone()];
-        let (first, second) = beginning(word);
-        if word.len() > LONGEST || (beginnings[first] & second == 0 && word.is_ascii()) {
+        if word.len() > LONGEST {
             return None;
         }
         fold(word, &mut folded);
         stem(&mut folded);
-        let at = terms.partition_point(|(term, _)| *term < folded.as_str());
-        let (_, word) = terms.get(at).filter(|(term, _)| *term == folded)?;
+        let at = present.terms.partition_point(|(term, _)| *term < folded.as_str());
+        let (_, word) = present.terms.get(at).filter(|(term, _)| *term == folded)?;
         Some(Match { start: place.start, end: place.end, word: *word })
     })
 }

@@ -6,7 +6,7 @@ use super::words::{folded, parts, stemmed, whole, words, LONGEST};
 
 /// How much of a query is read, in bytes and words.
 const BYTES: usize = 256;
-const WORDS: usize = 16;
+pub const WORDS: usize = 16;
 
 /// How many terms one word may stand for.
 const EXPANDED: usize = 32;
@@ -108,7 +108,10 @@ fn misspelt(index: &Index, scope: &Scope, folded: &str, word: &str) -> Vec<(u32,
     };
     let distance = |term: u32| {
         let other = index.term(term);
-        let near = other.len().abs_diff(word.len()) <= 4 * limit && other.chars().count().abs_diff(length) <= limit;
+        let near = match word.is_ascii() && other.is_ascii() {
+            true => other.len().abs_diff(length) <= limit && near(word.as_bytes(), other.as_bytes(), limit),
+            false => other.chars().count().abs_diff(length) <= limit,
+        };
         let distance = near.then(|| strsim::osa_distance(word, other)).filter(|distance| *distance <= limit)?;
         scope.shows_any(index.postings(term).0).then_some((distance, term))
     };
@@ -117,4 +120,27 @@ fn misspelt(index: &Index, scope: &Scope, folded: &str, word: &str) -> Vec<(u32,
     let fewest = close.first().map_or(0, |(distance, _)| *distance);
     let best = close.into_iter().take_while(|(distance, _)| *distance == fewest).take(EXPANDED);
     best.map(|(distance, term)| (term, MISSPELT / distance as f32)).collect()
+}
+
+/// Whether all letters of a word but `limit` are about where they are in another one, as within that many edits they
+/// have to be; counting edits takes ten times as long.
+fn near(word: &[u8], other: &[u8], limit: usize) -> bool {
+    let astray = |(at, byte): &(usize, &u8)| {
+        let around = at.saturating_sub(limit)..(at + limit + 1).min(other.len());
+        !other.get(around).is_some_and(|around| around.contains(byte))
+    };
+    word.iter().enumerate().filter(astray).nth(limit).is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::near;
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_within_edits_is_near(word in "[a-c]{1,8}", other in "[a-c]{1,8}", limit in 1..3usize) {
+            let within = strsim::osa_distance(&word, &other) <= limit;
+            proptest::prop_assert!(!within || near(word.as_bytes(), other.as_bytes(), limit));
+        }
+    }
 }

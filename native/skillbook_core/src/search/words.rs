@@ -22,6 +22,66 @@ const KINDS: [u8; 256] = {
     kinds
 };
 
+/// A byte as five bits that are the same for a letter and its capital, 0 between words, and whether it is beyond ASCII.
+const FIVE: [u8; 256] = {
+    let mut five = [0; 256];
+    let mut at = 0;
+    while at < 256 {
+        five[at] = match KINDS[at] {
+            INSIDE => at as u8 & 31,
+            BETWEEN => 0,
+            _ => OTHER,
+        };
+        at += 1;
+    }
+    five
+};
+/// No letter or digit gives these five bits.
+const OTHER: u8 = 31;
+
+/// The first two letters of words, to pass over most of a text quickly: folding and stemming leave them as they are
+/// where they are ASCII.
+#[derive(Debug, Default)]
+pub struct Beginnings([u32; 32]);
+
+impl Beginnings {
+    /// Those of some terms.
+    pub fn of<'a>(terms: impl Iterator<Item = &'a str>) -> Beginnings {
+        // Where one of the two is beyond ASCII, what it is folded to is not known.
+        let mut all = [1 << OTHER; 32];
+        all[OTHER as usize] = u32::MAX;
+        for term in terms.map(str::as_bytes) {
+            all[five(term, 0) as usize] |= 1 << five(term, 1);
+        }
+        Beginnings(all)
+    }
+
+    /// The places of the words of a text that may begin so, and of few others. The words begin in this part of it.
+    pub fn words<'a>(&'a self, text: &'a str, part: Range<usize>) -> impl Iterator<Item = Range<usize>> + 'a {
+        let bytes = text.as_bytes();
+        let may_begin = move |at: &usize| self.0[five(bytes, *at) as usize] >> five(bytes, at + 1) & 1 == 1;
+        part.filter(may_begin).filter_map(|at| word_at(text, at))
+    }
+}
+
+fn five(bytes: &[u8], at: usize) -> u8 {
+    bytes.get(at).map_or(0, |byte| FIVE[*byte as usize])
+}
+
+/// The word that begins at a byte of a text, if one does.
+fn word_at(text: &str, at: usize) -> Option<Range<usize>> {
+    let before = text.as_bytes()[..at].last().map_or(BETWEEN, |byte| KINDS[*byte as usize]);
+    let kind = KINDS[text.as_bytes()[at] as usize];
+    if before == INSIDE || kind == BETWEEN || !text.is_char_boundary(at) {
+        return None;
+    }
+    let inside = |text: &str| text.chars().rev().find(|c| !is_combining_mark(*c)).is_some_and(char::is_alphanumeric);
+    if (before == BEYOND && inside(&text[..at])) || (kind == BEYOND && !text[at..].starts_with(char::is_alphanumeric)) {
+        return None;
+    }
+    Some(at..Words { text, at }.run(at, true))
+}
+
 /// The places of the words of a text: runs of letters and digits, with the marks on them.
 pub fn words(text: &str) -> Words<'_> {
     Words { text, at: 0 }
@@ -196,6 +256,22 @@ mod tests {
     fn whole_names_begin_with_a_blank() {
         for (name, expected) in [("email.Send", " email.send"), ("  Node  js ", " node js"), ("", "")] {
             assert_eq!(whole(name), expected);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_word_with_these_beginnings_is_passed_over(
+            text in "([a-cA-C]{1,3}|[0é\u{301}日ﬁÀ]|[ .ß]){0,20}",
+            other in "[a-cé]{1,3}",
+        ) {
+            let all = || words(&text).map(|place| (stemmed(&text[place.clone()]), place));
+            let terms: Vec<String> = all().map(|(term, _)| term).step_by(3).chain([other]).collect();
+            let beginnings = Beginnings::of(terms.iter().map(String::as_str));
+            let wanted = |place: &Range<usize>| terms.contains(&stemmed(&text[place.clone()]));
+            let found: Vec<_> = beginnings.words(&text, 0..text.len()).filter(wanted).collect();
+            let expected: Vec<_> = all().map(|(_, place)| place).filter(wanted).collect();
+            proptest::prop_assert_eq!(found, expected);
         }
     }
 }
