@@ -59,6 +59,7 @@ defmodule Skillbook.Native do
   def view_prompt(_view), do: missing()
   def view_prompt_with(_view, _options), do: missing()
   def view_news(_view, _old), do: missing()
+  def view_same_catalog(_view, _other), do: missing()
   def view_tools(_view, _name, _tools), do: missing()
   def tools_allow(_tools, _name, _argument), do: missing()
 
@@ -73,6 +74,7 @@ defmodule Skillbook.Native do
   def frontmatter_write(_pairs, _body), do: missing()
 
   def json_decode(_bytes), do: missing()
+  def json_place(_text, _path, _part), do: missing()
 
   defp missing, do: :erlang.nif_error(:nif_not_loaded)
 end

@@ -35,6 +35,7 @@ mod atoms {
 /// A view and the generation that it holds.
 pub struct ViewResource {
     view: View,
+    catalog: ResourceArc<CatalogResource>,
     generation: Arc<Generation>,
     prompt: OnceLock<ResourceArc<TextResource>>,
 }
@@ -85,7 +86,7 @@ fn view_new<'a>(
     Ok(match View::new(generation.catalog.clone(), &profile) {
         Ok(view) => {
             let number = view.generation();
-            let view = ResourceArc::new(ViewResource { view, generation, prompt: OnceLock::new() });
+            let view = ResourceArc::new(ViewResource { view, catalog, generation, prompt: OnceLock::new() });
             (atoms::ok(), view, number).encode(env)
         }
         Err(bad) => (atoms::error(), (atoms::bad_glob(), bad.glob, bad.message)).encode(env),
@@ -258,6 +259,12 @@ fn view_prompt_with(view: ResourceArc<ViewResource>, options: PromptOptions) -> 
 #[rustler::nif(schedule = "DirtyCpu")]
 fn view_news(view: ResourceArc<ViewResource>, old: ResourceArc<ViewResource>) -> String {
     view.core().news_since(old.core())
+}
+
+/// Whether two views are generations of one catalog.
+#[rustler::nif]
+fn view_same_catalog(view: ResourceArc<ViewResource>, other: ResourceArc<ViewResource>) -> bool {
+    std::ptr::eq(&*view.catalog, &*other.catalog)
 }
 
 /// The tools of an entry for a profile that has these, `:all`, or `:unknown`.
