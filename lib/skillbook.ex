@@ -106,8 +106,9 @@ defmodule Skillbook do
   What is new between two views of one profile, for a model whose prompt was made from the older one and is kept.
 
   It names what was added or can be seen now, what changed, and what is gone or can no longer be seen: twenty at most of
-  each, and how many more. The text is empty if nothing changed that the model is told of. Raises `ArgumentError` if the
-  profiles differ.
+  each, and how many more. A domain is named if the description or the text of its index changed. The text is empty if
+  nothing changed that the model is told of. Raises `ArgumentError` if the profiles, the books or, without books, the
+  catalogs differ.
 
       iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
       iex> old = Skillbook.View.all(catalog)

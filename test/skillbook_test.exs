@@ -118,6 +118,56 @@ defmodule SkillbookTest do
         Skillbook.changes(old, Skillbook.View.all(book))
       end
     end
+
+    test "tells what indexes of domains say", %{tmp_dir: folder} do
+      index = fn description -> "---\ndomain: x\ndescription: #{description}\n---\n" end
+      write(folder, %{"x/run.md" => page("x.run"), "x/SKILL.md" => index.("Old")})
+      book = book(sources: [folder], builtins: false)
+      old = Skillbook.view(book)
+      write(folder, %{"x/SKILL.md" => index.("New")})
+      Skillbook.reload(book)
+      new = Skillbook.view(book)
+      assert Skillbook.prompt(old) =~ "  x  Old\n" and Skillbook.prompt(new) =~ "  x  New\n"
+      assert Skillbook.changes(old, new) == "# Changes of what `get_skill` lists\n\nChanged:\n\n- x: New\n"
+    end
+
+    test "takes views of one book, or of one catalog", %{tmp_dir: folder} do
+      write(folder, %{"a.md" => page("a")})
+      options = [sources: [folder], builtins: false]
+      {one, two} = {book(options), book(options)}
+      assert Skillbook.view(one).profile == Skillbook.view(two).profile
+
+      error =
+        assert_raise ArgumentError, fn -> Skillbook.changes(Skillbook.view(one), Skillbook.view(two)) end
+
+      assert error.message ==
+               "expected two views of one book, got views of #{inspect(one)} and #{inspect(two)}"
+
+      [first, second] =
+        for _ <- 1..2 do
+          {:ok, catalog} = Skillbook.Catalog.load([folder])
+          catalog
+        end
+
+      error =
+        assert_raise ArgumentError, fn ->
+          Skillbook.changes(Skillbook.View.all(first), Skillbook.View.all(second))
+        end
+
+      assert error.message == "expected two views of one catalog, got views of two catalogs"
+      assert Skillbook.changes(Skillbook.View.all(first), Skillbook.View.all(first)) == ""
+    end
+
+    test "takes views from before a book was started again", %{tmp_dir: folder} do
+      write(folder, %{"a.md" => page("a")})
+      options = [sources: [folder], builtins: false]
+      book = book(options)
+      old = Skillbook.view(book)
+      :ok = stop_supervised(book)
+      write(folder, %{"b.md" => page("b")})
+      start_supervised!({Skillbook, [name: book] ++ options}, id: book)
+      assert Skillbook.changes(old, Skillbook.view(book)) =~ "New:\n\n- b: Does b\n"
+    end
   end
 
   describe "run/3" do

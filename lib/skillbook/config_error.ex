@@ -5,8 +5,9 @@ defmodule Skillbook.ConfigError do
   ## Fields
 
     * `:path` - the file
-    * `:line`, `:column` - where the text is no JSON, both from 1, the column in characters; or `nil`
-    * `:at` - which of its values is meant, such as `"skills[1].available"`; or `nil`
+    * `:line`, `:column` - where in the file, both from 1, the column in characters; `nil` if the file cannot be read
+    * `:at` - which of its values is meant, such as `"skills[1].available[0]"`; `nil` for the whole, and where the text is
+      no JSON
     * `:reason` - what was expected and what came
 
   ## Examples
@@ -14,8 +15,8 @@ defmodule Skillbook.ConfigError do
       iex> Exception.message(%Skillbook.ConfigError{path: "agents.json", line: 3, column: 7, reason: "expected `:`"})
       "agents.json:3:7: expected `:`"
 
-      iex> Exception.message(%Skillbook.ConfigError{path: "agents.json", at: "skills[1].root", reason: "expected text, got: 3"})
-      "agents.json: skills[1].root: expected text, got: 3"
+      iex> Exception.message(%Skillbook.ConfigError{path: "agents.json", line: 4, column: 14, at: "skills[1].root", reason: "expected a path, got: 3"})
+      "agents.json:4:14: skills[1].root: expected a path, got: 3"
   """
 
   @type t :: %__MODULE__{

@@ -73,6 +73,7 @@ defmodule Skillbook.Native do
   def view_search(_view, _text, _limit, _kind, _domain, _tags), do: missing()
   def view_help_domain_all(_view, _name), do: missing()
   def view_prompt_with(_view, _options), do: missing()
+  def view_same_catalog(_view, _other), do: missing()
 
   def watch_start(_roots, _poll, _interval_ms), do: missing()
 
@@ -83,6 +84,7 @@ defmodule Skillbook.Native do
   def frontmatter_write(_pairs, _body), do: missing()
 
   def json_decode(_bytes), do: missing()
+  def json_place(_text, _path, _part), do: missing()
 
   defp missing, do: :erlang.nif_error(:nif_not_loaded)
 end

@@ -122,12 +122,18 @@ defmodule Skillbook.Prompt do
 
   @doc false
   @spec changes(View.t(), View.t()) :: String.t()
-  def changes(%View{profile: profile} = old, %View{profile: profile} = new),
-    do: Native.view_news(new.ref, old.ref)
-
   def changes(%View{} = old, %View{} = new) do
+    cond do
+      old.profile != new.profile -> mixed("profile", old.profile, new.profile)
+      old.book != new.book -> mixed("book", old.book, new.book)
+      old.book || Native.view_same_catalog(old.ref, new.ref) -> Native.view_news(new.ref, old.ref)
+      true -> raise ArgumentError, "expected two views of one catalog, got views of two catalogs"
+    end
+  end
+
+  defp mixed(what, old, new) do
     raise ArgumentError,
-          "expected two views of one profile, got views of #{inspect(old.profile)} and #{inspect(new.profile)}"
+          "expected two views of one #{what}, got views of #{inspect(old)} and #{inspect(new)}"
   end
 
   @doc false

@@ -167,7 +167,8 @@ defmodule Skillbook.Source do
 
   Each of the `skills` is a path or an object with the keys `root` (the folder, required), `available`, `inline`, `name`,
   `kind` (`"skills"` or `"notes"`), `labels`, `trust` (`"none"`, `"low"`, `"medium"` or `"high"`) and `optional`, as in
-  the options above. Paths may begin with `~`; others are relative to the current folder. The file may have 1 MiB.
+  the options above. Paths may begin with `~`; others are relative to the current folder. The file may have 1 MiB. A key may
+  occur once in an object; errors tell the line and column and which value is meant.
 
   ## Options
 
@@ -177,11 +178,7 @@ defmodule Skillbook.Source do
   def from_json(path, options \\ []) do
     with :ok <- Options.validate(options, "a configuration file", agent: {"text", &Options.text?/1}),
          {:ok, items} <- Config.read(Path.expand(path), options[:agent]) do
-      Options.each(items, fn {at, source} ->
-        with {:error, error} <- new(source) do
-          {:error, %ConfigError{path: Path.expand(path), at: at, reason: Exception.message(error)}}
-        end
-      end)
+      Options.each(items, &new/1)
     end
   end
 

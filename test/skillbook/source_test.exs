@@ -124,16 +124,30 @@ defmodule Skillbook.SourceTest do
       assert paths.("mail") == []
 
       assert message(path, paths.("codin")) ==
-               ~s(config.json: there is no agent "codin", did you mean "coding"? Its agents are "mail", "coding")
+               ~s(config.json:1:12: agents: there is no agent "codin", did you mean "coding"? Its agents are "mail", "coding")
 
       assert message(path, Source.from_json(path)) ==
-               ~s(config.json: it has several agents; name one with the option :agent. Its agents are "mail", "coding")
+               ~s(config.json:1:12: agents: it has several agents; name one with the option :agent. Its agents are "mail", "coding")
 
       single = config(root, ~s({"agentId": "a", "skills": ["/a"]}))
       assert {:ok, [%{path: "/a"}]} = Source.list([{:config, single, agent: "a"}])
 
       assert message(single, Source.from_json(single, agent: "b")) ==
-               ~s(config.json: there is no agent "b". Its agents are "a")
+               ~s(config.json:1:13: agentId: there is no agent "b". Its agents are "a")
+
+      none = config(root, ~s({"skills": []}))
+
+      assert message(none, Source.from_json(none, agent: "b")) ==
+               ~s(config.json:1:1: there is no agent "b". It names no agents)
+
+      wrong =
+        config(
+          root,
+          ~s({"agents": [{"agentId": "a"}, {"agentId": "b", "skills": [{"root": "x", "nme": ""}]}]})
+        )
+
+      assert message(wrong, Source.from_json(wrong, agent: "b")) =~
+               ~s(config.json:1:73: agents[1].skills[0].nme: unknown key, did you mean "name"? )
 
       both = config(root, ~s({"skills": ["/s"], "agents": [{"agentId": "a", "skills": ["/a"]}]}))
       assert {:ok, [%{path: "/s"}]} = Source.from_json(both)
@@ -145,21 +159,48 @@ defmodule Skillbook.SourceTest do
         {"{\n  \"skills\": [\n  ],\n}", "config.json:4:1: trailing comma"},
         {"", "config.json:1:1: EOF while parsing a value"},
         {<<"{\n", 0xFF>>, "config.json:2:1: expected UTF-8"},
-        {"[]", "config.json: expected an object with `skills` or `agents`, got: []"},
-        {~s({"agents": {}}), "config.json: agents: expected a list of objects, got: %{}"},
-        {~s({"skills": "x"}), "config.json: skills: expected a list, got: \"x\""},
-        {~s({"skills": [1]}), "config.json: skills[0]: expected an object with `root`, or a path, got: 1"},
-        {~s({"skills": [{}]}), "config.json: skills[0]: expected the key \"root\", the folder of the skills"},
-        {~s({"skills": ["/a", {"root": 3}]}), "config.json: skills[1].root: expected a path, got: 3"},
+        {"\n []", "config.json:2:2: expected an object with `skills` or `agents`, got: an empty list"},
+        {~s({"agents": {}}), "config.json:1:12: agents: expected a list of objects, got: an object"},
+        {~s({"skills": "x"}), "config.json:1:12: skills: expected a list, got: \"x\""},
+        {~s({"skills": [1]}),
+         "config.json:1:13: skills[0]: expected a path, or an object with `root`, got: 1"},
+        {~s({"skills": [null]}),
+         "config.json:1:13: skills[0]: expected a path, or an object with `root`, got: null"},
+        {~s({"skills": [""]}),
+         "config.json:1:13: skills[0]: expected a path, or an object with `root`, got: \"\""},
+        {~s({"skills": [{}]}),
+         "config.json:1:13: skills[0]: expected the key \"root\", the folder of the skills"},
+        {~s({"skills": ["/a",\n  {"root": 3}]}), "config.json:2:12: skills[1].root: expected a path, got: 3"},
         {~s({"skills": [{"root": "x", "availabel": []}]}),
-         "config.json: skills[0]: unknown key \"availabel\", did you mean \"available\"? " <>
+         "config.json:1:27: skills[0].availabel: unknown key, did you mean \"available\"? " <>
+           "The keys are available, inline, kind, labels, name, optional, root, trust"},
+        {~s({"skills": [{"root": "x", "a b": []}]}),
+         "config.json:1:27: skills[0].\"a b\": unknown key. " <>
            "The keys are available, inline, kind, labels, name, optional, root, trust"},
         {~s({"skills": [{"root": "x", "inline": "a"}]}),
-         "config.json: skills[0].inline: expected a list of texts, got: \"a\""},
+         "config.json:1:37: skills[0].inline: expected a list of globs, got: \"a\""},
+        {~s({"skills": [{"root": "x", "inline": ["a", ["b"]]}]}),
+         "config.json:1:43: skills[0].inline[1]: expected a glob, got: a list"},
+        {~s({"skills": [{"root": "x", "labels": {"a": 1}}]}),
+         "config.json:1:37: skills[0].labels: expected a list of texts, got: an object"},
+        {~s({"skills": [{"root": "x", "labels": ["ä", 1.5]}]}),
+         "config.json:1:43: skills[0].labels[1]: expected text, got: 1.5"},
+        {~s({"skills": [{"root": "x", "name": true}]}),
+         "config.json:1:35: skills[0].name: expected text, got: true"},
+        {~s({"skills": [{"root": "x", "kind": "note"}]}),
+         "config.json:1:35: skills[0].kind: expected \"skills\" or \"notes\", got: \"note\""},
         {~s({"skills": [{"root": "x", "trust": "full"}]}),
-         "config.json: skills[0].trust: expected \"none\", \"low\", \"medium\" or \"high\", got: \"full\""},
-        {~s({"skills": [{"root": "x", "inline": ["[a"]}]}),
-         "config.json: skills[0]: expected globs (unclosed character class; missing ']') as the option :inline of a source, got: \"[a\""}
+         "config.json:1:36: skills[0].trust: expected \"none\", \"low\", \"medium\" or \"high\", got: \"full\""},
+        {~s({"skills": [{"root": "x", "optional": 1}]}),
+         "config.json:1:39: skills[0].optional: expected true or false, got: 1"},
+        {~s({"skills": [{"root": "x", "inline": ["a", "[a"]}]}),
+         "config.json:1:43: skills[0].inline[1]: expected a glob (unclosed character class; missing ']'), got: \"[a\""},
+        {~s({"skills": [{"root": "x", "available": ["{a"]}]}),
+         "config.json:1:41: skills[0].available[0]: expected a glob (unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)), got: \"{a\""},
+        {~s({"skills": [],\n "other": [{"a": 1, "a": 2}], "skills": []}),
+         "config.json:2:21: other[0].a: expected each key once, got \"a\" again"},
+        {~s({"skills": [{"root": "x", "root": "y"}]}),
+         "config.json:1:27: skills[0].root: expected each key once, got \"root\" again"}
       ]
 
       for {text, expected} <- rows do

@@ -9,16 +9,26 @@ defmodule Skillbook.Source.Config do
   @kinds %{"skills" => :skills, "notes" => :notes}
   @trusts %{"none" => :none, "low" => :low, "medium" => :medium, "high" => :high}
 
-  @doc "For each source its place in the file and its options."
-  @spec read(Path.t(), String.t() | nil) :: {:ok, [{String.t(), keyword()}]} | {:error, ConfigError.t()}
+  @doc "For each source the options of `Skillbook.Source`."
+  @spec read(Path.t(), String.t() | nil) :: {:ok, [keyword()]} | {:error, ConfigError.t()}
   def read(path, agent) do
     with {:ok, text} <- read_file(path),
          {:ok, value} <- decode(text),
-         {:ok, config, at} <- config(value, agent),
-         {:ok, sources} <- sources(config, at) do
+         {:ok, sources} <- choose(value, agent, text) do
       {:ok, sources}
     else
       {:error, fields} -> {:error, struct!(ConfigError, [path: path] ++ fields)}
+    end
+  end
+
+  defp choose(value, agent, text) do
+    with {:ok, config, at} <- config(value, agent),
+         {:ok, sources} <- sources(config, at) do
+      {:ok, sources}
+    else
+      {:error, {at, part, reason}} ->
+        {line, column} = Native.json_place(text, at, part)
+        {:error, line: line, column: column, at: show_path(at), reason: reason}
     end
   end
 
@@ -28,45 +38,62 @@ defmodule Skillbook.Source.Config do
       {:ok, text}
     else
       {:ok, %{type: :regular, size: size}} ->
-        error(nil, "expected a file of up to #{@largest} bytes, got one of #{size}")
+        {:error, reason: "expected a file of up to #{@largest} bytes, got one of #{size}"}
 
       {:ok, %{type: type}} ->
-        error(nil, "expected a file, got a #{type}")
+        {:error, reason: "expected a file, got a #{type}"}
 
       {:error, reason} ->
-        error(nil, "cannot be read: #{:file.format_error(reason)}")
+        {:error, reason: "cannot be read: #{:file.format_error(reason)}"}
     end
   end
 
   defp decode(text) do
-    with {:error, {reason, line, column}} <- Native.json_decode(text),
-         do: {:error, line: line, column: column, reason: reason}
+    with {:error, {reason, line, column, path}} <- Native.json_decode(text),
+         do: {:error, line: line, column: column, at: show_path(path), reason: reason}
   end
 
-  # The object whose `skills` count, and its place.
+  # A path is a list of keys and of numbers from 0.
+
+  defp show_path([]), do: nil
+
+  defp show_path([first | rest]) do
+    Enum.reduce(rest, show_step(first), fn
+      number, path when is_integer(number) -> path <> show_step(number)
+      key, path -> path <> "." <> show_step(key)
+    end)
+  end
+
+  defp show_step(number) when is_integer(number), do: "[#{number}]"
+  defp show_step(key), do: if(key =~ ~r/^[\w-]+$/u, do: key, else: inspect(key))
+
+  # The object whose `skills` count, and its path.
 
   defp config(%{"agents" => agents} = config, agent) when is_list(agents) do
     cond do
-      agent -> agent(agents, agent)
-      Map.has_key?(config, "skills") -> {:ok, config, ""}
-      true -> error(nil, "it has several agents; name one with the option :agent. #{known(agents)}")
+      agent -> agent(agents, agent, &["agents", &1], ["agents"])
+      Map.has_key?(config, "skills") -> {:ok, config, []}
+      true -> error(["agents"], "it has several agents; name one with the option :agent. #{known(agents)}")
     end
   end
 
   defp config(%{"agents" => agents}, _agent),
-    do: error("agents", "expected a list of objects, got: #{show(agents)}")
+    do: error(["agents"], "expected a list of objects, got: #{show(agents)}")
 
-  defp config(%{} = config, nil), do: {:ok, config, ""}
-  defp config(%{"agentId" => agent} = config, agent), do: {:ok, config, ""}
-  defp config(%{} = config, agent), do: agent(List.wrap(config["agentId"] && config), agent)
+  defp config(%{} = config, nil), do: {:ok, config, []}
+
+  defp config(%{"agentId" => _} = config, agent),
+    do: agent([config], agent, fn 0 -> [] end, ["agentId"])
+
+  defp config(%{}, agent), do: agent([], agent, & &1, [])
 
   defp config(value, _agent),
-    do: error(nil, "expected an object with `skills` or `agents`, got: #{show(value)}")
+    do: error([], "expected an object with `skills` or `agents`, got: #{show(value)}")
 
-  defp agent(agents, id) do
+  defp agent(agents, id, path, at) do
     case Enum.find_index(agents, &match?(%{"agentId" => ^id}, &1)) do
-      nil -> error(nil, "there is no agent #{inspect(id)}#{did_you_mean(id, ids(agents))} #{known(agents)}")
-      place -> {:ok, Enum.at(agents, place), "agents[#{place}]."}
+      nil -> error(at, "there is no agent #{inspect(id)}#{did_you_mean(id, ids(agents))} #{known(agents)}")
+      number -> {:ok, Enum.at(agents, number), path.(number)}
     end
   end
 
@@ -82,75 +109,97 @@ defmodule Skillbook.Source.Config do
   # The sources
 
   defp sources(config, at) do
+    at = at ++ ["skills"]
+
     case config["skills"] do
-      nil -> {:ok, []}
-      list when is_list(list) -> list |> Enum.with_index() |> Options.each(&source(&1, "#{at}skills"))
-      other -> error("#{at}skills", "expected a list, got: #{show(other)}")
+      nil ->
+        {:ok, []}
+
+      list when is_list(list) ->
+        list |> Enum.with_index() |> Options.each(fn {item, number} -> source(item, at ++ [number]) end)
+
+      other ->
+        error(at, "expected a list, got: #{show(other)}")
     end
   end
 
-  defp source({item, number}, at) do
-    at = "#{at}[#{number}]"
-
-    case item do
-      root when is_binary(root) -> source(%{"root" => root}, at)
-      %{} -> source(item, at)
-      other -> error(at, "expected an object with `root`, or a path, got: #{show(other)}")
-    end
+  defp source(root, at) when is_binary(root) do
+    with {:ok, root} <- text(root, at, "a path, or an object with `root`"), do: {:ok, [path: root]}
   end
 
-  defp source(item, at) do
+  defp source(%{} = item, at) do
     with {:ok, options} <- item |> Enum.sort() |> Options.each(&option(&1, at)) do
       options = Enum.reject(options, fn {_option, value} -> is_nil(value) end)
 
       if options[:path],
-        do: {:ok, {at, options}},
+        do: {:ok, options},
         else: error(at, "expected the key \"root\", the folder of the skills")
     end
   end
 
+  defp source(other, at), do: error(at, "expected a path, or an object with `root`, got: #{show(other)}")
+
   defp option({key, value}, at) do
+    at = at ++ [key]
+
     case Map.fetch(keys(), key) do
       # As if it were not written.
-      {:ok, {option, _expected, _check}} when is_nil(value) ->
+      {:ok, {option, _read}} when is_nil(value) ->
         {:ok, {option, nil}}
 
-      {:ok, {option, expected, check}} ->
-        case check.(value) do
-          {:ok, value} -> {:ok, {option, value}}
-          :error -> error("#{at}.#{key}", "expected #{expected}, got: #{show(value)}")
-        end
+      {:ok, {option, read}} ->
+        with {:ok, value} <- read.(value, at), do: {:ok, {option, value}}
 
       :error ->
         known = Enum.sort(Map.keys(keys()))
-
-        error(
-          at,
-          "unknown key #{show(key)}#{did_you_mean(key, known)} The keys are #{Enum.join(known, ", ")}"
-        )
+        reason = "unknown key#{did_you_mean(key, known)} The keys are #{Enum.join(known, ", ")}"
+        {:error, {at, :key, reason}}
     end
   end
 
   defp keys do
-    texts = "a list of texts"
-
     %{
-      "root" => {:path, "a path", &text/1},
-      "available" => {:available, texts, &texts/1},
-      "inline" => {:inline, texts, &texts/1},
-      "name" => {:name, "text", &text/1},
-      "kind" => {:kind, ~s("skills" or "notes"), &Map.fetch(@kinds, &1)},
-      "labels" => {:labels, texts, &texts/1},
-      "trust" => {:trust, ~s("none", "low", "medium" or "high"), &Map.fetch(@trusts, &1)},
-      "optional" => {:optional, "true or false", &boolean/1}
+      "root" => {:path, &text(&1, &2, "a path")},
+      "available" => {:available, &globs/2},
+      "inline" => {:inline, &globs/2},
+      "name" => {:name, &text(&1, &2, "text")},
+      "kind" => {:kind, &one_of(&1, &2, @kinds, ~s("skills" or "notes"))},
+      "labels" => {:labels, &texts(&1, &2, "text", "a list of texts")},
+      "trust" => {:trust, &one_of(&1, &2, @trusts, ~s("none", "low", "medium" or "high"))},
+      "optional" => {:optional, &boolean/2}
     }
   end
 
-  defp text(value), do: if(Options.text?(value), do: {:ok, value}, else: :error)
+  defp text(value, at, expected) do
+    if Options.text?(value), do: {:ok, value}, else: error(at, "expected #{expected}, got: #{show(value)}")
+  end
 
-  defp texts(value), do: if(Options.texts?(value), do: {:ok, value}, else: :error)
+  defp texts(values, at, expected, _list) when is_list(values) do
+    values
+    |> Enum.with_index()
+    |> Options.each(fn {value, number} -> text(value, at ++ [number], expected) end)
+  end
 
-  defp boolean(value), do: if(is_boolean(value), do: {:ok, value}, else: :error)
+  defp texts(value, at, _expected, list), do: error(at, "expected #{list}, got: #{show(value)}")
+
+  defp globs(values, at) do
+    with {:ok, globs} <- texts(values, at, "a glob", "a list of globs"),
+         {:error, {glob, reason}} <- Native.globs_check(globs) do
+      number = Enum.find_index(globs, &(&1 == glob))
+      error(at ++ [number], "expected a glob (#{reason}), got: #{show(glob)}")
+    else
+      :ok -> {:ok, values}
+      {:error, error} -> {:error, error}
+    end
+  end
+
+  defp one_of(value, at, values, expected) do
+    with :error <- Map.fetch(values, value), do: error(at, "expected #{expected}, got: #{show(value)}")
+  end
+
+  defp boolean(value, at) do
+    if is_boolean(value), do: {:ok, value}, else: error(at, "expected true or false, got: #{show(value)}")
+  end
 
   defp did_you_mean(word, known) do
     case Closest.to(word, known) do
@@ -159,7 +208,12 @@ defmodule Skillbook.Source.Config do
     end
   end
 
-  defp show(value), do: inspect(value, limit: 5, printable_limit: 60)
+  # In the words of the file's language.
+  defp show(nil), do: "null"
+  defp show(value) when is_map(value), do: "an object"
+  defp show([]), do: "an empty list"
+  defp show(value) when is_list(value), do: "a list"
+  defp show(value), do: inspect(value, printable_limit: 60)
 
-  defp error(at, reason), do: {:error, at: at, reason: reason}
+  defp error(at, reason), do: {:error, {at, :value, reason}}
 end

@@ -1,10 +1,11 @@
 //! JSON from files that people write.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use crate::value::Value;
 
-/// Why a text is no JSON, and where.
+/// Why a text is refused, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// What is wrong.
@@ -13,6 +14,8 @@ pub struct Error {
     pub line: u32,
     /// The column in characters, from 1.
     pub column: u32,
+    /// The way to the value that is meant; empty where the text is no JSON.
+    pub path: Vec<Step>,
 }
 
 impl fmt::Display for Error {
@@ -23,16 +26,35 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Reads a JSON text; a byte order mark may come first. Values may be nested 127 deep. The last of two equal keys wins.
+/// A step from a value to one in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// The value of a key.
+    Key(String),
+    /// The item of a list, from 0.
+    Index(usize),
+}
+
+/// What of a pair is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The key.
+    Key,
+    /// The value.
+    Value,
+}
+
+/// Reads a JSON text; a byte order mark may come first. Values may be nested 127 deep. A key may occur once in an object.
 ///
 /// ```
 /// use skillbook_core::{json, value::Value};
 /// assert_eq!(json::parse("{\"a\": [1]}").unwrap().get("a"), Some(&Value::List(vec![Value::Int(1)])));
 /// assert_eq!(json::parse("{\"a\" 1}").unwrap_err().to_string(), "1:6: expected `:`");
+/// assert_eq!(json::parse("{\"a\": 1, \"a\": 2}").unwrap_err().to_string(), "1:10: expected each key once, got \"a\" again");
 /// ```
 pub fn parse(text: &str) -> Result<Value, Error> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    serde_json::from_str(text).map(value).map_err(|error| {
+    let text = without_mark(text);
+    let value = serde_json::from_str(text).map(value).map_err(|error| {
         let message = error.to_string();
         let place = format!(" at line {} column {}", error.line(), error.column());
         let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or("");
@@ -41,8 +63,143 @@ pub fn parse(text: &str) -> Result<Value, Error> {
             message: message.strip_suffix(&place).unwrap_or(&message).to_owned(),
             line: error.line().max(1) as u32,
             column: before as u32 + 1,
+            path: Vec::new(),
         }
-    })
+    })?;
+    match find(text, |found| found.again) {
+        None => Ok(value),
+        Some((at, path)) => {
+            let (line, column) = line_and_column(text, at);
+            let key = match path.last() {
+                Some(Step::Key(key)) => key.as_str(),
+                _ => "",
+            };
+            let message = format!("expected each key once, got {key:?} again");
+            Err(Error { message, line, column, path })
+        }
+    }
+}
+
+/// The line and the column of a value, or of its key, in a text that [`parse`] reads; `None` if there is no such value.
+///
+/// ```
+/// use skillbook_core::json::{place, Part, Step};
+/// let path = [Step::Key("a".into()), Step::Index(1)];
+/// assert_eq!(place("{\n  \"a\": [1, 2]\n}", &path, Part::Value), Some((2, 12)));
+/// assert_eq!(place("{\n  \"a\": [1, 2]\n}", &path[..1], Part::Key), Some((2, 3)));
+/// ```
+pub fn place(text: &str, path: &[Step], part: Part) -> Option<(u32, u32)> {
+    let text = without_mark(text);
+    let (at, _) = find(text, |found| found.part == part && found.path == path)?;
+    Some(line_and_column(text, at))
+}
+
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+fn line_and_column(text: &str, at: usize) -> (u32, u32) {
+    let before = &text[..at];
+    let line = before.rsplit('\n').next().unwrap_or("");
+    (before.matches('\n').count() as u32 + 1, line.chars().count() as u32 + 1)
+}
+
+/// A key or a value, where [`find`] comes by it.
+struct Found<'a> {
+    path: &'a [Step],
+    part: Part,
+    /// Whether it is a key that its object had before.
+    again: bool,
+}
+
+/// A list or an object around what comes next.
+enum Around {
+    List,
+    Object {
+        keys: HashSet<String>,
+        /// Whether the key of what comes next is in the path already.
+        after_key: bool,
+    },
+}
+
+/// Where the first key or value stands that is wanted, and the way to it; the text is JSON.
+fn find(text: &str, wanted: impl Fn(Found) -> bool) -> Option<(usize, Vec<Step>)> {
+    let bytes = text.as_bytes();
+    let mut around: Vec<Around> = Vec::new();
+    let mut path: Vec<Step> = Vec::new();
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let end = at + token(&bytes[at..]);
+        let mut part = Part::Value;
+        let mut again = false;
+        match (byte, around.last_mut()) {
+            (b' ' | b'\t' | b'\n' | b'\r' | b':', _) => {
+                at = end;
+                continue;
+            }
+            (b',' | b'}' | b']', inside) => {
+                let ends = *byte != b',';
+                match (path.last_mut(), inside) {
+                    (Some(Step::Index(index)), Some(Around::List)) if !ends => *index += 1,
+                    (_, Some(Around::Object { after_key: after_key @ true, .. })) => {
+                        *after_key = false;
+                        path.pop();
+                    }
+                    (_, Some(Around::List)) => {
+                        path.pop();
+                    }
+                    _ => {}
+                }
+                if ends {
+                    around.pop();
+                }
+                at = end;
+                continue;
+            }
+            (b'"', Some(Around::Object { keys, after_key: after_key @ false })) => {
+                let key: String = serde_json::from_str(&text[at..end]).ok()?;
+                part = Part::Key;
+                again = !keys.insert(key.clone());
+                *after_key = true;
+                path.push(Step::Key(key));
+            }
+            _ => {}
+        }
+        if wanted(Found { path: &path, part, again }) {
+            return Some((at, path));
+        }
+        match byte {
+            b'{' => around.push(Around::Object { keys: HashSet::new(), after_key: false }),
+            b'[' => {
+                around.push(Around::List);
+                path.push(Step::Index(0));
+            }
+            _ => {}
+        }
+        at = end;
+    }
+    None
+}
+
+/// How long the token is with which these bytes begin.
+fn token(bytes: &[u8]) -> usize {
+    let length = match bytes[0] {
+        b'"' => {
+            let mut escaped = false;
+            let end = bytes[1..].iter().position(|byte| {
+                let ends = *byte == b'"' && !escaped;
+                escaped = *byte == b'\\' && !escaped;
+                ends
+            });
+            end.map_or(bytes.len(), |end| end + 2)
+        }
+        byte if byte.is_ascii_alphanumeric() || byte == b'-' => {
+            let part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
+            bytes.iter().position(|byte| !part(byte)).unwrap_or(bytes.len())
+        }
+        _ => 1,
+    };
+    length.max(1)
 }
 
 /// serde_json bounds the nesting, so the recursion is bounded too.
@@ -81,6 +238,46 @@ mod tests {
         for (text, expected) in rows {
             let text_shown = &text[..text.len().min(40)];
             assert_eq!(parse(text).unwrap_err().to_string(), expected, "{text_shown}");
+        }
+    }
+
+    #[test]
+    fn a_key_may_occur_once_in_an_object() {
+        let rows = [
+            ("{\"a\": {\"a\": 1}, \"b\": {\"a\": 1}}", None),
+            ("[{\"a\": 1}, {\"a\": 1}]", None),
+            ("{\"a\": \"a\", \"b\": [\"a\", \"a\"]}", None),
+            ("{\"a\": 1,\n \"a\": 2}", Some("2:2: expected each key once, got \"a\" again")),
+            ("{\"a\": 1, \"\\u0061\": 2}", Some("1:10: expected each key once, got \"a\" again")),
+            ("{\"ä\": {}, \"b\": [], \"ä\": []}", Some("1:20: expected each key once, got \"ä\" again")),
+            ("{\"a\\\\\": [{}, {\"b\": -1.5e+3, \"b\": 1}]}", Some("1:29: expected each key once, got \"b\" again")),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(parse(text).err().map(|error| error.to_string()).as_deref(), expected, "{text}");
+        }
+        let path = parse("{\"a\": [[], {\"b\": 1, \"b\": 1}]}").unwrap_err().path;
+        assert_eq!(path, [Step::Key("a".into()), Step::Index(1), Step::Key("b".into())]);
+    }
+
+    #[test]
+    fn tells_where_a_value_stands() {
+        let text = "\u{feff}{\"a\": [], \"b\" : [[1, {\"ä\\\"\": null,\n\"c\":true}], -2 ]}";
+        let key = |key: &str| Step::Key(key.to_owned());
+        let rows = [
+            (vec![], Some((1, 1)), None),
+            (vec![key("a")], Some((1, 7)), Some((1, 2))),
+            (vec![key("a"), Step::Index(0)], None, None),
+            (vec![key("b")], Some((1, 17)), Some((1, 11))),
+            (vec![key("b"), Step::Index(0), Step::Index(0)], Some((1, 19)), None),
+            (vec![key("b"), Step::Index(0), Step::Index(1)], Some((1, 22)), None),
+            (vec![key("b"), Step::Index(0), Step::Index(1), key("ä\"")], Some((1, 30)), Some((1, 23))),
+            (vec![key("b"), Step::Index(0), Step::Index(1), key("c")], Some((2, 5)), Some((2, 1))),
+            (vec![key("b"), Step::Index(1)], Some((2, 13)), None),
+            (vec![key("c")], None, None),
+        ];
+        for (path, value, own_key) in rows {
+            assert_eq!(place(text, &path, Part::Value), value, "{path:?}");
+            assert_eq!(place(text, &path, Part::Key), own_key, "{path:?}");
         }
     }
 

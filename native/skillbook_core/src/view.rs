@@ -10,7 +10,7 @@ use crate::catalog::{Catalog, EntryId, Why};
 use crate::diagnostic::Diagnostic;
 use crate::document::Fields;
 use crate::domain::DomainView;
-use crate::entry::{Entry, Index, Kind};
+use crate::entry::{Entry, Index, Kind, Trust};
 use crate::glob::{BadGlob, Globs};
 use crate::relations;
 use crate::search::Scope;
@@ -123,6 +123,7 @@ pub struct Visible {
     count: usize,
     pub(crate) prompt: OnceLock<Arc<str>>,
     relations: OnceLock<Vec<Diagnostic>>,
+    contested: OnceLock<FxHashSet<Arc<str>>>,
     pub(crate) search: OnceLock<Scope>,
 }
 
@@ -131,8 +132,8 @@ impl Visible {
         let about = |entry: &Arc<Entry>| if rule.admits(entry) { about::of(entry, rule.in_prompt(entry)) } else { 0 };
         let about: Vec<u8> = catalog.entries().iter().map(about).collect();
         let count = about.iter().filter(|about| **about != 0).count();
-        let (prompt, relations, search) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Visible { rule, about, count, prompt, relations, search }
+        let (prompt, relations, contested, search) = Default::default();
+        Visible { rule, about, count, prompt, relations, contested, search }
     }
 }
 
@@ -241,10 +242,34 @@ impl View {
     /// The entries that another one replaces, which is listed too, if they would belong into the prompt.
     pub(crate) fn shadowed_in_prompt(&self) -> impl Iterator<Item = &Entry> {
         let shadowed = self.catalog.unused().iter().filter(|unused| unused.why == Why::Shadowed);
-        let rule = &self.visible.rule;
-        let shown = |entry: &Entry| rule.admits(entry) && rule.in_prompt(entry);
+        let shown = |entry: &Arc<Entry>| self.tells_of(entry) && self.visible.rule.in_prompt(entry);
         let beside = |entry: &Entry| self.find_named(&entry.name).is_some_and(|id| self.lists(id));
-        shadowed.map(|unused| &*unused.entry).filter(move |entry| shown(entry) && beside(entry))
+        shadowed.map(|unused| &unused.entry).filter(move |entry| shown(entry) && beside(entry)).map(|entry| &**entry)
+    }
+
+    /// Whether anything is said of an entry: it is shown, or it is not used and nothing hidden can be the reason.
+    fn tells_of(&self, entry: &Arc<Entry>) -> bool {
+        let is_used = self.catalog.named(&entry.name).is_some_and(|id| Arc::ptr_eq(self.catalog.entry(id), entry));
+        self.visible.rule.admits(entry) && (is_used || !self.contested().contains(&entry.name))
+    }
+
+    /// The names of unused entries that something hidden has too, or has as an alias that refuses the name to low trust.
+    fn contested(&self) -> &FxHashSet<Arc<str>> {
+        self.visible.contested.get_or_init(|| {
+            let rule = &self.visible.rule;
+            let names: FxHashSet<Arc<str>> =
+                self.catalog.unused().iter().map(|unused| unused.entry.name.clone()).collect();
+            if names.is_empty() {
+                return FxHashSet::default();
+            }
+            let used = self.catalog.entries().iter().filter(|entry| !rule.admits(entry));
+            let refusing = used.clone().filter(|entry| entry.source.trust > Trust::Low);
+            let aliases = refusing.flat_map(|entry| entry.fields().aliases.iter().map(String::as_str));
+            let rivals = self.catalog.unused().iter().filter(|unused| unused.why != Why::Unselected);
+            let rivals = rivals.map(|unused| &unused.entry).filter(|entry| !rule.admits(entry));
+            let taken = used.chain(rivals).map(|entry| &*entry.name).chain(aliases);
+            taken.filter_map(|name| names.get(name).cloned()).collect()
+        })
     }
 
     /// Whether a document with these fields belongs into the profile's prompt, as far as its author says.
@@ -286,7 +311,7 @@ impl View {
         let rule = &self.visible.rule;
         let shown = |entries: &[Arc<Entry>]| match rule.unrestricted() {
             true => true,
-            false => !entries.is_empty() && entries.iter().all(|entry| rule.admits(entry)),
+            false => !entries.is_empty() && entries.iter().all(|entry| self.tells_of(entry)),
         };
         let findings = self.catalog.findings().iter();
         let shown = findings.filter(|finding| shown(&finding.about)).map(|finding| &finding.diagnostic);

@@ -50,6 +50,63 @@ fn tells_what_is_new() {
 }
 
 #[test]
+fn tells_of_what_indexes_say() {
+    let send = || ("mail/send.md", doc("mail.send", "", ""));
+    let find = |more: &str| ("mail/find.md", doc("mail.find", more, ""));
+    let index = |more: &str, body: &str| ("mail/SKILL.md", format!("---\ndomain: mail\n{more}---\n{body}"));
+    let described = || index("description: Mail\n", "");
+    type Row<'a> = (&'a str, Vec<(&'a str, String)>, Vec<(&'a str, String)>, &'a str);
+    let rows: [Row; 12] = [
+        ("the same", vec![send(), described()], vec![send(), described()], ""),
+        (
+            "another description",
+            vec![send(), described()],
+            vec![send(), index("description: >\n  All\n  mail\n", "")],
+            "Changed:\n\n- mail: All mail\n",
+        ),
+        ("a first description", vec![send()], vec![send(), described()], "Changed:\n\n- mail: Mail\n"),
+        ("no description", vec![send(), described()], vec![send()], "Changed:\n\n- mail: mail.send\n"),
+        (
+            "another text",
+            vec![send(), index("description: Mail\n", "One\n")],
+            vec![send(), index("description: Mail\n", "Two\n")],
+            "Changed:\n\n- mail: Mail\n",
+        ),
+        (
+            "a row that is not shown",
+            vec![send(), find(LABELED), index("description: Mail\n", "# Mail\n")],
+            vec![send(), find(LABELED), index("description: Mail\n", "# Mail\n| mail.find | x |\n")],
+            "",
+        ),
+        ("a new domain", vec![], vec![send(), described()], "New:\n\n- mail: Mail\n- mail.send: About mail.send\n"),
+        ("a new domain without index", vec![], vec![send()], "New:\n\n- mail.send: About mail.send\n"),
+        ("a domain less", vec![send(), described()], vec![], "Gone:\n\n- mail\n- mail.send\n"),
+        (
+            "another command alone",
+            vec![send(), described()],
+            vec![send(), find(""), described()],
+            "New:\n\n- mail.find: About mail.find\n",
+        ),
+        (
+            "an index that is not shown",
+            vec![send(), index(LABELED, "One\n")],
+            vec![send(), index(LABELED, "Two\n")],
+            "",
+        ),
+        (
+            "an index that is not told of",
+            vec![send(), described()],
+            vec![send(), index("description: Mail\ndisable-model-invocation: true\n", "")],
+            "Gone:\n\n- mail\n",
+        ),
+    ];
+    for (what, old, new, expected) in rows {
+        let text = of(&new, &[]).news_since(&of(&old, &[]));
+        assert_eq!(text.trim_start_matches("# Changes of what `get_skill` lists\n\n"), expected, "{what}");
+    }
+}
+
+#[test]
 fn each_part_is_short() {
     let files = |count: usize| -> Vec<(String, String)> {
         (0..count).map(|at| (format!("s{at:02}.md"), doc(&format!("s{at:02}"), "", ""))).collect()

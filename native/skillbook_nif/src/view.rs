@@ -36,6 +36,7 @@ mod atoms {
 /// A view and the generation that it holds.
 pub struct ViewResource {
     view: View,
+    catalog: ResourceArc<CatalogResource>,
     generation: Arc<Generation>,
 }
 
@@ -103,12 +104,12 @@ fn view_new_now<'a>(
     catalog: ResourceArc<CatalogResource>,
     id: String,
     grants: Term,
-    skills: Term,
+    skills: Vec<Vec<String>>,
 ) -> NifResult<Term<'a>> {
-    let profile = Profile { id, grants: list_or_all(grants)?, skills: list_or_all(skills)? };
+    let profile = Profile { id, grants: list_or_all(grants)?, skills };
     let generation = catalog.current();
     let kept = View::kept(&generation.catalog, &profile);
-    Ok(kept.map_or_else(|| busy(env), |view| encode_view(env, view, generation)))
+    Ok(kept.map_or_else(|| busy(env), |view| encode_view(env, view, catalog, generation)))
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]
@@ -122,14 +123,19 @@ fn view_new_dirty<'a>(
     let profile = Profile { id, grants: list_or_all(grants)?, skills };
     let generation = catalog.current();
     Ok(match View::new(generation.catalog.clone(), &profile) {
-        Ok(view) => encode_view(env, view, generation),
+        Ok(view) => encode_view(env, view, catalog, generation),
         Err(bad) => (atoms::error(), (atoms::bad_glob(), bad.glob, bad.message)).encode(env),
     })
 }
 
-fn encode_view<'a>(env: Env<'a>, view: View, generation: Arc<Generation>) -> Term<'a> {
+fn encode_view<'a>(
+    env: Env<'a>,
+    view: View,
+    catalog: ResourceArc<CatalogResource>,
+    generation: Arc<Generation>,
+) -> Term<'a> {
     let number = view.generation();
-    (atoms::ok(), ResourceArc::new(ViewResource { view, generation }), number).encode(env)
+    (atoms::ok(), ResourceArc::new(ViewResource { view, catalog, generation }), number).encode(env)
 }
 
 /// The entry, or nil. What is not UTF-8 is no entry's name.
@@ -371,6 +377,12 @@ fn view_news_now<'a>(
 #[rustler::nif(schedule = "DirtyCpu")]
 fn view_news_dirty(view: ResourceArc<ViewResource>, old: ResourceArc<ViewResource>) -> String {
     view.core().news_since(old.core())
+}
+
+/// Whether two views are generations of one catalog.
+#[rustler::nif]
+fn view_same_catalog(view: ResourceArc<ViewResource>, other: ResourceArc<ViewResource>) -> bool {
+    std::ptr::eq(&*view.catalog, &*other.catalog)
 }
 
 /// So many bytes of patterns are compared with as many others without a dirty scheduler.

@@ -1,8 +1,10 @@
 //! What is new since a prompt was made, for a model that keeps the prompt.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::changes::Changes;
+use crate::domain::DomainView;
 use crate::entry::{push_line, Entry};
 use crate::prompt::notes::title;
 use crate::view::View;
@@ -10,42 +12,79 @@ use crate::view::View;
 /// How many lines each part has.
 const LINES: usize = 20;
 
+/// A name, and what is said about it.
+type Line<'a> = (&'a str, String);
+
 impl View {
     /// What a model is told of now and was not told of through an older view of the same profile, what differs, and what
-    /// is gone; `""` if all is the same.
+    /// is gone; `""` if all is the same. A domain counts by what its index says of it: its commands are told of themselves.
     pub fn news_since(&self, old: &View) -> String {
         let listed = |view: &View| view.listed().map(|(_, entry)| entry.clone()).collect::<Vec<Arc<Entry>>>();
-        let (old, new) = (listed(old), listed(self));
-        let changes = Changes::between(&old, &new);
+        let (before, after) = (listed(old), listed(self));
+        let entries = Changes::between(&before, &after);
+        let [mut added, mut changed, mut removed] = [&entries.added, &entries.changed, &entries.removed]
+            .map(|entries| entries.iter().map(|entry| line(entry)).collect::<Vec<Line>>());
+
+        let (before, after) = (old.told_domains(), self.told_domains());
+        for (name, told) in &after {
+            match before.get(name) {
+                None if told.is_some() => added.push((name, self.described(name))),
+                Some(known) if known != told => changed.push((name, self.described(name))),
+                _ => {}
+            }
+        }
+        let gone = before.iter().filter(|(name, told)| told.is_some() && !after.contains_key(*name));
+        removed.extend(gone.map(|(name, _)| (*name, String::new())));
+
         let mut out = String::new();
-        for (heading, entries, described) in
-            [("New:", &changes.added, true), ("Changed:", &changes.changed, true), ("Gone:", &changes.removed, false)]
+        for (heading, mut lines, described) in
+            [("New:", added, true), ("Changed:", changed, true), ("Gone:", removed, false)]
         {
-            if entries.is_empty() {
+            if lines.is_empty() {
                 continue;
             }
+            lines.sort();
             out.push_str(if out.is_empty() { "# Changes of what `get_skill` lists\n\n" } else { "\n" });
             out.push_str(heading);
             out.push_str("\n\n");
-            for entry in entries.iter().take(LINES) {
-                push_entry(&mut out, entry, described);
+            for (name, about) in lines.iter().take(LINES) {
+                push(&mut out, name, if described { about } else { "" });
             }
-            if entries.len() > LINES {
-                out.push_str(&format!("- and {} more\n", entries.len() - LINES));
+            if lines.len() > LINES {
+                out.push_str(&format!("- and {} more\n", lines.len() - LINES));
             }
         }
         out
     }
+
+    /// The domains that a model is told of, and what their indexes say of them: a description, and a text of their own.
+    fn told_domains(&self) -> BTreeMap<&str, Option<[String; 2]>> {
+        let told = |domain: &DomainView| {
+            let index = domain.index()?;
+            let description = index.fields().description.clone().unwrap_or_default();
+            let written = !index.document.body().trim().is_empty();
+            Some([description, if written { domain.body() } else { String::new() }])
+        };
+        self.domains().filter(DomainView::is_listed).map(|domain| (domain.name(), told(&domain))).collect()
+    }
+
+    fn described(&self, domain: &str) -> String {
+        self.domain(domain).map(|domain| domain.description()).unwrap_or_default()
+    }
 }
 
-fn push_entry(out: &mut String, entry: &Entry, described: bool) {
-    out.push_str("- ");
-    push_line(out, &entry.name);
+fn line(entry: &Entry) -> Line<'_> {
     let about = match entry.description() {
         "" => title(entry),
         description => description,
     };
-    if described && about != &*entry.name {
+    (&entry.name, about.to_owned())
+}
+
+fn push(out: &mut String, name: &str, about: &str) {
+    out.push_str("- ");
+    push_line(out, name);
+    if !about.is_empty() && about != name {
         out.push_str(": ");
         push_line(out, about);
     }
