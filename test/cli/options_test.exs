@@ -14,6 +14,7 @@ defmodule Skillbook.CLI.OptionsTest do
              db: nil,
              profile: "default",
              grants: [],
+             profile_given: false,
              color: :auto,
              builtins: true,
              flags: []
@@ -34,6 +35,7 @@ defmodule Skillbook.CLI.OptionsTest do
                db: "x.db",
                profile: "maria",
                grants: ["a", "b"],
+               profile_given: true,
                color: :never,
                builtins: false,
                flags: [json: true]
@@ -52,7 +54,8 @@ defmodule Skillbook.CLI.OptionsTest do
           {~w(get tasks.create), CLI.Get, ["tasks.create"]},
           {~w(list), CLI.List, []},
           {~w(search due tasks --limit 3 --tag a), CLI.Search, ["due", "tasks"]},
-          {~w(lint test lib), CLI.Lint, ["test", "lib"]}
+          {~w(lint test lib), CLI.Lint, ["test", "lib"]},
+          {~w(lint), CLI.Lint, []}
         ] do
       assert {:ok, %{command: ^command, args: ^args}} = Options.parse(argv)
     end
@@ -98,7 +101,6 @@ defmodule Skillbook.CLI.OptionsTest do
           {~w(prompt a), "`prompt` takes no argument, got: a"},
           {~w(search), "`search` expects words to look for"},
           {~w(search a --limit x), "--limit expects a value of type integer, got: x"},
-          {~w(lint), "`lint` expects folders or files"},
           {~w(lint no/such), "`lint` expects folders or files, and there is nothing at no/such"},
           {~w(explain), "`explain` expects a name"},
           {~w(explain a b), "`explain` takes one name, got also: b"},

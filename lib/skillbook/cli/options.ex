@@ -35,6 +35,7 @@ defmodule Skillbook.CLI.Options do
     db: nil,
     profile: "default",
     grants: [],
+    profile_given: false,
     color: :auto,
     builtins: true,
     flags: []
@@ -47,6 +48,7 @@ defmodule Skillbook.CLI.Options do
           db: String.t() | nil,
           profile: String.t(),
           grants: [String.t()],
+          profile_given: boolean(),
           color: :auto | :always | :never,
           builtins: boolean(),
           flags: keyword()
@@ -118,6 +120,7 @@ defmodule Skillbook.CLI.Options do
          db: given[:db],
          profile: given[:profile] || "default",
          grants: Keyword.get_values(given, :grant),
+         profile_given: given[:profile] != nil or given[:grant] != nil,
          color: color,
          builtins: Keyword.get(given, :builtins, true),
          flags: Keyword.take(given, Keyword.keys(module.switches()))

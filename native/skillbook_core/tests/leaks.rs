@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use skillbook_core::catalog::{Catalog, EntryId};
 use skillbook_core::entry::{Entry, SourceKind};
 use skillbook_core::help::Help;
+use skillbook_core::lint::lint;
 use skillbook_core::prompt::{Limit, Options, Placement, Reason, Section};
 use skillbook_core::search::Query;
 use skillbook_core::view::View;
@@ -146,6 +147,7 @@ fn everything(view: &View, names: &[String]) -> String {
         out += &format!("{:?}", view.find(name).map(|id| view.tools(id, None)));
     }
     out += &view.diagnostics().map(|found| format!("{found:?}")).collect::<String>();
+    out += &format!("{:?}", lint(view));
     out
 }
 

@@ -4,19 +4,23 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{doc, skills};
+use common::{all, doc, skills, view};
+use skillbook_core::diagnostic::Diagnostic;
 use skillbook_core::lint::lint;
 
 /// `code line:column message; hint` for each finding in the file.
 fn found(files: &[(&str, &str)], path: &str) -> Vec<String> {
-    let all = lint(&Arc::new(skills(files)));
-    let own = all.into_iter().filter(|diagnostic| diagnostic.path.as_deref() == Some(&*format!("/s/{path}")));
+    told(&lint(&all(skills(files))), path)
+}
+
+fn told(found: &[Diagnostic], path: &str) -> Vec<String> {
+    let own = found.iter().filter(|diagnostic| diagnostic.path.as_deref() == Some(&*format!("/s/{path}")));
     own.map(|diagnostic| {
         let place = match (diagnostic.line, diagnostic.column) {
             (Some(line), Some(column)) => format!(" {line}:{column}"),
             _ => String::new(),
         };
-        let hint = diagnostic.hint.map_or(String::new(), |hint| format!("; {hint}"));
+        let hint = diagnostic.hint.as_ref().map_or(String::new(), |hint| format!("; {hint}"));
         format!("{}{place} {}{hint}", diagnostic.code.as_str(), diagnostic.message)
     })
     .collect()
@@ -105,7 +109,7 @@ fn names_of_commands() {
     for (name, good) in rows {
         let text = doc(name, "", "## Usage\n\nx\n").replace("About", "What is to be known about");
         let expected = format!(
-            "command_name expected domain.action in lowercase letters, digits and `_`, each beginning with a letter, got `{name}`"
+            "command_name 2:1 expected domain.action in lowercase letters, digits and `_`, each beginning with a letter, got `{name}`"
         );
         let expected = if good { vec![] } else { vec![expected] };
         assert_eq!(found(&[("a.md", &text)], "a.md"), expected, "{name}");
@@ -125,7 +129,7 @@ fn sizes() {
         ]),
         ("20 characters", "Twenty characters it", lines(1), vec![]),
         ("19 characters", "Nineteen characters", lines(1), vec![
-            "description_short the description has 19 characters; a model chooses by it; say what it does and when to use it",
+            "description_short 3:1 the description has 19 characters; a model chooses by it; say what it does and when to use it",
         ]),
     ];
     for (case, description, body, expected) in rows {
@@ -144,4 +148,20 @@ fn blocks_in_skills_and_indexes() {
     let files = [("mail/read.md", READ), ("mail/SKILL.md", index), ("post/SKILL.md", skill)];
     assert_eq!(found(&files, "mail/SKILL.md"), unknown(7));
     assert_eq!(found(&files, "post/SKILL.md"), unknown(6));
+}
+
+#[test]
+fn what_a_view_does_not_show_is_not_there() {
+    let labelled = READ.replace("---\n## Usage", "visibility_labels: [own]\n---\n## Usage");
+    let send = "---\nname: mail.send\ndescription: Sends a message to people\n---\n## Usage\n\nmail.read --id 1\n";
+    let catalog = Arc::new(skills(&[("mail/read.md", &labelled.replace("--id <id>", "\"")), ("mail/send.md", send)]));
+    let (guest, owner) = (view(&catalog, "guest", &[], None), view(&catalog, "owner", &["own"], None));
+
+    assert_eq!(
+        told(&lint(&guest), "mail/send.md"),
+        ["example_unknown 7:1 there is no command `mail.read`; did you mean `mail.send`?"]
+    );
+    assert_eq!(told(&lint(&guest), "mail/read.md"), [""; 0]);
+    assert_eq!(told(&lint(&owner), "mail/send.md"), [""; 0]);
+    assert_eq!(told(&lint(&owner), "mail/read.md").len(), 1);
 }

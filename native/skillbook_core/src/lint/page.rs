@@ -53,7 +53,8 @@ impl Page<'_> {
         if (1..DESCRIPTION).contains(&described) {
             let message = format!("the description has {described} characters; a model chooses by it");
             let hint = "say what it does and when to use it";
-            self.push(Diagnostic::new(Code::DescriptionShort, Severity::Info, message).hint(hint));
+            let diagnostic = Diagnostic::new(Code::DescriptionShort, Severity::Info, message).hint(hint);
+            self.push(self.document.at_field("description", diagnostic));
         }
         if body.trim().is_empty() {
             let hint = "write below the frontmatter what to do";
@@ -87,7 +88,8 @@ impl Page<'_> {
                 "expected domain.action in lowercase letters, digits and `_`, each beginning with a letter, got `{}`",
                 entry.name
             );
-            self.push(Diagnostic::new(Code::CommandName, Severity::Info, message));
+            let diagnostic = Diagnostic::new(Code::CommandName, Severity::Info, message);
+            self.push(self.document.at_field("name", diagnostic));
         }
         if !body.trim().is_empty() && sections::section(body, "usage").is_none() {
             let hint = format!("add the lines ## Usage and {} with its flags", entry.name);
