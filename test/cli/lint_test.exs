@@ -52,9 +52,20 @@ defmodule Skillbook.CLI.LintTest do
 
   test "the status is 0 for hints alone and for nothing", %{tmp_dir: folder} do
     assert {"Nothing is wrong.\n", 0} = lint([folder])
+    assert errors() == "skillbook: there is no Markdown file to look at in #{Path.relative_to_cwd(folder)}\n"
+    assert {"Nothing is wrong.\n", 0} = lint(["mix.exs"])
+    assert errors() == "skillbook: there is no Markdown file to look at in mix.exs\n"
     write(folder, %{"a.md" => "---\nname: a\ndescription: Short\n---\nx"})
     assert {output, 0} = lint([folder])
     assert output =~ "\n1 info\n"
+    assert errors() == ""
+  end
+
+  test "without a path there must be folders of skills", %{tmp_dir: folder} do
+    File.cd!(folder, fn -> assert {"", 2} = lint([]) end)
+
+    assert errors() ==
+             "skillbook: `lint` expects folders or files; there is no ./skills here, and no --dir\nSee: skillbook lint --help\n"
   end
 
   test "a file alone is looked at with the files around it", %{tmp_dir: folder} do
@@ -120,7 +131,7 @@ defmodule Skillbook.CLI.LintTest do
     assert output =~ "\n1 warning\n"
     # The folder given is only there to be used.
     write(folder, %{
-      "other/x.md" => "---\nname: x\ndescription: Tells of other commands\n---\n```cmd\nread\n```\n"
+      "other/x.md" => "---\nname: x\ndescription: Tells of other commands\n---\n```cmd\npost.send\n```\n"
     })
 
     other = Path.join(folder, "other")
@@ -145,11 +156,6 @@ defmodule Skillbook.CLI.LintTest do
     assert json =~ ~S("code":"example_unknown","column":1,"fix":null,)
     write(folder, %{"mail/send.md" => "text"})
     assert {"[" <> _, 0} = lint([folder, "--format", "json"])
-  end
-
-  test "a wrong format is wrong usage", %{tmp_dir: folder} do
-    assert {"", 2} = lint([folder, "--format", "xml"])
-    assert errors() =~ "skillbook: --format expects one of text, json, sarif, got: xml\n"
   end
 
   # What the format requires of what we write of it: its schema's properties, values and least numbers, and what its text
@@ -272,6 +278,9 @@ defmodule Skillbook.CLI.LintTest do
              """
 
       assert_received 0
+      assert explain.(["mail/send.md"]) == explain.(["send"])
+      assert explain.([Path.relative_to_cwd(Path.join(folder, "mail/send.md"))]) == explain.(["send"])
+      for _ <- 1..4, do: assert_received(0)
       assert explain.(["mail.sned"]) == "mail.sned: no file gives this name; close to it: mail.send, mail\n"
       assert_received 1
     end)

@@ -6,7 +6,7 @@ defmodule Skillbook.CLI.Lint do
   alias Skillbook.CLI.{JSON, Terminal}
 
   @impl true
-  def switches, do: [format: :string, fix: :boolean, strict: :boolean]
+  def switches, do: [format: {:one_of, [:text, :json, :sarif]}, fix: :boolean, strict: :boolean]
 
   @impl true
   def args(paths) do
@@ -44,21 +44,7 @@ defmodule Skillbook.CLI.Lint do
   end
 
   @impl true
-  def run(%{flags: flags} = options) do
-    case flags[:format] || "text" do
-      format when format in ~w(text json sarif) ->
-        lint(options, format)
-
-      other ->
-        Terminal.complain(
-          "--format expects one of text, json, sarif, got: #{other}\nSee: skillbook lint --help"
-        )
-
-        2
-    end
-  end
-
-  defp lint(%{args: [], dirs: []}, _format) do
+  def run(%{args: [], dirs: []}) do
     Terminal.complain(
       "`lint` expects folders or files; there is no ./skills here, and no --dir\nSee: skillbook lint --help"
     )
@@ -66,7 +52,7 @@ defmodule Skillbook.CLI.Lint do
     2
   end
 
-  defp lint(options, format) do
+  def run(options) do
     dirs = Enum.map(options.dirs, &Path.expand/1)
     targets = if options.args == [], do: dirs, else: options.args |> Enum.map(&Path.expand/1) |> Enum.uniq()
     sources = targets |> Enum.map(&root(&1, dirs)) |> Enum.uniq()
@@ -87,8 +73,21 @@ defmodule Skillbook.CLI.Lint do
         sources |> Lint.run(lint) |> Enum.filter(wanted)
       end
 
-    put(format, found, options)
+    put(options.flags[:format] || :text, found, options)
+    if Enum.all?(targets, &empty?/1), do: nothing(targets)
     if Enum.any?(found, &(&1.severity != :info)), do: 1, else: 0
+  end
+
+  # Nothing wrong with nothing is worth a word: it may be the wrong folder.
+  defp nothing(targets) do
+    shown = Enum.map_join(targets, ", ", &Path.relative_to_cwd/1)
+    Terminal.complain("there is no Markdown file to look at in #{shown}")
+  end
+
+  defp empty?(path) do
+    if File.dir?(path),
+      do: path |> Path.join("**/*.[mM][dD]") |> Path.wildcard() == [],
+      else: path |> Path.extname() |> String.downcase() != ".md"
   end
 
   # What a page is depends on the folders above it, so it is read as a part of its source where that is known.
@@ -122,15 +121,15 @@ defmodule Skillbook.CLI.Lint do
 
   defp tell({_path, {:error, error}}), do: Terminal.complain(Exception.message(error))
 
-  defp put("json", found, _options),
+  defp put(:json, found, _options),
     do: found |> Enum.map(&(&1 |> relative() |> JSON.diagnostic())) |> JSON.encode() |> Terminal.put()
 
-  defp put("sarif", found, _options),
+  defp put(:sarif, found, _options),
     do: found |> CLI.Sarif.log(File.cwd!()) |> JSON.encode() |> Terminal.put()
 
-  defp put("text", [], _options), do: Terminal.put("Nothing is wrong.")
+  defp put(:text, [], _options), do: Terminal.put("Nothing is wrong.")
 
-  defp put("text", found, options) do
+  defp put(:text, found, options) do
     terminal = Terminal.new(options.color)
 
     for {path, of_file} <- found |> Enum.group_by(& &1.path) |> Enum.sort() do

@@ -313,9 +313,16 @@ impl<'a> Builder<'a> {
         match command_name(name) {
             Some((own, action)) => {
                 let place = format!("{own}/{action}.md");
-                let first = document.folder().split('/').next().filter(|folder| !folder.is_empty());
+                // Above the folders of the domains there may be others, where a whole project is read.
+                let folder = document.folder();
+                let (first, last) = (folder.split('/').next(), folder.rsplit('/').next());
+                let first = first.filter(|folder| !folder.is_empty());
                 let expected = domain.or(first).map(|domain| format!("{domain}.{stem}"));
-                let agrees = expected.as_ref().map_or(stem == name || stem == action, |expected| expected == name);
+                let agrees = match (domain, &expected) {
+                    (None, Some(_)) if last == Some(own) => stem == action,
+                    (_, Some(expected)) => expected == name,
+                    (_, None) => stem == name || stem == action,
+                };
                 if !agrees {
                     let expected = expected.unwrap_or_else(|| format!("{own}.{stem}"));
                     let message = format!("the name {} differs from its path's, {}", quote(name), quote(&expected));

@@ -110,6 +110,8 @@ fn single_files() {
         (&[("post.md", skill("email.send"))], &["command email.send", "name_differs post.md"]),
         // A name that disagrees with its path wins.
         (&[("mail/send.md", skill("email.send"))], &["command email.send", "name_differs mail/send.md"]),
+        (&[("my/email/send.md", skill("email.send"))], &["command email.send"]),
+        (&[("my/email/post.md", skill("email.send"))], &["command email.send", "name_differs my/email/post.md"]),
         (&[("email/post.md", skill("email.send"))], &["command email.send", "name_differs email/post.md"]),
         // The domain that the folder's index declares is the path's.
         (&[index(), ("mail/send.md", skill("email.send"))], &["command email.send", "index email"]),

@@ -165,3 +165,20 @@ fn what_a_view_does_not_show_is_not_there() {
     assert_eq!(told(&lint(&owner), "mail/send.md"), [""; 0]);
     assert_eq!(told(&lint(&owner), "mail/read.md").len(), 1);
 }
+
+#[test]
+fn blocks_of_another_command_line_are_left_alone() {
+    let rows: [(&str, &[&str]); 6] = [
+        ("dir /s *.log", &[]),
+        ("dir | findstr x", &[]),
+        ("copy \"a b", &[]),
+        ("mail.red --id 1", &["example_unknown 6:1 there is no command `mail.red`; did you mean `mail.read`?"]),
+        ("zq.zq", &["example_unknown 6:1 there is no command `zq.zq`"]),
+        ("--id 1", &["example_unparsable 6:1 a skill's name was expected, and a flag came; put the flags on the line of their command, before the text of a heredoc; a backslash at its end continues a line"]),
+    ];
+    for (line, expected) in rows {
+        let text = format!("---\nname: post\ndescription: How to answer letters\n---\n```cmd\n{line}\n```\n");
+        let found = found(&[("mail/read.md", READ), ("post/SKILL.md", &text)], "post/SKILL.md");
+        assert_eq!(found, *expected, "{line}");
+    }
+}

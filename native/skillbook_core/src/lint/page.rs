@@ -2,12 +2,13 @@
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::document::Document;
-use crate::entry::{Entry, Kind};
+use crate::entry::{command_name, Entry, Kind as EntryKind};
 use crate::frontmatter::place;
 use crate::lint::flags::{self, Listed};
 use crate::lint::written::{written, Part, Written};
 use crate::sections;
 use crate::text::command::{self, Command, GET_SKILL};
+use crate::text::error::Kind;
 use crate::view::View;
 
 /// What the Agent Skills format advises for a text that a model reads at once.
@@ -28,10 +29,10 @@ struct Page<'a> {
 /// Looks at an entry's page.
 pub(super) fn entry(view: &View, entry: &Entry, found: &mut Vec<Diagnostic>) {
     let mut page = Page { document: &entry.document, found };
-    if entry.kind != Kind::Note {
+    if entry.kind != EntryKind::Note {
         page.sizes(entry);
     }
-    if entry.kind == Kind::Command {
+    if entry.kind == EntryKind::Command {
         page.command(view, entry);
     } else {
         commands(view, &entry.document, found);
@@ -72,7 +73,7 @@ impl Page<'_> {
         if lines > LINES || tokens > TOKENS {
             let message = format!("the text has {lines} lines and about {tokens} tokens; {LINES} lines and {TOKENS} tokens are the advice");
             let hint = match entry.kind {
-                Kind::Skill => "move what is not always needed into other files of the skill's folder",
+                EntryKind::Skill => "move what is not always needed into other files of the skill's folder",
                 _ => "leave out what is not always needed",
             };
             self.push(Diagnostic::new(Code::BodyLong, Severity::Info, message).hint(hint));
@@ -129,11 +130,17 @@ impl Page<'_> {
 
     /// Reads a command and looks for its name; gives the command unless it only shows what may be written.
     fn runs<'a>(&mut self, view: &View, written: &'a Written<'_>) -> Option<Command<'a>> {
+        let meant =
+            |name: &str, close: &[String]| is_known(view, name) || command_name(name).is_some() || !close.is_empty();
         let command = match written.is_synopsis() {
             true => None,
             false => match command::parse(&written.text) {
                 Ok(command) => Some(command),
                 Err(error) => {
+                    let name = written.name();
+                    if error.kind() != Kind::MissingName && !meant(name, &close(view, name)) {
+                        return None;
+                    }
                     let at = place(self.document.text.as_bytes(), self.start() + written.offset);
                     let (line, column) = (error.line() as u32 - 1, error.column() as u32);
                     let column = if line == 0 { at.column + column - 1 } else { column };
@@ -144,15 +151,14 @@ impl Page<'_> {
             },
         };
         let name = command.as_ref().map_or(written.name(), |command| &command.name).to_owned();
-        if name != GET_SKILL && !name.starts_with("get_skill:") && view.find(&name).is_none() {
-            let mut diagnostic =
-                Diagnostic::new(Code::ExampleUnknown, Severity::Warning, format!("there is no command `{name}`"));
-            let close: Vec<_> = view
-                .suggest(&name)
-                .into_iter()
-                .filter(|name| view.find(name).is_some())
-                .map(|name| format!("`{name}`"))
-                .collect();
+        if !is_known(view, &name) {
+            let close = close(view, &name);
+            // Blocks of another system's command line are marked `cmd` too.
+            if !meant(&name, &close) {
+                return None;
+            }
+            let message = format!("there is no command `{name}`");
+            let mut diagnostic = Diagnostic::new(Code::ExampleUnknown, Severity::Warning, message);
             if !close.is_empty() {
                 diagnostic = diagnostic.hint(format!("did you mean {}?", close.join(" or ")));
             }
@@ -199,6 +205,16 @@ impl Page<'_> {
     fn push(&mut self, diagnostic: Diagnostic) {
         self.found.push(diagnostic.in_file(self.document.path.as_str()));
     }
+}
+
+fn is_known(view: &View, name: &str) -> bool {
+    name == GET_SKILL || name.starts_with("get_skill:") || view.find(name).is_some()
+}
+
+/// The commands that may have been meant, in backticks.
+fn close(view: &View, name: &str) -> Vec<String> {
+    let names = view.suggest(name).into_iter().filter(|name| view.find(name).is_some());
+    names.map(|name| format!("`{name}`")).collect()
 }
 
 /// The flags of a command, each with its place in the text; that of the command where it is a member of a JSON object.
