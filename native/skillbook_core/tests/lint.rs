@@ -67,8 +67,8 @@ fn pages_of_commands() {
             "flags that are not listed",
             "## Usage\nmail.send --to <a> [--cc <b>]\n## Flags\n--to  Whom\n## Examples\nmail.send --to a --bcc b --help\n",
             &[
-                "flag_undocumented 7:21 the Flags section does not list --cc",
-                "flag_undocumented 11:18 the Flags section does not list --bcc",
+                "flag_undocumented 7:21 the Flags section does not list --cc; list it there, or remove it here",
+                "flag_undocumented 11:18 the Flags section does not list --bcc; list it there, or remove it here",
             ],
         ),
         ("flags of another command", "## Usage\nmail.send\n## Flags\n--to  Whom\n## Examples\nmail.send --to a\nmail.read --id 1\n", &[]),
@@ -77,12 +77,12 @@ fn pages_of_commands() {
         (
             "a flag that nothing shows",
             "## Usage\nmail.send [OPTIONS]\n## Flags\n--to  Whom\n",
-            &["flag_unused 9:1 neither Usage nor an example shows --to"],
+            &["flag_unused 9:1 neither Usage nor an example shows --to; show it in Usage"],
         ),
         (
             "a required flag is missing",
             "## Usage\nmail.send --to <a> --body <b>\n## Flags\n--to  Whom (required)\n--body  What (required)\n## Examples\nmail.send\n",
-            &["example_flag_missing 12:1 the example leaves out --to and --body, which the Flags section requires"],
+            &["example_flag_missing 12:1 the example leaves out --to and --body, which the Flags section requires; add what is missing"],
         ),
         (
             "a word stands for it",

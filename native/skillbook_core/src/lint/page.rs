@@ -1,5 +1,7 @@
 //! One page: its name, its sections, and the commands in it.
 
+use strsim::jaro_winkler;
+
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::document::Document;
 use crate::entry::{command_name, Entry, Kind as EntryKind};
@@ -17,6 +19,9 @@ const TOKENS: usize = 5_000;
 
 /// About how many characters of English a token has.
 const TOKEN: usize = 4;
+
+/// How much alike two flags are of which one is a slip.
+const CLOSE: f64 = 0.9;
 
 /// Nobody says what something is for in fewer characters.
 const DESCRIPTION: usize = 20;
@@ -123,7 +128,7 @@ impl Page<'_> {
         }
         for (flag, _) in listed.iter().zip(used).filter(|(_, used)| shown && !used) {
             let message = format!("neither Usage nor an example shows --{}", flag.names[0]);
-            let diagnostic = Diagnostic::new(Code::FlagUnused, Severity::Info, message);
+            let diagnostic = Diagnostic::new(Code::FlagUnused, Severity::Info, message).hint("show it in Usage");
             self.push_at(flag.offset, diagnostic);
         }
     }
@@ -175,7 +180,14 @@ impl Page<'_> {
                 None => {
                     let message = format!("the Flags section does not list --{name}");
                     let diagnostic = Diagnostic::new(Code::FlagUndocumented, Severity::Warning, message);
-                    self.push_at(written.offset + at, diagnostic);
+                    let close = listed.iter().flat_map(|flag| &flag.names).find(|own| jaro_winkler(own, name) > CLOSE);
+                    self.push_at(
+                        written.offset + at,
+                        diagnostic.hint(match close {
+                            Some(close) => format!("did you mean --{close}?"),
+                            None => "list it there, or remove it here".to_owned(),
+                        }),
+                    );
                 }
             }
         }
@@ -188,7 +200,8 @@ impl Page<'_> {
         if missing.len() > command.args.len() && !command.help {
             let names: Vec<_> = missing.iter().map(|flag| format!("--{}", flag.names[0])).collect();
             let message = format!("the example leaves out {}, which the Flags section requires", names.join(" and "));
-            self.push_at(written.offset, Diagnostic::new(Code::ExampleFlagMissing, Severity::Warning, message));
+            let diagnostic = Diagnostic::new(Code::ExampleFlagMissing, Severity::Warning, message);
+            self.push_at(written.offset, diagnostic.hint("add what is missing"));
         }
     }
 
