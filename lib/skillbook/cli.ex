@@ -32,7 +32,7 @@ defmodule Skillbook.CLI do
       {:ok, options} -> options.command.run(options)
       {:help, topic} -> Terminal.put(Help.text(topic))
       {:version, version} -> Terminal.put(["skillbook ", version])
-      {:error, message} -> usage_error(message)
+      {:error, message, help} -> usage_error(message, help)
     end
     |> case do
       :ok -> 0
@@ -43,8 +43,8 @@ defmodule Skillbook.CLI do
     :throw, :closed -> 0
   end
 
-  defp usage_error(message) do
-    Terminal.complain([message, "\nSee: skillbook --help"])
+  defp usage_error(message, help) do
+    Terminal.complain([message, "\nSee: skillbook ", help])
     2
   end
 

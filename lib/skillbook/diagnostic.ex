@@ -42,6 +42,11 @@ defmodule Skillbook.Diagnostic do
   @spec codes() :: [atom()]
   def codes, do: Skillbook.Native.diagnostic_codes()
 
+  @doc false
+  # The line as a terminal shows it, or of a long one the part around the column, and the line below with a caret.
+  @spec excerpt(String.t(), pos_integer()) :: {String.t(), String.t()}
+  def excerpt(line, column), do: Skillbook.Native.diagnostic_excerpt(line, column)
+
   defimpl String.Chars do
     def to_string(diagnostic) do
       place =

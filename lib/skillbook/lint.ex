@@ -6,12 +6,14 @@ defmodule Skillbook.Lint do
   read and exist, whether Usage, Flags and Examples agree, and whether texts have a size that models read well. Every code is
   in [Diagnostics](diagnostics.md).
 
-  It looks at everything without regard to profiles: for authors and other trusted code.
+  It looks at everything, for authors and other trusted code; with a profile only at what that one sees.
 
   ## Options of `run/2` and `fix/2`
 
     * `:context` - sources that are there too, so that examples may use their commands; nothing is said about them. None
       if it is left out
+    * `:profile` - a `Skillbook.Profile` or its options: pages and files that it does not see are passed over, and
+      commands that it does not see are none. Everything is looked at if it is left out
     * `:strict` - whether every `SKILL.md` must also pass the Agent Skills format's own validator; `false` if it is left out
 
   ## Examples
@@ -24,7 +26,7 @@ defmodule Skillbook.Lint do
       true
   """
 
-  alias Skillbook.{Catalog, Diagnostic, Document, DocumentError, Native, Options, Source}
+  alias Skillbook.{Catalog, Diagnostic, Document, DocumentError, Native, Options, Profile, Source, View}
 
   # A fix may show what else is wrong with the same line.
   @rounds 5
@@ -38,12 +40,11 @@ defmodule Skillbook.Lint do
   def run(sources, options \\ []) do
     with {:error, error} <- Options.validate(options, "lint", schema()), do: raise(error)
     sources = Enum.map(sources, &source/1)
-    catalog = load(Keyword.get(options, :context, []) ++ sources)
-
-    found = Catalog.diagnostics(catalog) ++ Native.lint_catalog(catalog.ref)
+    view = view(Keyword.get(options, :context, []) ++ sources, options[:profile])
     strict = if options[:strict], do: Enum.flat_map(sources, &strict(&1.path)), else: []
+    strict = if options[:profile], do: Enum.filter(strict, &(&1.path in paths(view))), else: strict
 
-    found
+    (View.diagnostics(view) ++ Native.lint_view(view.ref))
     |> Enum.filter(fn found -> Enum.any?(sources, &below?(found.path, &1.path)) end)
     |> Enum.concat(strict)
     |> Enum.uniq()
@@ -125,11 +126,18 @@ defmodule Skillbook.Lint do
     end
   end
 
-  defp load(sources) do
-    case Catalog.load(sources) do
-      {:ok, catalog} -> catalog
+  defp view(sources, profile) do
+    with {:ok, catalog} <- Catalog.load(sources),
+         {:ok, view} <- View.new(catalog, profile || Profile.unrestricted()) do
+      view
+    else
       {:error, error} -> raise error
     end
+  end
+
+  # The documents that a view shows.
+  defp paths(view) do
+    for one <- View.entries(view, []) ++ View.domains(view), one.path, into: MapSet.new(), do: one.path
   end
 
   defp below?(path, root), do: path == root or String.starts_with?(path || "", root <> "/")
@@ -163,6 +171,10 @@ defmodule Skillbook.Lint do
   end
 
   defp schema do
-    [context: {"a list of sources", &is_list/1}, strict: {"a boolean", &is_boolean/1}]
+    [
+      context: {"a list of sources", &is_list/1},
+      profile: {"a profile or nil", &(is_nil(&1) or is_list(&1) or is_struct(&1, Profile))},
+      strict: {"a boolean", &is_boolean/1}
+    ]
   end
 end

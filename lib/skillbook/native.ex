@@ -77,7 +77,8 @@ defmodule Skillbook.Native do
 
   def watch_start(_roots, _poll, _interval_ms), do: missing()
 
-  def lint_catalog(_catalog), do: missing()
+  def diagnostic_excerpt(_line, _column), do: missing()
+  def lint_view(_view), do: missing()
   def lint_strict(_folder, _text), do: missing()
   def diagnostic_codes, do: missing()
 

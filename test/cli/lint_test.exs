@@ -52,9 +52,20 @@ defmodule Skillbook.CLI.LintTest do
 
   test "the status is 0 for hints alone and for nothing", %{tmp_dir: folder} do
     assert {"Nothing is wrong.\n", 0} = lint([folder])
+    assert errors() == "skillbook: there is no Markdown file to look at in #{Path.relative_to_cwd(folder)}\n"
+    assert {"Nothing is wrong.\n", 0} = lint(["mix.exs"])
+    assert errors() == "skillbook: there is no Markdown file to look at in mix.exs\n"
     write(folder, %{"a.md" => "---\nname: a\ndescription: Short\n---\nx"})
     assert {output, 0} = lint([folder])
     assert output =~ "\n1 info\n"
+    assert errors() == ""
+  end
+
+  test "without a path there must be folders of skills", %{tmp_dir: folder} do
+    File.cd!(folder, fn -> assert {"", 2} = lint([]) end)
+
+    assert errors() ==
+             "skillbook: `lint` expects folders or files; there is no ./skills here, and no --dir\nSee: skillbook lint --help\n"
   end
 
   test "a file alone is looked at with the files around it", %{tmp_dir: folder} do
@@ -76,6 +87,58 @@ defmodule Skillbook.CLI.LintTest do
     assert File.read!(Path.join(folder, "mail/send.md")) =~ ~s(description: "Sends: a message to people"\n)
   end
 
+  test "--profile looks as that profile sees the skills", %{tmp_dir: folder} do
+    page = fn name, more, usage ->
+      "---\nname: mail.#{name}\ndescription: About messages to people\n#{more}---\n## Usage\n\n#{usage}\n"
+    end
+
+    write(folder, %{
+      "mail/send.md" => page.("send", "", "mail.send"),
+      "mail/secret.md" => page.("secret", "visibility_labels: [boss]\n", "mail.secrt"),
+      "mail/read.md" => page.("read", "", "mail.secret")
+    })
+
+    found = fn args ->
+      {output, _} = lint([folder | args])
+      Regex.scan(~r/(\w+)\.md:\S* warning: (.*) \[/, output, capture: :all_but_first)
+    end
+
+    unknown = ["read", "there is no command `mail.secret`"]
+    slip = ["secret", "there is no command `mail.secrt`"]
+    assert found.([]) == [slip]
+    assert found.(["--profile", "default"]) == [unknown]
+    assert found.(["--grant", "boss"]) == [slip]
+  end
+
+  test "without a path it looks at the folders of --dir", %{tmp_dir: folder} do
+    write(folder, %{"mail/send.md" => @page})
+    assert {output, 1} = lint(["--dir", folder])
+    assert output == elem(lint([folder]), 0)
+  end
+
+  test "a path below --dir is looked at as a part of that folder", %{tmp_dir: folder} do
+    write(folder, %{
+      "mail/send.md" =>
+        "---\nname: post.send\ndescription: Sends a message to people\n---\n## Usage\n\nread\n",
+      "read.md" => "---\nname: read\ndescription: Reads a message of people\n---\n```cmd\npost.send\n```\n"
+    })
+
+    read = Path.join(folder, "read.md")
+    mail = Path.join(folder, "mail")
+    assert {"Nothing is wrong.\n", 0} = lint([read, "--dir", folder])
+    assert {output, 1} = lint([mail, "--dir", folder])
+    assert output =~ "hint: write name: mail.send, or move the file to `post/send.md`\n"
+    assert output =~ "\n1 warning\n"
+    # The folder given is only there to be used.
+    write(folder, %{
+      "other/x.md" => "---\nname: x\ndescription: Tells of other commands\n---\n```cmd\npost.send\n```\n"
+    })
+
+    other = Path.join(folder, "other")
+    assert {_, 1} = lint([other])
+    assert {"Nothing is wrong.\n", 0} = lint([other, "--dir", mail, "--dir", folder])
+  end
+
   test "--strict takes the format's verdict", %{tmp_dir: folder} do
     write(folder, %{
       "pdf/SKILL.md" => "---\nname: pdf\ndescription: Reads all kinds of forms\nversion: 1\n---\nx"
@@ -95,42 +158,107 @@ defmodule Skillbook.CLI.LintTest do
     assert {"[" <> _, 0} = lint([folder, "--format", "json"])
   end
 
-  test "a wrong format is wrong usage", %{tmp_dir: folder} do
-    assert {"", 2} = lint([folder, "--format", "xml"])
-    assert errors() =~ "skillbook: --format expects one of text, json, sarif, got: xml\n"
-  end
-
-  # The required properties and the values of SARIF 2.1.0's schema, for what we write of it.
+  # What the format requires of what we write of it: its schema's properties, values and least numbers, and what its text
+  # says of URIs, columns and fixes.
   test "sarif has what the format requires", %{tmp_dir: folder} do
-    write(folder, %{"a b/mail.md" => @page, "odd.md" => "---\nname: odd\n---\n"})
+    write(folder, %{
+      "a b/mäil.md" => "\uFEFF" <> @page,
+      "crlf.md" => "---\r\ndescription: 😀 a: b\r\ntags: a, b\r\n---\r\n```cmd\r\nno.such 😀\r\n```\r\n",
+      "odd.md" => "---\nname: odd\n---\n",
+      "wide.md" =>
+        "---\nname: wide\ndescription: Shows wide letters well\n---\n```cmd\nwide --x '😀' | b\n```\n"
+    })
 
-    log =
-      [folder]
-      |> Skillbook.Lint.run()
-      |> Enum.map(&%{&1 | path: Path.relative_to(&1.path, folder)})
-      |> Sarif.log()
-
-    assert %{"version" => "2.1.0", "$schema" => _, "runs" => [run]} = log
-    assert %{tool: %{driver: %{name: "skillbook", version: _, rules: rules}}, results: results} = run
-    assert run.columnKind in ["utf16CodeUnits", "unicodeCodePoints"]
+    log = [folder] |> Skillbook.Lint.run() |> Sarif.log(folder)
+    assert Enum.sort(Map.keys(log)) == ["$schema", "runs", "version"]
+    assert %{"version" => "2.1.0", "$schema" => "https://" <> _, "runs" => [run]} = log
+    assert Enum.sort(Map.keys(run)) == [:columnKind, :results, :tool]
+    assert %{tool: %{driver: %{name: "skillbook", version: version, rules: rules}}, results: results} = run
+    assert is_binary(version)
+    assert run.columnKind == "utf16CodeUnits"
     assert Enum.uniq_by(rules, & &1.id) == rules
-    assert length(results) == 4
+    assert Enum.all?(rules, &match?(%{shortDescription: %{text: _}, help: %{text: _}}, &1))
+    assert results != []
 
     for result <- results do
       assert %{message: %{text: text}, ruleId: id, ruleIndex: index, level: level} = result
       assert is_binary(text) and Enum.at(rules, index).id == id
       assert level in [:error, :warning, "note"]
       assert [%{physicalLocation: %{artifactLocation: %{uri: uri}, region: region}}] = result.locations
-      assert uri in ["a%20b/mail.md", "odd.md"]
+      assert uri in ["a%20b/m%C3%A4il.md", "crlf.md", "odd.md", "wide.md"]
       assert region.startLine >= 1 and Map.get(region, :startColumn, 1) >= 1
 
       for fix <- Map.get(result, :fixes, []) do
-        assert %{artifactChanges: [%{artifactLocation: %{uri: ^uri}, replacements: [replacement]}]} = fix
-        assert %{deletedRegion: %{byteOffset: 20, byteLength: 39}, insertedContent: %{text: _}} = replacement
+        assert %{description: %{text: _}, artifactChanges: [change]} = fix
+        assert %{artifactLocation: %{uri: ^uri}, replacements: [replacement]} = change
+        assert %{deletedRegion: deleted, insertedContent: %{text: _}} = replacement
+        assert Enum.sort(Map.keys(deleted)) == [:endColumn, :endLine, :startColumn, :startLine]
+
+        assert deleted.startLine >= 1 and deleted.startColumn >= 1
+        assert {deleted.endLine, deleted.endColumn} >= {deleted.startLine, deleted.startColumn}
       end
     end
 
+    # A letter of another plane is two code units.
+    places =
+      for %{ruleId: :example_unparsable, locations: [%{physicalLocation: place}]} <- results, do: place.region
+
+    assert places == [%{startLine: 6, startColumn: 15}]
     assert {"{" <> _, 1} = lint([folder, "--format", "sarif"])
+  end
+
+  test "sarif: what lies outside of the folder has a whole URI", %{tmp_dir: folder} do
+    write(folder, %{"odd.md" => "---\nname: odd\n---\n"})
+    assert %{"runs" => [run]} = [folder] |> Skillbook.Lint.run() |> Sarif.log(Path.join(folder, "other"))
+    assert [%{locations: [%{physicalLocation: %{artifactLocation: %{uri: uri}}}]}] = run.results
+    assert uri == "file://" <> URI.encode(Path.join(Path.expand(folder), "odd.md"))
+  end
+
+  test "sarif: making its replacements is --fix", %{tmp_dir: folder} do
+    texts = %{
+      "bom.md" => "\uFEFF---\ndescription: Sends: a message\n---\nText\n",
+      "crlf.md" => "---\r\nname: crlf\r\ndescription: 😀 a: b 😀\r\ntags: a, b\r\n---\r\nText\r\n",
+      "many.md" => "---\nname: many\ndescription: é: x\n  more\nversion: 1\ntitle: 12\n---\nText\n"
+    }
+
+    write(folder, texts)
+    found = Skillbook.Lint.run([folder])
+    assert %{"runs" => [%{results: results}]} = Sarif.log(found, folder)
+
+    replaced =
+      for {file, text} <- texts, into: %{} do
+        replacements =
+          for %{fixes: [%{artifactChanges: [%{artifactLocation: %{uri: ^file}, replacements: all}]}]} <-
+                results,
+              replacement <- all,
+              do: replacement
+
+        assert replacements != []
+        {file, replace(text, replacements)}
+      end
+
+    Skillbook.Lint.apply_fixes(found)
+    assert replaced == Map.new(texts, fn {file, _} -> {file, File.read!(Path.join(folder, file))} end)
+  end
+
+  # What a reader of SARIF does: from the last region to the first, so that no place moves.
+  defp replace(text, replacements) do
+    replacements
+    |> Enum.sort_by(fn %{deletedRegion: r} -> {r.startLine, r.startColumn, r.endLine, r.endColumn} end, :desc)
+    |> Enum.reduce(text, fn %{deletedRegion: region, insertedContent: %{text: new}}, text ->
+      from = offset(text, region.startLine, region.startColumn)
+      to = offset(text, region.endLine, region.endColumn)
+      binary_part(text, 0, from) <> new <> binary_part(text, to, byte_size(text) - to)
+    end)
+  end
+
+  defp offset(text, line, column) do
+    {before, [rest | _]} = text |> String.split("\n") |> Enum.split(line - 1)
+    mark = if line == 1 and String.starts_with?(rest, "\uFEFF"), do: 3, else: 0
+    rest = binary_part(rest, mark, byte_size(rest) - mark)
+    <<units::binary-size((column - 1) * 2), _::binary>> = :unicode.characters_to_binary(rest, :utf8, :utf16)
+    within = units |> :unicode.characters_to_binary(:utf16, :utf8) |> byte_size()
+    before |> Enum.map(&(byte_size(&1) + 1)) |> Enum.sum() |> Kernel.+(mark + within)
   end
 
   test "explain tells what became of a name", %{tmp_dir: folder} do
@@ -150,6 +278,9 @@ defmodule Skillbook.CLI.LintTest do
              """
 
       assert_received 0
+      assert explain.(["mail/send.md"]) == explain.(["send"])
+      assert explain.([Path.relative_to_cwd(Path.join(folder, "mail/send.md"))]) == explain.(["send"])
+      for _ <- 1..4, do: assert_received(0)
       assert explain.(["mail.sned"]) == "mail.sned: no file gives this name; close to it: mail.send, mail\n"
       assert_received 1
     end)

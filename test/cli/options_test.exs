@@ -14,6 +14,7 @@ defmodule Skillbook.CLI.OptionsTest do
              db: nil,
              profile: "default",
              grants: [],
+             profile_given: false,
              color: :auto,
              builtins: true,
              flags: []
@@ -34,6 +35,7 @@ defmodule Skillbook.CLI.OptionsTest do
                db: "x.db",
                profile: "maria",
                grants: ["a", "b"],
+               profile_given: true,
                color: :never,
                builtins: false,
                flags: [json: true]
@@ -52,7 +54,8 @@ defmodule Skillbook.CLI.OptionsTest do
           {~w(get tasks.create), CLI.Get, ["tasks.create"]},
           {~w(list), CLI.List, []},
           {~w(search due tasks --limit 3 --tag a), CLI.Search, ["due", "tasks"]},
-          {~w(lint test lib), CLI.Lint, ["test", "lib"]}
+          {~w(lint test lib), CLI.Lint, ["test", "lib"]},
+          {~w(lint), CLI.Lint, []}
         ] do
       assert {:ok, %{command: ^command, args: ^args}} = Options.parse(argv)
     end
@@ -97,15 +100,39 @@ defmodule Skillbook.CLI.OptionsTest do
           {~w(list a), "`list` takes no argument, got: a"},
           {~w(prompt a), "`prompt` takes no argument, got: a"},
           {~w(search), "`search` expects words to look for"},
-          {~w(search a --limit x), "--limit expects a value of type integer, got: x"},
-          {~w(lint), "`lint` expects folders or files"},
+          {["search", " "], "`search` expects words to look for"},
+          {~w(search a --limit x), "--limit expects a whole number from 1 to 1000, got: x"},
+          {~w(search a --limit 0), "--limit expects a whole number from 1 to 1000, got: 0"},
+          {~w(search a --limit 1001), "--limit expects a whole number from 1 to 1000, got: 1001"},
+          {~w(search a --kind file), "--kind expects one of command, skill, note, got: file"},
+          {~w(prompt --max-chars -1), "--max-chars expects a whole number from 0, got: -1"},
+          {~w(prompt --format xlm), "--format expects one of default, xml, notes, list, got: xlm"},
+          {~w(prompt --section rules --section x),
+           "--section expects one of rules, domains, skills, skill_list, available_skills, quick_reference, inline_skills, notes, notes_list, skill_catalog, preloaded_skills, other, other_notes, got: x"},
+          {~w(lint --format xml), "--format expects one of text, json, sarif, got: xml"},
+          {~w(list --dir mix.exs), "--dir expects a folder, and mix.exs is a file"},
           {~w(lint no/such), "`lint` expects folders or files, and there is nothing at no/such"},
-          {~w(explain), "`explain` expects a name"},
+          {~w(explain), "`explain` expects a name or a path"},
+          {["explain", ""], "`explain` expects a name or a path"},
           {~w(explain a b), "`explain` takes one name, got also: b"},
           {~w(shell a), "`shell` takes no argument, got: a"}
         ] do
-      assert Options.parse(argv) == {:error, message}
+      assert {:error, ^message, _help} = Options.parse(argv)
     end
+  end
+
+  test "an error comes with where help is" do
+    for {argv, help} <- [
+          {~w(lst), "--help"},
+          {~w(--dri x), "--help"},
+          {~w(list --jsn), "list --help"},
+          {~w(--color red get), "get --help"},
+          {~w(search), "search --help"}
+        ] do
+      assert {:error, _message, ^help} = Options.parse(argv)
+    end
+
+    assert Options.parse(~w(list --jsn --help)) == {:help, CLI.List}
   end
 
   test "bin/skillbook knows which options take a value" do

@@ -85,7 +85,7 @@ defmodule Skillbook.CLI.Book do
       found ->
         shown = found |> Enum.sort_by(&(&1.severity != :error)) |> Enum.take(@shown)
         count = if length(found) == 1, do: "1 problem", else: "#{length(found)} problems"
-        Terminal.complain("#{count} in the skills; see them all: skillbook list --diagnostics")
+        Terminal.complain("#{count} in the skills; `list --diagnostics` shows them all")
         for diagnostic <- shown, do: IO.puts(:stderr, ["  ", first_line(diagnostic)])
         :ok
     end

@@ -2,7 +2,10 @@ defmodule Skillbook.CLI.Command do
   @moduledoc false
   # A command of the command line. Modules of this behaviour are listed in `Skillbook.CLI.Options`.
 
-  @doc "Its own switches, as for `OptionParser`'s `:strict`, beside the global ones."
+  @doc """
+  Its own switches, beside the global ones: as for `OptionParser`'s `:strict`, or `{:one_of, atoms}`, the same repeated
+  `{:some_of, atoms}`, or `{:number, least, most}` with `nil` for no most.
+  """
   @callback switches() :: keyword()
 
   @doc "Checks the arguments after the command's name."

@@ -2,19 +2,13 @@ defmodule Skillbook.CLI.Lint do
   @moduledoc false
   @behaviour Skillbook.CLI.Command
 
-  alias Skillbook.{CLI, Lint, Source}
+  alias Skillbook.{CLI, Diagnostic, Lint, Source}
   alias Skillbook.CLI.{JSON, Terminal}
 
-  # How much of a long line is shown before and after the place.
-  @before 60
-  @after_ 40
+  @impl true
+  def switches, do: [format: {:one_of, [:text, :json, :sarif]}, fix: :boolean, strict: :boolean]
 
   @impl true
-  def switches, do: [format: :string, fix: :boolean, strict: :boolean]
-
-  @impl true
-  def args([]), do: {:error, "`lint` expects folders or files"}
-
   def args(paths) do
     case Enum.reject(paths, &File.exists?/1) do
       [] -> {:ok, paths}
@@ -28,10 +22,12 @@ defmodule Skillbook.CLI.Lint do
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] lint PATH... [--format text|json|sarif] [--fix] [--strict]
+    Usage: skillbook [OPTIONS] lint [PATH...] [--format text|json|sarif] [--fix] [--strict]
 
-    Looks for mistakes in skills. PATH is a folder of skills, a skill's own folder, or a file. Examples may use the built-in
-    commands. docs/diagnostics.md says what each code means.
+    Looks for mistakes in skills. PATH is a folder of skills, a skill's own folder, or a file; without one it is the folders
+    of --dir. Examples may use the commands of these folders and the built-in ones. With --profile or --grant, pages that the
+    profile does not see are passed over, and commands that it does not see are none. docs/diagnostics.md says what each code
+    means.
 
       --format FORMAT   text, json (an array of objects) or sarif (SARIF 2.1.0); text if it is left out
       --fix             mend what can only be meant in one way
@@ -40,34 +36,33 @@ defmodule Skillbook.CLI.Lint do
     Exit status: 0 nothing or only hints (info), 1 errors or warnings, 2 wrong usage.
 
     Examples:
-      skillbook lint skills
+      skillbook lint
+      skillbook lint skills --profile guest
       skillbook lint skills/email/send.md --fix
       skillbook lint skills --strict --format sarif > skills.sarif
     """
   end
 
   @impl true
-  def run(%{flags: flags} = options) do
-    case flags[:format] || "text" do
-      format when format in ~w(text json sarif) ->
-        lint(options, format)
+  def run(%{args: [], dirs: []}) do
+    Terminal.complain(
+      "`lint` expects folders or files; there is no ./skills here, and no --dir\nSee: skillbook lint --help"
+    )
 
-      other ->
-        Terminal.complain(
-          "--format expects one of text, json, sarif, got: #{other}\nSee: skillbook lint --help"
-        )
-
-        2
-    end
+    2
   end
 
-  defp lint(options, format) do
-    targets = options.args |> Enum.map(&Path.expand/1) |> Enum.uniq()
-    sources = targets |> Enum.map(&folder/1) |> Enum.uniq()
-    files = Enum.reject(targets, &File.dir?/1)
-    folders = targets -- files
-    wanted = &(&1.path in files or Enum.any?(folders, fn folder -> below?(&1.path, folder) end))
-    lint = [strict: options.flags[:strict] || false, context: context(options, sources)]
+  def run(options) do
+    dirs = Enum.map(options.dirs, &Path.expand/1)
+    targets = if options.args == [], do: dirs, else: options.args |> Enum.map(&Path.expand/1) |> Enum.uniq()
+    sources = targets |> Enum.map(&root(&1, dirs)) |> Enum.uniq()
+    wanted = fn found -> Enum.any?(targets, &below?(found.path, &1)) end
+
+    lint = [
+      strict: options.flags[:strict] || false,
+      profile: if(options.profile_given, do: CLI.Book.profile(options)),
+      context: builtins(options, sources) ++ Enum.reject(dirs, &(&1 in sources))
+    ]
 
     found =
       if options.flags[:fix] do
@@ -78,16 +73,32 @@ defmodule Skillbook.CLI.Lint do
         sources |> Lint.run(lint) |> Enum.filter(wanted)
       end
 
-    put(format, found, options)
+    put(options.flags[:format] || :text, found, options)
+    if Enum.all?(targets, &empty?/1), do: nothing(targets)
     if Enum.any?(found, &(&1.severity != :info)), do: 1, else: 0
   end
 
-  defp folder(path), do: if(File.dir?(path), do: path, else: Path.dirname(path))
+  # Nothing wrong with nothing is worth a word: it may be the wrong folder.
+  defp nothing(targets) do
+    shown = Enum.map_join(targets, ", ", &Path.relative_to_cwd/1)
+    Terminal.complain("there is no Markdown file to look at in #{shown}")
+  end
 
-  defp below?(path, folder), do: path == folder or String.starts_with?(path, folder <> "/")
+  defp empty?(path) do
+    if File.dir?(path),
+      do: path |> Path.join("**/*.[mM][dD]") |> Path.wildcard() == [],
+      else: path |> Path.extname() |> String.downcase() != ".md"
+  end
+
+  # What a page is depends on the folders above it, so it is read as a part of its source where that is known.
+  defp root(path, dirs) do
+    Enum.find(dirs, &below?(path, &1)) || if File.dir?(path), do: path, else: Path.dirname(path)
+  end
+
+  defp below?(path, root), do: path == root or String.starts_with?(path, root <> "/")
 
   # The built-in skills are no context of themselves; the build's folder of them may be a link to the project's.
-  defp context(options, sources) do
+  defp builtins(options, sources) do
     builtin = Source.builtin()
     itself = identity(builtin.path)
     linted? = Enum.any?(sources, fn folder -> itself in Enum.map(upwards(folder), &identity/1) end)
@@ -110,15 +121,15 @@ defmodule Skillbook.CLI.Lint do
 
   defp tell({_path, {:error, error}}), do: Terminal.complain(Exception.message(error))
 
-  defp put("json", found, _options),
+  defp put(:json, found, _options),
     do: found |> Enum.map(&(&1 |> relative() |> JSON.diagnostic())) |> JSON.encode() |> Terminal.put()
 
-  defp put("sarif", found, _options),
-    do: found |> Enum.map(&relative/1) |> CLI.Sarif.log() |> JSON.encode() |> Terminal.put()
+  defp put(:sarif, found, _options),
+    do: found |> CLI.Sarif.log(File.cwd!()) |> JSON.encode() |> Terminal.put()
 
-  defp put("text", [], _options), do: Terminal.put("Nothing is wrong.")
+  defp put(:text, [], _options), do: Terminal.put("Nothing is wrong.")
 
-  defp put("text", found, options) do
+  defp put(:text, found, options) do
     terminal = Terminal.new(options.color)
 
     for {path, of_file} <- found |> Enum.group_by(& &1.path) |> Enum.sort() do
@@ -157,31 +168,24 @@ defmodule Skillbook.CLI.Lint do
   defp color(:warning), do: :yellow
   defp color(:info), do: :cyan
 
-  # The line, or of a long one the part around the place, with a caret under the place.
+  # The line, with a caret under the place if there is one.
   defp excerpt(%{line: line} = found, lines, terminal) when is_integer(line) and line <= tuple_size(lines) do
-    text = lines |> elem(line - 1) |> String.trim_trailing("\r")
+    text = elem(lines, line - 1)
 
     if String.valid?(text) do
-      {skipped, shown} = text |> String.to_charlist() |> part(found.column || 1)
+      {shown, caret} = Diagnostic.excerpt(text, found.column || 1)
       number = to_string(line)
-      margin = String.duplicate(" ", String.length(number))
-      shown = terminal |> Terminal.safe(shown |> List.to_string() |> String.replace("\t", " "))
 
       caret =
-        if found.column, do: ["\n  ", margin, " | ", String.duplicate(" ", found.column - 1 - skipped), "^"]
+        if found.column, do: ["\n  ", String.duplicate(" ", String.length(number)), " | ", caret], else: []
 
-      ["\n  ", Terminal.style(terminal, :faint, [number, " | "]), shown, caret || []]
+      ["\n  ", Terminal.style(terminal, :faint, [number, " | "]), Terminal.safe(terminal, shown), caret]
     else
       []
     end
   end
 
   defp excerpt(_found, _lines, _terminal), do: []
-
-  defp part(characters, column) do
-    skipped = max(column - 1 - @before, 0)
-    {skipped, characters |> Enum.drop(skipped) |> Enum.take(@before + @after_)}
-  end
 
   defp summary(found) do
     counts = Enum.frequencies_by(found, & &1.severity)

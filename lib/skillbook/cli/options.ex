@@ -20,13 +20,11 @@ defmodule Skillbook.CLI.Options do
     db: :string,
     profile: :string,
     grant: :keep,
-    color: :string,
+    color: {:one_of, [:auto, :always, :never]},
     builtins: :boolean,
     help: :boolean,
     version: :boolean
   ]
-
-  @colors [:auto, :always, :never]
 
   defstruct [
     :command,
@@ -35,6 +33,7 @@ defmodule Skillbook.CLI.Options do
     db: nil,
     profile: "default",
     grants: [],
+    profile_given: false,
     color: :auto,
     builtins: true,
     flags: []
@@ -47,6 +46,7 @@ defmodule Skillbook.CLI.Options do
           db: String.t() | nil,
           profile: String.t(),
           grants: [String.t()],
+          profile_given: boolean(),
           color: :auto | :always | :never,
           builtins: boolean(),
           flags: keyword()
@@ -58,13 +58,14 @@ defmodule Skillbook.CLI.Options do
   @doc false
   def globals, do: @globals
 
+  @doc "The options of the arguments; an error comes with the arguments that ask for the help about it."
   @spec parse([String.t()]) ::
-          {:ok, t()} | {:help, module() | nil} | {:version, String.t()} | {:error, String.t()}
+          {:ok, t()} | {:help, module() | nil} | {:version, String.t()} | {:error, String.t(), String.t()}
   def parse(argv) do
-    {before, rest, invalid} = OptionParser.parse_head(argv, strict: @globals, aliases: [h: :help])
+    {before, rest, invalid} = OptionParser.parse_head(argv, strict: types(@globals), aliases: [h: :help])
 
     cond do
-      invalid != [] -> {:error, invalid(hd(invalid), @globals)}
+      invalid != [] -> {:error, invalid(hd(invalid), @globals), "--help"}
       before[:version] -> {:version, to_string(Application.spec(:skillbook, :vsn))}
       before[:help] -> help(rest)
       true -> command(rest, before)
@@ -77,12 +78,18 @@ defmodule Skillbook.CLI.Options do
   defp command([name | rest], before) do
     with {:ok, module} <- find(name) do
       switches = @globals ++ module.switches()
-      {given, args, invalid} = OptionParser.parse(rest, strict: switches, aliases: [h: :help])
+      {given, args, invalid} = OptionParser.parse(rest, strict: types(switches), aliases: [h: :help])
 
       cond do
-        invalid != [] -> {:error, invalid(hd(invalid), switches)}
-        given[:help] -> {:help, module}
-        true -> build(module, before ++ given, args)
+        given[:help] ->
+          {:help, module}
+
+        invalid != [] ->
+          {:error, invalid(hd(invalid), switches), "#{name} --help"}
+
+        true ->
+          with {:error, message} <- build(module, before ++ given, args),
+               do: {:error, message, "#{name} --help"}
       end
     end
   end
@@ -102,12 +109,13 @@ defmodule Skillbook.CLI.Options do
         names = Enum.map(@commands, &elem(&1, 0)) ++ ["help"]
 
         {:error,
-         "unknown command `#{name}`#{suggestion(name, names)}\nThe commands are #{Enum.join(names, ", ")}."}
+         "unknown command `#{name}`#{suggestion(name, names)}\nThe commands are #{Enum.join(names, ", ")}.",
+         "--help"}
     end
   end
 
   defp build(module, given, args) do
-    with {:ok, color} <- color(given[:color] || "auto"),
+    with {:ok, given} <- values(given, @globals ++ module.switches()),
          {:ok, dirs} <- dirs(Keyword.get_values(given, :dir)),
          {:ok, args} <- module.args(args) do
       {:ok,
@@ -118,17 +126,11 @@ defmodule Skillbook.CLI.Options do
          db: given[:db],
          profile: given[:profile] || "default",
          grants: Keyword.get_values(given, :grant),
-         color: color,
+         profile_given: given[:profile] != nil or given[:grant] != nil,
+         color: given[:color] || :auto,
          builtins: Keyword.get(given, :builtins, true),
          flags: Keyword.take(given, Keyword.keys(module.switches()))
        }}
-    end
-  end
-
-  defp color(value) do
-    case Enum.find(@colors, &(to_string(&1) == value)) do
-      nil -> {:error, "--color expects one of #{Enum.join(@colors, ", ")}, got: #{value}"}
-      color -> {:ok, color}
     end
   end
 
@@ -137,9 +139,42 @@ defmodule Skillbook.CLI.Options do
   defp dirs(dirs) do
     case Enum.reject(dirs, &File.dir?/1) do
       [] -> {:ok, dirs}
-      [dir | _] -> {:error, "--dir expects a folder, and there is none at #{dir}"}
+      [dir | _] -> {:error, "--dir expects a folder, and #{there(dir)}"}
     end
   end
+
+  defp there(path), do: if(File.exists?(path), do: "#{path} is a file", else: "there is none at #{path}")
+
+  # Our own types beside those of `OptionParser`, which only sees what they are written as.
+  defp types(switches), do: for({name, type} <- switches, do: {name, type(type)})
+
+  defp type({:one_of, _values}), do: :string
+  defp type({:some_of, _values}), do: :keep
+  defp type({:number, _least, _most}), do: :integer
+  defp type(type), do: type
+
+  defp values(given, switches) do
+    Enum.reduce_while(given, {:ok, []}, fn {name, text}, {:ok, done} ->
+      case value(switches[name], text) do
+        {:ok, value} -> {:cont, {:ok, done ++ [{name, value}]}}
+        :error -> {:halt, {:error, "--#{dashed(name)} expects #{expected(switches[name])}, got: #{text}"}}
+      end
+    end)
+  end
+
+  defp value({kind, names}, text) when kind in [:one_of, :some_of] do
+    with nil <- Enum.find(names, &(to_string(&1) == text)), do: :error, else: (name -> {:ok, name})
+  end
+
+  defp value({:number, least, most}, number) do
+    if number >= least and (most == nil or number <= most), do: {:ok, number}, else: :error
+  end
+
+  defp value(_type, value), do: {:ok, value}
+
+  defp expected({kind, values}) when kind in [:one_of, :some_of], do: "one of #{Enum.join(values, ", ")}"
+  defp expected({:number, least, nil}), do: "a whole number from #{least}"
+  defp expected({:number, least, most}), do: "a whole number from #{least} to #{most}"
 
   defp invalid({option, value}, switches) do
     name = option |> String.trim_leading("-") |> String.replace_prefix("no-", "")
@@ -155,7 +190,7 @@ defmodule Skillbook.CLI.Options do
         "#{option} expects a value"
 
       {_, type} ->
-        "#{option} expects a value of type #{type}, got: #{value}"
+        "#{option} expects #{expected(type)}, got: #{value}"
     end
   end
 

@@ -3,10 +3,17 @@ defmodule Skillbook.CLI.Prompt do
   @behaviour Skillbook.CLI.Command
 
   alias Skillbook.CLI.{Book, Terminal}
-  alias Skillbook.{OptionError, Prompt}
+  alias Skillbook.Prompt
 
   @impl true
-  def switches, do: [format: :string, section: :keep, max_tokens: :integer, max_chars: :integer]
+  def switches do
+    [
+      format: {:one_of, Prompt.formats()},
+      section: {:some_of, Prompt.sections()},
+      max_tokens: {:number, 0, nil},
+      max_chars: {:number, 0, nil}
+    ]
+  end
 
   @impl true
   def args([]), do: {:ok, []}
@@ -39,33 +46,37 @@ defmodule Skillbook.CLI.Prompt do
 
   @impl true
   def run(options) do
-    Book.with_book(options, :read, fn book ->
-      terminal = Terminal.new(options.color)
-
-      Terminal.put(
-        Terminal.safe(terminal, Skillbook.prompt(Book.view(book, options), of_flags(options.flags)))
-      )
+    with_flags(options, "prompt", fn flags ->
+      Book.with_book(options, :read, fn book ->
+        text = Skillbook.prompt(Book.view(book, options), flags)
+        Terminal.put(Terminal.safe(Terminal.new(options.color), text))
+      end)
     end)
-  rescue
-    error in OptionError ->
-      Terminal.complain([Exception.message(error), "\nSee: skillbook prompt --help"])
-      2
   end
 
-  @doc "The options of `Skillbook.prompt/2` that the flags of `switches/0` mean."
-  def of_flags(flags) do
-    flags = Enum.map(flags, &known/1)
+  @doc "Calls the function with the options of `Skillbook.prompt/2` that the flags of `switches/0` mean."
+  def with_flags(%{flags: flags}, command, fun) do
     sections = Keyword.get_values(flags, :section)
-    given = Keyword.delete(flags, :section)
-    if sections == [], do: given, else: [{:sections, sections} | given]
+    limits = Keyword.take(flags, [:max_tokens, :max_chars])
+
+    case {flags[:format], sections} do
+      {nil, []} ->
+        fun.(limits)
+
+      {format, []} ->
+        fun.([{:format, format} | limits])
+
+      {nil, sections} ->
+        fun.([{:sections, sections} | limits])
+
+      _both ->
+        Terminal.complain(
+          "--section says what a --format would; leave out one of them\nSee: skillbook #{command} --help"
+        )
+
+        2
+    end
   end
-
-  # A name that is none stays a text, which the prompt refuses.
-  defp known({:format, name}), do: {:format, named(name, Prompt.formats())}
-  defp known({:section, name}), do: {:section, named(name, Prompt.sections())}
-  defp known(flag), do: flag
-
-  defp named(name, known), do: Enum.find(known, name, &(to_string(&1) == name))
 
   defp list(names, separator \\ " "),
     do: names |> Enum.chunk_every(5) |> Enum.map_join(separator, &Enum.join(&1, ", "))

@@ -45,7 +45,7 @@ defmodule Skillbook.CLI.Run do
         end)
 
       {:error, reason} ->
-        Terminal.complain("cannot read #{file}: #{:file.format_error(reason)}")
+        Terminal.complain(["cannot read #{file}: ", reason(reason), "\nSee: skillbook run --help"])
         2
     end
   end
@@ -64,6 +64,9 @@ defmodule Skillbook.CLI.Run do
   end
 
   defp read(file), do: File.read(file)
+
+  defp reason(:eisdir), do: "it is a folder, and a file with a model's reply is expected"
+  defp reason(reason), do: :file.format_error(reason)
 
   defp status(report) do
     if report.incomplete == [] and Enum.all?(report.results, &(&1.status != :error)), do: 0, else: 1

@@ -1,14 +1,19 @@
 defmodule Skillbook.CLI.Sarif do
   @moduledoc false
   # Diagnostics as a log in the Static Analysis Results Interchange Format, version 2.1.0.
+  #
+  # Columns are counted in UTF-16 code units, which is what most of its readers assume, whatever `columnKind` says. Fixes
+  # replace regions of text, since in a region of bytes the format wants the new content in base64.
 
   @schema "https://json.schemastore.org/sarif-2.1.0.json"
+  @documentation "docs/diagnostics.md has every code, what it means and what to do"
 
-  @doc "The log as a map, for `Skillbook.CLI.JSON`."
-  @spec log([Skillbook.Diagnostic.t()]) :: map()
-  def log(diagnostics) do
+  @doc "The log as a map, for `Skillbook.CLI.JSON`; paths below the folder are relative to it."
+  @spec log([Skillbook.Diagnostic.t()], Path.t()) :: map()
+  def log(diagnostics, folder) do
     codes = diagnostics |> Enum.map(& &1.code) |> Enum.uniq() |> Enum.sort()
     places = codes |> Enum.with_index() |> Map.new()
+    texts = for path <- diagnostics |> Enum.map(& &1.path) |> Enum.uniq(), into: %{}, do: {path, text(path)}
 
     driver = %{
       name: "skillbook",
@@ -16,28 +21,32 @@ defmodule Skillbook.CLI.Sarif do
       rules: Enum.map(codes, &rule/1)
     }
 
-    run = %{
-      tool: %{driver: driver},
-      columnKind: "unicodeCodePoints",
-      results: Enum.map(diagnostics, &result(&1, places))
-    }
+    results =
+      for one <- diagnostics, do: result(one, places[one.code], uri(one.path, folder), texts[one.path])
 
+    run = %{tool: %{driver: driver}, columnKind: "utf16CodeUnits", results: results}
     %{"$schema" => @schema, "version" => "2.1.0", "runs" => [run]}
   end
 
-  defp rule(code) do
-    %{id: code, shortDescription: %{text: code |> to_string() |> String.replace("_", " ")}}
+  defp text(path) do
+    with {:ok, text} <- File.read(path), true <- String.valid?(text), do: text, else: (_ -> "")
   end
 
-  defp result(diagnostic, places) do
-    %{
+  defp rule(code) do
+    title = code |> to_string() |> String.replace("_", " ")
+    %{id: code, shortDescription: %{text: title}, help: %{text: @documentation}}
+  end
+
+  defp result(diagnostic, index, uri, text) do
+    result = %{
       ruleId: diagnostic.code,
-      ruleIndex: places[diagnostic.code],
+      ruleIndex: index,
       level: level(diagnostic.severity),
       message: %{text: message(diagnostic)},
-      locations: [%{physicalLocation: location(diagnostic)}]
+      locations: [%{physicalLocation: %{artifactLocation: %{uri: uri}, region: region(diagnostic, text)}}]
     }
-    |> Map.merge(fixes(diagnostic))
+
+    if diagnostic.fix, do: Map.put(result, :fixes, [fix(diagnostic, uri, text)]), else: result
   end
 
   defp level(:info), do: "note"
@@ -46,26 +55,50 @@ defmodule Skillbook.CLI.Sarif do
   defp message(%{hint: nil, message: message}), do: message
   defp message(%{hint: hint, message: message}), do: message <> "\nHint: " <> hint
 
-  defp location(diagnostic) do
-    region =
-      [startLine: diagnostic.line || 1, startColumn: diagnostic.column]
-      |> Enum.reject(fn {_, value} -> is_nil(value) end)
-      |> Map.new()
-
-    %{artifactLocation: artifact(diagnostic), region: region}
+  defp uri(path, folder) do
+    case Path.relative_to(path, folder) do
+      ^path -> "file://" <> encode(path)
+      relative -> encode(relative)
+    end
   end
 
-  defp artifact(diagnostic), do: %{uri: URI.encode(diagnostic.path, &(&1 == ?/ or URI.char_unreserved?(&1)))}
+  defp encode(path), do: URI.encode(path, &(&1 == ?/ or URI.char_unreserved?(&1)))
 
-  defp fixes(%{fix: nil}), do: %{}
+  defp region(%{line: line, column: column}, text) when is_integer(line) and is_integer(column) do
+    before = text |> line(line) |> String.to_charlist() |> Enum.take(column - 1) |> List.to_string()
+    %{startLine: line, startColumn: units(before) + 1}
+  end
 
-  defp fixes(%{fix: {offset, length, text}} = diagnostic) do
+  defp region(%{line: line}, _text), do: %{startLine: line || 1}
+
+  defp line(text, number), do: text |> String.split("\n") |> Enum.at(number - 1, "")
+
+  defp fix(%{fix: {offset, length, new}} = diagnostic, uri, text) do
+    {start_line, start_column} = place(text, offset)
+    {end_line, end_column} = place(text, offset + length)
+
     replacement = %{
-      deletedRegion: %{byteOffset: offset, byteLength: length},
-      insertedContent: %{text: text}
+      deletedRegion: %{
+        startLine: start_line,
+        startColumn: start_column,
+        endLine: end_line,
+        endColumn: end_column
+      },
+      insertedContent: %{text: new}
     }
 
-    change = %{artifactLocation: artifact(diagnostic), replacements: [replacement]}
-    %{fixes: [%{artifactChanges: [change]}]}
+    change = %{artifactLocation: %{uri: uri}, replacements: [replacement]}
+    %{description: %{text: diagnostic.hint || "write it as it was read"}, artifactChanges: [change]}
   end
+
+  # The line and the column of a byte.
+  defp place(text, offset) do
+    before = binary_part(text, 0, min(offset, byte_size(text)))
+    lines = String.split(before, "\n")
+    {length(lines), units(List.last(lines)) + 1}
+  end
+
+  # The byte order mark is no part of a text's first line.
+  defp units("\uFEFF" <> text), do: units(text)
+  defp units(text), do: text |> :unicode.characters_to_binary(:utf8, :utf16) |> byte_size() |> div(2)
 end

@@ -5,14 +5,22 @@ defmodule Skillbook.CLI.Search do
   alias Skillbook.CLI.{Book, JSON, Terminal}
   alias Skillbook.{Search, View}
 
-  @kinds [:command, :skill, :note]
+  @impl true
+  def switches do
+    [
+      limit: {:number, 1, Search.most()},
+      kind: {:one_of, [:command, :skill, :note]},
+      tag: :keep,
+      json: :boolean
+    ]
+  end
 
   @impl true
-  def switches, do: [limit: :integer, kind: :string, tag: :keep, json: :boolean]
-
-  @impl true
-  def args([]), do: {:error, "`search` expects words to look for"}
-  def args(words), do: {:ok, words}
+  def args(words) do
+    if Enum.all?(words, &(String.trim(&1) == "")),
+      do: {:error, "`search` expects words to look for"},
+      else: {:ok, words}
+  end
 
   @impl true
   def summary, do: "find skills by the words in them"
@@ -39,34 +47,14 @@ defmodule Skillbook.CLI.Search do
 
   @impl true
   def run(%{args: words, flags: flags} = options) do
-    with {:ok, kind} <- kind(flags[:kind]), {:ok, limit} <- limit(flags[:limit] || 10) do
-      Book.with_book(options, :read, fn book ->
-        view = Book.view(book, options)
-        query = Enum.join(words, " ")
-        hits = Skillbook.search(view, query, limit: limit, kind: kind, tags: Keyword.get_values(flags, :tag))
-        put(hits, flags[:json], Terminal.new(options.color))
-        if hits == [], do: nothing(view, query), else: :ok
-      end)
-    else
-      {:error, message} ->
-        Terminal.complain(message)
-        2
-    end
-  end
-
-  defp kind(nil), do: {:ok, nil}
-
-  defp kind(text) do
-    case Enum.find(@kinds, &(to_string(&1) == text)) do
-      nil -> {:error, "--kind expects one of #{Enum.join(@kinds, ", ")}, got: #{text}"}
-      kind -> {:ok, kind}
-    end
-  end
-
-  defp limit(limit) do
-    if limit in 1..Search.most(),
-      do: {:ok, limit},
-      else: {:error, "--limit expects a number from 1 to #{Search.most()}, got: #{limit}"}
+    Book.with_book(options, :read, fn book ->
+      view = Book.view(book, options)
+      query = Enum.join(words, " ")
+      given = [limit: flags[:limit] || 10, kind: flags[:kind], tags: Keyword.get_values(flags, :tag)]
+      hits = Skillbook.search(view, query, given)
+      put(hits, flags[:json], Terminal.new(options.color))
+      if hits == [], do: nothing(view, query), else: :ok
+    end)
   end
 
   defp nothing(view, query) do

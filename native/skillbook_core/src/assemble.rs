@@ -190,7 +190,14 @@ impl<'a> Builder<'a> {
             Some(name) => {
                 if name != folder {
                     let message = format!("the name {} differs from its folder's, {}", quote(name), quote(folder));
-                    notes.push(differs(message));
+                    notes.push(differs(
+                        document,
+                        Kind::Skill,
+                        message,
+                        name,
+                        folder,
+                        format!("rename the folder to {}", quote(name)),
+                    ));
                 }
                 name.as_str()
             }
@@ -199,7 +206,7 @@ impl<'a> Builder<'a> {
                 folder
             }
         };
-        check_name(name, Kind::Skill, notes);
+        check_name(document, name, Kind::Skill, notes);
         let files = self.resources.get(document.folder()).cloned().unwrap_or_default();
         Some(Entry { files, ..self.entry(document, fields, name, Kind::Skill) })
     }
@@ -304,19 +311,29 @@ impl<'a> Builder<'a> {
             return self.named(document, fields, &name, notes);
         };
         match command_name(name) {
-            Some((_, action)) => {
-                let first = document.folder().split('/').next().filter(|folder| !folder.is_empty());
+            Some((own, action)) => {
+                let place = format!("{own}/{action}.md");
+                // Above the folders of the domains there may be others, where a whole project is read.
+                let folder = document.folder();
+                let (first, last) = (folder.split('/').next(), folder.rsplit('/').next());
+                let first = first.filter(|folder| !folder.is_empty());
                 let expected = domain.or(first).map(|domain| format!("{domain}.{stem}"));
-                let agrees = expected.as_ref().map_or(stem == name || stem == action, |expected| expected == name);
+                let agrees = match (domain, &expected) {
+                    (None, Some(_)) if last == Some(own) => stem == action,
+                    (_, Some(expected)) => expected == name,
+                    (_, None) => stem == name || stem == action,
+                };
                 if !agrees {
-                    let expected = expected.unwrap_or_else(|| stem.to_owned());
+                    let expected = expected.unwrap_or_else(|| format!("{own}.{stem}"));
                     let message = format!("the name {} differs from its path's, {}", quote(name), quote(&expected));
-                    notes.push(differs(message));
+                    let place = format!("move the file to `{place}`");
+                    notes.push(differs(document, Kind::Command, message, name, &expected, place));
                 }
             }
             None if name != stem => {
                 let message = format!("the name {} differs from its file's, {}", quote(name), quote(stem));
-                notes.push(differs(message));
+                let place = format!("rename the file to `{name}.md`");
+                notes.push(differs(document, Kind::Skill, message, name, stem, place));
             }
             None => {}
         }
@@ -325,7 +342,7 @@ impl<'a> Builder<'a> {
 
     fn named(&self, document: &Arc<Document>, fields: &Fields, name: &str, notes: &mut Notes) -> Option<Entry> {
         let Some((domain, action)) = command_name(name) else {
-            check_name(name, Kind::Skill, notes);
+            check_name(document, name, Kind::Skill, notes);
             return Some(self.entry(document, fields, name, Kind::Skill));
         };
         if RESERVED.contains(&action) {
@@ -334,7 +351,7 @@ impl<'a> Builder<'a> {
             notes.push(Diagnostic::new(Code::NameReserved, Severity::Error, message).hint("give it another action"));
             return None;
         }
-        check_name(name, Kind::Command, notes);
+        check_name(document, name, Kind::Command, notes);
         let entry = self.entry(document, fields, name, Kind::Command);
         Some(Entry { domain: Some(domain.to_owned()), ..entry })
     }
@@ -392,32 +409,72 @@ fn name_missing(document: &Document, name: &str) -> Diagnostic {
         .fix(document.name_fix(name))
 }
 
-fn differs(message: String) -> Diagnostic {
-    Diagnostic::new(Code::NameDiffers, Severity::Warning, message + "; the name is used")
+/// `place` says how the file could be where its name fits.
+fn differs(document: &Document, kind: Kind, message: String, name: &str, expected: &str, place: String) -> Diagnostic {
+    let other = format!("write name: {expected}");
+    let hint = match (odd(expected, kind), odd(name, kind)) {
+        (None, Some(_)) => other,
+        (Some(_), None) => place,
+        _ => format!("{other}, or {place}"),
+    };
+    let diagnostic = Diagnostic::new(Code::NameDiffers, Severity::Warning, message + "; the name is used");
+    document.at_field("name", diagnostic.hint(hint))
 }
 
 fn not_a_skill(message: &str) -> Diagnostic {
     Diagnostic::new(Code::NotASkill, Severity::Info, message)
 }
 
-fn check_name(name: &str, kind: Kind, notes: &mut Notes) {
+fn check_name(document: &Document, name: &str, kind: Kind, notes: &mut Notes) {
+    // Its hint is a name too, and another one would confuse.
+    let differs = notes.iter().any(|note| note.code == Code::NameDiffers);
+    let mut push = |code, message, hint: Option<String>| {
+        let diagnostic = Diagnostic { hint, ..Diagnostic::new(code, Severity::Warning, message) };
+        notes.push(document.at_field("name", diagnostic));
+    };
     let length = name.chars().count();
     if length > NAME_LENGTH {
         let message = format!("the name has {length} characters; other readers of skills take up to {NAME_LENGTH}");
-        notes.push(Diagnostic::new(Code::NameTooLong, Severity::Warning, message));
+        push(Code::NameTooLong, message, Some("shorten it".to_owned()));
     }
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let (allowed, words): (fn(char) -> bool, _) = match kind {
-        Kind::Command => (|c| c == '.' || c == '_', "lowercase letters, digits, `-`, `_` and the dot"),
-        _ => (|_| false, "lowercase letters, digits and `-`"),
+    if let Some(message) = odd(name, kind) {
+        let plainer = plainer(name, kind).filter(|_| !differs);
+        push(Code::NameCharacters, message, plainer.map(|name| format!("call it {name}")));
+    }
+}
+
+/// What other readers of skills do not take in a name.
+fn odd(name: &str, kind: Kind) -> Option<String> {
+    let words = match kind {
+        Kind::Command => "lowercase letters, digits, `-`, `_` and the dot",
+        _ => "lowercase letters, digits and `-`",
     };
-    if let Some(odd) = name.chars().find(|c| !plain(*c) && !allowed(*c)) {
-        let message = format!("expected {words} in the name, got {:?} in {}", odd, quote(name));
-        notes.push(Diagnostic::new(Code::NameCharacters, Severity::Warning, message));
-    } else if name.split('.').any(|word| word.starts_with('-') || word.ends_with('-') || word.contains("--")) {
-        let message = format!("expected each `-` between two letters or digits of the name, got {}", quote(name));
-        notes.push(Diagnostic::new(Code::NameCharacters, Severity::Warning, message));
+    if let Some(odd) = name.chars().find(|c| *c != '-' && !is_plain(*c, kind)) {
+        return Some(format!("expected {words} in the name, got {odd:?} in {}", quote(name)));
     }
+    let loose = |word: &str| word.starts_with('-') || word.ends_with('-') || word.contains("--");
+    let found = name.split('.').any(loose);
+    found.then(|| format!("expected each `-` between two letters or digits of the name, got {}", quote(name)))
+}
+
+/// Whether the character may stand anywhere in a name: in a command's also dots and `_`.
+fn is_plain(c: char, kind: Kind) -> bool {
+    c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_') && kind == Kind::Command
+}
+
+/// The name in characters that others take; `None` if that would lose letters.
+fn plainer(name: &str, kind: Kind) -> Option<String> {
+    let lower = name.to_lowercase();
+    let word = |word: &str| {
+        let parts: Vec<&str> = word.split(|c| !is_plain(c, kind)).filter(|part| !part.is_empty()).collect();
+        parts.join("-")
+    };
+    let words: Vec<String> = match kind {
+        Kind::Command => lower.split('.').map(word).collect(),
+        _ => vec![word(&lower)],
+    };
+    let whole = lower.is_ascii() && lower.len() <= NAME_LENGTH && words.iter().all(|word| !word.is_empty());
+    whole.then(|| words.join("."))
 }
 
 /// A name between backticks, cut if it is unreasonably long.

@@ -305,7 +305,7 @@ impl Reader<'_> {
         let length = if text.len() > longest { text.chars().count() } else { 0 };
         if length > longest {
             let message = format!("`{key}` has {length} characters; other readers of skills take up to {longest}");
-            self.push(key, Diagnostic::new(code, Severity::Warning, message));
+            self.push(key, Diagnostic::new(code, Severity::Warning, message).hint("shorten it"));
         }
         Some(text)
     }

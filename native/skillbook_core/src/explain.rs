@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::catalog::{Unused, Why};
 use crate::diagnostic::Diagnostic;
 use crate::document::{strip_md, SKILL_FILE};
-use crate::entry::{Entry, Kind};
+use crate::entry::{Entry, Index, Kind};
 use crate::glob::Globs;
 use crate::prompt::{Options, Placement, Reason};
 use crate::view::{Profile, View};
@@ -96,8 +96,9 @@ pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
         let by = used.filter(|_| state != State::NotSelected);
         files.push(Explained { by, ..of_entry(view, entry, state) });
     }
-    for domain in catalog.domains().iter().filter(|domain| domain.name == name) {
-        if let Some(index) = &domain.index {
+    for domain in catalog.domains() {
+        let means = |index: &Index| domain.name == name || means_path(&index.document.path, name);
+        if let Some(index) = domain.index.as_deref().filter(|index| means(index)) {
             let source = Some(index.source.name.clone());
             files.push(Explained { source, ..of_path(view, &index.document.path, State::Index) });
         }
@@ -124,17 +125,15 @@ fn means(entry: &Entry, name: &str) -> bool {
         || means_path(&entry.document.path, name)
 }
 
-/// Whether a file is called so, or the folder of a `SKILL.md`; `mail.send` is also `mail/send.md`.
+/// Whether a file is called so, or the folder of a `SKILL.md`, with folders above it or without, with `.md` or without;
+/// `mail.send` is also `mail/send.md`.
 fn means_path(path: &str, name: &str) -> bool {
-    let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
-    let parent = folder.rsplit_once('/').map_or(folder, |(_, parent)| parent);
-    let stem = strip_md(file);
-    match file == SKILL_FILE {
-        true => parent == name,
-        false => {
-            stem == name || name.split_once('.').is_some_and(|(domain, action)| parent == domain && stem == action)
-        }
-    }
+    let name = name.trim_end_matches('/');
+    let tail = |path: &str| path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));
+    let stem = strip_md(path);
+    let folder = path.strip_suffix(SKILL_FILE).map(|folder| folder.trim_end_matches('/'));
+    let action = || name.split_once('.').is_some_and(|(domain, action)| stem.ends_with(&format!("/{domain}/{action}")));
+    !name.is_empty() && (tail(path) || folder.map_or_else(|| tail(stem) || action(), tail))
 }
 
 fn of_path(view: &View, path: &str, state: State) -> Explained {

@@ -9,6 +9,7 @@ pub mod diagnostic;
 pub mod document;
 pub mod domain;
 pub mod entry;
+pub mod excerpt;
 pub mod explain;
 pub mod frontmatter;
 pub mod glob;

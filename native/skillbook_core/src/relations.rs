@@ -30,7 +30,8 @@ fn aliases(view: &View, found: &mut Vec<Diagnostic>) {
             let what = if named.is_some() { "the name" } else { "also an alias" };
             let Some(other) = view.entry(other) else { continue };
             let message = format!("the alias `{alias}` is {what} of {}, which is found first", other.document.path);
-            found.push(at(entry, "aliases", Diagnostic::new(Code::AliasTaken, Severity::Warning, message)));
+            let diagnostic = Diagnostic::new(Code::AliasTaken, Severity::Warning, message);
+            found.push(at(entry, "aliases", diagnostic.hint("choose another alias")));
         }
     }
 }
@@ -44,7 +45,12 @@ fn requires(view: &View, found: &mut Vec<Diagnostic>) {
                 None if view.domain(name).is_some() => {}
                 None => {
                     let message = format!("it requires `{name}`, and there is nothing of that name");
+                    let close: Vec<_> = view.suggest(name).iter().map(|name| format!("`{name}`")).collect();
                     let diagnostic = Diagnostic::new(Code::RequiresMissing, Severity::Warning, message);
+                    let diagnostic = diagnostic.hint(match close.is_empty() {
+                        true => "correct the name, or add the skill".to_owned(),
+                        false => format!("did you mean {}?", close.join(" or ")),
+                    });
                     found.push(at(entry, "requires", diagnostic));
                 }
             }
@@ -145,9 +151,20 @@ fn references(view: &View, found: &mut Vec<Diagnostic>) {
             let target: String = reference.target.chars().take(100).collect();
             let message = format!("the link leads to `{target}`, and the skill has no such file");
             let diagnostic = Diagnostic::new(Code::ReferenceMissing, Severity::Warning, message);
+            let diagnostic = diagnostic.hint(match elsewhere(entry, &reference.target) {
+                Some(file) => format!("did you mean `{file}`?"),
+                None => "correct the link, or add the file".to_owned(),
+            });
             found.push(diagnostic.at(reference.line, reference.column).in_file(document.path.as_str()));
         }
     }
+}
+
+/// The skill's file of the same name in another folder or in other letters, if there is but one.
+fn elsewhere<'a>(entry: &'a Entry, target: &str) -> Option<&'a str> {
+    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_lowercase();
+    let mut same = entry.files.iter().filter(|file| name(file) == name(target));
+    same.next().filter(|_| same.next().is_none()).map(String::as_str)
 }
 
 /// The full paths of all documents and files that the view shows.

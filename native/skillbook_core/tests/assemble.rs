@@ -110,6 +110,8 @@ fn single_files() {
         (&[("post.md", skill("email.send"))], &["command email.send", "name_differs post.md"]),
         // A name that disagrees with its path wins.
         (&[("mail/send.md", skill("email.send"))], &["command email.send", "name_differs mail/send.md"]),
+        (&[("my/email/send.md", skill("email.send"))], &["command email.send"]),
+        (&[("my/email/post.md", skill("email.send"))], &["command email.send", "name_differs my/email/post.md"]),
         (&[("email/post.md", skill("email.send"))], &["command email.send", "name_differs email/post.md"]),
         // The domain that the folder's index declares is the path's.
         (&[index(), ("mail/send.md", skill("email.send"))], &["command email.send", "index email"]),
@@ -241,4 +243,30 @@ fn the_order_of_the_documents_does_not_matter() {
     let files: Vec<_> = ["x.md", "y.md", "z.md"].into_iter().zip(texts.iter().map(String::as_str)).collect();
     let backwards: Vec<_> = files.iter().rev().copied().collect();
     assert_eq!(outline(&skills(&files)), outline(&skills(&backwards)));
+}
+
+/// What is said about the name of the only file: its line and hint.
+#[test]
+fn hints_about_names_say_what_to_write() {
+    let rows: &[(&str, &str, &[&str])] = &[
+        ("pdf/SKILL.md", "forms", &["name_differs 2 write name: pdf, or rename the folder to `forms`"]),
+        ("pdf/SKILL.md", "My Forms", &["name_differs 2 write name: pdf", "name_characters 2 -"]),
+        ("My Forms/SKILL.md", "forms", &["name_differs 2 rename the folder to `forms`"]),
+        ("My_Forms/SKILL.md", "My_Forms", &["name_characters 2 call it my-forms"]),
+        ("Größe/SKILL.md", "Größe", &["name_characters 2 -"]),
+        ("a--b/SKILL.md", "a--b", &["name_characters 2 call it a-b"]),
+        ("post.md", "haiku", &["name_differs 2 write name: post, or rename the file to `haiku.md`"]),
+        ("post.md", "email.send", &["name_differs 2 write name: email.post, or move the file to `email/send.md`"]),
+        ("mail/send.md", "email.send", &["name_differs 2 write name: mail.send, or move the file to `email/send.md`"]),
+        ("mail/Send.md", "mail.Send", &["name_characters 2 call it mail.send"]),
+    ];
+    for (path, name, expected) in rows {
+        let text = matter(name, "d", "");
+        let catalog = skills(&[(path, &text)]);
+        let findings = catalog.findings().iter().map(|finding| &finding.diagnostic);
+        let told = findings.map(|found| {
+            format!("{} {} {}", found.code.as_str(), found.line.unwrap_or(0), found.hint.as_deref().unwrap_or("-"))
+        });
+        assert_eq!(told.collect::<Vec<_>>(), *expected, "{path} {name}");
+    }
 }

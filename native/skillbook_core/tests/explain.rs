@@ -73,10 +73,17 @@ fn tells_what_became_of_a_name() {
             "atwice",
             &[
                 "used | /s/twice/a.md | in the section `skills` | name_differs",
-                "duplicate | /s/twice/b.md | /s/twice/a.md | name_differs duplicate_name",
+                "duplicate | /s/twice/b.md | /s/twice/a.md | duplicate_name name_differs",
             ],
         ),
         ("nothing", &["no_entry | /s/nothing.md | description_missing"]),
+        ("mail/send.md", &["used | /s/mail/send.md | in the section `quick_reference`"]),
+        ("/s/mail/send.md", &["used | /s/mail/send.md | in the section `quick_reference`"]),
+        ("s/mail/send", &["used | /s/mail/send.md | in the section `quick_reference`"]),
+        ("mail/SKILL.md", &["index | /s/mail/SKILL.md"]),
+        ("/s/mail/", &["index | /s/mail/SKILL.md"]),
+        ("", &[]),
+        ("/", &[]),
         ("family/note", &["used | /u/family/note.md | in the section `notes`"]),
     ];
     for (name, expected) in rows {
@@ -87,5 +94,6 @@ fn tells_what_became_of_a_name() {
         (vec![], vec!["zebra".to_owned()]),
         "unknown, with a close name though it is hidden"
     );
+    assert_eq!(told(&catalog, "ail/send.md"), (vec![], vec!["mail.send".to_owned()]), "not a whole folder");
     assert_eq!(told(&catalog, "qqqqqq"), (vec![], vec![]));
 }

@@ -12,6 +12,7 @@ use skillbook_core::catalog::{Catalog, EntryId};
 use skillbook_core::entry::{Entry, Kind, Source, SourceKind, Trust};
 use skillbook_core::glob::Globs;
 use skillbook_core::help::Help;
+use skillbook_core::lint::lint;
 use skillbook_core::prompt::{Format, Limit, Options, Placement, Reason, Section};
 use skillbook_core::search::Query;
 use skillbook_core::tools::allows;
@@ -126,7 +127,7 @@ fn everything(view: &View, names: &[String]) -> String {
         out += &format!("{tools:?} {allowed:?}\n");
     }
     let told: String = view.diagnostics().map(|found| format!("{found:?}\n")).collect();
-    out + &told
+    out + &told + &format!("{:?}", lint(view))
 }
 
 fn helps(view: &View, names: &[String], out: &mut String) {

@@ -4,19 +4,23 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{doc, skills};
+use common::{all, doc, skills, view};
+use skillbook_core::diagnostic::Diagnostic;
 use skillbook_core::lint::lint;
 
 /// `code line:column message; hint` for each finding in the file.
 fn found(files: &[(&str, &str)], path: &str) -> Vec<String> {
-    let all = lint(&Arc::new(skills(files)));
-    let own = all.into_iter().filter(|diagnostic| diagnostic.path.as_deref() == Some(&*format!("/s/{path}")));
+    told(&lint(&all(skills(files))), path)
+}
+
+fn told(found: &[Diagnostic], path: &str) -> Vec<String> {
+    let own = found.iter().filter(|diagnostic| diagnostic.path.as_deref() == Some(&*format!("/s/{path}")));
     own.map(|diagnostic| {
         let place = match (diagnostic.line, diagnostic.column) {
             (Some(line), Some(column)) => format!(" {line}:{column}"),
             _ => String::new(),
         };
-        let hint = diagnostic.hint.map_or(String::new(), |hint| format!("; {hint}"));
+        let hint = diagnostic.hint.as_ref().map_or(String::new(), |hint| format!("; {hint}"));
         format!("{}{place} {}{hint}", diagnostic.code.as_str(), diagnostic.message)
     })
     .collect()
@@ -63,8 +67,8 @@ fn pages_of_commands() {
             "flags that are not listed",
             "## Usage\nmail.send --to <a> [--cc <b>]\n## Flags\n--to  Whom\n## Examples\nmail.send --to a --bcc b --help\n",
             &[
-                "flag_undocumented 7:21 the Flags section does not list --cc",
-                "flag_undocumented 11:18 the Flags section does not list --bcc",
+                "flag_undocumented 7:21 the Flags section does not list --cc; list it there, or remove it here",
+                "flag_undocumented 11:18 the Flags section does not list --bcc; list it there, or remove it here",
             ],
         ),
         ("flags of another command", "## Usage\nmail.send\n## Flags\n--to  Whom\n## Examples\nmail.send --to a\nmail.read --id 1\n", &[]),
@@ -73,12 +77,12 @@ fn pages_of_commands() {
         (
             "a flag that nothing shows",
             "## Usage\nmail.send [OPTIONS]\n## Flags\n--to  Whom\n",
-            &["flag_unused 9:1 neither Usage nor an example shows --to"],
+            &["flag_unused 9:1 neither Usage nor an example shows --to; show it in Usage"],
         ),
         (
             "a required flag is missing",
             "## Usage\nmail.send --to <a> --body <b>\n## Flags\n--to  Whom (required)\n--body  What (required)\n## Examples\nmail.send\n",
-            &["example_flag_missing 12:1 the example leaves out --to and --body, which the Flags section requires"],
+            &["example_flag_missing 12:1 the example leaves out --to and --body, which the Flags section requires; add what is missing"],
         ),
         (
             "a word stands for it",
@@ -105,7 +109,7 @@ fn names_of_commands() {
     for (name, good) in rows {
         let text = doc(name, "", "## Usage\n\nx\n").replace("About", "What is to be known about");
         let expected = format!(
-            "command_name expected domain.action in lowercase letters, digits and `_`, each beginning with a letter, got `{name}`"
+            "command_name 2:1 expected domain.action in lowercase letters, digits and `_`, each beginning with a letter, got `{name}`"
         );
         let expected = if good { vec![] } else { vec![expected] };
         assert_eq!(found(&[("a.md", &text)], "a.md"), expected, "{name}");
@@ -125,7 +129,7 @@ fn sizes() {
         ]),
         ("20 characters", "Twenty characters it", lines(1), vec![]),
         ("19 characters", "Nineteen characters", lines(1), vec![
-            "description_short the description has 19 characters; a model chooses by it; say what it does and when to use it",
+            "description_short 3:1 the description has 19 characters; a model chooses by it; say what it does and when to use it",
         ]),
     ];
     for (case, description, body, expected) in rows {
@@ -144,4 +148,37 @@ fn blocks_in_skills_and_indexes() {
     let files = [("mail/read.md", READ), ("mail/SKILL.md", index), ("post/SKILL.md", skill)];
     assert_eq!(found(&files, "mail/SKILL.md"), unknown(7));
     assert_eq!(found(&files, "post/SKILL.md"), unknown(6));
+}
+
+#[test]
+fn what_a_view_does_not_show_is_not_there() {
+    let labelled = READ.replace("---\n## Usage", "visibility_labels: [own]\n---\n## Usage");
+    let send = "---\nname: mail.send\ndescription: Sends a message to people\n---\n## Usage\n\nmail.read --id 1\n";
+    let catalog = Arc::new(skills(&[("mail/read.md", &labelled.replace("--id <id>", "\"")), ("mail/send.md", send)]));
+    let (guest, owner) = (view(&catalog, "guest", &[], None), view(&catalog, "owner", &["own"], None));
+
+    assert_eq!(
+        told(&lint(&guest), "mail/send.md"),
+        ["example_unknown 7:1 there is no command `mail.read`; did you mean `mail.send`?"]
+    );
+    assert_eq!(told(&lint(&guest), "mail/read.md"), [""; 0]);
+    assert_eq!(told(&lint(&owner), "mail/send.md"), [""; 0]);
+    assert_eq!(told(&lint(&owner), "mail/read.md").len(), 1);
+}
+
+#[test]
+fn blocks_of_another_command_line_are_left_alone() {
+    let rows: [(&str, &[&str]); 6] = [
+        ("dir /s *.log", &[]),
+        ("dir | findstr x", &[]),
+        ("copy \"a b", &[]),
+        ("mail.red --id 1", &["example_unknown 6:1 there is no command `mail.red`; did you mean `mail.read`?"]),
+        ("zq.zq", &["example_unknown 6:1 there is no command `zq.zq`"]),
+        ("--id 1", &["example_unparsable 6:1 a skill's name was expected, and a flag came; put the flags on the line of their command, before the text of a heredoc; a backslash at its end continues a line"]),
+    ];
+    for (line, expected) in rows {
+        let text = format!("---\nname: post\ndescription: How to answer letters\n---\n```cmd\n{line}\n```\n");
+        let found = found(&[("mail/read.md", READ), ("post/SKILL.md", &text)], "post/SKILL.md");
+        assert_eq!(found, *expected, "{line}");
+    }
 }

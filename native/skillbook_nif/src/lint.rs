@@ -2,21 +2,31 @@
 
 use rustler::{Binary, Env, NifResult, ResourceArc, Term};
 use skillbook_core::diagnostic::{Code, Diagnostic};
+use skillbook_core::excerpt::excerpt;
 use skillbook_core::lint;
 
-use crate::catalog::CatalogResource;
 use crate::encode;
+use crate::view::ViewResource;
 
-/// What the pages of a catalog's current generation have beside what was found at load.
+/// What the pages that a view shows have beside what was found at load.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn lint_catalog(env: Env<'_>, catalog: ResourceArc<CatalogResource>) -> NifResult<Vec<Term<'_>>> {
-    diagnostics(env, &lint::lint(&catalog.current().catalog))
+fn lint_view(env: Env<'_>, view: ResourceArc<ViewResource>) -> NifResult<Vec<Term<'_>>> {
+    diagnostics(env, &lint::lint(view.core()))
 }
 
 /// What the Agent Skills format does not allow in the `SKILL.md` of a folder of this name.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn lint_strict<'a>(env: Env<'a>, folder: &str, text: Binary) -> NifResult<Vec<Term<'a>>> {
     diagnostics(env, &lint::strict::check(folder, &text))
+}
+
+/// A line as it is shown, and what stands below it: a caret under the column.
+#[rustler::nif]
+fn diagnostic_excerpt(line: &str, column: usize) -> (String, String) {
+    let end = (line.len(), "");
+    let (from, rest) = line.char_indices().nth(column.saturating_sub(1)).map_or(end, |(at, _)| (at, &line[at..]));
+    let excerpt = excerpt(line, from, from + rest.chars().next().map_or(0, char::len_utf8));
+    (excerpt.text, excerpt.caret)
 }
 
 /// All codes as atoms.

@@ -1,18 +1,21 @@
 //! What a careful author wants to know of their pages beyond what loading finds: commands in them that do not run,
 //! flags that are explained nowhere, texts of a size that models read badly.
 //!
-//! Everything here looks at a whole catalog and is for trusted code. Nothing of it is found at load.
+//! It reads through a view: what the view does not show is not looked at, and a command that it does not show does not
+//! exist. Nothing of it is found at load.
 //!
 //! ```
 //! use std::sync::Arc;
 //! use skillbook_core::{assemble::assemble, catalog::Catalog, document::Document, entry::Source, lint};
+//! use skillbook_core::view::{Profile, View};
 //!
 //! let source = Arc::new(Source { root: "/s".into(), ..Source::default() });
 //! let page = b"---\nname: mail.send\ndescription: Sends a message to people\n---\n## Usage\n\nmail.sned --to <name>\n";
 //! let document = Arc::new(Document::parse("/s", "mail/send.md", page));
 //! let catalog = Catalog::build(1, vec![assemble(&source, vec![document], vec![])]);
+//! let view = View::new(Arc::new(catalog), &Profile::unrestricted()).unwrap();
 //!
-//! let found = lint::lint(&Arc::new(catalog));
+//! let found = lint::lint(&view);
 //! assert_eq!(found[0].message, "there is no command `mail.sned`");
 //! assert_eq!(found[0].hint.as_deref(), Some("did you mean `mail.send`?"));
 //! ```
@@ -22,24 +25,19 @@ mod page;
 pub mod strict;
 mod written;
 
-use std::sync::Arc;
-
-use crate::catalog::Catalog;
 use crate::diagnostic::Diagnostic;
-use crate::view::{Profile, View};
+use crate::view::View;
 
-/// What is found in the pages of a catalog, by path and line.
-pub fn lint(catalog: &Arc<Catalog>) -> Vec<Diagnostic> {
-    // Without globs there is none that could be wrong.
-    let Ok(view) = View::new(catalog.clone(), &Profile::unrestricted()) else { return Vec::new() };
+/// What is found in the pages that a view shows, by path and line.
+pub fn lint(view: &View) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for (_, entry) in view.entries() {
-        page::entry(&view, entry, &mut found);
+        page::entry(view, entry, &mut found);
     }
-    for domain in catalog.domains() {
+    for domain in view.domains() {
         // A document that is both a skill and an index is looked at as a skill.
-        if let Some(index) = domain.index.as_deref().filter(|index| index.fields().name.is_none()) {
-            page::commands(&view, &index.document, &mut found);
+        if let Some(index) = domain.index().filter(|index| index.fields().name.is_none()) {
+            page::commands(view, &index.document, &mut found);
         }
     }
     found.sort_by_cached_key(|diagnostic| {

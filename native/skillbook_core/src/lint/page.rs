@@ -1,13 +1,16 @@
 //! One page: its name, its sections, and the commands in it.
 
+use strsim::jaro_winkler;
+
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::document::Document;
-use crate::entry::{Entry, Kind};
+use crate::entry::{command_name, Entry, Kind as EntryKind};
 use crate::frontmatter::place;
 use crate::lint::flags::{self, Listed};
 use crate::lint::written::{written, Part, Written};
 use crate::sections;
 use crate::text::command::{self, Command, GET_SKILL};
+use crate::text::error::Kind;
 use crate::view::View;
 
 /// What the Agent Skills format advises for a text that a model reads at once.
@@ -16,6 +19,9 @@ const TOKENS: usize = 5_000;
 
 /// About how many characters of English a token has.
 const TOKEN: usize = 4;
+
+/// How much alike two flags are of which one is a slip.
+const CLOSE: f64 = 0.9;
 
 /// Nobody says what something is for in fewer characters.
 const DESCRIPTION: usize = 20;
@@ -28,10 +34,10 @@ struct Page<'a> {
 /// Looks at an entry's page.
 pub(super) fn entry(view: &View, entry: &Entry, found: &mut Vec<Diagnostic>) {
     let mut page = Page { document: &entry.document, found };
-    if entry.kind != Kind::Note {
+    if entry.kind != EntryKind::Note {
         page.sizes(entry);
     }
-    if entry.kind == Kind::Command {
+    if entry.kind == EntryKind::Command {
         page.command(view, entry);
     } else {
         commands(view, &entry.document, found);
@@ -53,7 +59,8 @@ impl Page<'_> {
         if (1..DESCRIPTION).contains(&described) {
             let message = format!("the description has {described} characters; a model chooses by it");
             let hint = "say what it does and when to use it";
-            self.push(Diagnostic::new(Code::DescriptionShort, Severity::Info, message).hint(hint));
+            let diagnostic = Diagnostic::new(Code::DescriptionShort, Severity::Info, message).hint(hint);
+            self.push(self.document.at_field("description", diagnostic));
         }
         if body.trim().is_empty() {
             let hint = "write below the frontmatter what to do";
@@ -71,7 +78,7 @@ impl Page<'_> {
         if lines > LINES || tokens > TOKENS {
             let message = format!("the text has {lines} lines and about {tokens} tokens; {LINES} lines and {TOKENS} tokens are the advice");
             let hint = match entry.kind {
-                Kind::Skill => "move what is not always needed into other files of the skill's folder",
+                EntryKind::Skill => "move what is not always needed into other files of the skill's folder",
                 _ => "leave out what is not always needed",
             };
             self.push(Diagnostic::new(Code::BodyLong, Severity::Info, message).hint(hint));
@@ -87,7 +94,8 @@ impl Page<'_> {
                 "expected domain.action in lowercase letters, digits and `_`, each beginning with a letter, got `{}`",
                 entry.name
             );
-            self.push(Diagnostic::new(Code::CommandName, Severity::Info, message));
+            let diagnostic = Diagnostic::new(Code::CommandName, Severity::Info, message);
+            self.push(self.document.at_field("name", diagnostic));
         }
         if !body.trim().is_empty() && sections::section(body, "usage").is_none() {
             let hint = format!("add the lines ## Usage and {} with its flags", entry.name);
@@ -120,18 +128,24 @@ impl Page<'_> {
         }
         for (flag, _) in listed.iter().zip(used).filter(|(_, used)| shown && !used) {
             let message = format!("neither Usage nor an example shows --{}", flag.names[0]);
-            let diagnostic = Diagnostic::new(Code::FlagUnused, Severity::Info, message);
+            let diagnostic = Diagnostic::new(Code::FlagUnused, Severity::Info, message).hint("show it in Usage");
             self.push_at(flag.offset, diagnostic);
         }
     }
 
     /// Reads a command and looks for its name; gives the command unless it only shows what may be written.
     fn runs<'a>(&mut self, view: &View, written: &'a Written<'_>) -> Option<Command<'a>> {
+        let meant =
+            |name: &str, close: &[String]| is_known(view, name) || command_name(name).is_some() || !close.is_empty();
         let command = match written.is_synopsis() {
             true => None,
             false => match command::parse(&written.text) {
                 Ok(command) => Some(command),
                 Err(error) => {
+                    let name = written.name();
+                    if error.kind() != Kind::MissingName && !meant(name, &close(view, name)) {
+                        return None;
+                    }
                     let at = place(self.document.text.as_bytes(), self.start() + written.offset);
                     let (line, column) = (error.line() as u32 - 1, error.column() as u32);
                     let column = if line == 0 { at.column + column - 1 } else { column };
@@ -142,15 +156,14 @@ impl Page<'_> {
             },
         };
         let name = command.as_ref().map_or(written.name(), |command| &command.name).to_owned();
-        if name != GET_SKILL && !name.starts_with("get_skill:") && view.find(&name).is_none() {
-            let mut diagnostic =
-                Diagnostic::new(Code::ExampleUnknown, Severity::Warning, format!("there is no command `{name}`"));
-            let close: Vec<_> = view
-                .suggest(&name)
-                .into_iter()
-                .filter(|name| view.find(name).is_some())
-                .map(|name| format!("`{name}`"))
-                .collect();
+        if !is_known(view, &name) {
+            let close = close(view, &name);
+            // Blocks of another system's command line are marked `cmd` too.
+            if !meant(&name, &close) {
+                return None;
+            }
+            let message = format!("there is no command `{name}`");
+            let mut diagnostic = Diagnostic::new(Code::ExampleUnknown, Severity::Warning, message);
             if !close.is_empty() {
                 diagnostic = diagnostic.hint(format!("did you mean {}?", close.join(" or ")));
             }
@@ -167,7 +180,14 @@ impl Page<'_> {
                 None => {
                     let message = format!("the Flags section does not list --{name}");
                     let diagnostic = Diagnostic::new(Code::FlagUndocumented, Severity::Warning, message);
-                    self.push_at(written.offset + at, diagnostic);
+                    let close = listed.iter().flat_map(|flag| &flag.names).find(|own| jaro_winkler(own, name) > CLOSE);
+                    self.push_at(
+                        written.offset + at,
+                        diagnostic.hint(match close {
+                            Some(close) => format!("did you mean --{close}?"),
+                            None => "list it there, or remove it here".to_owned(),
+                        }),
+                    );
                 }
             }
         }
@@ -180,7 +200,8 @@ impl Page<'_> {
         if missing.len() > command.args.len() && !command.help {
             let names: Vec<_> = missing.iter().map(|flag| format!("--{}", flag.names[0])).collect();
             let message = format!("the example leaves out {}, which the Flags section requires", names.join(" and "));
-            self.push_at(written.offset, Diagnostic::new(Code::ExampleFlagMissing, Severity::Warning, message));
+            let diagnostic = Diagnostic::new(Code::ExampleFlagMissing, Severity::Warning, message);
+            self.push_at(written.offset, diagnostic.hint("add what is missing"));
         }
     }
 
@@ -197,6 +218,16 @@ impl Page<'_> {
     fn push(&mut self, diagnostic: Diagnostic) {
         self.found.push(diagnostic.in_file(self.document.path.as_str()));
     }
+}
+
+fn is_known(view: &View, name: &str) -> bool {
+    name == GET_SKILL || name.starts_with("get_skill:") || view.find(name).is_some()
+}
+
+/// The commands that may have been meant, in backticks.
+fn close(view: &View, name: &str) -> Vec<String> {
+    let names = view.suggest(name).into_iter().filter(|name| view.find(name).is_some());
+    names.map(|name| format!("`{name}`")).collect()
 }
 
 /// The flags of a command, each with its place in the text; that of the command where it is a member of a JSON object.

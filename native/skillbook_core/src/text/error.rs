@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::excerpt::{excerpt, Excerpt};
+
 /// What kind of mistake it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -70,16 +72,6 @@ struct Inner {
     excerpt: Option<Excerpt>,
     hint: String,
 }
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Excerpt {
-    text: String,
-    caret: String,
-}
-
-/// How many characters of a long line are shown around the place.
-const BEFORE: usize = 60;
-const AFTER: usize = 40;
 
 impl Error {
     /// An error at `span` of `source`.
@@ -158,29 +150,3 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-/// The line, or the part of a long one around the place, and a caret under each character of the place.
-fn excerpt(line: &str, from: usize, to: usize) -> Excerpt {
-    let before: Vec<char> = line[..from].chars().collect();
-    let place: Vec<char> = line[from..to].chars().take(AFTER).collect();
-    let after: Vec<char> = line[to..].chars().take(AFTER + 1).collect();
-    let skipped = before.len().saturating_sub(BEFORE);
-    let cut = after.len() > AFTER || place.len() < line[from..to].chars().take(AFTER + 1).count();
-    let shown = |char: &char| if char.is_control() { ' ' } else { *char };
-
-    let mut text = String::new();
-    if skipped > 0 {
-        text.push('…');
-    }
-    text.extend(before[skipped..].iter().map(shown));
-    let indent = text.chars().count();
-    text.extend(place.iter().map(shown));
-    if !cut || place.len() < AFTER {
-        text.extend(after.iter().take(AFTER).map(shown));
-    }
-    let mut text = text.trim_end().to_owned();
-    if cut {
-        text.push('…');
-    }
-    Excerpt { text, caret: format!("{}{}", " ".repeat(indent), "^".repeat(place.len().max(1))) }
-}
