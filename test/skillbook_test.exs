@@ -11,8 +11,6 @@ defmodule SkillbookTest do
 
   defp reply(commands), do: "Sure.\n\n```cmd\n#{Enum.join(List.wrap(commands), "\n")}\n```\n\nDone."
 
-  defp handler(name), do: [handler: "Skillbook.TestHandlers.#{name}"]
-
   describe "start_link/1" do
     test "options are checked, by name" do
       for {options, message} <- [

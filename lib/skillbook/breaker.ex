@@ -38,8 +38,8 @@ defmodule Skillbook.Breaker do
     end
   end
 
-  @doc "What came of a call: `:answered`, `:failed`, or `:not_run`."
-  @spec leave(Book.t(), Entry.t(), module(), :answered | :failed | :not_run) :: :ok
+  @doc "What came of a call."
+  @spec leave(Book.t(), Entry.t(), module(), :answered | :failed) :: :ok
   def leave(%{breaker: false}, _entry, _module, _outcome), do: :ok
 
   def leave(book, entry, module, outcome) do
@@ -149,13 +149,12 @@ defmodule Skillbook.Breaker do
   end
 
   defp new(:failed, name, fingerprint), do: {name, fingerprint, :closed, 0, nil, nil}
-  defp new(_outcome, _name, _fingerprint), do: nil
+  defp new(:answered, _name, _fingerprint), do: nil
 
   # Calls from before it was open say nothing about what is tried now.
   defp came(state, :answered, _, {name, _, :closed, _, _, _}), do: delete(state, name)
   defp came(state, :failed, _, {_, _, :closed, _, _, _} = row), do: fail(state, row)
   defp came(state, :failed, true, {_, _, :trial, _, _, _} = row), do: fail(state, row)
-  defp came(state, :not_run, true, {_, _, :trial, _, _, _} = row), do: half_open(state, row)
 
   defp came(state, :answered, true, {name, _, :trial, failures, _, _}) do
     tell(state, :closed, name, failures)
