@@ -35,6 +35,14 @@ defmodule Skillbook.TestHandlers do
     end
   end
 
+  defmodule Picky do
+    @moduledoc false
+    @behaviour Skillbook.Handler
+    # Takes only flags that are as it likes them.
+    @impl true
+    def execute(%{"to" => to}, _context), do: {:ok, to}
+  end
+
   defmodule Call do
     @moduledoc false
     @behaviour Skillbook.Handler
