@@ -50,6 +50,7 @@ defmodule Skillbook do
 
   alias Skillbook.{
     Book,
+    Breaker,
     Catalog,
     Change,
     Diagnostic,
@@ -122,13 +123,14 @@ defmodule Skillbook do
   @doc """
   Runs the commands of a model's reply, one after the other.
 
-  A command that fails does not keep the next from running. `to_string/1` of the report is what goes back to the model.
+  A command that fails does not keep the next from running, unless `:on_error` says so. `to_string/1` of the report is what goes back to the model.
 
   ## Options
 
     * `:assigns` - a map that handlers find in their context
     * `:now` - the time of the turn, UTC; the clock's if it is left out
     * `:timeout` - how long each handler may take, in milliseconds; the book's if it is left out
+    * `:on_error` - `:continue` (default), or `:halt`: once one fails, those after it are results of the status `:skipped`
     * `:unclosed` - `:hold` (default) does not run a block that the reply's end cut off; `:run` does, for callers that
       stop the model at the closing fence
   """
@@ -204,10 +206,15 @@ defmodule Skillbook do
   def unsubscribe(book), do: Watcher.unsubscribe(Book.fetch!(book).name)
 
   @doc """
-  What was found out about the files of a book's sources: what was skipped, mended or shadowed, and why.
+  What was found out about the files of a book's sources: what was skipped, mended or shadowed, and why; and at the end
+  which skills are out of service because their handlers failed.
   """
   @spec diagnostics(book()) :: [Diagnostic.t()]
-  def diagnostics(book), do: Catalog.diagnostics(Book.fetch!(book).catalog)
+  def diagnostics(book) do
+    book = Book.fetch!(book)
+    view = View.all(book.catalog)
+    Catalog.diagnostics(book.catalog) ++ Breaker.diagnostics(book, &View.fetch(view, &1))
+  end
 
   @doc """
   What became of a name for a profile: which files could be meant, which one is used, why it is hidden, and where it stands

@@ -12,8 +12,11 @@ defmodule Skillbook.Profile do
     * `:within` - lists of globs that narrow `:skills`: a name has to match one glob of each list; none (`[]`) by default.
       `narrow/2` adds to it
     * `:tools` - the tools it may use, as patterns of `Skillbook.View.tools/2`, or `:all` (the default)
-    * `:role` - the id of one of the book's `:roles`, which says what this list leaves out of `:grants`, `:skills` and
-      `:tools`; `nil` (the default) for none. A profile that is made without a book only keeps it, and so does a struct
+    * `:writes` - what becomes of a command that changes something (`Skillbook.Entry.effect/1`): `:run` (the default) runs
+      it, `:delegate` tells the model to hand it to an agent, `:ask` asks the `:ask` callback of the run or the book, `:deny`
+      refuses it
+    * `:role` - the id of one of the book's `:roles`, which says what this list leaves out of `:grants`, `:skills`,
+      `:tools` and `:writes`; `nil` (the default) for none. A profile that is made without a book only keeps it, and so does a struct
 
   ## Examples
 
@@ -29,17 +32,19 @@ defmodule Skillbook.Profile do
   alias Skillbook.{OptionError, Options}
 
   @type glob :: String.t()
+  @type writes :: :run | :delegate | :ask | :deny
   @type t :: %__MODULE__{
           id: String.t(),
           grants: :all | [String.t()],
           skills: :all | [glob()],
           within: [[glob()]],
           tools: :all | [String.t()],
+          writes: writes(),
           role: String.t() | nil
         }
 
   @enforce_keys [:id]
-  defstruct [:id, :role, grants: [], skills: :all, within: [], tools: :all]
+  defstruct [:id, :role, grants: [], skills: :all, within: [], tools: :all, writes: :run]
 
   @typedoc "What the profiles of a role have in common, by the role's id."
   @type roles :: %{String.t() => keyword()}
@@ -140,6 +145,7 @@ defmodule Skillbook.Profile do
       within:
         {"a list of lists of texts", &(is_list(&1) and Enum.all?(&1, fn globs -> Options.texts?(globs) end))},
       tools: all_or_texts,
+      writes: {":run, :delegate, :ask or :deny", &(&1 in [:run, :delegate, :ask, :deny])},
       role: {"text or nil", &(is_nil(&1) or Options.text?(&1))}
     ]
   end

@@ -15,6 +15,7 @@ defmodule Skillbook.TestHandlers do
         ErrorText: quote(do: {:error, "no room on #{Map.get(var!(flags), "day", "Monday")}"}),
         ErrorStruct:
           quote(do: {:error, %Skillbook.NotFoundError{kind: "room", id: "R-1", find: "rooms.list"}}),
+        ErrorResult: quote(do: {:ok, %Skillbook.Result{status: :error, content: "no"}}),
         Broken: quote(do: {:ok, %Skillbook.Result{status: :odd, content: "x"}})
       ] do
     defmodule Module.concat(__MODULE__, name) do
@@ -32,6 +33,22 @@ defmodule Skillbook.TestHandlers do
         )
       end
     end
+  end
+
+  defmodule Picky do
+    @moduledoc false
+    @behaviour Skillbook.Handler
+    # Takes only flags that are as it likes them.
+    @impl true
+    def execute(%{"to" => to}, _context), do: {:ok, to}
+  end
+
+  defmodule Call do
+    @moduledoc false
+    @behaviour Skillbook.Handler
+    # Does what the test wants.
+    @impl true
+    def execute(flags, context), do: context.assigns.call.(flags, context)
   end
 
   defmodule Tell do
