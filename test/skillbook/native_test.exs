@@ -76,7 +76,7 @@ defmodule Skillbook.NativeTest do
       parse_command: {["a"], [long]},
       route: {[small, "haiku"], [small, long]},
       frontmatter_parse: {["a"], [String.duplicate("a", 4 * 1024 + 1)]},
-      view_new: {[catalog.ref, "", :all, :all], [catalog.ref, "unknown", :all, :all]},
+      view_new: {[catalog.ref, "", :all, []], [catalog.ref, "unknown", :all, []]},
       view_suggest: {[small, "haikus"], [small, String.duplicate("a", 65)]},
       view_suggest: {[small, "haikus"], [large, "haikus"]},
       view_entries: {[small, nil, nil], [large, nil, :skill]},
