@@ -12,6 +12,7 @@ mod read;
 mod touched;
 mod walk;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -22,13 +23,19 @@ use skillbook_core::diagnostic::{Code, Diagnostic, Severity};
 use skillbook_core::entry::{Source, Trust};
 
 use folder::{split, Folder, Found, Fresh, Markdown};
+use ignores::is_ignore_file;
 use parallel::parallel;
 use read::Reader;
 use touched::{touched, Paths, Touched};
-use walk::{Walker, MAX_FILES};
+use walk::{is_skipped, Walker, MAX_FILES};
 
 /// The largest document, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
+
+/// Whether a file of this name, or one in a folder of this name, counts for what a source holds.
+pub fn is_concerned(name: &OsStr) -> bool {
+    is_ignore_file(name) || !is_skipped(name)
+}
 
 /// A source and what the last look at it found.
 pub struct Loaded {
