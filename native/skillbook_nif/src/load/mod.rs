@@ -18,7 +18,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use skillbook_core::assemble::{assemble, Assembled, Finding};
+use skillbook_core::assemble::{assemble_again, Assembled, Finding};
 use skillbook_core::diagnostic::{Code, Diagnostic, Severity};
 use skillbook_core::entry::{Source, Trust};
 
@@ -129,7 +129,7 @@ impl Loaded {
         if differs {
             let mut found = Found::default();
             tree.top.collect("", &mut found);
-            self.assembled = assemble(&source, found.documents, found.files);
+            self.assembled = assemble_again(&source, found.documents, found.files, &self.assembled);
             self.assembled.findings.extend(found.findings);
         }
         self.tree = Some(tree);
@@ -230,12 +230,17 @@ fn untrusted(source: &Source) -> Assembled {
     let diagnostic = Diagnostic::new(Code::SourceUntrusted, Severity::Info, message)
         .hint("if you know what is in it, give it the trust low, medium or high")
         .in_file(source.root.as_str());
-    Assembled { findings: vec![Finding::trusted(diagnostic)], ..Assembled::default() }
+    nothing_but(diagnostic)
 }
 
 fn refused(source: &Source, code: Code, message: &str) -> Assembled {
-    let diagnostic = Diagnostic::new(code, Severity::Error, message).in_file(source.root.as_str());
-    Assembled { findings: vec![Finding::trusted(diagnostic)], ..Assembled::default() }
+    nothing_but(Diagnostic::new(code, Severity::Error, message).in_file(source.root.as_str()))
+}
+
+fn nothing_but(diagnostic: Diagnostic) -> Assembled {
+    let mut nothing = Assembled::default();
+    nothing.findings.push(Finding::trusted(diagnostic));
+    nothing
 }
 
 fn unreadable(path: String, reason: &str) -> Diagnostic {
