@@ -250,9 +250,14 @@ defmodule Bench do
         )
       end
 
+      before = resident()
       {:ok, catalog} = Catalog.load([folder])
       view = View.all(catalog)
+      loaded = resident()
       {built, _} = :timer.tc(fn -> Skillbook.search(view, "a") end)
+      bytes = Path.wildcard(folder <> "/*/SKILL.md") |> Enum.map(&File.stat!(&1).size) |> Enum.sum()
+      memory("memory of #{View.count(view)} entries", loaded - before, bytes)
+      memory("the same with the search index", resident() - before, bytes)
       sql = Bench.Peer.fts(View.entries(view))
       IO.puts(row(["the index of #{View.count(view)} entries", duration(built * 1000), "", "", ""]))
 
@@ -268,6 +273,30 @@ defmodule Bench do
     after
       File.rm_rf!(folder)
     end
+  end
+
+  # What the process has in memory, in bytes: pages that the system counts, so that what allocators keep counts too.
+  defp resident do
+    with {:ok, status} <- File.read("/proc/self/status"),
+         [_, kilobytes] <- Regex.run(~r/^VmRSS:\s+(\d+) kB$/m, status) do
+      String.to_integer(kilobytes) * 1024
+    else
+      _ -> 0
+    end
+  end
+
+  defp memory(name, bytes, peer) do
+    [ours, theirs] = for size <- [bytes, peer], do: "#{Float.round(size / 1_000_000, 1)} MB"
+
+    IO.puts(
+      row([
+        name,
+        ours,
+        theirs,
+        "#{Float.round(bytes / peer, 2)}x",
+        "the bytes of the files; the ratio is ours to it"
+      ])
+    )
   end
 
   # Three words of the description of an entry: how often that entry is among the first three, and the mean of one over

@@ -1,6 +1,6 @@
 defmodule Skillbook.Book do
   @moduledoc false
-  # A running instance: a supervisor over its database, its catalog and the tasks of its handlers. What readers need of
+  # A running instance: a catalog, and a supervisor over its database and the tasks of its handlers. What readers need of
   # it stands in `:persistent_term`, written once when it starts, so that reading takes no lock and no process; what
   # changes stands behind references in there.
 
@@ -66,8 +66,10 @@ defmodule Skillbook.Book do
   def start_link(options) do
     Telemetry.load()
 
-    with {:ok, book} <- new(options) do
-      case Supervisor.start_link(__MODULE__, book, name: book.name) do
+    with {:ok, book} <- new(options),
+         # Before the supervisor, which keeps it: whatever it starts again goes on with the same generations.
+         {:ok, catalog} <- Catalog.load(book.sources) do
+      case Supervisor.start_link(__MODULE__, %{book | catalog: catalog}, name: book.name) do
         {:error, {:shutdown, {:failed_to_start_child, _child, error}}} when is_exception(error) ->
           {:error, error}
 
@@ -243,7 +245,7 @@ defmodule Skillbook.Book do
 
   defmodule Migration do
     @moduledoc false
-    # Not a process: a step between the database's start and the catalog's.
+    # Not a process: a step between the database's start and that of what works with it.
 
     def child_spec(book), do: %{id: __MODULE__, start: {__MODULE__, :start_link, [book]}}
 
@@ -254,7 +256,7 @@ defmodule Skillbook.Book do
 
   defmodule Registration do
     @moduledoc false
-    # Loads the catalog and makes the book known, for as long as this process lives.
+    # Makes the book known, for as long as this process lives.
 
     use GenServer
 
@@ -263,15 +265,8 @@ defmodule Skillbook.Book do
     @impl true
     def init(book) do
       Process.flag(:trap_exit, true)
-
-      case Catalog.load(book.sources) do
-        {:ok, catalog} ->
-          :persistent_term.put({Skillbook.Book, book.name}, %{book | catalog: catalog})
-          {:ok, book.name}
-
-        {:error, error} ->
-          {:stop, error}
-      end
+      :persistent_term.put({Skillbook.Book, book.name}, book)
+      {:ok, book.name}
     end
 
     @impl true

@@ -107,17 +107,25 @@ defmodule Skillbook.CatalogTest do
       for _ <- 1..3, do: assert(Catalog.diagnostics(load(root)) == Catalog.diagnostics(first))
     end
 
-    test "passes over dot files, dot folders and node_modules", %{tmp_dir: root} do
+    test "passes over dot files, dot folders, node_modules and editors' copies", %{tmp_dir: root} do
       write(root, [
         {".hidden/SKILL.md", skill("a")},
         {".b.md", skill("b")},
         {"node_modules/c/SKILL.md", skill("c")},
         {"x/node_modules/c.md", skill("c")},
-        {"d/SKILL.md", skill("d")}
+        {"e~/SKILL.md", skill("e")},
+        {"#f.md#", skill("f")},
+        {"d/SKILL.md", skill("d")},
+        {"d/form.txt", ""},
+        {"d/form.txt~", ""},
+        {"d/#form.txt", ""},
+        {"d/form.txt#", ""},
+        {"d/SKILL.md~", skill("d")}
       ])
 
       catalog = load(root)
       assert names(catalog) == ["d"]
+      assert View.fetch!(View.all(catalog), "d").files == ["#form.txt", "form.txt", "form.txt#"]
       assert Catalog.diagnostics(catalog) == []
     end
 

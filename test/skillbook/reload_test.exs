@@ -522,7 +522,7 @@ defmodule Skillbook.ReloadTest do
 
   test "readers see whole generations while paths are read again", %{tmp_dir: root} do
     page = fn n -> {"s/#{n}.md", skill("s#{n}", "title: T\n")} end
-    write(root, Enum.map(1..40, page))
+    write(root, Enum.map(1..10, page))
     catalog = load(root)
     parent = self()
 

@@ -260,6 +260,21 @@ defmodule Skillbook.WatchTest do
     end
   end
 
+  test "a registration that is started again keeps the catalog, and what differs is told of", %{
+    tmp_dir: folder
+  } do
+    book = followed(folder)
+    before = View.all(book).generation
+    # It cannot see the change, being asleep until its supervisor ends it.
+    :sys.suspend(GenServer.whereis(Module.concat(book, Watcher)))
+    write(folder, %{"x/a.md" => page("x.a", [], "two")})
+    children = Supervisor.which_children(GenServer.whereis(book))
+    {_, registration, _, _} = List.keyfind(children, Skillbook.Book.Registration, 0)
+    Process.exit(registration, :kill)
+    changes = await(book, fn -> body(book, "x.a") == "two" end)
+    assert Enum.any?(changes, &(&1.changed == ["x.a"] and &1.generation == before + 1))
+  end
+
   describe "the watcher" do
     test "is started again with everything read again, and the book stays", %{tmp_dir: folder} do
       book = followed(folder)

@@ -30,8 +30,8 @@ pub struct Finding {
 
 impl Finding {
     /// A finding for unrestricted views only.
-    pub fn trusted(diagnostic: Diagnostic) -> Finding {
-        Finding { diagnostic, about: Vec::new() }
+    pub fn trusted(diagnostic: Diagnostic) -> Arc<Finding> {
+        Arc::new(Finding { diagnostic, about: Vec::new() })
     }
 }
 
@@ -45,26 +45,67 @@ pub struct Assembled {
     /// The domain indexes by path.
     pub indexes: Vec<Arc<Index>>,
     /// What was found out.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<Arc<Finding>>,
+    made: Vec<Arc<Made>>,
 }
 
 /// Builds the entries of a source from its Markdown documents and the relative paths of all its files.
-pub fn assemble(source: &Arc<Source>, mut documents: Vec<Arc<Document>>, files: Vec<String>) -> Assembled {
+pub fn assemble(source: &Arc<Source>, documents: Vec<Arc<Document>>, files: Vec<String>) -> Assembled {
+    assemble_again(source, documents, files, &Assembled::default())
+}
+
+/// The same when the source was assembled before: what a document gave then is taken over if the document is still the
+/// same one and so is all around it that counts.
+pub fn assemble_again(
+    source: &Arc<Source>,
+    mut documents: Vec<Arc<Document>>,
+    files: Vec<String>,
+    earlier: &Assembled,
+) -> Assembled {
     documents.sort_by(|a, b| a.path.cmp(&b.path));
     let folders = folders(source, &documents);
-    let mut builder = Builder { source, folders, resources: FxHashMap::default(), out: Assembled::default() };
+    let mut builder = Builder { source, folders, resources: FxHashMap::default(), index: None };
     builder.resources = builder.all_resources(&documents, &files);
+    let mut out = Assembled::default();
+    let mut earlier = earlier.made.iter().peekable();
     for document in &documents {
-        builder.add(document);
+        while earlier.next_if(|made| made.document.path < document.path).is_some() {}
+        let made = match earlier.peek().filter(|made| builder.is_same(made, document)) {
+            Some(made) => Arc::clone(made),
+            None => Arc::new(builder.make(document)),
+        };
+        out.add(made);
     }
-    builder.out
+    out
+}
+
+/// What one document gave.
+#[derive(Debug)]
+struct Made {
+    document: Arc<Document>,
+    folder: Option<Folder>,
+    entry: Option<Arc<Entry>>,
+    is_selected: bool,
+    index: Option<Arc<Index>>,
+    findings: Vec<Arc<Finding>>,
+}
+
+impl Assembled {
+    fn add(&mut self, made: Arc<Made>) {
+        let entries = if made.is_selected { &mut self.entries } else { &mut self.unselected };
+        entries.extend(made.entry.clone());
+        self.indexes.extend(made.index.clone());
+        self.findings.extend_from_slice(&made.findings);
+        self.made.push(made);
+    }
 }
 
 /// What the `SKILL.md` of a folder makes of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Folder {
     Skill,
-    Domain(String),
-    Both(String),
+    Domain(Arc<str>),
+    Both(Arc<str>),
     /// The `SKILL.md` cannot be used.
     Unknown,
 }
@@ -78,10 +119,10 @@ fn folders<'a>(source: &Source, documents: &'a [Arc<Document>]) -> FxHashMap<&'a
     let role = |document: &Document| match document.fields() {
         None => Folder::Unknown,
         Some(Fields { name: Some(_), domain: None, .. }) => Folder::Skill,
-        Some(Fields { name: Some(_), domain: Some(domain), .. }) => Folder::Both(domain.clone()),
-        Some(Fields { name: None, domain: Some(domain), .. }) => Folder::Domain(domain.clone()),
+        Some(Fields { name: Some(_), domain: Some(domain), .. }) => Folder::Both(domain.as_str().into()),
+        Some(Fields { name: None, domain: Some(domain), .. }) => Folder::Domain(domain.as_str().into()),
         Some(_) if commands.binary_search(&document.folder()).is_ok() => {
-            Folder::Domain(folder_name(source, document).to_owned())
+            Folder::Domain(folder_name(source, document).into())
         }
         Some(_) => Folder::Skill,
     };
@@ -100,42 +141,65 @@ struct Builder<'a> {
     folders: FxHashMap<&'a str, Folder>,
     /// The files of each skill, by its folder.
     resources: FxHashMap<String, Vec<String>>,
-    out: Assembled,
+    /// The index that the document is which is looked at now.
+    index: Option<Arc<Index>>,
 }
 
 /// What is said about a document while its entry is built.
 type Notes = Vec<Diagnostic>;
 
 impl<'a> Builder<'a> {
-    fn add(&mut self, document: &'a Arc<Document>) {
+    /// What the `SKILL.md` makes of a document's folder that is its own, or the closest one upwards.
+    fn folder(&self, document: &Document) -> Option<&Folder> {
+        match document.is_skill_file() {
+            true => self.folders.get(document.folder()),
+            false => self.nearest(document.folder()).1,
+        }
+    }
+
+    fn files(&self, document: &Document) -> &[String] {
+        self.resources.get(document.folder()).map_or(&[], Vec::as_slice)
+    }
+
+    fn is_same(&self, made: &Made, document: &Arc<Document>) -> bool {
+        let has_files = |entry: &Entry| document.is_skill_file() && entry.kind == Kind::Skill;
+        let files = |entry: &Arc<Entry>| !has_files(entry) || entry.files == self.files(document);
+        Arc::ptr_eq(&made.document, document)
+            && made.folder.as_ref() == self.folder(document)
+            && made.entry.as_ref().is_none_or(files)
+    }
+
+    fn make(&mut self, document: &'a Arc<Document>) -> Made {
         let mut notes = document.diagnostics.clone();
         let entry = match document.fields() {
             None => None,
             Some(fields) if document.is_skill_file() => self.skill_file(document, fields, &mut notes),
             Some(fields) => self.other_file(document, fields, &mut notes),
         };
-        let about: Vec<_> = entry.map(Arc::new).into_iter().collect();
-        for entry in &about {
-            self.select(entry, &mut notes);
-        }
-        let finding = |diagnostic: Diagnostic| Finding {
-            diagnostic: diagnostic.in_file(document.path.as_str()),
-            about: about.clone(),
+        let entry = entry.map(Arc::new);
+        let is_selected = entry.as_ref().is_some_and(|entry| self.selects(entry, &mut notes));
+        let finding = |diagnostic: Diagnostic| {
+            let diagnostic = diagnostic.in_file(document.path.as_str());
+            Arc::new(Finding { diagnostic, about: entry.iter().cloned().collect() })
         };
-        self.out.findings.extend(notes.into_iter().map(finding));
+        let findings = notes.into_iter().map(finding).collect();
+        let folder = self.folder(document).cloned();
+        Made { document: document.clone(), folder, entry, is_selected, index: self.index.take(), findings }
     }
 
-    fn select(&mut self, entry: &Arc<Entry>, notes: &mut Notes) {
-        let (name, source) = (quote(&entry.name), quote(&self.source.name));
+    fn selects(&self, entry: &Entry, notes: &mut Notes) -> bool {
+        let (name, source) = (|| quote(&entry.name), || quote(&self.source.name));
         if self.source.selects(&entry.name).is_none() {
-            let message = format!("{name} matches no glob of the source {source}, so it is not used");
+            let message = format!("{} matches no glob of the source {}, so it is not used", name(), source());
             notes.push(Diagnostic::new(Code::NotSelected, Severity::Info, message));
-            self.out.unselected.push(entry.clone());
-            return;
+            return false;
         }
         if self.source.selects_twice(&entry.name) {
-            let message =
-                format!("{name} matches globs of both available and inline of the source {source}; it is inline");
+            let message = format!(
+                "{} matches globs of both available and inline of the source {}; it is inline",
+                name(),
+                source()
+            );
             let hint = "let only one of them match it";
             notes.push(Diagnostic::new(Code::InlineWins, Severity::Warning, message).hint(hint));
         }
@@ -145,23 +209,23 @@ impl<'a> Builder<'a> {
             ("schedule", fields.schedule.is_some() && entry.schedule().is_none()),
         ];
         for (field, _) in lost.iter().filter(|(_, lost)| *lost) {
-            let message = format!("the source {source} has low trust, so the field `{field}` is not used");
+            let message = format!("the source {} has low trust, so the field `{field}` is not used", source());
             let diagnostic = Diagnostic::new(Code::UntrustedField, Severity::Warning, message)
                 .hint("give the source more trust if its texts are the application's own choice");
             notes.push(entry.document.at_field(field, diagnostic));
         }
-        self.out.entries.push(entry.clone());
+        true
     }
 
     fn skill_file(&mut self, document: &'a Arc<Document>, fields: &Fields, notes: &mut Notes) -> Option<Entry> {
         match self.folders.get(document.folder()) {
             Some(Folder::Domain(domain)) => {
-                let domain = domain.clone();
+                let domain = domain.to_string();
                 self.index(document, domain, fields, notes);
                 None
             }
             Some(Folder::Both(domain)) => {
-                let domain = domain.clone();
+                let domain = domain.to_string();
                 self.index(document, domain, fields, notes);
                 self.skill(document, fields, notes)
             }
@@ -180,7 +244,7 @@ impl<'a> Builder<'a> {
         }
         let index =
             Index { domain, labels: self.labels(fields), source: self.source.clone(), document: document.clone() };
-        self.out.indexes.push(Arc::new(index));
+        self.index = Some(Arc::new(index));
     }
 
     fn skill(&self, document: &Arc<Document>, fields: &Fields, notes: &mut Notes) -> Option<Entry> {
@@ -207,7 +271,7 @@ impl<'a> Builder<'a> {
             }
         };
         check_name(document, name, Kind::Skill, notes);
-        let files = self.resources.get(document.folder()).cloned().unwrap_or_default();
+        let files = self.files(document).to_vec();
         Some(Entry { files, ..self.entry(document, fields, name, Kind::Skill) })
     }
 
@@ -273,9 +337,9 @@ impl<'a> Builder<'a> {
                 if !is_command {
                     return None;
                 }
-                Some(domain.as_str())
+                Some(&**domain)
             }
-            Some(Folder::Domain(domain)) => Some(domain.as_str()),
+            Some(Folder::Domain(domain)) => Some(&**domain),
             Some(Folder::Unknown) | None => None,
         };
         if self.source.kind == SourceKind::Notes {

@@ -60,7 +60,7 @@ pub struct Catalog {
     aliases: FxHashMap<String, Vec<EntryId>>,
     domains: Vec<Domain>,
     unused: Vec<Unused>,
-    findings: Vec<Finding>,
+    findings: Vec<Arc<Finding>>,
     pub(crate) words: OnceLock<Words>,
     pub(crate) search: OnceLock<Arc<search::Index>>,
     /// That of a generation before, until this one has its own.
@@ -97,7 +97,12 @@ impl Catalog {
         let mut domains: BTreeMap<String, Vec<EntryId>> = BTreeMap::new();
         for (id, entry) in ids() {
             if let Some(domain) = &entry.domain {
-                domains.entry(domain.clone()).or_default().push(id);
+                match domains.get_mut(domain) {
+                    Some(ids) => ids.push(id),
+                    None => {
+                        domains.insert(domain.clone(), vec![id]);
+                    }
+                }
             }
             for alias in &entry.fields().aliases {
                 aliases.entry(alias.clone()).or_default().push(id);
@@ -187,7 +192,7 @@ impl Catalog {
 
     /// What was found out about the files, by path and line. What entries say of each other depends on who reads them:
     /// that is in [`View::diagnostics`](crate::view::View::diagnostics).
-    pub fn findings(&self) -> &[Finding] {
+    pub fn findings(&self) -> &[Arc<Finding>] {
         &self.findings
     }
 }
@@ -235,11 +240,14 @@ impl<T> Default for Merge<T> {
 }
 
 impl<T: Named> Merge<T> {
-    fn source(&mut self, named: impl Iterator<Item = (Arc<str>, Arc<T>)>, findings: &mut Vec<Finding>) {
-        let mut own: BTreeMap<Arc<str>, Arc<T>> = BTreeMap::new();
+    fn source(&mut self, named: impl Iterator<Item = (Arc<str>, Arc<T>)>, findings: &mut Vec<Arc<Finding>>) {
+        let mut named: Vec<_> = named.collect();
+        // Those of one name stay in the order of their paths.
+        named.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let mut own: Vec<(Arc<str>, Arc<T>)> = Vec::with_capacity(named.len());
         for (name, item) in named {
-            match own.get(&name) {
-                Some(first) => {
+            match own.last().filter(|(last, _)| *last == name) {
+                Some((_, first)) => {
                     let same = first.document().text == item.document().text;
                     let what = if same { "this is the same document as" } else { "the name is already that of" };
                     let message = format!("`{name}`: {what} {}, which is used", first.document().path);
@@ -251,13 +259,11 @@ impl<T: Named> Merge<T> {
                     findings.push(finding(diagnostic, &item, first));
                     self.unused.push((item, Why::Duplicate));
                 }
-                None => {
-                    own.insert(name, item);
-                }
+                None => own.push((name, item)),
             }
         }
         if self.used.is_empty() {
-            self.used = own;
+            self.used = own.into_iter().collect();
             return;
         }
         for (name, item) in own {
@@ -280,7 +286,7 @@ impl<T: Named> Merge<T> {
 
 impl Merge<Entry> {
     /// Names go before aliases, so an entry of low trust would take an alias by having its name.
-    fn refuse_aliases(&mut self, findings: &mut Vec<Finding>) {
+    fn refuse_aliases(&mut self, findings: &mut Vec<Arc<Finding>>) {
         let trusted = self.used.values().filter(|entry| entry.source.trust > Trust::Low);
         let aliases: FxHashMap<&str, &Arc<Entry>> =
             trusted.flat_map(|entry| entry.fields().aliases.iter().map(move |alias| (alias.as_str(), entry))).collect();
@@ -298,7 +304,7 @@ impl Merge<Entry> {
 
 impl Merge<Index> {
     /// An index speaks for all commands of its domain, so one of low trust is used only where they are too.
-    fn refuse_foreign(&mut self, entries: &Merge<Entry>, findings: &mut Vec<Finding>) {
+    fn refuse_foreign(&mut self, entries: &Merge<Entry>, findings: &mut Vec<Arc<Finding>>) {
         let trusted = entries.used.values().filter(|entry| entry.source.trust > Trust::Low);
         let owners: FxHashMap<&str, &Arc<Entry>> =
             trusted.filter_map(|entry| Some((entry.domain.as_deref()?, entry))).collect();
@@ -319,13 +325,13 @@ fn refusal<T: Named>(reason: String, item: &T) -> Diagnostic {
     diagnostic.hint("give it another name, or give the source more trust").in_file(item.document().path.as_str())
 }
 
-fn refused<T: Named>(reason: String, item: &Arc<T>, other: &Arc<T>) -> Finding {
+fn refused<T: Named>(reason: String, item: &Arc<T>, other: &Arc<T>) -> Arc<Finding> {
     finding(refusal(reason, &**item), item, other)
 }
 
-fn finding<T: Named>(diagnostic: Diagnostic, at: &Arc<T>, other: &Arc<T>) -> Finding {
-    Finding {
+fn finding<T: Named>(diagnostic: Diagnostic, at: &Arc<T>, other: &Arc<T>) -> Arc<Finding> {
+    Arc::new(Finding {
         diagnostic: diagnostic.in_file(at.document().path.as_str()),
         about: [at.about(), other.about()].into_iter().flatten().collect(),
-    }
+    })
 }

@@ -2,9 +2,16 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use common::{skills, source};
+use proptest::prelude::*;
+use skillbook_core::assemble::{assemble, assemble_again, Assembled};
 use skillbook_core::catalog::Catalog;
-use skillbook_core::entry::SourceKind;
+use skillbook_core::document::Document;
+use skillbook_core::entry::{Source, SourceKind, Trust};
+use skillbook_core::glob::Globs;
 
 /// A skill's frontmatter: `name`, `description` and `domain`, each left out if empty.
 fn matter(name: &str, description: &str, domain: &str) -> String {
@@ -268,5 +275,63 @@ fn hints_about_names_say_what_to_write() {
             format!("{} {} {}", found.code.as_str(), found.line.unwrap_or(0), found.hint.as_deref().unwrap_or("-"))
         });
         assert_eq!(told.collect::<Vec<_>>(), *expected, "{path} {name}");
+    }
+}
+
+/// A file of a source: where, and what it says.
+fn file() -> impl Strategy<Value = (String, String)> {
+    let path = proptest::sample::select(vec![
+        "SKILL.md",
+        "a/SKILL.md",
+        "a/b/SKILL.md",
+        "a/one.md",
+        "a/b/two.md",
+        "b/one.md",
+        "one.md",
+        "README.md",
+        "a/x.txt",
+        "a/b/y.txt",
+    ]);
+    let text = proptest::sample::select(vec![
+        "---\nname: s\ndescription: d\n---\n",
+        "---\nname: a.one\ndescription: d\nhandler: H\n---\n",
+        "---\nname: A one\ndescription: d\n---\n",
+        "---\ndomain: d\ndescription: d\n---\n",
+        "---\nname: s\ndomain: d\ndescription: d\n---\n",
+        "---\ndescription: d\nvisibility_labels: [l]\n---\n",
+        "---\nname: s\n---\n",
+        "---\nname: [\n---\n",
+        "Text\n",
+    ]);
+    (path.prop_map(String::from), text.prop_map(String::from))
+}
+
+proptest! {
+    #[test]
+    fn what_is_taken_over_is_what_would_be_made(
+        edits in proptest::collection::vec((file(), any::<bool>()), 1..30),
+        kind in proptest::sample::select(vec![SourceKind::Skills, SourceKind::Notes]),
+        trust in proptest::sample::select(vec![Trust::Low, Trust::Medium]),
+        globs in any::<bool>(),
+    ) {
+        let globs = globs.then(|| Globs::new(&["a*".to_owned(), "s".to_owned()]).unwrap());
+        let source = Arc::new(Source { root: "/s".into(), kind, trust, available: globs, ..Source::default() });
+        let mut files: BTreeMap<String, Arc<Document>> = BTreeMap::new();
+        let mut earlier = Assembled::default();
+        for ((path, text), there) in edits {
+            match there {
+                true => files.insert(path.clone(), Arc::new(Document::parse("/s", &path, text.as_bytes()))),
+                false => files.remove(&path),
+            };
+            let documents: Vec<_> = files.values().filter(|document| document.path.ends_with(".md")).cloned().collect();
+            let paths: Vec<String> = files.keys().cloned().collect();
+            let again = assemble_again(&source, documents.clone(), paths.clone(), &earlier);
+            let anew = assemble(&source, documents.clone(), paths.clone());
+            prop_assert_eq!(format!("{again:?}"), format!("{anew:?}"));
+            let unchanged = assemble_again(&source, documents, paths, &again);
+            let mut pairs = again.entries.iter().zip(&unchanged.entries);
+            prop_assert!(pairs.all(|(entry, same)| Arc::ptr_eq(entry, same)));
+            earlier = again;
+        }
     }
 }

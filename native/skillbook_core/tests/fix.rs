@@ -17,7 +17,7 @@ fn read(text: &str) -> (Value, Vec<Diagnostic>) {
     let data = document.fields().map_or(Value::Null, |fields| fields.data.clone());
     let source = Arc::new(Source { root: "/s".into(), ..Source::default() });
     let assembled = assemble(&source, vec![document], vec![PATH.into()]);
-    (data, assembled.findings.into_iter().map(|finding| finding.diagnostic).collect())
+    (data, assembled.findings.iter().map(|finding| finding.diagnostic.clone()).collect())
 }
 
 fn codes(diagnostics: &[Diagnostic]) -> Vec<Code> {

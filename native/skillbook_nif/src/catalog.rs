@@ -24,16 +24,23 @@ mod atoms {
 /// One generation with the terms of its entries.
 pub struct Generation {
     pub catalog: Arc<Catalog>,
-    terms: Box<[OnceLock<FrozenTerm>]>,
+    terms: Box<[Arc<OnceLock<FrozenTerm>>]>,
 }
 
 impl Generation {
-    fn new(catalog: Catalog) -> Generation {
-        let terms = catalog.entries().iter().map(|_| OnceLock::new()).collect();
+    /// Takes over the terms of those entries that are the same in the generation before.
+    fn new(catalog: Catalog, before: Option<&Generation>) -> Generation {
+        let mut known =
+            before.into_iter().flat_map(|before| before.catalog.entries().iter().zip(&before.terms)).peekable();
+        let term = |entry: &Arc<Entry>| {
+            while known.next_if(|(other, _)| other.name < entry.name).is_some() {}
+            known.next_if(|(other, _)| Arc::ptr_eq(other, entry)).map(|(_, term)| term.clone()).unwrap_or_default()
+        };
+        let terms = catalog.entries().iter().map(term).collect();
         Generation { catalog: Arc::new(catalog), terms }
     }
 
-    /// The entry's struct, built when it is first asked for.
+    /// The entry's struct, built when it is first asked for in any generation.
     pub fn entry_term<'a>(&self, env: Env<'a>, id: EntryId) -> Term<'a> {
         let build = || FrozenTerm::new(|env| entry::encode(env, self.catalog.entry(id)));
         self.terms[id.0 as usize].get_or_init(build).copy(env)
@@ -84,7 +91,7 @@ impl CatalogResource {
             return Reloaded { number, added: Vec::new(), changed: Vec::new(), removed: Vec::new() };
         }
         let number = number + 1;
-        let new = build(number, &sources);
+        let new = build(number, &sources, Some(&old));
         new.catalog.search_from(&old.catalog);
         self.current.store(new.clone());
         let changes = Changes::between(old.catalog.entries(), new.catalog.entries());
@@ -98,9 +105,9 @@ impl CatalogResource {
     }
 }
 
-fn build(number: u64, sources: &[Loaded]) -> Arc<Generation> {
+fn build(number: u64, sources: &[Loaded], before: Option<&Generation>) -> Arc<Generation> {
     let assembled = sources.iter().map(|source| source.assembled().clone()).collect();
-    Arc::new(Generation::new(Catalog::build(number, assembled)))
+    Arc::new(Generation::new(Catalog::build(number, assembled), before))
 }
 
 #[derive(NifUnitEnum)]
@@ -168,7 +175,7 @@ fn catalog_load(sources: Vec<SourceOptions>) -> NifResult<ResourceArc<CatalogRes
     let source = |options: SourceOptions| options.source().map(Arc::new).map_err(|_| rustler::Error::BadArg);
     let sources = sources.into_iter().map(source).collect::<NifResult<Vec<_>>>()?;
     let sources: Vec<Loaded> = sources.into_iter().map(Loaded::new).collect();
-    let current = ArcSwap::new(build(1, &sources));
+    let current = ArcSwap::new(build(1, &sources, None));
     Ok(ResourceArc::new(CatalogResource { current, sources: Mutex::new(sources) }))
 }
 

@@ -5,7 +5,6 @@
 //! whose file system reports no changes is looked through at intervals instead. At the same intervals each root is
 //! checked to be still the folder that is watched: it may come, go, be replaced, or be a link that leads elsewhere now.
 
-use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -21,6 +20,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use rustler::env::OwnedEnv;
 use rustler::{Encoder, Env, LocalPid, NifResult, Resource, ResourceArc};
 use walkdir::{DirEntry, WalkDir};
+
+use crate::load::is_concerned;
 
 /// Changes are told of when nothing has happened for this long, so that those of one save come together,
 const QUIET: Duration = Duration::from_millis(10);
@@ -350,16 +351,6 @@ impl Pending {
 /// Whether nothing was written.
 fn is_read(kind: EventKind) -> bool {
     matches!(kind, EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write))
-}
-
-/// Whether a file of this name, or one in a folder of this name, can matter: not what loading passes over, nor the
-/// copies that editors keep beside a file.
-fn is_concerned(name: &OsStr) -> bool {
-    match name.as_encoded_bytes() {
-        b".gitignore" | b".ignore" => true,
-        b"node_modules" => false,
-        name => !(name.starts_with(b".") || name.ends_with(b"~") || (name.starts_with(b"#") && name.ends_with(b"#"))),
-    }
 }
 
 fn is_walked(entry: &DirEntry) -> bool {

@@ -206,5 +206,5 @@ impl Markdown {
 pub struct Found {
     pub documents: Vec<Arc<Document>>,
     pub files: Vec<String>,
-    pub findings: Vec<Finding>,
+    pub findings: Vec<Arc<Finding>>,
 }

@@ -12,23 +12,30 @@ mod read;
 mod touched;
 mod walk;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use skillbook_core::assemble::{assemble, Assembled, Finding};
+use skillbook_core::assemble::{assemble_again, Assembled, Finding};
 use skillbook_core::diagnostic::{Code, Diagnostic, Severity};
 use skillbook_core::entry::{Source, Trust};
 
 use folder::{split, Folder, Found, Fresh, Markdown};
+use ignores::is_ignore_file;
 use parallel::parallel;
 use read::Reader;
 use touched::{touched, Paths, Touched};
-use walk::{Walker, MAX_FILES};
+use walk::{is_skipped, Walker, MAX_FILES};
 
 /// The largest document, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
+
+/// Whether a file of this name, or one in a folder of this name, counts for what a source holds.
+pub fn is_concerned(name: &OsStr) -> bool {
+    is_ignore_file(name) || !is_skipped(name)
+}
 
 /// A source and what the last look at it found.
 pub struct Loaded {
@@ -122,7 +129,7 @@ impl Loaded {
         if differs {
             let mut found = Found::default();
             tree.top.collect("", &mut found);
-            self.assembled = assemble(&source, found.documents, found.files);
+            self.assembled = assemble_again(&source, found.documents, found.files, &self.assembled);
             self.assembled.findings.extend(found.findings);
         }
         self.tree = Some(tree);
@@ -223,12 +230,17 @@ fn untrusted(source: &Source) -> Assembled {
     let diagnostic = Diagnostic::new(Code::SourceUntrusted, Severity::Info, message)
         .hint("if you know what is in it, give it the trust low, medium or high")
         .in_file(source.root.as_str());
-    Assembled { findings: vec![Finding::trusted(diagnostic)], ..Assembled::default() }
+    nothing_but(diagnostic)
 }
 
 fn refused(source: &Source, code: Code, message: &str) -> Assembled {
-    let diagnostic = Diagnostic::new(code, Severity::Error, message).in_file(source.root.as_str());
-    Assembled { findings: vec![Finding::trusted(diagnostic)], ..Assembled::default() }
+    nothing_but(Diagnostic::new(code, Severity::Error, message).in_file(source.root.as_str()))
+}
+
+fn nothing_but(diagnostic: Diagnostic) -> Assembled {
+    let mut nothing = Assembled::default();
+    nothing.findings.push(Finding::trusted(diagnostic));
+    nothing
 }
 
 fn unreadable(path: String, reason: &str) -> Diagnostic {

@@ -265,9 +265,13 @@ fn kind(path: &Path) -> io::Result<FileType> {
     fs::symlink_metadata(path).map(|metadata| metadata.file_type())
 }
 
-/// Dot files and folders, and other people's packages.
+/// Dot files and folders, other people's packages, and the copies that editors keep beside a file.
 pub fn is_skipped(name: &OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(b".") || name == "node_modules"
+    let name = name.as_encoded_bytes();
+    name.starts_with(b".")
+        || name == b"node_modules"
+        || name.ends_with(b"~")
+        || (name.starts_with(b"#") && name.ends_with(b"#"))
 }
 
 fn is_markdown(name: &str) -> bool {
