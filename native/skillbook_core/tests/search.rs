@@ -214,6 +214,8 @@ fn shows_what_has_the_most_words_wherever_it_begins() {
         (format!("plum{}pear", gap(300)), "[plum]…"),
         (format!("plum{}pear{}pear", gap(300), gap(9)), "…[pear] [pear]"),
         (format!("plum pear{}pear plum plum", gap(2000)), "[plum] [pear]…"),
+        // A mark that is a letter too begins a word.
+        ("a \u{345}plum".to_owned(), "a [\u{345}plum]"),
         // The last part that is searched, and behind it.
         (format!("{}plum pear", gap(8 * 1024 - 2)), "[plum] [pear]"),
         (format!("{}plum", gap(8 * 1024 - 1)), "About x"),

@@ -1,0 +1,20 @@
+//! Links, headings and sections of any body: places in the text, in order, and no way out of the source.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use skillbook_core::references::{find, resolve};
+use skillbook_core::sections::{headings, section, usage};
+
+fuzz_target!(|text: &str| {
+    for reference in find(text, 0) {
+        if let Some(path) = resolve("folder", &reference.target) {
+            let below = |path: &str| path.split('/').all(|part| !matches!(part, "" | "." | ".."));
+            assert!(path.is_empty() || below(&path), "{path:?}");
+        }
+    }
+    for heading in headings(text) {
+        assert!(text.contains(heading.title));
+        let _ = section(text, heading.title);
+    }
+    assert!(usage(text).is_none_or(|usage| text.contains(usage)));
+});

@@ -1,0 +1,18 @@
+//! The strict check of any file: no panic, and places inside the text.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use skillbook_core::lint::strict::check;
+
+fuzz_target!(|bytes: &[u8]| {
+    one(bytes);
+    one(&[b"---\nname: a\ndescription: d\n", bytes, b"\n---\n"].concat());
+});
+
+fn one(bytes: &[u8]) {
+    let found = check("a", bytes);
+    let lines = bytes.iter().filter(|byte| matches!(byte, b'\n' | b'\r')).count() + 1;
+    for found in check("a", bytes) {
+        assert!(found.line.is_none_or(|line| (1..=lines).contains(&(line as usize))), "{found:?}");
+    }
+}
