@@ -281,6 +281,11 @@ defmodule Skillbook.CLI.LintTest do
       assert explain.(["mail/send.md"]) == explain.(["send"])
       assert explain.([Path.relative_to_cwd(Path.join(folder, "mail/send.md"))]) == explain.(["send"])
       for _ <- 1..4, do: assert_received(0)
+
+      assert explain.(["send", "--max-tokens", "10"]) =~
+               "in the prompt of `default`: left out for lack of room, from the section `quick_reference`\n"
+
+      assert_received 0
       assert explain.(["mail.sned"]) == "mail.sned: no file gives this name; close to it: mail.send, mail\n"
       assert_received 1
     end)

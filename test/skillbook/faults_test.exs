@@ -104,6 +104,8 @@ defmodule Skillbook.FaultsTest do
     {_, 0} = System.cmd("mkfifo", [Path.join(first, "a-pipe/SKILL.md")])
     link(first, "nowhere", "broken/SKILL.md")
     link(first, "circle/SKILL.md", "circle/SKILL.md")
+    link(first, "pair/two.md", "pair/one.md")
+    link(first, "pair/one.md", "pair/two.md")
     link(first, "../later/replaced", "escaping")
     link(first, "..", "fine/up")
     sparse(Path.join(first, "huge/SKILL.md"))
@@ -140,6 +142,8 @@ defmodule Skillbook.FaultsTest do
       "a-pipe/SKILL.md" => [:unreadable],
       "broken/SKILL.md" => [:broken_link],
       "circle/SKILL.md" => [:broken_link],
+      "pair/one.md" => [:broken_link],
+      "pair/two.md" => [:broken_link],
       "escaping" => [:escaping_link],
       "fine/up" => [:broken_link],
       "huge/SKILL.md" => [:file_too_large],
@@ -160,6 +164,36 @@ defmodule Skillbook.FaultsTest do
     lost = Enum.reject(written, &(is_map_key(entries, &1) or told.(&1) or &1 in @passed_over))
     # A folder is no document, whatever its name.
     assert lost == ["a-folder/SKILL.md"]
+  end
+
+  test "a mended line is shown, and of two files of one name both", %{first: first, later: later} do
+    {:ok, catalog} = Catalog.load([first, later])
+
+    messages =
+      for found <- Catalog.diagnostics(catalog),
+          do: {Path.relative_to(found.path, first), found.code, found.message}
+
+    rows = [
+      {"colon/SKILL.md", :frontmatter_repaired, ~s(description: "Use it: always")},
+      {"brackets/SKILL.md", :frontmatter_repaired, ~s(hint: "[a] [b]")},
+      {"comma/SKILL.md", :frontmatter_repaired, ~s(description: ", and so on")},
+      {"same/2/SKILL.md", :duplicate_name, "#{first}/same/1/SKILL.md"},
+      {"same/3/SKILL.md", :duplicate_name, "#{first}/same/1/SKILL.md"},
+      {"replaced/SKILL.md", :shadowed, "#{later}/replaced/SKILL.md"}
+    ]
+
+    for {path, code, part} <- rows do
+      assert [message] = for({^path, ^code, message} <- messages, do: message)
+      assert message =~ part
+    end
+  end
+
+  test "two sources that both name what they list are both in the XML prompt", %{first: first, later: later} do
+    {:ok, catalog} = Catalog.load([[path: first, available: ["replaced"]], [path: later, available: ["*"]]])
+    assert [found] = for(found <- Catalog.diagnostics(catalog), found.code == :shadowed, do: found)
+    assert {found.severity, found.path} == {:warning, Path.join(first, "replaced/SKILL.md")}
+    prompt = Skillbook.prompt(View.all(catalog), format: :xml)
+    for folder <- [first, later], do: assert(prompt =~ "<location>#{folder}/replaced/SKILL.md</location>")
   end
 
   test "each thing said names a file, and errors say what to expect", %{first: first} do

@@ -4,9 +4,9 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{doc, source, view};
+use common::{doc, source, source_of, view};
 use skillbook_core::catalog::Catalog;
-use skillbook_core::entry::SourceKind;
+use skillbook_core::entry::{Source, SourceKind, Trust};
 use skillbook_core::explain::explain;
 use skillbook_core::prompt::Options;
 
@@ -41,6 +41,7 @@ fn tells_what_became_of_a_name() {
         ("another.md", doc("another", "", "x")),
         ("apart.md", doc("apart", "exclude_from_prompt_profile_ids: [p]\n", "x")),
         ("zebra.md", doc("zebra", "", "x")),
+        ("amber.md", doc("amber", "aliases: [ambergris]\n", "x")),
         ("twice/a.md", doc("atwice", "", "x")),
         ("twice/b.md", doc("atwice", "", "y")),
         ("nothing.md", "---\nname: nothing\n---\n".to_owned()),
@@ -48,12 +49,15 @@ fn tells_what_became_of_a_name() {
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, &**text)).collect();
     let over = doc("another", "", "z");
     let notes = [("family/note.md", "# Note\n")];
+    let low = [("amber.md", doc("amber", "", "y")), ("ambergris.md", doc("ambergris", "", "y"))];
+    let low: Vec<(&str, &str)> = low.iter().map(|(path, text)| (*path, &**text)).collect();
     let catalog = Arc::new(Catalog::build(
         1,
         vec![
             source("s", SourceKind::Skills, &[], &files),
             source("t", SourceKind::Skills, &[], &[("another.md", &over)]),
             source("u", SourceKind::Notes, &[], &notes),
+            source_of(Source { name: "v".into(), trust: Trust::Low, ..Source::default() }, &low),
         ],
     ));
     let rows: &[(&str, &[&str])] = &[
@@ -75,6 +79,17 @@ fn tells_what_became_of_a_name() {
                 "used | /s/twice/a.md | in the section `skills` | name_differs",
                 "duplicate | /s/twice/b.md | /s/twice/a.md | duplicate_name name_differs",
             ],
+        ),
+        (
+            "amber",
+            &[
+                "used | /s/amber.md | in the section `skills`",
+                "refused | /v/amber.md | /s/amber.md | replacement_refused",
+            ],
+        ),
+        (
+            "ambergris",
+            &["used | /s/amber.md | in the section `skills`", "refused | /v/ambergris.md | replacement_refused"],
         ),
         ("nothing", &["no_entry | /s/nothing.md | description_missing"]),
         ("mail/send.md", &["used | /s/mail/send.md | in the section `quick_reference`"]),
