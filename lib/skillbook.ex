@@ -121,13 +121,14 @@ defmodule Skillbook do
   @doc """
   Runs the commands of a model's reply, one after the other.
 
-  A command that fails does not keep the next from running. `to_string/1` of the report is what goes back to the model.
+  A command that fails does not keep the next from running, unless `:on_error` says so. `to_string/1` of the report is what goes back to the model.
 
   ## Options
 
     * `:assigns` - a map that handlers find in their context
     * `:now` - the time of the turn, UTC; the clock's if it is left out
     * `:timeout` - how long each handler may take, in milliseconds; the book's if it is left out
+    * `:on_error` - `:continue` (default), or `:halt`: once one fails, those after it are results of the status `:skipped`
     * `:unclosed` - `:hold` (default) does not run a block that the reply's end cut off; `:run` does, for callers that
       stop the model at the closing fence
   """

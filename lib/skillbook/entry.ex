@@ -96,4 +96,12 @@ defmodule Skillbook.Entry do
     files: [],
     data: %{}
   ]
+
+  @doc false
+  # Says which text a model was handed, so that it need not be sent twice.
+  @spec activation(t()) :: %{name: String.t(), hash: String.t()}
+  def activation(%__MODULE__{name: name, body: body}) do
+    digest = :crypto.hash(:sha256, String.trim(body))
+    %{name: name, hash: digest |> binary_part(0, 8) |> Base.encode16(case: :lower)}
+  end
 end

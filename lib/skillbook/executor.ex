@@ -37,7 +37,8 @@ defmodule Skillbook.Executor do
   def execute(routed, context, options \\ [])
 
   def execute(%RoutedCommand{entry: %Entry{handler: nil} = entry}, _context, _options) do
-    {:ok, %Result{status: :template, content: String.trim(entry.body), metadata: %{path: entry.path}}}
+    metadata = %{path: entry.path, activates: [Entry.activation(entry)]}
+    {:ok, %Result{status: :template, content: String.trim(entry.body), metadata: metadata}}
   end
 
   def execute(%RoutedCommand{entry: entry} = routed, %Context{} = context, options) do

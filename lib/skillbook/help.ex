@@ -16,7 +16,7 @@ defmodule Skillbook.Help do
       ["haiku"]
   """
 
-  alias Skillbook.{Native, UnknownSkillError, View}
+  alias Skillbook.{Entry, Native, UnknownSkillError, View}
 
   @type answer :: {:ok, String.t()} | {:error, UnknownSkillError.t()}
 
@@ -30,6 +30,31 @@ defmodule Skillbook.Help do
   @spec get(View.t(), String.t() | nil) :: answer()
   def get(view, nil), do: get(view, "")
   def get(%View{ref: ref} = view, path), do: answer(Native.view_help(ref, path), view, path)
+
+  @doc false
+  # The entries whose own texts the answer to a path that has one holds, in the order in which `get/2` looks a path up.
+  @spec entries(View.t(), String.t()) :: [Entry.t()]
+  def entries(view, path) do
+    path = String.trim(path)
+    found = with {:error, _} <- View.fetch(view, path), do: nil
+
+    case found do
+      {:ok, %Entry{name: ^path} = entry} -> [entry]
+      other -> entries_of_all(view, path) || if(domain?(view, path), do: [], else: own(other))
+    end
+  end
+
+  defp entries_of_all(view, path) do
+    name = String.replace_suffix(path, ".all", "")
+
+    if name != path and domain?(view, name),
+      do: view |> View.entries(domain: name) |> Enum.reject(& &1.hidden_from_model)
+  end
+
+  defp domain?(%View{ref: ref}, name), do: Native.view_help_domain(ref, name) != :unknown
+
+  defp own({:ok, entry}), do: [entry]
+  defp own(nil), do: []
 
   @doc "All domains and all entries that belong to none."
   @spec top_level(View.t()) :: answer()

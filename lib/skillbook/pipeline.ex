@@ -2,16 +2,19 @@ defmodule Skillbook.Pipeline do
   @moduledoc false
   # A model's text in, a report out: extractor, router, executor, in that order for each command.
 
-  alias Skillbook.{Executor, Extractor, Options, Report, Result, Router, View}
+  alias Skillbook.{Entry, Executor, Extractor, Options, Report, Result, Router, View}
 
+  @skipped "Not run, because a command before it failed. If it is still wanted, write it again."
+
+  @doc "Runs the commands of a reply."
   @spec run(View.t(), binary(), keyword()) :: Report.t()
   def run(%View{} = view, text, options) do
-    with {:error, error} <- Options.validate(options, "run", schema()), do: raise(error)
+    check(options, [unclosed: {":hold or :run", &(&1 in [:hold, :run])}] ++ schema())
     {unclosed, options} = Keyword.pop(options, :unclosed, :hold)
 
     case Extractor.extract(text, unclosed: unclosed) do
       {:ok, found} ->
-        results = Enum.map(found.commands, &command(view, &1, options))
+        results = commands(view, found.commands, options)
         %Report{text: found.text, results: results, incomplete: found.incomplete}
 
       {:error, error} ->
@@ -20,15 +23,39 @@ defmodule Skillbook.Pipeline do
     end
   end
 
+  @doc "Runs commands, one after the other: the options of `run/3` without `:unclosed`."
+  @spec commands(View.t(), [String.t()], keyword()) :: [Result.t()]
+  def commands(%View{} = view, lines, options \\ []) do
+    check(options, schema())
+    {on_error, options} = Keyword.pop(options, :on_error, :continue)
+
+    {results, _halted} =
+      Enum.map_reduce(lines, false, fn
+        line, true ->
+          {%Result{status: :skipped, content: @skipped, command: line, duration: 0}, true}
+
+        line, false ->
+          result = command(view, line, options)
+          {result, on_error == :halt and result.status == :error}
+      end)
+
+    results
+  end
+
+  defp check(options, schema) do
+    with {:error, error} <- Options.validate(options, "run", schema), do: raise(error)
+  end
+
   defp command(view, line, options) do
     {duration, {name, result}} = :timer.tc(fn -> result(view, line, options) end)
     %{result | name: name, command: line, duration: duration}
   end
 
   defp result(view, line, options) do
-    case Router.route(view, line) do
-      {:help, text} ->
-        {nil, %Result{status: :help, content: text}}
+    case Router.find(view, line) do
+      {:help, text, entries} ->
+        metadata = if entries == [], do: %{}, else: %{activates: Enum.map(entries, &Entry.activation/1)}
+        {nil, %Result{status: :help, content: text, metadata: metadata}}
 
       {:ok, routed} ->
         case execute(view, routed, options) do
@@ -59,7 +86,7 @@ defmodule Skillbook.Pipeline do
 
   defp schema do
     [
-      unclosed: {":hold or :run", &(&1 in [:hold, :run])},
+      on_error: {":continue or :halt", &(&1 in [:continue, :halt])},
       assigns: {"a map", &is_map/1},
       now: {"a DateTime", &is_struct(&1, DateTime)},
       timeout: {"a number of milliseconds", &(is_integer(&1) and &1 > 0)}

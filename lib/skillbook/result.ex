@@ -6,7 +6,8 @@ defmodule Skillbook.Result do
 
   ## Fields
 
-    * `:status` - `:ok`; `:error`; `:template`, the content is instructions for the model to follow; or `:help`
+    * `:status` - `:ok`; `:error`; `:template`, the content is instructions for the model to follow; `:help`; or
+      `:skipped`, it did not run because one before it failed
     * `:content` - the text for the model
     * `:data` - the same as values, for Elixir callers and tests; any term
     * `:name` - the name of the skill that was called, or `nil` if none was
@@ -14,11 +15,12 @@ defmodule Skillbook.Result do
     * `:error` - the exception behind an `:error`, else `nil`
     * `:duration` - how long it took until there was an answer, in microseconds
     * `:effects` - what changed in the world, a list of atoms such as `:task_created`
-    * `:metadata` - whatever else the handler wants to hand on, a map
+    * `:metadata` - whatever else the handler wants to hand on, a map. Where the content holds entries' own texts (`:help`,
+      `:template`), `:activates` has a map for each: its `:name`, and as `:hash` 16 hexadecimal digits of its text's SHA-256
   """
 
   @type t :: %__MODULE__{
-          status: :ok | :error | :template | :help,
+          status: :ok | :error | :template | :help | :skipped,
           content: String.t(),
           data: term(),
           name: String.t() | nil,

@@ -20,7 +20,17 @@ defmodule Skillbook.Router do
       ["email.send"]
   """
 
-  alias Skillbook.{Command, CommandError, Help, Native, RoutedCommand, UnknownSkillError, View}
+  alias Skillbook.{
+    Command,
+    CommandError,
+    Entry,
+    Help,
+    Native,
+    Options,
+    RoutedCommand,
+    UnknownSkillError,
+    View
+  }
 
   # A NIF on a normal scheduler should be done within a millisecond.
   @dirty_above 64 * 1024
@@ -32,7 +42,17 @@ defmodule Skillbook.Router do
   """
   @spec route(View.t(), String.t()) ::
           {:ok, RoutedCommand.t()} | {:help, String.t()} | {:error, CommandError.t() | UnknownSkillError.t()}
-  def route(%View{ref: ref} = view, line) when is_binary(line) do
+  def route(%View{} = view, line) when is_binary(line) do
+    with {:help, text, _entries} <- find(view, line), do: {:help, text}
+  end
+
+  @doc false
+  # As `route/2`, and says whose own texts the answer to `get_skill` or `--help` holds.
+  @spec find(View.t(), String.t()) ::
+          {:ok, RoutedCommand.t()}
+          | {:help, String.t(), [Entry.t()]}
+          | {:error, CommandError.t() | UnknownSkillError.t()}
+  def find(%View{ref: ref} = view, line) do
     routed =
       if byte_size(line) <= @dirty_above, do: Native.route(ref, line), else: Native.route_dirty(ref, line)
 
@@ -65,21 +85,12 @@ defmodule Skillbook.Router do
 
   defp paths(%Command{args: args}), do: List.delete(args, "-h")
 
-  defp help(view, []), do: answer(Help.top_level(view))
-  defp help(view, [path]), do: answer(Help.get(view, path))
+  defp help(view, []), do: help(view, [""])
 
   defp help(view, paths) do
-    texts =
-      Enum.reduce_while(paths, [], fn path, texts ->
-        case Help.get(view, path) do
-          {:ok, text} -> {:cont, [text | texts]}
-          {:error, error} -> {:halt, {:error, error}}
-        end
-      end)
-
-    with texts when is_list(texts) <- texts, do: {:help, texts |> Enum.reverse() |> Enum.join("\n\n---\n\n")}
+    with {:ok, texts} <- Options.each(paths, &Help.get(view, &1)) do
+      entries = paths |> Enum.flat_map(&Help.entries(view, &1)) |> Enum.uniq_by(& &1.name)
+      {:help, Enum.join(texts, "\n\n---\n\n"), entries}
+    end
   end
-
-  defp answer({:ok, text}), do: {:help, text}
-  defp answer({:error, error}), do: {:error, error}
 end

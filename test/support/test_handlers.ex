@@ -15,6 +15,7 @@ defmodule Skillbook.TestHandlers do
         ErrorText: quote(do: {:error, "no room on #{Map.get(var!(flags), "day", "Monday")}"}),
         ErrorStruct:
           quote(do: {:error, %Skillbook.NotFoundError{kind: "room", id: "R-1", find: "rooms.list"}}),
+        ErrorResult: quote(do: {:ok, %Skillbook.Result{status: :error, content: "no"}}),
         Broken: quote(do: {:ok, %Skillbook.Result{status: :odd, content: "x"}})
       ] do
     defmodule Module.concat(__MODULE__, name) do

@@ -1,0 +1,94 @@
+defmodule Skillbook.PipelineTest do
+  use Skillbook.SkillsCase, async: true
+
+  alias Skillbook.{Entry, OptionError, Pipeline, View}
+
+  @moduletag :tmp_dir
+
+  defp handler(name), do: [handler: "Skillbook.TestHandlers.#{name}"]
+
+  test "on_error: what runs after a command that failed", %{tmp_dir: folder} do
+    write(folder, %{
+      "x/run.md" => page("x.run", handler("Text")),
+      "x/fail.md" => page("x.fail", handler("ErrorText")),
+      "x/say.md" => page("x.say", handler("ErrorResult"))
+    })
+
+    view = view(folder)
+
+    rows = [
+      {["x.run", "x.run"], [:ok, :ok], [:ok, :ok]},
+      {["x.fail", "x.run", "x.run"], [:error, :ok, :ok], [:error, :skipped, :skipped]},
+      {["x.say", "x.run"], [:error, :ok], [:error, :skipped]},
+      {["x.run", "x.nothing", "x.run"], [:ok, :error, :ok], [:ok, :error, :skipped]},
+      {["x.run '", "x.run"], [:error, :ok], [:error, :skipped]},
+      {["x.run --help", "x.run"], [:help, :ok], [:help, :ok]},
+      {["x.run", "x.fail"], [:ok, :error], [:ok, :error]},
+      {[], [], []}
+    ]
+
+    for {lines, continued, halted} <- rows do
+      statuses = fn options -> view |> Pipeline.commands(lines, options) |> Enum.map(& &1.status) end
+      assert {lines, statuses.([])} == {lines, continued}
+      assert {lines, statuses.(on_error: :continue)} == {lines, continued}
+      assert {lines, statuses.(on_error: :halt)} == {lines, halted}
+    end
+
+    report = Skillbook.run(view, "```cmd\nx.fail\nx.run --a b\n```", on_error: :halt)
+
+    assert to_string(report) ==
+             "[1] x.fail\nerror\n  no room on Monday\n\n[2] x.run --a b\nskipped\n" <>
+               "  Not run, because a command before it failed. If it is still wanted, write it again."
+  end
+
+  test "options are those of run/3 without :unclosed", %{tmp_dir: folder} do
+    view = view(folder)
+
+    for {options, message} <- [
+          {[on_error: :stop], "expected :continue or :halt as the option :on_error of run, got: :stop"},
+          {[unclosed: :run], ~r/^unknown option :unclosed for run/}
+        ] do
+      assert_raise OptionError, message, fn -> Pipeline.commands(view, [], options) end
+    end
+  end
+
+  test "results say whose texts they hold", %{tmp_dir: folder} do
+    write(folder, %{
+      "x/SKILL.md" => "---\ndomain: x\ndescription: Things\n---\nAbout x\n",
+      "x/one.md" => page("x.one", [aliases: "[first]"], "One\n"),
+      "x/two.md" => page("x.two", handler("Text"), "Two\n"),
+      "x/hidden.md" => page("x.hidden", [{:"disable-model-invocation", true}], "Hidden\n"),
+      "skill/SKILL.md" => page("skill", [], "Skill\n"),
+      "skill/more.md" => "More\n"
+    })
+
+    view = view(folder)
+
+    rows = [
+      {"x.one", ["x.one"]},
+      {"first --a", ["x.one"]},
+      {"get_skill: x.two", ["x.two"]},
+      {"get_skill: first", ["x.one"]},
+      {"x.two --help", ["x.two"]},
+      {"get_skill: x.hidden", ["x.hidden"]},
+      {"get_skill: x.all", ["x.one", "x.two"]},
+      {"get_skill x.one skill x.one", ["x.one", "skill"]},
+      {"get_skill: skill", ["skill"]},
+      {"get_skill: skill/more.md", nil},
+      {"get_skill: x", nil},
+      {"get_skill", nil},
+      {"x.two", nil},
+      {"get_skill: nothing", nil}
+    ]
+
+    for {line, names} <- rows do
+      [result] = Pipeline.commands(view, [line])
+      activates = result.metadata[:activates]
+      assert {line, activates && Enum.map(activates, & &1.name)} == {line, names}
+      for %{name: name} = one <- activates || [], do: assert(one == Entry.activation(View.fetch!(view, name)))
+    end
+
+    # What `printf Skill | sha256sum` begins with.
+    assert Entry.activation(View.fetch!(view, "skill")) == %{name: "skill", hash: "6df1bb18a59ab97d"}
+  end
+end
