@@ -85,7 +85,7 @@ defmodule Skillbook.Model.OpenAI do
   @doc "Makes a model of the options above."
   @spec new(keyword()) :: {:ok, t()} | {:error, OptionError.t()}
   def new(options) do
-    with :ok <- Options.validate(options, "a model", schema()),
+    with :ok <- options |> hide_key() |> Options.validate("a model", schema()),
          {:ok, url} <- fetch(options, :url),
          {:ok, _name} <- fetch(options, :model) do
       {:ok, struct!(__MODULE__, Keyword.put(options, :url, endpoint(url)))}
@@ -457,6 +457,11 @@ defmodule Skillbook.Model.OpenAI do
   defp without_key(outcome, _key), do: outcome
 
   # Options
+
+  # Who gives the key itself is told that it is none, without it.
+  defp hide_key([{:key, key} | options]) when is_binary(key), do: [{:key, :hidden} | options]
+  defp hide_key([option | options]), do: [option | hide_key(options)]
+  defp hide_key(options), do: options
 
   defp fetch(options, option) do
     with :error <- Keyword.fetch(options, option),

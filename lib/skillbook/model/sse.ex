@@ -4,9 +4,9 @@ defmodule Skillbook.Model.SSE do
   # event; lines that begin with a colon are comments. Which events come out does not depend on the chunks. An event
   # that the end cuts off is none.
 
-  # `line` is what there is of the line that is open, of which `seen` bytes hold no line end. After a CR, an LF that
-  # comes next belongs to it.
-  defstruct line: "", seen: 0, after_cr: false, first: true, name: "", data: [], size: 0
+  # `open` is what there is of the line that is open. It is not one binary until it ends, since a binary that was
+  # searched is copied when it grows. After a CR, an LF that comes next belongs to it.
+  defstruct open: [], open_size: 0, after_cr: false, first: true, name: "", data: [], size: 0
 
   @type event :: %{name: String.t(), data: String.t()}
   @type t :: %__MODULE__{}
@@ -19,27 +19,26 @@ defmodule Skillbook.Model.SSE do
 
   @doc "The events that the chunk completes; `:error` if one is too large to go on."
   @spec feed(t(), binary()) :: {:ok, [event()], t()} | :error
-  def feed(state, chunk), do: lines(%{state | line: state.line <> chunk}, [])
+  def feed(state, chunk), do: lines(state, chunk, [])
 
-  defp lines(%{after_cr: true, line: "\n" <> rest} = state, events),
-    do: lines(%{state | after_cr: false, line: rest}, events)
+  defp lines(state, "", events), do: {:ok, Enum.reverse(events), state}
 
-  defp lines(%{after_cr: true, line: <<_, _::binary>>} = state, events),
-    do: lines(%{state | after_cr: false}, events)
+  defp lines(%{after_cr: true} = state, "\n" <> rest, events),
+    do: lines(%{state | after_cr: false}, rest, events)
 
-  defp lines(%{line: line, seen: seen} = state, events) do
-    case :binary.match(line, ["\n", "\r"], scope: {seen, byte_size(line) - seen}) do
+  defp lines(%{size: size, open_size: open}, _chunk, _events) when size + open > @largest, do: :error
+
+  defp lines(state, chunk, events) do
+    case :binary.match(chunk, ["\n", "\r"]) do
       {place, 1} ->
-        <<line::binary-size(place), ending, rest::binary>> = line
-        state = %{state | line: rest, seen: 0, after_cr: ending == ?\r}
+        <<part::binary-size(place), ending, rest::binary>> = chunk
+        line = IO.iodata_to_binary([state.open, part])
         {state, events} = state |> line(unmarked(state, line)) |> ended(events)
-        if state.size > @largest, do: :error, else: lines(%{state | first: false}, events)
-
-      :nomatch when byte_size(line) + state.size > @largest ->
-        :error
+        lines(%{state | open: [], open_size: 0, after_cr: ending == ?\r, first: false}, rest, events)
 
       :nomatch ->
-        {:ok, Enum.reverse(events), %{state | seen: byte_size(line)}}
+        open_size = state.open_size + byte_size(chunk)
+        lines(%{state | open: [state.open, chunk], open_size: open_size, after_cr: false}, "", events)
     end
   end
 

@@ -94,6 +94,12 @@ defmodule Skillbook.Model.SSETest do
     assert Enum.reduce_while(1..10, state, &grow(&1, &2, "data: " <> large <> "\n")) == :error
   end
 
+  test "comments may go on for ever" do
+    comment = ": " <> String.duplicate("a", 1_000_000)
+    assert data(List.duplicate([comment, "\n"], 10) |> List.flatten()) == []
+    assert data((List.duplicate([comment, "\n"], 10) |> List.flatten()) ++ ["data: a\n\n"]) == ["a"]
+  end
+
   defp grow(_time, state, text) do
     case SSE.feed(state, text) do
       {:ok, [], state} -> {:cont, state}
