@@ -129,6 +129,7 @@ defmodule Skillbook do
     * `:now` - the time of the turn, UTC; the clock's if it is left out
     * `:timeout` - how long each handler may take, in milliseconds; the book's if it is left out
     * `:on_error` - `:continue` (default), or `:halt`: once one fails, those after it are results of the status `:skipped`
+    * `:on_result` - a function that gets each result as soon as it is there
     * `:unclosed` - `:hold` (default) does not run a block that the reply's end cut off; `:run` does, for callers that
       stop the model at the closing fence
   """

@@ -48,7 +48,9 @@ defmodule Skillbook.Pipeline do
 
   defp command(view, line, options) do
     {duration, {name, result}} = :timer.tc(fn -> result(view, line, options) end)
-    %{result | name: name, command: line, duration: duration}
+    result = %{result | name: name, command: line, duration: duration}
+    if on_result = options[:on_result], do: on_result.(result)
+    result
   end
 
   defp result(view, line, options) do
@@ -70,7 +72,7 @@ defmodule Skillbook.Pipeline do
 
   # A book may stop in the middle of a turn; what ran until then is still reported.
   defp execute(view, routed, options) do
-    context = Executor.context(view, routed, Keyword.take(options, [:now, :assigns]))
+    context = Executor.context(view, routed, Keyword.take(options, [:now, :assigns, :agent]))
     Executor.execute(routed, context, Keyword.take(options, [:timeout]))
   rescue
     error in ArgumentError -> {:error, error}
@@ -89,7 +91,9 @@ defmodule Skillbook.Pipeline do
       on_error: {":continue or :halt", &(&1 in [:continue, :halt])},
       assigns: {"a map", &is_map/1},
       now: {"a DateTime", &is_struct(&1, DateTime)},
-      timeout: {"a number of milliseconds", &(is_integer(&1) and &1 > 0)}
+      timeout: {"a number of milliseconds", &(is_integer(&1) and &1 > 0)},
+      agent: {"a map or nil", &(is_nil(&1) or is_map(&1))},
+      on_result: {"a function of one argument", &is_function(&1, 1)}
     ]
   end
 end
