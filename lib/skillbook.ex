@@ -50,6 +50,7 @@ defmodule Skillbook do
 
   alias Skillbook.{
     Book,
+    Breaker,
     Catalog,
     Change,
     Diagnostic,
@@ -205,10 +206,15 @@ defmodule Skillbook do
   def unsubscribe(book), do: Watcher.unsubscribe(Book.fetch!(book).name)
 
   @doc """
-  What was found out about the files of a book's sources: what was skipped, mended or shadowed, and why.
+  What was found out about the files of a book's sources: what was skipped, mended or shadowed, and why; and at the end
+  which skills are out of service because their handlers failed.
   """
   @spec diagnostics(book()) :: [Diagnostic.t()]
-  def diagnostics(book), do: Catalog.diagnostics(Book.fetch!(book).catalog)
+  def diagnostics(book) do
+    book = Book.fetch!(book)
+    view = View.all(book.catalog)
+    Catalog.diagnostics(book.catalog) ++ Breaker.diagnostics(book, &View.fetch(view, &1))
+  end
 
   @doc """
   What became of a name for a profile: which files could be meant, which one is used, why it is hidden, and where it stands

@@ -6,6 +6,7 @@ defmodule Skillbook.Application do
 
   @impl true
   def start(_type, _args) do
+    Skillbook.Telemetry.load()
     Supervisor.start_link([{Task.Supervisor, name: Skillbook.Tasks}], strategy: :one_for_one)
   end
 end

@@ -6,8 +6,24 @@ defmodule Skillbook.Book do
 
   use Supervisor
 
-  alias Skillbook.{Catalog, OptionError, Options, Profile, Source, Watcher}
+  alias Skillbook.{
+    Breaker,
+    Catalog,
+    Gate,
+    Kept,
+    OptionError,
+    Options,
+    Profile,
+    Request,
+    Source,
+    Telemetry,
+    Watcher,
+    Worker
+  }
+
   alias Skillbook.SQL.{Migrations, SQLite}
+
+  @breaker [failures: 5, cooldown: 30_000]
 
   @type t :: %__MODULE__{
           name: atom(),
@@ -17,14 +33,39 @@ defmodule Skillbook.Book do
           profiles: %{String.t() => Profile.t()},
           write_to: Path.t() | nil,
           timeout: pos_integer(),
+          ask: Request.ask() | nil,
+          max_running: pos_integer() | :infinity,
+          max_running_per_skill: pos_integer() | :infinity,
+          max_wait: pos_integer(),
+          max_result: pos_integer() | :infinity,
+          breaker: [failures: pos_integer(), cooldown: pos_integer()] | false,
+          telemetry_flags: boolean(),
           watch: boolean() | [poll: pos_integer()]
         }
 
   @enforce_keys [:name]
-  defstruct [:name, :catalog, :store, :write_to, sources: [], profiles: %{}, timeout: 30_000, watch: true]
+  defstruct [
+    :name,
+    :catalog,
+    :store,
+    :write_to,
+    :ask,
+    sources: [],
+    profiles: %{},
+    timeout: 30_000,
+    max_running: :infinity,
+    max_running_per_skill: :infinity,
+    max_wait: 30_000,
+    max_result: 30_000,
+    breaker: @breaker,
+    telemetry_flags: false,
+    watch: true
+  ]
 
   @spec start_link(keyword()) :: Supervisor.on_start() | {:error, Exception.t()}
   def start_link(options) do
+    Telemetry.load()
+
     with {:ok, book} <- new(options) do
       case Supervisor.start_link(__MODULE__, book, name: book.name) do
         {:error, {:shutdown, {:failed_to_start_child, _child, error}}} when is_exception(error) ->
@@ -39,20 +80,17 @@ defmodule Skillbook.Book do
   @doc "The running book of a name."
   @spec fetch!(atom()) :: t()
   def fetch!(name) when is_atom(name) do
-    case :persistent_term.get({__MODULE__, name}, nil) do
-      nil -> raise ArgumentError, "expected the name of a running book, got: #{inspect(name)}"
-      book -> book
-    end
+    find(name) || raise ArgumentError, "expected the name of a running book, got: #{inspect(name)}"
   end
+
+  @doc "As `fetch!/1`, or nil; also for nil, which names none."
+  @spec find(atom()) :: t() | nil
+  def find(name), do: :persistent_term.get({__MODULE__, name}, nil)
 
   @doc "The handle of its database, or nil."
   @spec sql(t()) :: Skillbook.SQL.t() | nil
   def sql(%__MODULE__{store: nil}), do: nil
   def sql(%__MODULE__{store: {module, options}}), do: module.handle(options[:name])
-
-  @doc "The supervisor of its handlers' tasks."
-  @spec tasks(atom()) :: atom()
-  def tasks(name), do: Module.concat(name, Tasks)
 
   @spec profile(t(), String.t() | Profile.t()) :: Profile.t()
   def profile(_book, %Profile{} = profile), do: profile
@@ -78,8 +116,11 @@ defmodule Skillbook.Book do
       store ++
         [
           Watcher.subscribers(book.name),
+          {Kept, book.name},
+          {Breaker, book},
+          {Gate, book},
           {__MODULE__.Registration, book},
-          {Task.Supervisor, name: tasks(book.name)},
+          {Task.Supervisor, name: Worker.supervisor(book.name)},
           %{id: Watcher, start: {__MODULE__, :start_watcher, [book.name]}}
         ]
 
@@ -92,6 +133,18 @@ defmodule Skillbook.Book do
 
   # Options
 
+  @plain [
+    :timeout,
+    :ask,
+    :max_running,
+    :max_running_per_skill,
+    :max_wait,
+    :max_result,
+    :breaker,
+    :telemetry_flags,
+    :watch
+  ]
+
   defp new(options) do
     with :ok <- Options.validate(options, "a book", schema()),
          {:ok, name} <- fetch_name(options),
@@ -100,7 +153,8 @@ defmodule Skillbook.Book do
          {:ok, sources} <- sources(options) do
       book = %__MODULE__{name: name, profiles: profiles, sources: sources}
       book = %{book | store: store(options[:store], name), write_to: expand(options[:write_to])}
-      {:ok, struct!(book, Keyword.take(options, [:timeout, :watch]))}
+      options = Keyword.replace_lazy(options, :breaker, &(&1 && Keyword.merge(@breaker, &1)))
+      {:ok, struct!(book, Keyword.take(options, @plain))}
     end
   end
 
@@ -150,14 +204,37 @@ defmodule Skillbook.Book do
       profiles: {"a list of profiles", &is_list/1},
       roles: {"a list of roles", &is_list/1},
       write_to: {"a folder or nil", &(is_nil(&1) or Options.text?(&1))},
-      timeout: {"a number of milliseconds", &milliseconds?/1},
+      timeout: {"a number of milliseconds", &positive?/1},
+      ask: {"a function of one argument, {module, function} or nil", &ask?/1},
+      max_running: {"a number or :infinity", &limit?/1},
+      max_running_per_skill: {"a number or :infinity", &limit?/1},
+      max_wait: {"a number of milliseconds", &positive?/1},
+      max_result: {"a number of characters or :infinity", &limit?/1},
+      breaker: {"[failures: number, cooldown: milliseconds] or false", &breaker?/1},
+      telemetry_flags: {"a boolean", &is_boolean/1},
       watch: {"a boolean or [poll: milliseconds]", &watch?/1}
     ]
   end
 
-  defp milliseconds?(value), do: is_integer(value) and value > 0
+  @doc "Whether it may be an `:ask` callback; a module may be loaded later."
+  @spec ask?(term()) :: boolean()
+  def ask?({module, function}), do: is_atom(module) and is_atom(function)
+  def ask?(ask), do: is_nil(ask) or is_function(ask, 1)
 
-  defp watch?(poll: interval), do: milliseconds?(interval)
+  @doc "Whether it bounds something: a number from 1, or :infinity."
+  @spec limit?(term()) :: boolean()
+  def limit?(value), do: value == :infinity or positive?(value)
+
+  defp positive?(value), do: is_integer(value) and value > 0
+
+  defp breaker?(false), do: true
+
+  defp breaker?(options) do
+    Keyword.keyword?(options) and
+      Enum.all?(options, fn {key, value} -> key in [:failures, :cooldown] and positive?(value) end)
+  end
+
+  defp watch?(poll: interval), do: positive?(interval)
   defp watch?(value), do: is_boolean(value)
 
   defp store?(nil), do: true

@@ -41,6 +41,18 @@ defmodule Skillbook.Context do
   @enforce_keys [:view, :profile, :entry, :command, :now]
   defstruct [:book, :view, :profile, :entry, :command, :sql, :write_to, :now, :agent, assigns: %{}]
 
+  @doc false
+  # What log lines of a call carry.
+  @spec logger_metadata(t()) :: keyword()
+  def logger_metadata(context) do
+    [
+      skill: context.entry.name,
+      command: context.command.name,
+      book: context.book,
+      profile: context.profile.id
+    ]
+  end
+
   @doc """
   The handle for `Skillbook.SQL`, or an error that tells the operator which option the book lacks.
 

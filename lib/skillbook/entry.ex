@@ -13,7 +13,9 @@ defmodule Skillbook.Entry do
       trust
     * `:tags`, `:aliases`, `:requires`, `:allowed_tools` - lists of texts
     * `:labels` - the visibility labels, its own and its source's
-    * `:effects` - `:read`, `:write` or `nil`
+    * `:effects` - `:read`, `:write` or `nil`; `effect/1` has what is taken if nothing is written
+    * `:timeout` - how long its handler may take, in milliseconds, or `nil`
+    * `:max_running` - how many calls of its handler may run at a time, or `nil`
     * `:schedule`, `:timezone` - as written; `:schedule` is `nil` if its source has low trust
     * `:include_in_prompt` - whether it belongs into prompts; profiles may be named that differ
     * `:hidden_from_model` - whether only people and programs name it, and a model is not told of it
@@ -44,6 +46,8 @@ defmodule Skillbook.Entry do
           aliases: [String.t()],
           requires: [String.t()],
           effects: :read | :write | nil,
+          timeout: pos_integer() | nil,
+          max_running: pos_integer() | nil,
           allowed_tools: [String.t()],
           schedule: String.t() | nil,
           timezone: String.t() | nil,
@@ -73,6 +77,8 @@ defmodule Skillbook.Entry do
     :description,
     :handler,
     :effects,
+    :timeout,
+    :max_running,
     :schedule,
     :timezone,
     :license,
@@ -96,6 +102,25 @@ defmodule Skillbook.Entry do
     files: [],
     data: %{}
   ]
+
+  @reading ~w(search get list read find show count)
+
+  @doc """
+  Whether running it changes something: `effects` of its frontmatter; else `:read` if it has no handler, or if the last part
+  of its name is #{Enum.map_join(@reading, ", ", &"`#{&1}`")}; else `:write`.
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
+      iex> view = Skillbook.View.all(catalog)
+      iex> for name <- ["email.search", "email.send", "haiku"], do: Skillbook.Entry.effect(Skillbook.View.fetch!(view, name))
+      [:read, :write, :read]
+  """
+  @spec effect(t()) :: :read | :write
+  def effect(%__MODULE__{effects: effect}) when effect != nil, do: effect
+  def effect(%__MODULE__{handler: nil}), do: :read
+
+  def effect(%__MODULE__{name: name}) do
+    if name |> String.split(".") |> List.last() |> Kernel.in(@reading), do: :read, else: :write
+  end
 
   @doc false
   # Says which text a model was handed, so that it need not be sent twice.

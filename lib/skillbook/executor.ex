@@ -4,11 +4,30 @@ defmodule Skillbook.Executor do
 
   An entry without a handler gives its body back, as a template that the model follows. A handler runs in a supervised
   process with a time limit; whatever becomes of it, the caller gets a result or an error.
+
+  Nothing runs past the profile's `:writes`, whoever calls this. In a book it also waits for room and leaves alone what
+  fails again and again; a catalog without a book has no such limits. Results are cut by `Skillbook.run/3`, not here.
   """
 
   require Logger
 
-  alias Skillbook.{Book, Context, Entry, HandlerError, Result, RoutedCommand}
+  alias Skillbook.{
+    Book,
+    Breaker,
+    BusyError,
+    Context,
+    Entry,
+    Gate,
+    Handler,
+    HandlerError,
+    OutOfServiceError,
+    Policy,
+    PolicyError,
+    Request,
+    Result,
+    RoutedCommand,
+    Worker
+  }
 
   @default_timeout 30_000
 
@@ -16,11 +35,14 @@ defmodule Skillbook.Executor do
   Runs a routed command.
 
   Errors that a handler gives come back as they are, a text as a `RuntimeError`. Of a crash, a missing handler, a time
-  limit that is over and an answer that is none, the error is a `Skillbook.HandlerError`.
+  limit that is over and an answer that is none, the error is a `Skillbook.HandlerError`. If it did not run at all, it is
+  a `Skillbook.PolicyError`, a `Skillbook.OutOfServiceError` or a `Skillbook.BusyError`.
 
   ## Options
 
-    * `:timeout` - the time limit in milliseconds; the book's, or #{@default_timeout}, if it is left out
+    * `:timeout` - the time limit of the handler in milliseconds, from when it begins; if it is left out, the entry's, else
+      the book's, else #{@default_timeout}
+    * `:ask` - who is asked for the profile's `writes: :ask`, as `t:Skillbook.Request.ask/0`; the book's if it is left out
 
   ## Examples
 
@@ -32,25 +54,39 @@ defmodule Skillbook.Executor do
       iex> {result.status, result.content}
       {:template, "Write three lines of five, seven and five syllables."}
   """
-  @spec execute(RoutedCommand.t(), Context.t(), timeout: pos_integer()) ::
-          {:ok, Result.t()} | {:error, Exception.t()}
+  @spec execute(RoutedCommand.t(), Context.t(), timeout: pos_integer(), ask: Request.ask()) ::
+          {:ok, Result.t()}
+          | {:error,
+             HandlerError.t() | PolicyError.t() | OutOfServiceError.t() | BusyError.t() | Exception.t()}
   def execute(routed, context, options \\ [])
 
-  def execute(%RoutedCommand{entry: %Entry{handler: nil} = entry}, _context, _options) do
-    metadata = %{path: entry.path, activates: [Entry.activation(entry)]}
-    {:ok, %Result{status: :template, content: String.trim(entry.body), metadata: metadata}}
+  def execute(%RoutedCommand{entry: %Entry{handler: nil} = entry} = routed, %Context{} = context, options) do
+    with :ok <- Policy.check(routed, context, ask(book(context), options)) do
+      metadata = %{path: entry.path, activates: [Entry.activation(entry)]}
+      {:ok, %Result{status: :template, content: String.trim(entry.body), metadata: metadata}}
+    end
   end
 
   def execute(%RoutedCommand{entry: entry} = routed, %Context{} = context, options) do
-    timeout = options[:timeout] || book_value(context.book, :timeout, @default_timeout)
+    book = book(context)
 
-    with {:ok, module} <- handler(entry) do
-      case supervised(context.book, timeout, fn -> module.execute(routed.command.flags, context) end) do
-        {:ok, answer} -> answer(answer, entry)
-        {:exit, reason} -> {:error, failed(:crash, entry, reason: reason)}
-        nil -> {:error, failed(:timeout, entry, timeout: timeout)}
+    # Nobody is asked about what cannot run.
+    with {:ok, module} <- handler(entry, context),
+         :ok <- in_service(book, entry, module),
+         :ok <- Policy.check(routed, context, ask(book, options)) do
+      work = fn -> module.execute(routed.command.flags, context) end
+      worker = Worker.start(context.book, Context.logger_metadata(context), work)
+
+      with :ok <- enter(book, worker, entry, module) do
+        timeout = options[:timeout] || entry.timeout || (book && book.timeout) || @default_timeout
+        answer = worker |> Worker.run(timeout) |> outcome(context, timeout)
+        leave(book, worker, entry, module, answer)
+        answer
       end
     end
+  catch
+    # The book stopped meanwhile.
+    :exit, reason -> {:error, failed(:crash, context, reason: reason)}
   end
 
   @doc """
@@ -80,79 +116,71 @@ defmodule Skillbook.Executor do
     }
   end
 
-  # Nothing in a file ever becomes a new atom: the modules of all loaded applications have theirs.
-  defp handler(entry) do
-    module = String.to_existing_atom("Elixir." <> String.replace_prefix(entry.handler, "Elixir.", ""))
+  defp book(%Context{book: nil}), do: nil
+  defp book(%Context{book: name}), do: Book.fetch!(name)
 
-    if Code.ensure_loaded?(module) and function_exported?(module, :execute, 2),
-      do: {:ok, module},
-      else: {:error, failed(:missing, entry)}
-  rescue
-    error in [ArgumentError, SystemLimitError] -> {:error, failed(:missing, entry, reason: error)}
+  defp ask(book, options), do: options[:ask] || (book && book.ask)
+
+  defp handler(entry, context) do
+    with {:error, reason} <- Handler.fetch(entry), do: {:error, failed(:missing, context, reason: reason)}
   end
 
-  # The process is not linked, so that a crash does not reach the caller; but it ends when the caller does.
-  defp supervised(book, timeout, fun) do
-    caller = self()
-    supervisor = if book, do: Book.tasks(book), else: Skillbook.Tasks
+  defp in_service(nil, _entry, _module), do: :ok
+  defp in_service(book, entry, module), do: Breaker.check(book, entry, module)
 
-    task =
-      Task.Supervisor.async_nolink(supervisor, fn ->
-        end_with(caller)
-        fun.()
-      end)
+  # The breaker comes last, so that the one call that tries a handler does not wait for room.
+  defp enter(nil, _worker, _entry, _module), do: :ok
 
-    Task.yield(task, timeout) || Task.shutdown(task, :brutal_kill)
-  catch
-    # The book stopped meanwhile.
-    :exit, reason -> {:exit, reason}
+  defp enter(book, worker, entry, module) do
+    with :ok <- Gate.enter(book, worker.pid, entry),
+         :ok <- Breaker.enter(book, entry, module) do
+      :ok
+    else
+      error ->
+        Worker.stop(worker)
+        error
+    end
   end
 
-  defp end_with(caller) do
-    task = self()
+  defp leave(nil, _worker, _entry, _module, _answer), do: :ok
 
-    spawn(fn ->
-      task_ref = Process.monitor(task)
-      caller_ref = Process.monitor(caller)
-
-      receive do
-        {:DOWN, ^task_ref, :process, _, _} -> :ok
-        {:DOWN, ^caller_ref, :process, _, _} -> Process.exit(task, :kill)
-      end
-    end)
+  defp leave(book, worker, entry, module, answer) do
+    Gate.leave(book, worker.pid)
+    failed = match?({:error, %HandlerError{kind: kind}} when kind in [:crash, :timeout, :bad_return], answer)
+    Breaker.leave(book, entry, module, if(failed, do: :failed, else: :answered))
   end
 
-  defp answer({:ok, %Result{status: status, content: content} = result} = answer, entry)
+  defp outcome({:ok, answer}, context, _timeout), do: answer(answer, context)
+  defp outcome({:crash, reason}, context, _timeout), do: {:error, failed(:crash, context, reason: reason)}
+  defp outcome(:timeout, context, timeout), do: {:error, failed(:timeout, context, timeout: timeout)}
+
+  defp answer({:ok, %Result{status: status, content: content} = result} = answer, context)
        when status in [:ok, :error, :template, :help] do
-    if is_binary(content) and String.valid?(content),
-      do: {:ok, result},
-      else: {:error, failed(:bad_return, entry, reason: answer)}
+    if text?(content), do: {:ok, result}, else: bad(answer, context)
   end
 
-  defp answer({:ok, text} = answer, entry) when is_binary(text) do
-    if String.valid?(text),
-      do: {:ok, Result.ok(text)},
-      else: {:error, failed(:bad_return, entry, reason: answer)}
+  defp answer({:ok, text} = answer, context) when is_binary(text) do
+    if text?(text), do: {:ok, Result.ok(text)}, else: bad(answer, context)
   end
 
-  defp answer({:error, text} = answer, entry) when is_binary(text) do
-    if String.valid?(text),
-      do: {:error, RuntimeError.exception(text)},
-      else: {:error, failed(:bad_return, entry, reason: answer)}
+  defp answer({:error, text} = answer, context) when is_binary(text) do
+    if text?(text), do: {:error, RuntimeError.exception(text)}, else: bad(answer, context)
   end
 
-  defp answer({:error, error}, entry) when is_exception(error) do
+  defp answer({:error, error}, context) when is_exception(error) do
     # A message can fail as well: it is the handler's code.
-    if String.valid?(Exception.message(error)),
-      do: {:error, error},
-      else: {:error, failed(:bad_return, entry, reason: error)}
+    if text?(Exception.message(error)), do: {:error, error}, else: bad(error, context)
   end
 
-  defp answer(other, entry), do: {:error, failed(:bad_return, entry, reason: other)}
+  defp answer(other, context), do: bad(other, context)
 
-  defp failed(kind, entry, fields \\ []) do
+  defp text?(text), do: is_binary(text) and String.valid?(text)
+
+  defp bad(answer, context), do: {:error, failed(:bad_return, context, reason: answer)}
+
+  defp failed(kind, %Context{entry: entry} = context, fields) do
     error = struct!(HandlerError, [kind: kind, name: entry.name, handler: entry.handler] ++ fields)
-    Logger.error(fn -> log(error) end, skill: entry.name)
+    Logger.error(fn -> log(error) end, Context.logger_metadata(context))
     error
   end
 
@@ -170,7 +198,4 @@ defmodule Skillbook.Executor do
     "skill #{error.name}: expected {:ok, text}, {:ok, %Skillbook.Result{}}, {:error, text} or {:error, exception}, " <>
       "got: #{inspect(error.reason, limit: 20, printable_limit: 500)}"
   end
-
-  defp book_value(nil, _key, default), do: default
-  defp book_value(book, key, _default), do: Map.fetch!(Book.fetch!(book), key)
 end

@@ -18,6 +18,8 @@ defmodule Skillbook.HandlerError do
       "`email.send` was stopped: it took longer than 30 s. It may have done part of its work: check before you try again, or tell the user."
   """
 
+  alias Skillbook.Duration
+
   @type t :: %__MODULE__{
           kind: :missing | :crash | :timeout | :bad_return,
           name: String.t(),
@@ -39,13 +41,10 @@ defmodule Skillbook.HandlerError do
   def message(%{kind: :crash} = error), do: "`#{error.name}` failed: its handler crashed. #{@partly}"
 
   def message(%{kind: :timeout} = error) do
-    "`#{error.name}` was stopped: it took longer than #{seconds(error.timeout)}. #{@partly}"
+    "`#{error.name}` was stopped: it took longer than #{Duration.text(error.timeout)}. #{@partly}"
   end
 
   def message(%{kind: :bad_return} = error) do
     "`#{error.name}` failed: its handler gave an answer that cannot be read. #{@partly}"
   end
-
-  defp seconds(timeout) when rem(timeout, 1000) == 0, do: "#{div(timeout, 1000)} s"
-  defp seconds(timeout), do: "#{timeout} ms"
 end

@@ -2,8 +2,23 @@ defmodule Skillbook.Pipeline do
   @moduledoc false
   # A model's text in, a report out: extractor, router, executor, in that order for each command.
 
-  alias Skillbook.{Entry, Executor, Extractor, Options, Report, Result, Router, View}
+  alias Skillbook.{
+    Book,
+    Bounded,
+    Entry,
+    Executor,
+    Extractor,
+    HandlerError,
+    Options,
+    Report,
+    Result,
+    Router,
+    Telemetry,
+    View
+  }
 
+  # As long as a page should be at most, and a half more.
+  @default_max_result 30_000
   @skipped "Not run, because a command before it failed. If it is still wanted, write it again."
 
   @doc "Runs the commands of a reply."
@@ -32,14 +47,19 @@ defmodule Skillbook.Pipeline do
     {results, _halted} =
       Enum.map_reduce(lines, false, fn
         line, true ->
-          {%Result{status: :skipped, content: @skipped, command: line, duration: 0}, true}
+          {tell(%Result{status: :skipped, content: @skipped, command: line, duration: 0}, options), true}
 
         line, false ->
-          result = command(view, line, options)
+          result = view |> command(line, options) |> tell(options)
           {result, on_error == :halt and result.status == :error}
       end)
 
     results
+  end
+
+  defp tell(result, options) do
+    if on_result = options[:on_result], do: on_result.(result)
+    result
   end
 
   defp check(options, schema) do
@@ -47,35 +67,59 @@ defmodule Skillbook.Pipeline do
   end
 
   defp command(view, line, options) do
-    {duration, {name, result}} = :timer.tc(fn -> result(view, line, options) end)
-    result = %{result | name: name, command: line, duration: duration}
-    if on_result = options[:on_result], do: on_result.(result)
-    result
+    began = System.monotonic_time()
+    found = Router.find(view, line)
+    book = Book.find(view.book)
+    about = about(view, book, found)
+
+    Telemetry.span([:skillbook, :command], about, fn ->
+      result = %{result(found, view, options) | name: about.skill, command: line}
+
+      result =
+        Bounded.result(result, view, options[:max_result] || (book && book.max_result) || @default_max_result)
+
+      duration = System.convert_time_unit(System.monotonic_time() - began, :native, :microsecond)
+      ended(%{result | duration: duration})
+    end)
   end
 
-  defp result(view, line, options) do
-    case Router.find(view, line) do
-      {:help, text, entries} ->
-        metadata = if entries == [], do: %{}, else: %{activates: Enum.map(entries, &Entry.activation/1)}
-        {nil, %Result{status: :help, content: text, metadata: metadata}}
+  # An error of the handler is its answer; that it gave none is another thing.
+  defp ended(%Result{error: %HandlerError{kind: kind}} = result),
+    do: {:exception, result, %{status: :error, kind: kind}}
 
-      {:ok, routed} ->
-        case execute(view, routed, options) do
-          {:ok, result} -> {routed.name, result}
-          {:error, error} -> {routed.name, Result.error(error)}
-        end
+  defp ended(result), do: {:stop, result, %{status: result.status}}
 
-      {:error, error} ->
-        {nil, Result.error(error)}
+  # Of a line that is no command nothing is told: whatever it holds may be a secret.
+  defp about(view, book, found) do
+    about = %{book: view.book, profile: view.profile.id, generation: view.generation, skill: nil, effect: nil}
+
+    case found do
+      {:ok, %{entry: entry, command: command}} ->
+        about = %{about | skill: entry.name, effect: Entry.effect(entry)}
+        if book && book.telemetry_flags, do: Map.put(about, :flags, command.flags), else: about
+
+      _ ->
+        about
     end
   end
 
+  defp result({:help, text, entries}, _view, _options) do
+    metadata = if entries == [], do: %{}, else: %{activates: Enum.map(entries, &Entry.activation/1)}
+    %Result{status: :help, content: text, metadata: metadata}
+  end
+
+  defp result({:error, error}, _view, _options), do: Result.error(error)
+
   # A book may stop in the middle of a turn; what ran until then is still reported.
-  defp execute(view, routed, options) do
+  defp result({:ok, routed}, view, options) do
     context = Executor.context(view, routed, Keyword.take(options, [:now, :assigns, :agent]))
-    Executor.execute(routed, context, Keyword.take(options, [:timeout]))
+
+    case Executor.execute(routed, context, Keyword.take(options, [:timeout, :ask])) do
+      {:ok, result} -> result
+      {:error, error} -> Result.error(error)
+    end
   rescue
-    error in ArgumentError -> {:error, error}
+    error in ArgumentError -> Result.error(error)
   end
 
   defp printable(text, done \\ []) do
@@ -91,6 +135,8 @@ defmodule Skillbook.Pipeline do
       on_error: {":continue or :halt", &(&1 in [:continue, :halt])},
       assigns: {"a map", &is_map/1},
       now: {"a DateTime", &is_struct(&1, DateTime)},
+      ask: {"a function of one argument, {module, function} or nil", &Book.ask?/1},
+      max_result: {"a number of characters or :infinity", &Book.limit?/1},
       timeout: {"a number of milliseconds", &(is_integer(&1) and &1 > 0)},
       agent: {"a map or nil", &(is_nil(&1) or is_map(&1))},
       on_result: {"a function of one argument", &is_function(&1, 1)}

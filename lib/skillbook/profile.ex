@@ -10,8 +10,11 @@ defmodule Skillbook.Profile do
     * `:skills` - globs over the names of the entries it may see, or `:all` (the default). Case matters, and `*` also
       matches dots
     * `:tools` - the tools it may use, as patterns of `Skillbook.View.tools/2`, or `:all` (the default)
-    * `:role` - the id of one of the book's `:roles`, which says what this list leaves out of `:grants`, `:skills` and
-      `:tools`; `nil` (the default) for none. A profile that is made without a book only keeps it, and so does a struct
+    * `:writes` - what becomes of a command that changes something (`Skillbook.Entry.effect/1`): `:run` (the default) runs
+      it, `:delegate` tells the model to hand it to an agent, `:ask` asks the `:ask` callback of the run or the book, `:deny`
+      refuses it
+    * `:role` - the id of one of the book's `:roles`, which says what this list leaves out of `:grants`, `:skills`,
+      `:tools` and `:writes`; `nil` (the default) for none. A profile that is made without a book only keeps it, and so does a struct
 
   ## Examples
 
@@ -27,16 +30,18 @@ defmodule Skillbook.Profile do
   alias Skillbook.{OptionError, Options}
 
   @type glob :: String.t()
+  @type writes :: :run | :delegate | :ask | :deny
   @type t :: %__MODULE__{
           id: String.t(),
           grants: :all | [String.t()],
           skills: :all | [glob()],
           tools: :all | [String.t()],
+          writes: writes(),
           role: String.t() | nil
         }
 
   @enforce_keys [:id]
-  defstruct [:id, :role, grants: [], skills: :all, tools: :all]
+  defstruct [:id, :role, grants: [], skills: :all, tools: :all, writes: :run]
 
   @typedoc "What the profiles of a role have in common, by the role's id."
   @type roles :: %{String.t() => keyword()}
@@ -113,6 +118,7 @@ defmodule Skillbook.Profile do
       grants: all_or_texts,
       skills: all_or_texts,
       tools: all_or_texts,
+      writes: {":run, :delegate, :ask or :deny", &(&1 in [:run, :delegate, :ask, :deny])},
       role: {"text or nil", &(is_nil(&1) or Options.text?(&1))}
     ]
   end

@@ -5,7 +5,7 @@ defmodule Skillbook.Watcher do
 
   use GenServer
 
-  alias Skillbook.{Catalog, Change, Native}
+  alias Skillbook.{Catalog, Change, Native, Telemetry}
 
   require Logger
 
@@ -88,9 +88,22 @@ defmodule Skillbook.Watcher do
   defp merge(_paths, _more), do: :all
 
   defp refresh(state, paths) do
+    began = System.monotonic_time()
     change = Catalog.refresh(state.catalog, paths)
-    if change.generation != state.generation, do: publish(state.book, change)
+
+    if change.generation != state.generation do
+      tell(state, change, System.monotonic_time() - began)
+      publish(state.book, change)
+    end
+
     {change, %{state | generation: change.generation}}
+  end
+
+  defp tell(state, change, duration) do
+    counts = Map.new([:added, :changed, :removed], &{&1, length(Map.fetch!(change, &1))})
+    measurements = Map.merge(counts, %{duration: duration, entries: Catalog.count(state.catalog)})
+    metadata = %{book: state.book, generation: change.generation}
+    Telemetry.event([:skillbook, :catalog, :reload], measurements, metadata)
   end
 
   defp publish(book, change) do

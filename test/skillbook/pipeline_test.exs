@@ -5,8 +5,6 @@ defmodule Skillbook.PipelineTest do
 
   @moduletag :tmp_dir
 
-  defp handler(name), do: [handler: "Skillbook.TestHandlers.#{name}"]
-
   test "on_error: what runs after a command that failed", %{tmp_dir: folder} do
     write(folder, %{
       "x/run.md" => page("x.run", handler("Text")),

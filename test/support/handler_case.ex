@@ -16,6 +16,7 @@ defmodule Skillbook.HandlerCase do
     "tasks.delete" => Skillbook.Handlers.Tasks.Delete,
     "memory.save" => Skillbook.Handlers.Memory.Save,
     "memory.search" => Skillbook.Handlers.Memory.Search,
+    "results.read" => Skillbook.Handlers.Results.Read,
     "workflow.build" => Skillbook.Handlers.Workflow.Build,
     "workflow.list" => Skillbook.Handlers.Workflow.List
   }

@@ -37,6 +37,9 @@ defmodule Skillbook.SkillsCase do
     View.all(catalog)
   end
 
+  @doc "The frontmatter of a page with one of the handlers for tests."
+  def handler(name), do: [handler: "Skillbook.TestHandlers.#{name}"]
+
   @doc "A running book under a name of its own."
   def book(options) do
     name = :"book_#{System.unique_integer([:positive])}"

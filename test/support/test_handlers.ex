@@ -35,6 +35,14 @@ defmodule Skillbook.TestHandlers do
     end
   end
 
+  defmodule Call do
+    @moduledoc false
+    @behaviour Skillbook.Handler
+    # Does what the test wants.
+    @impl true
+    def execute(flags, context), do: context.assigns.call.(flags, context)
+  end
+
   defmodule Tell do
     @moduledoc false
     @behaviour Skillbook.Handler

@@ -31,6 +31,9 @@ defmodule Skillbook.Agent.Memory do
     {results, new}
   end
 
+  # Of what was cut the text is not there.
+  defp activations(%Result{metadata: %{cut: _}}), do: []
+
   defp activations(%Result{metadata: %{activates: entries}} = result) do
     answer = digest(result.content)
 
@@ -164,7 +167,7 @@ defmodule Skillbook.Agent.Memory do
   # A name that the view does not show is passed over: it is as if it had never been there.
   defp read(view, name) do
     with {:ok, %{name: ^name}} <- View.fetch(view, name),
-         [%Result{status: :help} = result] <- Pipeline.commands(view, ["get_skill: " <> quoted(name)]) do
+         [%Result{status: :help} = result] <- Pipeline.commands(view, ["get_skill: " <> quoted(name)], max_result: :infinity) do
       result
     else
       _ -> nil

@@ -137,6 +137,8 @@ codes! {
     DescriptionShort = "description_short",
     /// A command's page without a Usage section.
     UsageMissing = "usage_missing",
+    /// A skill that is not run for a while, because its handler failed several times in a row.
+    OutOfService = "out_of_service",
     /// A command in a page that cannot be read.
     ExampleUnparsable = "example_unparsable",
     /// A command in a page that does not exist.

@@ -16,6 +16,11 @@ use crate::{frontmatter, sections};
 const DESCRIPTION_LENGTH: usize = 1024;
 const COMPATIBILITY_LENGTH: usize = 500;
 
+/// The longest `timeout`, in milliseconds: what runs longer is no command that a reply waits for.
+const LONGEST_TIMEOUT: u32 = 60 * 60 * 1000;
+/// The largest `max_running`.
+const MOST_RUNNING: i64 = 1_000_000;
+
 /// The name of the file that makes a folder a skill or a domain.
 pub const SKILL_FILE: &str = "SKILL.md";
 
@@ -61,6 +66,10 @@ pub struct Fields {
     pub requires: Vec<String>,
     /// `effects`.
     pub effects: Option<Effects>,
+    /// `timeout`: how long its handler may take, in milliseconds.
+    pub timeout: Option<u32>,
+    /// `max_running`: how many calls of its handler may run at a time.
+    pub max_running: Option<u32>,
     /// `allowed-tools`.
     pub allowed_tools: Vec<String>,
     /// `schedule`, as written.
@@ -258,6 +267,8 @@ impl Reader<'_> {
             aliases: self.list("aliases"),
             requires: self.list("requires"),
             effects: self.effects(),
+            timeout: self.timeout(),
+            max_running: self.max_running(),
             allowed_tools: self.allowed_tools(),
             schedule: self.text("schedule"),
             timezone: self.text("timezone"),
@@ -433,6 +444,32 @@ impl Reader<'_> {
         }
     }
 
+    fn timeout(&mut self) -> Option<u32> {
+        let value = self.data.get("timeout")?;
+        let milliseconds = match value {
+            Value::Int(seconds) => Some(*seconds as f64 * 1000.0),
+            Value::Float(seconds) => Some(seconds * 1000.0),
+            Value::Str(text) => duration(text),
+            _ => None,
+        };
+        let allowed = |milliseconds: &f64| (1.0..=f64::from(LONGEST_TIMEOUT)).contains(milliseconds);
+        let read = milliseconds.filter(allowed).map(|milliseconds| milliseconds as u32);
+        if read.is_none() {
+            self.unless_null("timeout", "seconds, or a duration such as 500ms, 30s or 5m, of at most 1h", value);
+        }
+        read
+    }
+
+    fn max_running(&mut self) -> Option<u32> {
+        match self.data.get("max_running")? {
+            Value::Int(count @ 1..=MOST_RUNNING) => Some(*count as u32),
+            value => {
+                self.unless_null("max_running", "a number from 1 to 1000000", value);
+                None
+            }
+        }
+    }
+
     /// `meant` is the value to write instead, where none of what was written is lost with it.
     fn mended(&mut self, key: &str, message: String, meant: Option<Value>) {
         let fix = meant.and_then(|meant| self.line_fix(key, &meant));
@@ -510,6 +547,21 @@ fn describe(value: &Value) -> String {
         Value::List(_) => "a list".into(),
         Value::Map(_) => "a mapping".into(),
     }
+}
+
+/// A number with `ms`, `s`, `m` or `h` behind it, or with nothing for seconds, in milliseconds.
+fn duration(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let unit = match text[end..].to_ascii_lowercase().as_str() {
+        "ms" => 1.0,
+        "" | "s" => 1000.0,
+        "m" => 60.0 * 1000.0,
+        "h" => 60.0 * 60.0 * 1000.0,
+        _ => return None,
+    };
+    let number = text[..end].trim().parse::<f64>().ok()?;
+    Some(number * unit)
 }
 
 /// By commas if there is one, so that items may hold blanks; else by blanks.
@@ -635,6 +687,60 @@ mod tests {
         assert_eq!(field("effects: read", |fields| fields.effects), (Some(Effects::Read), vec![]));
         assert_eq!(field("effects: write", |fields| fields.effects), (Some(Effects::Write), vec![]));
         assert_eq!(field("effects: both", |fields| fields.effects), (None, vec!["field_ignored"]));
+    }
+
+    #[test]
+    fn reads_limits() {
+        let ignored = || vec!["field_ignored"];
+        let rows = [
+            ("30", Some(30_000), vec![]),
+            ("0.25", Some(250), vec![]),
+            ("'30'", Some(30_000), vec![]),
+            ("500ms", Some(500), vec![]),
+            ("90 s", Some(90_000), vec![]),
+            ("1.5m", Some(90_000), vec![]),
+            ("5M", Some(300_000), vec![]),
+            ("1h", Some(3_600_000), vec![]),
+            ("3600", Some(3_600_000), vec![]),
+            ("3601", None, ignored()),
+            ("2h", None, ignored()),
+            ("1ms", Some(1), vec![]),
+            ("0.5ms", None, ignored()),
+            ("0", None, ignored()),
+            ("-5", None, ignored()),
+            (".inf", None, ignored()),
+            (".nan", None, ignored()),
+            ("5 minutes", None, ignored()),
+            ("1h30m", None, ignored()),
+            ("soon", None, ignored()),
+            ("m", None, ignored()),
+            ("''", None, ignored()),
+            ("true", None, ignored()),
+            ("[5]", None, ignored()),
+            ("", None, vec![]),
+        ];
+        for (yaml, expected, codes) in rows {
+            let read = field(&format!("timeout: {yaml}"), |fields| fields.timeout);
+            assert_eq!(read, (expected, codes), "{yaml}");
+        }
+        let rows = [
+            ("1", Some(1), vec![]),
+            ("1000000", Some(1_000_000), vec![]),
+            ("1000001", None, ignored()),
+            ("0", None, ignored()),
+            ("'2'", None, ignored()),
+            ("2.0", None, ignored()),
+            ("", None, vec![]),
+        ];
+        for (yaml, expected, codes) in rows {
+            let read = field(&format!("max_running: {yaml}"), |fields| fields.max_running);
+            assert_eq!(read, (expected, codes), "{yaml}");
+        }
+        assert_eq!(
+            document("---\ntimeout: soon\n---\n").diagnostics[0].message,
+            "expected seconds, or a duration such as 500ms, 30s or 5m, of at most 1h for `timeout`, got the text \"soon\"; \
+             the field is not used"
+        );
     }
 
     #[test]

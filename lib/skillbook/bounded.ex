@@ -1,0 +1,86 @@
+defmodule Skillbook.Bounded do
+  @moduledoc false
+  # Cuts a result that is too long for the model, and says how the rest is to be had.
+
+  alias Skillbook.{Entry, Excerpt, Kept, Result, Telemetry, View}
+
+  @read "results.read"
+  @handler "Skillbook.Handlers.Results.Read"
+
+  @doc """
+  The result with a content of so many characters at most, and a notice if any are left out.
+
+  `metadata.cut` then has `:from` and `:to`, the characters that are shown, and `:total`, how many there are; `:id`, by
+  which they are read on, and `:kept`, up to which of them, or `nil` and 0.
+  """
+  @spec result(Result.t(), View.t(), pos_integer() | :infinity) :: Result.t()
+  # What `results.read` gives is of a text that is kept already.
+  def result(%Result{metadata: %{cut: %{from: from} = about}} = result, view, max) do
+    case Excerpt.cut(result.content, max) do
+      {page, shown} ->
+        finish(result, view, page, Map.put(about, :to, from + shown - 1))
+
+      :whole when about.kept < about.total ->
+        finish(result, view, result.content, Map.put(about, :to, about.kept))
+
+      :whole ->
+        result
+    end
+  end
+
+  def result(%Result{} = result, view, max) do
+    case Excerpt.cut(result.content, max) do
+      {page, shown} -> finish(result, view, page, Map.merge(keep(result, view), %{from: 1, to: shown}))
+      :whole -> result
+    end
+  end
+
+  @doc "The text of a result that was cut, for who may read it and still sees what it is of."
+  @spec fetch(View.t(), String.t()) :: {:ok, String.t(), Kept.about()} | :error
+  def fetch(%View{book: nil}, _id), do: :error
+
+  def fetch(view, id) do
+    with {:ok, origin, text, about} <- Kept.fetch(view.book, view.profile, id),
+         true <- shown?(view, origin) do
+      {:ok, text, about}
+    else
+      _ -> :error
+    end
+  end
+
+  defp shown?(view, {:entry, name}), do: match?({:ok, %Entry{name: ^name}}, View.fetch(view, name))
+  defp shown?(view, {:generation, generation}), do: view.generation == generation
+
+  defp keep(result, view) do
+    if view.book != nil and match?({:ok, %Entry{handler: @handler}}, View.fetch(view, @read)) do
+      origin = if result.name, do: {:entry, result.name}, else: {:generation, view.generation}
+      Kept.put(view.book, view.profile, origin, result.content)
+    else
+      lost(result)
+    end
+  catch
+    # The book stopped meanwhile.
+    :exit, _ -> lost(result)
+  end
+
+  defp lost(result), do: %{id: nil, total: Excerpt.size(result.content), kept: 0}
+
+  defp finish(result, view, page, cut) do
+    Telemetry.event(
+      [:skillbook, :result, :cut],
+      %{characters: cut.total, shown: cut.to - cut.from + 1},
+      %{book: view.book, profile: view.profile.id, skill: result.name, kept: cut.id != nil}
+    )
+
+    content = String.trim_trailing(page) <> "\n\n" <> notice(cut)
+    %{result | content: content, metadata: Map.put(result.metadata, :cut, cut)}
+  end
+
+  defp notice(cut) do
+    "[Cut: these are the characters #{cut.from} to #{cut.to} of #{cut.total}; #{cut.total - cut.to} are left out. " <>
+      "#{rest(cut)}]"
+  end
+
+  defp rest(cut) when cut.to < cut.kept, do: "To read on, write: #{@read} --id #{cut.id} --from #{cut.to + 1}"
+  defp rest(_cut), do: "They cannot be read on: ask for less at a time."
+end

@@ -1,0 +1,32 @@
+defmodule Skillbook.Handlers.Results.Read do
+  @moduledoc false
+  @behaviour Skillbook.Handler
+
+  alias Skillbook.{Bounded, Excerpt, FlagError, Flags, NotFoundError, Result}
+
+  @impl true
+  def execute(flags, context) do
+    with {:ok, flags} <- Flags.known(flags, ["id", "from"]),
+         {:ok, flags} <- Flags.cast_args(flags, context.command.args, ["id"]),
+         :ok <- Flags.require(flags, ["id"]),
+         {:ok, flags} <- Flags.cast_text(flags, "id", line: true),
+         {:ok, flags} <- Flags.cast_integer(flags, "from", min: 1),
+         %{"id" => id, "from" => from} = Flags.apply_defaults(flags, %{"from" => 1}),
+         {:ok, text, about} <- fetch(context.view, id),
+         :ok <- within(from, about) do
+      # The run cuts it where it is too long, as any result.
+      {:ok, Result.ok(Excerpt.from(text, from), metadata: %{cut: Map.put(about, :from, from)})}
+    end
+  end
+
+  defp fetch(view, id) do
+    with :error <- Bounded.fetch(view, id), do: {:error, %NotFoundError{kind: "result", id: id, find: nil}}
+  end
+
+  defp within(from, %{kept: kept}) when from <= kept, do: :ok
+
+  defp within(from, %{kept: kept}) do
+    expected = "a whole number up to #{kept}, the last character that is kept"
+    {:error, %FlagError{kind: :invalid, flag: "from", value: from, expected: expected, example: "#{kept}"}}
+  end
+end

@@ -1,0 +1,190 @@
+defmodule Skillbook.TelemetryTest do
+  use Skillbook.SkillsCase, async: true
+
+  alias Skillbook.{Pipeline, Telemetry}
+
+  @moduletag :tmp_dir
+  @moduletag :capture_log
+
+  setup %{tmp_dir: folder} do
+    write(folder, %{
+      "x/run.md" => page("x.run", handler("Text") ++ [aliases: "[start]"]),
+      "x/list.md" => page("x.list", handler("ErrorText")),
+      "x/crash.md" => page("x.crash", handler("Raise")),
+      "x/hang.md" => page("x.hang", handler("Hang")),
+      "x/odd.md" => page("x.odd", handler("Nonsense")),
+      "x/gone.md" => page("x.gone", handler: "Nowhere"),
+      "x/page.md" => page("x.page", [], String.duplicate("word ", 100)),
+      "x/tell.md" => page("x.tell", handler("Tell"))
+    })
+
+    :ok
+  end
+
+  defp start(folder, options \\ []) do
+    book = book([sources: [folder], builtins: false, watch: false, profiles: [[id: "ann"]]] ++ options)
+    :telemetry.listen(book)
+    {book, Skillbook.view(book, "ann")}
+  end
+
+  defp received(seen \\ []) do
+    receive do
+      {[:skillbook | _] = name, measurements, metadata} -> received([{name, measurements, metadata} | seen])
+    after
+      0 -> Enum.reverse(seen)
+    end
+  end
+
+  test "each command has a beginning and an end", %{tmp_dir: folder} do
+    {book, view} = start(folder)
+    common = %{book: book, profile: "ann", generation: 1, skill: nil, effect: nil}
+
+    rows = [
+      {"x.run --a secret", %{skill: "x.run", effect: :write}, :stop, %{status: :ok}},
+      {"start --a secret", %{skill: "x.run", effect: :write}, :stop, %{status: :ok}},
+      {"x.list", %{skill: "x.list", effect: :read}, :stop, %{status: :error}},
+      {"x.page", %{skill: "x.page", effect: :read}, :stop, %{status: :template}},
+      {"x.crash --a secret", %{skill: "x.crash", effect: :write}, :exception,
+       %{status: :error, kind: :crash}},
+      {"x.hang", %{skill: "x.hang", effect: :write}, :exception, %{status: :error, kind: :timeout}},
+      {"x.odd --a secret", %{skill: "x.odd", effect: :write}, :exception,
+       %{status: :error, kind: :bad_return}},
+      {"x.gone", %{skill: "x.gone", effect: :write}, :exception, %{status: :error, kind: :missing}},
+      {"x.run --a secret --help", %{}, :stop, %{status: :help}},
+      {"get_skill: secret", %{}, :stop, %{status: :error}},
+      {"password=secret", %{}, :stop, %{status: :error}},
+      {"x.run 'secret", %{}, :stop, %{status: :error}}
+    ]
+
+    for {line, told, how, ended} <- rows do
+      timeout = if line == "x.hang", do: 1, else: 60_000
+      Pipeline.commands(view, [line], timeout: timeout)
+      events = for {[_, :command, _], _, _} = event <- received(), do: event
+      metadata = Map.merge(common, told)
+      both = Map.merge(metadata, ended)
+      assert [{[_, _, :start], began, ^metadata}, {[_, _, ^how], measured, ^both}] = events
+      assert Enum.sort(Map.keys(began)) == [:monotonic_time, :system_time]
+      assert Enum.sort(Map.keys(measured)) == [:duration, :monotonic_time]
+      assert measured.duration == measured.monotonic_time - began.monotonic_time
+      refute inspect(events) =~ "secret"
+    end
+  end
+
+  test "flags are told of if the book says so", %{tmp_dir: folder} do
+    {_, view} = start(folder, telemetry_flags: true)
+    Pipeline.commands(view, ["x.run --a secret"])
+    Pipeline.commands(view, ["x.run --a secret --help"])
+    flags = for {[_, :command, _], _, metadata} <- received(), do: metadata[:flags]
+    assert flags == [%{"a" => "secret"}, %{"a" => "secret"}, nil, nil]
+  end
+
+  test "decisions", %{tmp_dir: folder} do
+    {book, view} = start(folder)
+
+    rows = [
+      {:run, [], :ok},
+      {:deny, [], :deny},
+      {:delegate, [], :delegate},
+      {:ask, [ask: fn _ -> :allow end], :ok},
+      {:ask, [ask: fn _ -> :deny end], :denied},
+      {:ask, [ask: fn _ -> raise "oops" end], :unanswered},
+      {:ask, [], :unanswered}
+    ]
+
+    for {writes, options, decision} <- rows do
+      Pipeline.commands(
+        %{view | profile: %{view.profile | writes: writes}},
+        ["x.run --a secret", "x.list"],
+        options
+      )
+
+      assert [{_, %{duration: _}, metadata}] = for({[_, :policy, _], _, _} = event <- received(), do: event)
+      assert metadata == %{book: book, profile: "ann", skill: "x.run", writes: writes, decision: decision}
+    end
+  end
+
+  test "reloads", %{tmp_dir: folder} do
+    {book, _} = start(folder)
+    write(folder, %{"x/new.md" => page("x.new"), "x/page.md" => page("x.page")})
+    File.rm!(Path.join(folder, "x/gone.md"))
+    Skillbook.reload(book)
+    assert [{[:skillbook, :catalog, :reload], measurements, metadata}] = received()
+    assert %{entries: 8, added: 1, changed: 1, removed: 1} = measurements
+    assert measurements.duration > 0 and metadata == %{book: book, generation: 2}
+  end
+
+  test "a work that ends by itself is told of, and goes on" do
+    book = :"none_#{System.unique_integer([:positive])}"
+    :telemetry.listen(book)
+
+    for {kind, fun} <- [error: fn -> raise "oops" end, throw: fn -> throw(1) end, exit: fn -> exit(:bye) end] do
+      caught =
+        try do
+          Telemetry.span([:skillbook, :test], %{book: book}, fun)
+        catch
+          caught, _ -> caught
+        end
+
+      assert caught == kind
+      assert_received {[:skillbook, :test, :start], _, %{book: ^book}}
+      assert_received {[:skillbook, :test, :exception], %{duration: _}, %{book: ^book, kind: ^kind}}
+    end
+  end
+
+  test "log lines say whose they are", %{tmp_dir: folder} do
+    {book, view} = start(folder)
+    test = self()
+    run = fn -> Pipeline.commands(view, ["x.tell --a secret"], assigns: %{tell: test}) end
+    task = Task.async(run)
+    assert_receive {:handler, pid, _}, 60_000
+    {:dictionary, dictionary} = Process.info(pid, :dictionary)
+    metadata = dictionary[:"$logger_metadata$"]
+    assert Map.take(metadata, [:skill, :command, :book, :profile]) == metadata
+    assert metadata == %{skill: "x.tell", command: "x.tell", book: book, profile: "ann"}
+    send(pid, :go_on)
+    Task.await(task)
+  end
+
+  # The names in the rows of the docs' table of events; "the same" is what the start has.
+  defp documented do
+    rows =
+      Regex.scan(~r/^\| `\[:skillbook, (.*)\]` \|.*\| (.*) \| (.*) \|$/m, File.read!("docs/telemetry.md"))
+
+    names = fn text -> for [_, name] <- Regex.scan(~r/`(\w+)`/, text), do: name end
+    [[_, ":command, :start", _, start] | _] = rows
+
+    for [_, event, measurements, metadata] <- rows do
+      metadata = String.replace(metadata, "the same", start)
+      {event, Enum.sort(names.(measurements)), Enum.sort(names.(metadata))}
+    end
+  end
+
+  test "the events are those of the docs, and have what stands there", %{tmp_dir: folder} do
+    write(folder, %{"x/call.md" => page("x.call", handler("Call"))})
+
+    {book, view} =
+      start(folder, max_running: 1, max_wait: 1, max_result: 50, breaker: [failures: 1, cooldown: 1])
+
+    test = self()
+    run = fn line, assigns -> Pipeline.commands(view, [line], assigns: assigns) end
+    run.("x.call", %{call: fn _, _ -> raise "oops" end})
+    assert_receive {[_, :breaker, :half_open], _, _} = half_open, 60_000
+    run.("x.call", %{call: fn _, _ -> {:ok, "fine"} end})
+    run.("x.page", %{})
+    task = Task.async(fn -> run.("x.tell", %{tell: test}) end)
+    assert_receive {:handler, handler, _}, 60_000
+    run.("x.run", %{})
+    send(handler, :go_on)
+    Task.await(task)
+    Skillbook.reload(book)
+
+    keys = fn map -> map |> Map.keys() |> Enum.map(&to_string/1) |> Enum.sort() end
+
+    told =
+      for {[:skillbook | name], measurements, metadata} <- [half_open | received()], uniq: true do
+        {Enum.map_join(name, ", ", &inspect/1), keys.(measurements), keys.(metadata)}
+      end
+
+    assert Enum.sort(told) == Enum.sort(documented())
+  end
+end
