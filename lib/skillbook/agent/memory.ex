@@ -167,7 +167,8 @@ defmodule Skillbook.Agent.Memory do
   # A name that the view does not show is passed over: it is as if it had never been there.
   defp read(view, name) do
     with {:ok, %{name: ^name}} <- View.fetch(view, name),
-         [%Result{status: :help} = result] <- Pipeline.commands(view, ["get_skill: " <> quoted(name)], max_result: :infinity) do
+         [%Result{status: :help} = result] <-
+           Pipeline.commands(view, ["get_skill: " <> quoted(name)], max_result: :infinity) do
       result
     else
       _ -> nil

@@ -54,7 +54,7 @@ defmodule Skillbook.Model.OpenAITest do
              finish_reason: :stop
            }
 
-    assert_receive {:chat, %{headers: headers, body: body}}
+    assert_receive {:chat, %{headers: headers, body: body}}, 5_000
     refute Map.has_key?(headers, "authorization")
     assert body["messages"] == [%{"role" => "user", "content" => "Hello"}]
   end
@@ -83,12 +83,12 @@ defmodule Skillbook.Model.OpenAITest do
     ]
 
     assert {{:ok, _}, _, _} = chat([ChatServer.answer("a")], [], call)
-    assert_receive {:chat, %{body: body}}
+    assert_receive {:chat, %{body: body}}, 5_000
     assert %{"stop" => ["\n```"], "temperature" => 0.2, "max_tokens" => 50, "top_p" => 0.5} = body
     assert body["stream_options"] == %{"include_usage" => true}
 
     assert {{:ok, _}, _, _} = chat([ChatServer.answer("a")], [], extra: %{"stream_options" => nil})
-    assert_receive {:chat, %{body: body}}
+    assert_receive {:chat, %{body: body}}, 5_000
     refute Map.has_key?(body, "stream_options")
   end
 
@@ -161,10 +161,10 @@ defmodule Skillbook.Model.OpenAITest do
             {"ended without an end", [ChatServer.head(), {:chunk, @partial}, :end], [], :cut_off,
              "the model's answer was cut off: the stream ended before it said so", "some"},
             {"silent", [:silent], [idle_timeout: 50], :timeout,
-             "the model took too long: nothing came for 50 ms", ""},
-            {"silent in the middle", [ChatServer.head(), {:chunk, @partial}, :silent], [idle_timeout: 50],
-             :timeout, "the model took too long: nothing came for 50 ms", "some"},
-            {"too slow as a whole", [ChatServer.head(), {:chunk, @partial}, :silent], [timeout: 50], :timeout,
+             "the model took too long: nothing came for 500 ms", ""},
+            {"silent in the middle", [ChatServer.head(), {:chunk, @partial}, :silent], [idle_timeout: 500],
+             :timeout, "the model took too long: nothing came for 500 ms", "some"},
+            {"too slow as a whole", [ChatServer.head(), {:chunk, @partial}, :silent], [timeout: 500], :timeout,
              "the model took too long: the time for the whole answer is over", "some"},
             {"no JSON", ChatServer.stream([ChatServer.delta("some"), "{\"choices\": ["]), [], :bad_answer,
              "the model's answer cannot be read: an event of it is no JSON (line 1, column 13: EOF while parsing a list): {\"choices\": [",
@@ -251,7 +251,7 @@ defmodule Skillbook.Model.OpenAITest do
       test = self()
       script = [ChatServer.refusal(500, "oh"), ChatServer.answer("fine")]
       assert {{:ok, _}, _, _} = chat(script, [], on_retry: &send(test, {:retry, &1}))
-      assert_receive {:retry, %{attempt: 2, delay: _, error: %ModelError{status: 500}}}
+      assert_receive {:retry, %{attempt: 2, delay: _, error: %ModelError{status: 500}}}, 5_000
     end
   end
 
@@ -304,15 +304,15 @@ defmodule Skillbook.Model.OpenAITest do
     test "ends with the process that asked" do
       {server, url} = ChatServer.start([[ChatServer.head(), {:chunk, @partial}, :silent]])
       pid = spawn(fn -> ask(url, [], [], server) end)
-      assert_receive {:chat, _}
+      assert_receive {:chat, _}, 5_000
       Process.exit(pid, :kill)
       assert_receive :hung_up, 5_000
     end
 
     test "leaves nothing in the mailbox" do
       assert {{:ok, _}, _, _} = chat([ChatServer.answer(["a", "b"])])
-      assert_receive {:chat, _}
-      assert_receive :played
+      assert_receive {:chat, _}, 5_000
+      assert_receive :played, 5_000
       refute_received _
     end
   end
@@ -374,7 +374,7 @@ defmodule Skillbook.Model.OpenAITest do
       script = [ChatServer.refusal(401, "Incorrect API key provided: #{@key}.")]
       log = capture_log(fn -> send(self(), chat(script, key: fn -> @key end)) end)
       assert_received {{:error, error}, [], []}
-      assert_receive {:chat, %{headers: %{"authorization" => "Bearer " <> @key}}}
+      assert_receive {:chat, %{headers: %{"authorization" => "Bearer " <> @key}}}, 5_000
       assert Exception.message(error) =~ "(401): "
       assert Exception.message(error) =~ "Incorrect API key provided: [key]."
       refute inspect(error) =~ @key
@@ -395,7 +395,7 @@ defmodule Skillbook.Model.OpenAITest do
 
           monitor = Process.monitor(pid)
           send(pid, :go)
-          assert_receive {:DOWN, ^monitor, _, ^pid, {%RuntimeError{}, _} = reason}
+          assert_receive {:DOWN, ^monitor, _, ^pid, {%RuntimeError{}, _} = reason}, 5_000
           refute inspect(reason, limit: :infinity) =~ @key
           Logger.flush()
         end)
@@ -422,7 +422,7 @@ defmodule Skillbook.Model.OpenAITest do
 
       System.put_env(name, @key <> "\n")
       assert {{:ok, _}, _, _} = chat([ChatServer.answer("a")], key: {:env, name})
-      assert_receive {:chat, %{headers: %{"authorization" => "Bearer " <> @key}}}
+      assert_receive {:chat, %{headers: %{"authorization" => "Bearer " <> @key}}}, 5_000
     after
       for {name, _} <- System.get_env(),
           String.starts_with?(name, "SKILLBOOK_TEST_KEY_"),
