@@ -57,6 +57,7 @@ defmodule Skillbook.Agent do
     Options,
     Profile,
     Report,
+    Telemetry,
     Transcript,
     TranscriptError,
     View
@@ -133,7 +134,7 @@ defmodule Skillbook.Agent do
         got: "one of #{inspect(transcript.profile)}"
     end
 
-    %__MODULE__{
+    state = %__MODULE__{
       book: book,
       view: view,
       model: options[:model],
@@ -151,9 +152,11 @@ defmodule Skillbook.Agent do
       depth: Keyword.get(options, :depth, 0),
       clock: options[:clock] || (&DateTime.utc_now/0)
     }
-    |> begin()
-    |> add(:input, input)
-    |> turn()
+
+    Telemetry.span([:skillbook, :agent], Map.put(about(state), :depth, state.depth), fn ->
+      result = state |> begin() |> add(:input, input) |> turn()
+      {:stop, result, Map.take(result, [:status, :turns])}
+    end)
   end
 
   @doc """
@@ -256,7 +259,7 @@ defmodule Skillbook.Agent do
     tell(state, {:turn, state.turns})
     messages = Transcript.for_model(state.transcript)
 
-    case ask(state, messages) do
+    case Telemetry.span([:skillbook, :model], about_turn(state), fn -> state |> ask(messages) |> ended() end) do
       {:ok, answer} -> state |> replied(answer, messages) |> answered(answer.text, answer.finish_reason)
       {:error, %{text: ""} = error} -> failed(state, error)
       {:error, error} -> state |> replied(%{text: error.text, usage: nil}, messages) |> broken(error)
@@ -299,9 +302,22 @@ defmodule Skillbook.Agent do
 
   # The model's part
 
+  defp ended({:ok, answer} = answered), do: {:stop, answered, Map.take(answer, [:finish_reason, :usage])}
+  defp ended({:error, error} = failed), do: {:exception, failed, %{kind: error.kind}}
+
+  defp about(state), do: %{book: state.book, profile: state.view.profile.id}
+  defp about_turn(state), do: Map.put(about(state), :turn, state.turns)
+
+  defp retried(state, retry) do
+    metadata = Map.merge(about_turn(state), %{attempt: retry.attempt, kind: retry.error.kind})
+    delay = System.convert_time_unit(retry.delay, :millisecond, :native)
+    Telemetry.event([:skillbook, :model, :retry], %{delay: delay}, metadata)
+    tell(state, {:retry, retry})
+  end
+
   defp ask(state, messages) do
     timeout = min(state.chat[:timeout] || left(state), left(state))
-    on_retry = &tell(state, {:retry, &1})
+    on_retry = &retried(state, &1)
     chat = state.chat |> Keyword.put(:timeout, max(timeout, 1)) |> Keyword.put(:on_retry, on_retry)
     # The stream's state between two calls of the function.
     stream = {__MODULE__, make_ref()}
