@@ -18,7 +18,7 @@ defmodule Skillbook.MixProject do
   end
 
   def application do
-    [mod: {Skillbook.Application, []}, extra_applications: [:logger, :crypto]]
+    [mod: {Skillbook.Application, []}, extra_applications: [:logger, :crypto, :public_key, :ssl]]
   end
 
   defp elixirc_paths(:test), do: ["lib", "test/support"]

@@ -144,6 +144,7 @@ defmodule Skillbook do
     * `:ask` - who is asked about commands that change something; the book's if it is left out
     * `:max_result` - how many characters of each result the model gets, or `:infinity`; the book's if it is left out
     * `:on_error` - `:continue` (default), or `:halt`: once one fails, those after it are results of the status `:skipped`
+    * `:on_result` - a function that gets each result as soon as it is there
     * `:unclosed` - `:hold` (default) does not run a block that the reply's end cut off; `:run` does, for callers that
       stop the model at the closing fence
   """

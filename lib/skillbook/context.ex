@@ -13,7 +13,17 @@ defmodule Skillbook.Context do
     * `:write_to` - the folder into which commands may write skills, or `nil`
     * `:now` - the time of the call, UTC; handlers never read the clock themselves
     * `:assigns` - what the application gave to `Skillbook.run/3`, a map
+    * `:agent` - the run of `Skillbook.Agent` that the call is part of, or `nil`: its `:model`; its `:depth`, how many runs it is
+      inside of; and what it may still use, `:turns_left`, `:time_left` in milliseconds, and `:tokens_left` or `nil`
   """
+
+  @type agent :: %{
+          model: Skillbook.Model.t(),
+          depth: non_neg_integer(),
+          turns_left: non_neg_integer(),
+          time_left: non_neg_integer(),
+          tokens_left: non_neg_integer() | nil
+        }
 
   @type t :: %__MODULE__{
           book: atom() | nil,
@@ -24,11 +34,12 @@ defmodule Skillbook.Context do
           sql: term() | nil,
           write_to: Path.t() | nil,
           now: DateTime.t(),
-          assigns: map()
+          assigns: map(),
+          agent: agent() | nil
         }
 
   @enforce_keys [:view, :profile, :entry, :command, :now]
-  defstruct [:book, :view, :profile, :entry, :command, :sql, :write_to, :now, assigns: %{}]
+  defstruct [:book, :view, :profile, :entry, :command, :sql, :write_to, :now, :agent, assigns: %{}]
 
   @doc false
   # What log lines of a call carry.

@@ -96,6 +96,7 @@ defmodule Skillbook.Executor do
 
     * `:now` - the time of the call, UTC; the clock's if it is left out
     * `:assigns` - a map for the handler; empty if it is left out
+    * `:agent` - what `Skillbook.Context` says of it; `nil` if it is left out
   """
   @spec context(Skillbook.View.t(), RoutedCommand.t(), keyword()) :: Context.t()
   def context(view, routed, options \\ []) do
@@ -110,7 +111,8 @@ defmodule Skillbook.Executor do
       sql: book && Book.sql(book),
       write_to: book && book.write_to,
       now: Keyword.get_lazy(options, :now, &DateTime.utc_now/0),
-      assigns: Keyword.get(options, :assigns, %{})
+      assigns: Keyword.get(options, :assigns, %{}),
+      agent: options[:agent]
     }
   end
 

@@ -47,14 +47,19 @@ defmodule Skillbook.Pipeline do
     {results, _halted} =
       Enum.map_reduce(lines, false, fn
         line, true ->
-          {%Result{status: :skipped, content: @skipped, command: line, duration: 0}, true}
+          {tell(%Result{status: :skipped, content: @skipped, command: line, duration: 0}, options), true}
 
         line, false ->
-          result = command(view, line, options)
+          result = view |> command(line, options) |> tell(options)
           {result, on_error == :halt and result.status == :error}
       end)
 
     results
+  end
+
+  defp tell(result, options) do
+    if on_result = options[:on_result], do: on_result.(result)
+    result
   end
 
   defp check(options, schema) do
@@ -107,7 +112,7 @@ defmodule Skillbook.Pipeline do
 
   # A book may stop in the middle of a turn; what ran until then is still reported.
   defp result({:ok, routed}, view, options) do
-    context = Executor.context(view, routed, Keyword.take(options, [:now, :assigns]))
+    context = Executor.context(view, routed, Keyword.take(options, [:now, :assigns, :agent]))
 
     case Executor.execute(routed, context, Keyword.take(options, [:timeout, :ask])) do
       {:ok, result} -> result
@@ -132,7 +137,9 @@ defmodule Skillbook.Pipeline do
       now: {"a DateTime", &is_struct(&1, DateTime)},
       ask: {"a function of one argument, {module, function} or nil", &Book.ask?/1},
       max_result: {"a number of characters or :infinity", &Book.limit?/1},
-      timeout: {"a number of milliseconds", &(is_integer(&1) and &1 > 0)}
+      timeout: {"a number of milliseconds", &(is_integer(&1) and &1 > 0)},
+      agent: {"a map or nil", &(is_nil(&1) or is_map(&1))},
+      on_result: {"a function of one argument", &is_function(&1, 1)}
     ]
   end
 end

@@ -49,6 +49,7 @@ defmodule Skillbook.CLI.OptionsTest do
           {~w(run -), CLI.Run, ["-"]},
           {~w(run -- --odd.md), CLI.Run, ["--odd.md"]},
           {~w(shell), CLI.Shell, []},
+          {~w(chat --url http://a --model m), CLI.Chat, []},
           {~w(prompt), CLI.Prompt, []},
           {~w(get), CLI.Get, [""]},
           {~w(get tasks.create), CLI.Get, ["tasks.create"]},
@@ -81,11 +82,11 @@ defmodule Skillbook.CLI.OptionsTest do
   test "wrong usage says what was expected and what came" do
     for {argv, message} <- [
           {~w(lst),
-           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, prompt, get, list, search, lint, explain, help."},
+           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, chat, prompt, get, list, search, lint, explain, help."},
           {~w(xyz),
-           "unknown command `xyz`\nThe commands are run, shell, prompt, get, list, search, lint, explain, help."},
+           "unknown command `xyz`\nThe commands are run, shell, chat, prompt, get, list, search, lint, explain, help."},
           {~w(help lst),
-           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, prompt, get, list, search, lint, explain, help."},
+           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, chat, prompt, get, list, search, lint, explain, help."},
           {~w(--dri x list), "unknown option `--dri`; did you mean `--dir`?"},
           {~w(list --jsn), "unknown option `--jsn`; did you mean `--json`?"},
           {~w(get --json), "unknown option `--json`"},

@@ -217,7 +217,25 @@ defmodule Skillbook.CLI.ProcessTest do
                 match?({_, 0}, System.cmd(@script, ["-qec", "true", "/dev/null"], stderr_to_stdout: true))
     @tag skip: not @terminal && "needs util-linux's script"
     test "edits, completes and remembers lines on a terminal, and stops a command", %{folder: folder} do
-      command = ~s('#{@skillbook}' --no-builtins --db :memory: shell)
+      {port, say} = on_terminal(folder, "shell")
+      await(port, "skillbook> ")
+      # Tab for the name and the flag, a letter too many and Backspace, a letter put in from the left.
+      say.("notes.e\t--te\tneX\d\e[D\e[Do\e[F\r", "echo: one")
+      say.("\e[A\d\d\dtwo\r", "echo: two")
+      say.("notes.echo --text \"a\r", "...> ")
+      say.(<<3>>, "skillbook> ")
+      say.("notes.echo --wait 60000\r", "--wait 60000")
+      say.(<<3>>, "stopped")
+      say.(":profile\r", "default")
+      Port.command(port, <<4>>)
+      assert_receive {^port, {:exit_status, 0}}, 60_000
+
+      assert File.read!(Path.join(folder, "skillbook/history")) =~ "notes.echo --text two\n"
+    end
+
+    # A process of bin/skillbook on a terminal, and a function that types and waits for an answer.
+    defp on_terminal(folder, words) do
+      command = ~s('#{@skillbook}' --no-builtins --db :memory: #{words})
 
       env =
         for {name, value} <- environment(folder),
@@ -237,19 +255,7 @@ defmodule Skillbook.CLI.ProcessTest do
         await(port, answer)
       end
 
-      await(port, "skillbook> ")
-      # Tab for the name and the flag, a letter too many and Backspace, a letter put in from the left.
-      say.("notes.e\t--te\tneX\d\e[D\e[Do\e[F\r", "echo: one")
-      say.("\e[A\d\d\dtwo\r", "echo: two")
-      say.("notes.echo --text \"a\r", "...> ")
-      say.(<<3>>, "skillbook> ")
-      say.("notes.echo --wait 60000\r", "--wait 60000")
-      say.(<<3>>, "stopped")
-      say.(":profile\r", "default")
-      Port.command(port, <<4>>)
-      assert_receive {^port, {:exit_status, 0}}, 60_000
-
-      assert File.read!(Path.join(folder, "skillbook/history")) =~ "notes.echo --text two\n"
+      {port, say}
     end
 
     defp await(port, text, seen \\ "") do
@@ -263,6 +269,39 @@ defmodule Skillbook.CLI.ProcessTest do
       after
         60_000 -> flunk("#{inspect(text)} did not come; this did: #{inspect(seen)}")
       end
+    end
+  end
+
+  describe "the chat" do
+    alias Skillbook.Test.ChatServer
+
+    @block "Let me see.\n\n```cmd\nnotes.echo --text one\nnotes.eco\n```\n\nSo."
+
+    @tag skip: not @terminal && "needs util-linux's script"
+    test "shows commands on a terminal, and stops the model", %{folder: folder} do
+      script = [
+        ChatServer.answer([@block]),
+        ChatServer.answer("One it is."),
+        [ChatServer.head(), {:chunk, "data: #{ChatServer.delta("Well,\e[31m")}\n\n"}, :silent],
+        ChatServer.answer("Fine.")
+      ]
+
+      {_server, url} = ChatServer.start(script)
+      {port, say} = on_terminal(folder, "chat --url #{url} --model m")
+      await(port, "You talk with m.")
+      await(port, "you> ")
+      seen = say.("Say one.\r", "One it is.")
+      assert seen =~ "\e[1m[1] notes.echo --text one\e[0m"
+      assert seen =~ "\e[32mok\e[0m"
+      assert say.("Why?\r", "Well,") =~ "Why?"
+      seen = say.(<<3>>, "you> ")
+      assert seen =~ "stopped"
+      refute seen =~ "\e[31m"
+      assert_receive :hung_up, 60_000
+      say.("Then?\r", "Fine.")
+      say.(":profile ann\r", "you (ann)> ")
+      Port.command(port, <<4>>)
+      assert_receive {^port, {:exit_status, 0}}, 60_000
     end
   end
 end

@@ -1,7 +1,7 @@
 defmodule Skillbook.TelemetryTest do
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Pipeline, Telemetry}
+  alias Skillbook.{Agent, Model, ModelError, Pipeline, Telemetry}
 
   @moduletag :tmp_dir
   @moduletag :capture_log
@@ -145,6 +145,24 @@ defmodule Skillbook.TelemetryTest do
     Task.await(task)
   end
 
+  # Runs of a model that answers after another attempt, fails, and is interrupted.
+  defp converse(book) do
+    error = %ModelError{kind: :server, reason: "oh"}
+
+    answers =
+      Model.Function.new(fn _messages, options ->
+        options[:on_retry].(%{attempt: 2, delay: 1, error: error})
+        "Done."
+      end)
+
+    Agent.run(book, "Go.", model: answers, profile: "ann")
+    Agent.run(book, "Go.", model: Model.Function.new(fn _, _ -> {:error, error} end), profile: "ann")
+
+    assert_raise RuntimeError, fn ->
+      Agent.run(book, "Go.", model: answers, profile: "ann", on_event: fn _ -> raise "oops" end)
+    end
+  end
+
   # The names in the rows of the docs' table of events; "the same" is what the start has.
   defp documented do
     rows =
@@ -177,6 +195,7 @@ defmodule Skillbook.TelemetryTest do
     send(handler, :go_on)
     Task.await(task)
     Skillbook.reload(book)
+    converse(book)
 
     keys = fn map -> map |> Map.keys() |> Enum.map(&to_string/1) |> Enum.sort() end
 

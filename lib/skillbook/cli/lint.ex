@@ -2,8 +2,8 @@ defmodule Skillbook.CLI.Lint do
   @moduledoc false
   @behaviour Skillbook.CLI.Command
 
-  alias Skillbook.{CLI, Diagnostic, Lint, Source}
-  alias Skillbook.CLI.{JSON, Terminal}
+  alias Skillbook.{CLI, Diagnostic, JSON, Lint, Source}
+  alias Skillbook.CLI.Terminal
 
   @impl true
   def switches, do: [format: {:one_of, [:text, :json, :sarif]}, fix: :boolean, strict: :boolean]

@@ -7,6 +7,7 @@ defmodule Skillbook.CLI.Options do
   @commands [
     {"run", CLI.Run},
     {"shell", CLI.Shell},
+    {"chat", CLI.Chat},
     {"prompt", CLI.Prompt},
     {"get", CLI.Get},
     {"list", CLI.List},

@@ -2,7 +2,8 @@ defmodule Skillbook.CLI.Run do
   @moduledoc false
   @behaviour Skillbook.CLI.Command
 
-  alias Skillbook.CLI.{Book, JSON, Terminal}
+  alias Skillbook.CLI.{Book, Terminal}
+  alias Skillbook.JSON
 
   @impl true
   def switches, do: [json: :boolean]
@@ -116,13 +117,15 @@ defmodule Skillbook.CLI.Run do
   defp command(terminal, text),
     do: Terminal.style(terminal, :bright, ["> ", Terminal.safe(terminal, String.trim_trailing(text))])
 
-  defp color(:error), do: :red
-  defp color(:ok), do: :green
-  defp color(_), do: :cyan
+  @doc "The style of a status."
+  def color(:error), do: :red
+  def color(:ok), do: :green
+  def color(_), do: :cyan
 
-  defp took(nil), do: ""
-  defp took(microseconds) when microseconds < 1000, do: ", #{microseconds} µs"
-  defp took(microseconds), do: ", #{Float.round(microseconds / 1000, 1)} ms"
+  @doc "How long a command took, after a comma."
+  def took(nil), do: ""
+  def took(microseconds) when microseconds < 1000, do: ", #{microseconds} µs"
+  def took(microseconds), do: ", #{Float.round(microseconds / 1000, 1)} ms"
 
   defp put_json(report) do
     results =

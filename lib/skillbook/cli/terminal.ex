@@ -25,7 +25,15 @@ defmodule Skillbook.CLI.Terminal do
       {:ok, columns} when columns > 0 -> columns
       # A terminal that does not know its size.
       {:ok, _} -> 80
-      {:error, _} -> nil
+      {:error, _} -> if System.get_env("SKILLBOOK_KEYS") == "1", do: given_width()
+    end
+  end
+
+  # Where bin/skillbook hands over keys, it has seen the terminal, and the virtual machine does not.
+  defp given_width do
+    case Integer.parse(System.get_env("SKILLBOOK_COLUMNS", "")) do
+      {columns, ""} when columns > 0 -> columns
+      _ -> 80
     end
   end
 

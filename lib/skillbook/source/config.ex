@@ -2,7 +2,7 @@ defmodule Skillbook.Source.Config do
   @moduledoc false
   # What a JSON file says of sources, as options of `Skillbook.Source`.
 
-  alias Skillbook.{Closest, ConfigError, Native, Options}
+  alias Skillbook.{Closest, ConfigError, JSON, Native, Options}
 
   @largest 1024 * 1024
 
@@ -49,8 +49,9 @@ defmodule Skillbook.Source.Config do
   end
 
   defp decode(text) do
-    with {:error, {reason, line, column, path}} <- Native.json_decode(text),
-         do: {:error, line: line, column: column, at: show_path(path), reason: reason}
+    with {:error, error} <- JSON.decode(text) do
+      {:error, line: error.line, column: error.column, at: show_path(error.path), reason: error.reason}
+    end
   end
 
   # A path is a list of keys and of numbers from 0.

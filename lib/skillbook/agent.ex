@@ -1,0 +1,521 @@
+defmodule Skillbook.Agent do
+  @moduledoc ~S"""
+  The loop around a model: it is asked, its commands run, and it is told what they gave, until a reply has no commands.
+
+      iex> alias Skillbook.{Agent, Model}
+      iex> {:ok, _pid} = Skillbook.start_link(name: :looped, sources: ["test/support/fixtures/skills"], store: ":memory:")
+      iex> model = Model.Function.new(fn messages, _options ->
+      ...>   case List.last(messages).content do
+      ...>     "Remember that I like tea." -> "On it.\n\n```cmd\nmemory.save --content \"Likes tea\"\n```"
+      ...>     "[1] memory.save" <> _report -> "I will remember it."
+      ...>   end
+      ...> end)
+      iex> result = Agent.run(:looped, "Remember that I like tea.", model: model)
+      iex> {result.status, result.text, result.turns}
+      {:done, "I will remember it.", 2}
+      iex> Enum.map(result.transcript.messages, & &1.kind)
+      [:prompt, :input, :reply, :report, :reply]
+
+  ## Turns
+
+  Each turn takes a new view of the book, and works with it until it ends. The system prompt stays as it was made at first,
+  so that what the model's server keeps of the conversation stays of use; what changed since is told in a message
+  (`Skillbook.changes/2`).
+
+  The text of a skill that is in the conversation already, and has not changed since, is not sent again: the report points to
+  it.
+
+  A block that a reply leaves open does not run, and the report says so. If the connection breaks in the middle of a reply, the
+  blocks that were closed run, and the model is told where its reply ended; at the third break in a row the run ends with the
+  error.
+
+  ## Events
+
+  `:on_event` is told, in this order of a turn:
+
+    * `{:turn, number}` - the model is asked
+    * `{:retry, retry}` - an attempt failed and is made again, a `t:Skillbook.Model.retry/0`
+    * `{:text, text}` - more of the text for the user, without blocks. Joined, it does not depend on how the reply came in
+    * `{:command, line}` - a command, once its line is complete
+    * `{:usage, usage}` - the turn's `:prompt_tokens`, `:completion_tokens`, and whether they are `:estimated`
+    * `{:result, result}` - what a command gave, a `Skillbook.Result`
+    * `{:incomplete, lines}` - commands that do not run, since their block was cut off
+    * `{:transcript, transcript}` - the conversation with the turn in it
+
+  and between turns:
+
+    * `{:news, text}` - the model is told that skills changed
+    * `{:compacted, %{messages: count, restored: names, left_out: names}}` - messages were left out to save room
+  """
+
+  alias Skillbook.Agent.{Memory, Result}
+
+  alias Skillbook.{
+    Extractor,
+    Model,
+    ModelError,
+    Options,
+    Profile,
+    Report,
+    Telemetry,
+    Transcript,
+    TranscriptError,
+    View
+  }
+
+  alias Skillbook.Transcript.Message
+
+  @breaks 3
+  @broken "The connection broke at the end of your reply. Go on from there, and repeat nothing."
+  @not_answered "The connection broke in the middle of the reply above. Its commands did not run."
+  @reached "Your reply reached its limit of tokens and ends there."
+
+  defstruct [
+    :book,
+    :view,
+    :model,
+    :transcript,
+    :on_event,
+    :system,
+    :prompt,
+    :chat,
+    :commands,
+    :max_turns,
+    :deadline,
+    :max_tokens,
+    :max_repeats,
+    :max_context,
+    :depth,
+    :clock,
+    turns: 0,
+    breaks: 0,
+    text: "",
+    failing: %{},
+    usage: %{prompt_tokens: 0, completion_tokens: 0, estimated: false}
+  ]
+
+  @doc """
+  Says something to a model on behalf of a profile, and goes on until it has answered.
+
+  It runs in the calling process: if that ends, so do the request and the commands.
+
+  ## Options
+
+    * `:model` - a model, such as a `Skillbook.Model.OpenAI`. Required
+    * `:profile` - the id of one of the book's profiles, or a profile; `"default"` if it is left out
+    * `:transcript` - a `Skillbook.Transcript` to go on from. One of another profile's id raises a
+      `Skillbook.TranscriptError`. What it holds of skills that the profile may no longer see is taken out of it
+    * `:system` - text that stands before the skills in the system prompt of a new conversation
+    * `:prompt` - the options of `Skillbook.prompt/2`
+    * `:chat` - the options of `Skillbook.Model.chat/4`, such as `temperature: 0.2`
+    * `:commands` - the options of `Skillbook.run/3`, such as `assigns: %{user: 1}`
+    * `:on_event` - a function that gets each event, or a process that gets `{:skillbook_agent, run, event}`, where `run` is
+      the process of the run
+    * `:max_turns` - how often the model may be asked; 20 by default
+    * `:max_time` - how many milliseconds all of it may take; 600,000 by default
+    * `:max_tokens` - how many tokens all prompts and replies may have; `nil` (the default) for no limit. It is looked at
+      between turns, by what the model counts, else by an estimate
+    * `:max_repeats` - how often in a row the same command may fail in the same way; 3 by default
+    * `:max_context` - how many tokens the conversation may have, by an estimate. Above that old messages are left out as
+      of `compact/2` down to the half of it, and what was read in them is restored in up to a quarter of it. `nil` (the
+      default) leaves nothing out
+    * `:depth` - how many runs this one is inside of; 0 by default. Handlers see it
+    * `:clock` - the function that gives the time; `&DateTime.utc_now/0` by default
+  """
+  @spec run(Skillbook.book(), String.t(), keyword()) :: Result.t()
+  def run(book, input, options) when is_binary(input) do
+    with {:error, error} <- validate(options), do: raise(error)
+    view = Skillbook.view(book, options[:profile] || "default")
+    transcript = options[:transcript] || Transcript.new(view.profile.id)
+
+    if transcript.profile != view.profile.id do
+      raise TranscriptError,
+        expected: "one of the profile #{inspect(view.profile.id)}",
+        got: "one of #{inspect(transcript.profile)}"
+    end
+
+    state = %__MODULE__{
+      book: book,
+      view: view,
+      model: options[:model],
+      transcript: transcript,
+      on_event: teller(options[:on_event]),
+      system: options[:system] || "",
+      prompt: options[:prompt] || [],
+      chat: options[:chat] || [],
+      commands: options[:commands] || [],
+      max_turns: Keyword.get(options, :max_turns, 20),
+      deadline: now() + Keyword.get(options, :max_time, 600_000),
+      max_tokens: options[:max_tokens],
+      max_repeats: Keyword.get(options, :max_repeats, 3),
+      max_context: options[:max_context],
+      depth: Keyword.get(options, :depth, 0),
+      clock: options[:clock] || (&DateTime.utc_now/0)
+    }
+
+    Telemetry.span([:skillbook, :agent], Map.put(about(state), :depth, state.depth), fn ->
+      result = state |> begin() |> add(:input, input) |> turn()
+      {:stop, result, Map.take(result, [:status, :turns])}
+    end)
+  end
+
+  @doc """
+  The conversation without its oldest messages, if it has more than so many tokens by an estimate.
+
+  Replies are left out together with the reports of their commands. The system prompt, what the user said last, and the last
+  exchange always stay, so it may be larger than asked for. Which skills were read in what is left out is kept in `:left_out`,
+  for `rehydrate/3`. A note says to the model that something is missing.
+  """
+  @spec compact(Transcript.t(), pos_integer()) :: Transcript.t()
+  defdelegate compact(transcript, max_tokens), to: Memory
+
+  @doc """
+  The shortest text that brings back the skills which were read in a conversation and are no longer in it.
+
+  They are read again through the view: what it does not show is neither restored nor named. The most recent come first;
+  those that have no room in so many tokens are named, and left out.
+
+    * `:text` - the text for the model; empty if there is nothing to restore
+    * `:activations` - those whose texts it holds, for the `Skillbook.Transcript.Message` that it becomes part of
+    * `:left_out` - the names of those that had no room
+
+  ## Examples
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
+      iex> read = %{name: "haiku", hash: "", command: "haiku", answer: ""}
+      iex> transcript = %Skillbook.Transcript{profile: "", left_out: [read, %{read | name: "gone"}]}
+      iex> Skillbook.Agent.rehydrate(Skillbook.View.all(catalog), transcript, 1_000).text
+      "What you read before, as it is now:\\n\\n[1] get_skill: haiku\\nok\\n  Write three lines of five, seven and five syllables."
+      iex> Skillbook.Agent.rehydrate(Skillbook.View.all(catalog), transcript, 10).text
+      "You also read, and there is no room for it here: haiku. `get_skill: NAME` reads it again."
+  """
+  @spec rehydrate(View.t(), Transcript.t(), non_neg_integer()) :: %{
+          text: String.t(),
+          activations: [Message.activation()],
+          left_out: [String.t()]
+        }
+  def rehydrate(view, transcript, max_tokens \\ 4_000), do: Memory.rehydrate(view, transcript, max_tokens)
+
+  # The beginning
+
+  defp begin(%{transcript: %{messages: []}} = state) do
+    state = told(state)
+    if prompt(state) == "", do: state, else: add(state, :prompt, prompt(state))
+  end
+
+  # What was kept elsewhere meanwhile has no view: if its prompt is no longer the same, the model needs a new one.
+  defp begin(%{view: view} = state) do
+    transcript = Memory.withdraw(state.transcript, view)
+    state = %{state | transcript: transcript}
+
+    if transcript.view && transcript.view.profile == view.profile,
+      do: news(state),
+      else: state |> renew_prompt() |> told()
+  end
+
+  defp renew_prompt(%{transcript: transcript} = state) do
+    messages = Enum.reject(transcript.messages, &(&1.kind == :prompt))
+    kept = Enum.find(transcript.messages, &(&1.kind == :prompt))
+
+    message =
+      if kept && kept.content == prompt(state),
+        do: kept,
+        else: %Message{kind: :prompt, content: prompt(state), at: state.clock.()}
+
+    messages = if message.content == "", do: messages, else: [message | messages]
+    %{state | transcript: %{transcript | messages: messages}}
+  end
+
+  defp prompt(state) do
+    [state.system, Skillbook.prompt(state.view, state.prompt)]
+    |> Enum.reject(&(String.trim(&1) == ""))
+    |> Enum.join("\n\n")
+  end
+
+  defp told(state), do: put_in(state.transcript.view, state.view)
+
+  defp news(%{transcript: %{view: old}, view: view} = state) do
+    news = if old.generation == view.generation, do: "", else: String.trim(Skillbook.changes(old, view))
+    state = told(state)
+
+    if news == "" do
+      state
+    else
+      tell(state, {:news, news})
+      add(state, :news, news)
+    end
+  end
+
+  # Turns
+
+  defp turn(state) do
+    case limit(state) do
+      nil -> state |> news() |> compacted() |> Map.update!(:turns, &(&1 + 1)) |> asked()
+      status -> finish(state, status)
+    end
+  end
+
+  defp asked(state) do
+    tell(state, {:turn, state.turns})
+    messages = Transcript.for_model(state.transcript)
+
+    case Telemetry.span([:skillbook, :model], about_turn(state), fn -> state |> ask(messages) |> ended() end) do
+      {:ok, answer} -> state |> replied(answer, messages) |> answered(answer.text, answer.finish_reason)
+      {:error, %{text: ""} = error} -> failed(state, error)
+      {:error, error} -> state |> replied(%{text: error.text, usage: nil}, messages) |> broken(error)
+    end
+  end
+
+  defp next(state) do
+    if stuck?(state),
+      do: finish(state, :stuck),
+      else: turn(%{state | view: Skillbook.view(state.book, state.view.profile)})
+  end
+
+  # A model that is stopped at the run's own limit has not failed.
+  defp failed(state, %{kind: :timeout} = error),
+    do: finish(state, if(left(state) == 0, do: :max_time, else: :error), error)
+
+  defp failed(state, error), do: finish(state, :error, error)
+
+  defp limit(state) do
+    cond do
+      state.turns >= state.max_turns -> :max_turns
+      left(state) == 0 -> :max_time
+      state.max_tokens && used(state) >= state.max_tokens -> :max_tokens
+      true -> nil
+    end
+  end
+
+  defp stuck?(state), do: Enum.any?(state.failing, fn {_failure, times} -> times >= state.max_repeats end)
+
+  defp finish(state, status, error \\ nil) do
+    %Result{
+      status: status,
+      text: state.text,
+      transcript: state.transcript,
+      usage: state.usage,
+      turns: state.turns,
+      error: error
+    }
+  end
+
+  # The model's part
+
+  defp ended({:ok, answer} = answered), do: {:stop, answered, Map.take(answer, [:finish_reason, :usage])}
+  defp ended({:error, error} = failed), do: {:exception, failed, %{kind: error.kind}}
+
+  defp about(state), do: %{book: state.book, profile: state.view.profile.id}
+  defp about_turn(state), do: Map.put(about(state), :turn, state.turns)
+
+  defp retried(state, retry) do
+    metadata = Map.merge(about_turn(state), %{attempt: retry.attempt, kind: retry.error.kind})
+    delay = System.convert_time_unit(retry.delay, :millisecond, :native)
+    Telemetry.event([:skillbook, :model, :retry], %{delay: delay}, metadata)
+    tell(state, {:retry, retry})
+  end
+
+  defp ask(state, messages) do
+    timeout = min(state.chat[:timeout] || left(state), left(state))
+    on_retry = &retried(state, &1)
+    chat = state.chat |> Keyword.put(:timeout, max(timeout, 1)) |> Keyword.put(:on_retry, on_retry)
+    # The stream's state between two calls of the function.
+    stream = {__MODULE__, make_ref()}
+    Process.put(stream, Extractor.new(Keyword.take(state.commands, [:unclosed])))
+
+    try do
+      answer =
+        Model.chat(
+          state.model,
+          messages,
+          chat,
+          &stream(state, stream, fn extractor -> Extractor.feed(extractor, &1) end)
+        )
+
+      stream(state, stream, &Extractor.finish/1)
+      answer
+    after
+      Process.delete(stream)
+    end
+  end
+
+  defp stream(state, stream, step) do
+    {events, extractor} = step.(Process.get(stream))
+    Process.put(stream, extractor)
+    for {kind, _} = event when kind in [:text, :command] <- events, do: tell(state, event)
+    :ok
+  end
+
+  defp replied(state, answer, messages) do
+    usage = answer.usage || estimated(messages, answer.text)
+    estimated = answer.usage == nil
+    tell(state, {:usage, Map.put(usage, :estimated, estimated)})
+
+    total = %{
+      prompt_tokens: state.usage.prompt_tokens + usage.prompt_tokens,
+      completion_tokens: state.usage.completion_tokens + usage.completion_tokens,
+      estimated: state.usage.estimated or estimated
+    }
+
+    add(%{state | usage: total}, :reply, answer.text, usage: answer.usage)
+  end
+
+  defp estimated(messages, text) do
+    prompt = messages |> Enum.map(&Transcript.estimate(&1.content)) |> Enum.sum()
+    %{prompt_tokens: prompt, completion_tokens: Transcript.estimate(text)}
+  end
+
+  # The commands' part
+
+  defp answered(state, text, finish_reason) do
+    report = execute(state, text)
+    state = %{state | text: report.text, breaks: 0}
+    limited = finish_reason == :length
+
+    cond do
+      report.results == [] and report.incomplete == [] ->
+        state = transcribed(state)
+        finish(state, if(limited, do: :cut_off, else: :done))
+
+      limited ->
+        state |> reported(report) |> add(:note, @reached) |> transcribed() |> next()
+
+      true ->
+        state |> reported(report) |> transcribed() |> next()
+    end
+  end
+
+  # What was handed out cannot be taken back, so the reply is not asked for again; but the model may go on with it.
+  defp broken(%{breaks: breaks} = state, %ModelError{kind: :cut_off, text: text}) when breaks + 1 < @breaks do
+    report = execute(state, text)
+    state = %{state | text: report.text, breaks: breaks + 1}
+    state |> reported(report) |> add(:note, @broken) |> transcribed() |> next()
+  end
+
+  defp broken(state, error) do
+    {:ok, %{text: text}} = with {:error, _} <- Extractor.extract(error.text), do: {:ok, %{text: error.text}}
+    %{state | text: text} |> add(:note, @not_answered) |> transcribed() |> failed(error)
+  end
+
+  defp execute(state, text) do
+    report = Skillbook.run(state.view, text, commands(state))
+    if report.incomplete != [], do: tell(state, {:incomplete, report.incomplete})
+    report
+  end
+
+  defp commands(state) do
+    agent = %{
+      model: state.model,
+      depth: state.depth,
+      turns_left: state.max_turns - state.turns,
+      time_left: left(state),
+      tokens_left: state.max_tokens && max(state.max_tokens - used(state), 0)
+    }
+
+    state.commands
+    |> Keyword.put_new_lazy(:now, state.clock)
+    |> Keyword.merge(agent: agent, on_result: &tell(state, {:result, &1}))
+  end
+
+  defp reported(state, %Report{results: [], incomplete: []}), do: state
+
+  defp reported(state, report) do
+    {results, activations} = Memory.results(report.results, state.transcript)
+
+    %{state | failing: failing(report, state.failing)}
+    |> add(:report, to_string(%{report | results: results}), activations: activations)
+  end
+
+  # How often in a row each command has failed with the same answer.
+  defp failing(report, before) do
+    failed = for result <- report.results, result.status == :error, do: {result.command, result.content}
+    Map.new(failed ++ Enum.map(report.incomplete, &{&1, :incomplete}), &{&1, Map.get(before, &1, 0) + 1})
+  end
+
+  defp compacted(%{max_context: nil} = state), do: state
+
+  defp compacted(%{max_context: max, transcript: transcript} = state) do
+    compacted =
+      if Transcript.tokens(transcript) > max, do: Memory.compact(transcript, div(max, 2)), else: transcript
+
+    if compacted == transcript do
+      state
+    else
+      {compacted, restored} = Memory.restore(compacted, state.view, div(max, 4))
+
+      tell(state, {
+        :compacted,
+        %{
+          messages: length(transcript.messages) - length(compacted.messages) + 1,
+          restored: Enum.map(restored.activations, & &1.name),
+          left_out: restored.left_out
+        }
+      })
+
+      %{state | transcript: compacted}
+    end
+  end
+
+  # Small things
+
+  defp add(state, kind, content, fields \\ []) do
+    message = struct!(Message, [kind: kind, content: content, at: state.clock.()] ++ fields)
+    %{state | transcript: Transcript.add(state.transcript, message)}
+  end
+
+  defp transcribed(state) do
+    tell(state, {:transcript, state.transcript})
+    state
+  end
+
+  defp tell(state, event), do: state.on_event.(event)
+
+  defp teller(nil), do: fn _event -> :ok end
+  defp teller(function) when is_function(function, 1), do: function
+
+  defp teller(pid) when is_pid(pid) do
+    run = self()
+    &send(pid, {:skillbook_agent, run, &1})
+  end
+
+  defp used(state), do: state.usage.prompt_tokens + state.usage.completion_tokens
+  defp left(state), do: max(state.deadline - now(), 0)
+  defp now, do: System.monotonic_time(:millisecond)
+
+  # Options
+
+  defp validate(options) do
+    with :ok <- Options.validate(options, "a run", schema()),
+         :ok <- Model.validate(options[:chat] || []) do
+      if options[:model],
+        do: :ok,
+        else: {:error, %Skillbook.OptionError{subject: "a run", option: :model, problem: :missing}}
+    end
+  end
+
+  defp schema do
+    positive = {"a whole number from 1", &positive?/1}
+    positive_or_nil = {"a whole number from 1, or nil", &(is_nil(&1) or positive?(&1))}
+
+    [
+      model: {"a model", &Model.model?/1},
+      profile: {"text or a profile", &(Options.text?(&1) or is_struct(&1, Profile))},
+      transcript: {"a transcript or nil", &(is_nil(&1) or is_struct(&1, Transcript))},
+      system: {"text", &is_binary/1},
+      prompt: {"a keyword list", &Keyword.keyword?/1},
+      chat: {"a keyword list", &Keyword.keyword?/1},
+      commands: {"a keyword list", &Keyword.keyword?/1},
+      on_event:
+        {"a function of one argument, a process or nil", &(is_nil(&1) or is_pid(&1) or is_function(&1, 1))},
+      max_turns: positive,
+      max_time: {"a number of milliseconds", &positive?/1},
+      max_tokens: positive_or_nil,
+      max_repeats: positive,
+      max_context: positive_or_nil,
+      depth: {"a whole number from 0", &(is_integer(&1) and &1 >= 0)},
+      clock: {"a function without arguments", &is_function(&1, 0)}
+    ]
+  end
+
+  defp positive?(value), do: is_integer(value) and value > 0
+end

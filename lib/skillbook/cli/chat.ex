@@ -1,0 +1,370 @@
+defmodule Skillbook.CLI.Chat do
+  @moduledoc false
+  @behaviour Skillbook.CLI.Command
+
+  alias Skillbook.{Agent, Model, OptionError, Transcript, TranscriptError}
+  alias Skillbook.CLI.{Book, Terminal}
+  alias Skillbook.CLI.Chat.Screen
+  alias Skillbook.CLI.Shell.{Completion, Input}
+
+  @words ~w(:help :quit :save :resume :prompt :profile :tokens)
+
+  @words_help """
+  A line is a message to the model; one that ends in a backslash goes on in the next.
+
+    :save FILE            keep the conversation in a file
+    :resume FILE          go on with one that was kept
+    :prompt               the system prompt's sections
+    :profile [NAME]       show or change on whose behalf commands run; another one begins a new conversation
+    :tokens               what the conversation has used
+    :help                 this help
+    :quit                 leave; so does Ctrl-D
+
+  Up and Down walk through the history, Ctrl-C drops the line or stops the model.
+  """
+
+  @impl true
+  def switches do
+    [
+      url: :string,
+      model: :string,
+      key_env: :string,
+      cacert: :string,
+      system: :string,
+      temperature: :float,
+      max_turns: :integer,
+      max_context: :integer,
+      resume: :string
+    ]
+  end
+
+  @impl true
+  def args([]), do: {:ok, []}
+  def args([arg | _]), do: {:error, "`chat` takes no argument, got: #{arg}"}
+
+  @impl true
+  def summary, do: "talk with a model that has these skills"
+
+  @impl true
+  def help do
+    """
+    Usage: skillbook [OPTIONS] chat --url URL --model NAME [--key-env VARIABLE] …
+
+    A conversation with a model behind any server of the OpenAI chat interface. Its commands run here. From a pipe, each line
+    is a message: answers go to standard output, commands and results to standard error; the exit status is 1 if one of the
+    answers failed.
+
+      --url URL            the server, such as http://localhost:8080 or https://api.openai.com/v1
+      --model NAME         the model's name there
+      --key-env VARIABLE   the environment variable that holds the key; without it none is sent
+      --cacert FILE        certificates to trust, instead of the system's
+      --system TEXT        what stands before the skills in the system prompt
+      --temperature N      from 0
+      --max-turns N        how often the model is asked for one answer (default: 20)
+      --max-context N      how many tokens the conversation may have before older messages are left out
+      --resume FILE        go on with a conversation that :save kept
+
+    #{@words_help}
+    Examples:
+      skillbook chat --url http://localhost:8080 --model qwen3
+      skillbook chat --url https://api.openai.com/v1 --model gpt-5-mini --key-env OPENAI_API_KEY
+      echo 'What is overdue?' | skillbook chat --url http://localhost:11434 --model llama3.2
+    """
+  end
+
+  @impl true
+  def run(options) do
+    with {:ok, model} <- model(options.flags),
+         {:ok, transcript} <- resumed(options.flags[:resume], options.profile) do
+      Book.with_book(options, :converse, &converse(&1, options, model, transcript))
+    else
+      {:error, message} ->
+        Terminal.complain([message, "\nSee: skillbook chat --help"])
+        2
+    end
+  end
+
+  defp converse(book, options, model, transcript) do
+    input = Input.completing(Input.open(), &Completion.complete(&1, %{names: @words, flags: fn _ -> [] end}))
+
+    state = %{
+      book: book,
+      options: options,
+      model: model,
+      transcript: transcript,
+      usage: %{prompt_tokens: 0, completion_tokens: 0, estimated: false},
+      terminal: Terminal.new(options.color),
+      input: input,
+      pending: "",
+      failed: false
+    }
+
+    if Input.person?(input), do: Terminal.put("You talk with #{model.model}. :help says more, :quit leaves.")
+    loop(state)
+  end
+
+  # Options
+
+  defp model(flags) do
+    with {:ok, url} <- needed(flags, :url, "--url URL, the model's server, such as http://localhost:8080"),
+         {:ok, name} <- needed(flags, :model, "--model NAME, the model's name on the server"),
+         {:ok, key} <- key(flags[:key_env]),
+         :ok <- Model.validate(Keyword.take(flags, [:temperature])) |> message("--temperature"),
+         :ok <- at_least_one(flags, :max_turns),
+         :ok <- at_least_one(flags, :max_context) do
+      Model.OpenAI.new(url: url, model: name, key: key, cacertfile: flags[:cacert]) |> message("--url")
+    end
+  end
+
+  defp needed(flags, flag, what) do
+    case flags[flag] do
+      nil -> {:error, "`chat` needs #{what}"}
+      value -> {:ok, value}
+    end
+  end
+
+  defp key(nil), do: {:ok, nil}
+
+  # Said before there is a conversation, rather than at its first message.
+  defp key(name) do
+    if String.trim(System.get_env(name, "")) == "",
+      do: {:error, "the environment variable #{name}, which --key-env names, is not set or empty"},
+      else: {:ok, {:env, name}}
+  end
+
+  defp at_least_one(flags, flag) do
+    case Keyword.get(flags, flag, 1) do
+      number when number > 0 ->
+        :ok
+
+      number ->
+        {:error, "--#{String.replace(to_string(flag), "_", "-")} expects a number from 1, got: #{number}"}
+    end
+  end
+
+  defp message({:error, %OptionError{problem: {:invalid, expected, value}}}, flag),
+    do: {:error, "#{flag} expects #{expected}, got: #{value}"}
+
+  defp message(ok, _flag), do: ok
+
+  defp resumed(nil, _profile), do: {:ok, nil}
+
+  defp resumed(path, profile) do
+    with {:ok, json} <- File.read(path),
+         {:ok, %{profile: ^profile} = transcript} <- Transcript.from_json(json) do
+      {:ok, transcript}
+    else
+      {:ok, transcript} ->
+        {:error, "#{path} is a conversation of the profile #{transcript.profile}, not of #{profile}"}
+
+      {:error, %TranscriptError{} = error} ->
+        {:error, "#{path}: #{Exception.message(error)}"}
+
+      {:error, reason} ->
+        {:error, "cannot read #{path}: #{:file.format_error(reason)}"}
+    end
+  end
+
+  # The conversation
+
+  defp loop(state) do
+    case Input.line(state.input, prompt(state)) do
+      {:line, line, input} -> line(%{state | input: input}, line)
+      {:interrupt, input} -> loop(%{state | input: input, pending: ""})
+      {:eof, _input} -> finish(state)
+    end
+  end
+
+  defp prompt(state) do
+    cond do
+      not Input.person?(state.input) -> ""
+      state.pending != "" -> " ...> "
+      state.options.profile == "default" -> "you> "
+      true -> "you (#{state.options.profile})> "
+    end
+  end
+
+  defp finish(state), do: if(state.failed and not Input.person?(state.input), do: 1, else: 0)
+
+  defp line(state, line) do
+    text = state.pending <> line
+
+    cond do
+      String.ends_with?(line, "\\") ->
+        loop(%{state | pending: String.trim_trailing(text, "\\") <> "\n"})
+
+      String.trim(text) == "" ->
+        loop(%{state | pending: ""})
+
+      String.starts_with?(String.trim(text), ":") ->
+        word(%{state | pending: ""}, String.split(text, ~r/\s+/, trim: true))
+
+      true ->
+        say(%{state | pending: ""}, text)
+    end
+  end
+
+  defp say(state, text) do
+    chat = self()
+    screen = Screen.new(state.terminal, Input.person?(state.input))
+
+    # A turn that is stopped leaves what was whole before it.
+    on_event = fn
+      {:transcript, transcript} -> send(chat, {:transcript, transcript})
+      event -> Screen.show(screen, event)
+    end
+
+    options = [
+      model: state.model,
+      profile: Book.profile(state.options),
+      transcript: state.transcript,
+      system: state.options.flags[:system] || "",
+      chat: Keyword.take(state.options.flags, [:temperature]),
+      max_turns: state.options.flags[:max_turns] || 20,
+      max_context: state.options.flags[:max_context],
+      on_event: on_event
+    ]
+
+    outcome = Input.run(state.input, fn -> Agent.run(state.book, text, options) end)
+    Screen.close(screen)
+    whole = whole(state.transcript)
+
+    case outcome do
+      {:ok, result, input} ->
+        ended(result, state.options.flags)
+        usage = Map.merge(state.usage, result.usage, fn _, before, more -> added(before, more) end)
+        failed = state.failed or result.status != :done
+        loop(%{state | input: input, transcript: result.transcript, usage: usage, failed: failed})
+
+      {:interrupt, input} ->
+        Terminal.put("stopped")
+        loop(%{state | input: input, transcript: whole, failed: true})
+
+      {:crash, reason, input} ->
+        Terminal.complain(["crashed: ", Exception.format_exit(reason)])
+        loop(%{state | input: input, transcript: whole, failed: true})
+    end
+  end
+
+  defp whole(transcript) do
+    receive do
+      {:transcript, transcript} -> whole(transcript)
+    after
+      0 -> transcript
+    end
+  end
+
+  defp added(before, more) when is_integer(more), do: before + more
+  defp added(before, more), do: before or more
+
+  defp ended(%{status: :done}, _flags), do: :ok
+
+  defp ended(%{status: :error, error: error}, flags),
+    do: Terminal.complain([Exception.message(error), advice(error, flags)])
+
+  defp ended(%{status: :cut_off}, _flags),
+    do: Terminal.complain("the answer ends at the model's limit of tokens")
+
+  defp ended(%{status: :max_turns, turns: turns}, _flags),
+    do: Terminal.complain("stopped after #{turns} turns; --max-turns allows more")
+
+  defp ended(%{status: :stuck}, _flags),
+    do: Terminal.complain("stopped: the same command fails again and again")
+
+  defp ended(%{status: status}, _flags), do: Terminal.complain("stopped: #{status} is reached")
+
+  defp advice(%{kind: :connection}, flags), do: "\nIs the server running at #{flags[:url]}?"
+
+  defp advice(%{kind: :refused, status: status}, flags) when status in [401, 403] do
+    if flags[:key_env],
+      do: "\nIs the key in #{flags[:key_env]} the right one?",
+      else: "\nIf the server wants a key, --key-env names the environment variable that holds it."
+  end
+
+  defp advice(_error, _flags), do: ""
+
+  # Words
+
+  defp word(state, [word | _]) when word in [":quit", ":q", ":exit"], do: finish(state)
+
+  defp word(state, [":help"]) do
+    Terminal.write(@words_help)
+    loop(state)
+  end
+
+  defp word(state, [":prompt"]) do
+    Terminal.put(Terminal.safe(state.terminal, Skillbook.prompt(Book.view(state.book, state.options), [])))
+    loop(state)
+  end
+
+  defp word(state, [":profile"]) do
+    Terminal.put(state.options.profile)
+    loop(state)
+  end
+
+  defp word(%{options: %{profile: name}} = state, [":profile", name]), do: loop(state)
+
+  defp word(state, [":profile", name]) do
+    Terminal.put("a new conversation, on behalf of #{name}")
+    loop(%{put_in(state.options.profile, name) | transcript: nil})
+  end
+
+  defp word(state, [":tokens"]) do
+    %{prompt_tokens: prompt, completion_tokens: completion, estimated: estimated} = state.usage
+    about = if estimated, do: "about ", else: ""
+    held = if state.transcript, do: Transcript.tokens(state.transcript), else: 0
+
+    Terminal.put(
+      "used: #{about}#{prompt} in prompts, #{about}#{completion} in replies; the conversation has about #{held}"
+    )
+
+    loop(state)
+  end
+
+  defp word(%{transcript: nil} = state, [":save", _path]), do: wrong(state, "there is no conversation yet")
+
+  defp word(state, [":save", path]) do
+    case save(path, Transcript.to_json(state.transcript)) do
+      :ok ->
+        Terminal.put("saved in #{path}")
+        loop(state)
+
+      {:error, reason} ->
+        wrong(state, "cannot write #{path}: #{:file.format_error(reason)}")
+    end
+  end
+
+  defp word(state, [":resume", path]) do
+    case resumed(path, state.options.profile) do
+      {:ok, transcript} ->
+        Terminal.put("the conversation has #{length(transcript.messages)} messages")
+        loop(%{state | transcript: transcript})
+
+      {:error, message} ->
+        wrong(state, message)
+    end
+  end
+
+  defp word(state, [word]) when word in [":save", ":resume"], do: wrong(state, "#{word} expects a file")
+
+  defp word(state, [word | _] = words) do
+    if word in @words,
+      do: wrong(state, "too many words: #{Enum.join(words, " ")}"),
+      else: wrong(state, "unknown word `#{word}`; the words are #{Enum.join(@words, ", ")}")
+  end
+
+  defp wrong(state, message) do
+    Terminal.complain(message)
+    loop(%{state | failed: true})
+  end
+
+  # Whole or not at all, and only for the one whose conversation it is.
+  defp save(path, json) do
+    temporary = "#{path}.#{System.pid()}"
+
+    with :ok <- File.write(temporary, ""),
+         :ok <- File.chmod(temporary, 0o600),
+         :ok <- File.write(temporary, json),
+         do: File.rename(temporary, path)
+  end
+end

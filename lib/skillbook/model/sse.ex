@@ -1,0 +1,74 @@
+defmodule Skillbook.Model.SSE do
+  @moduledoc false
+  # Server-sent events, as the WHATWG HTML standard defines them (9.2.6): lines end in LF, CRLF or CR; a blank line ends an
+  # event; lines that begin with a colon are comments. Which events come out does not depend on the chunks. An event
+  # that the end cuts off is none.
+
+  # `open` is what there is of the line that is open. It is not one binary until it ends, since a binary that was
+  # searched is copied when it grows. After a CR, an LF that comes next belongs to it.
+  defstruct open: [], open_size: 0, after_cr: false, first: true, name: "", data: [], size: 0
+
+  @type event :: %{name: String.t(), data: String.t()}
+  @type t :: %__MODULE__{}
+
+  # An event of a chat is some hundred bytes; this only bounds what a broken server can make us keep.
+  @largest 4 * 1024 * 1024
+
+  @spec new() :: t()
+  def new, do: %__MODULE__{}
+
+  @doc "The events that the chunk completes; `:error` if one is too large to go on."
+  @spec feed(t(), binary()) :: {:ok, [event()], t()} | :error
+  def feed(state, chunk), do: lines(state, chunk, [])
+
+  defp lines(state, "", events), do: {:ok, Enum.reverse(events), state}
+
+  defp lines(%{after_cr: true} = state, "\n" <> rest, events),
+    do: lines(%{state | after_cr: false}, rest, events)
+
+  defp lines(%{size: size, open_size: open}, _chunk, _events) when size + open > @largest, do: :error
+
+  defp lines(state, chunk, events) do
+    case :binary.match(chunk, ["\n", "\r"]) do
+      {place, 1} ->
+        <<part::binary-size(place), ending, rest::binary>> = chunk
+        line = IO.iodata_to_binary([state.open, part])
+        {state, events} = state |> line(unmarked(state, line)) |> ended(events)
+        lines(%{state | open: [], open_size: 0, after_cr: ending == ?\r, first: false}, rest, events)
+
+      :nomatch ->
+        open_size = state.open_size + byte_size(chunk)
+        lines(%{state | open: [state.open, chunk], open_size: open_size, after_cr: false}, "", events)
+    end
+  end
+
+  defp unmarked(%{first: true}, "\uFEFF" <> line), do: line
+  defp unmarked(_state, line), do: line
+
+  defp line(state, ""), do: {:event, state}
+  defp line(state, ":" <> _comment), do: state
+
+  defp line(state, line) do
+    case String.split(line, ":", parts: 2) do
+      [field, " " <> value] -> field(state, field, value)
+      [field, value] -> field(state, field, value)
+      [field] -> field(state, field, "")
+    end
+  end
+
+  defp field(state, "event", name), do: %{state | name: name}
+
+  defp field(state, "data", value),
+    do: %{state | data: [value | state.data], size: state.size + byte_size(value) + 1}
+
+  defp field(state, _other, _value), do: state
+
+  defp ended({:event, %{data: []} = state}, events), do: {%{state | name: ""}, events}
+
+  defp ended({:event, state}, events) do
+    event = %{name: state.name, data: state.data |> Enum.reverse() |> Enum.join("\n")}
+    {%{state | name: "", data: [], size: 0}, [event | events]}
+  end
+
+  defp ended(state, events), do: {state, events}
+end

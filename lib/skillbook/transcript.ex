@@ -1,0 +1,238 @@
+defmodule Skillbook.Transcript do
+  @moduledoc ~S"""
+  A conversation with a model: what `Skillbook.Agent.run/3` adds to, and goes on from.
+
+  ## Fields
+
+    * `:profile` - the id of the profile on whose behalf it was held; under another one it does not go on
+    * `:messages` - the `Skillbook.Transcript.Message`s, the oldest first
+    * `:left_out` - the activations of messages that were left out to save room, the most recent first
+    * `:view` - the view whose skills the model was told of, or `nil`; it is not part of the JSON
+
+  ## Examples
+
+      iex> alias Skillbook.{Transcript, Transcript.Message}
+      iex> transcript = Transcript.add(Transcript.new("default"), %Message{kind: :input, content: "Hi", at: ~U[2026-11-21 08:00:00Z]})
+      iex> json = Transcript.to_json(transcript)
+      iex> Transcript.from_json(json) == {:ok, transcript}
+      true
+      iex> {:error, error} = Transcript.from_json(~S({"version": 1, "profile": "default", "messages": [{"kind": "said"}]}))
+      iex> Exception.message(error)
+      "the transcript's messages[0].kind: expected one of prompt, input, reply, report, news, note, got: \"said\""
+  """
+
+  alias Skillbook.{JSON, Model, Options, TranscriptError, View}
+  alias Skillbook.Transcript.Message
+
+  @type t :: %__MODULE__{
+          profile: String.t(),
+          messages: [Message.t()],
+          left_out: [Message.activation()],
+          view: View.t() | nil
+        }
+
+  @enforce_keys [:profile]
+  defstruct [:profile, :view, messages: [], left_out: []]
+
+  @version 1
+  @kinds [:prompt, :input, :reply, :report, :news, :note]
+
+  @doc "A conversation in which nothing was said, on behalf of the profile of this id."
+  @spec new(String.t()) :: t()
+  def new(profile) when is_binary(profile), do: %__MODULE__{profile: profile}
+
+  @doc "Adds a message at the end."
+  @spec add(t(), Message.t()) :: t()
+  def add(%__MODULE__{} = transcript, %Message{} = message),
+    do: %{transcript | messages: transcript.messages ++ [message]}
+
+  @doc ~S"""
+  The messages as a model gets them: those of one role that follow each other are one, since many models take roles only in
+  turns.
+
+      iex> at = ~U[2026-11-21 08:00:00Z]
+      iex> transcript = %Skillbook.Transcript{profile: "default", messages: [
+      ...>   %Skillbook.Transcript.Message{kind: :news, content: "New: haiku", at: at},
+      ...>   %Skillbook.Transcript.Message{kind: :input, content: "Hi", at: at}
+      ...> ]}
+      iex> Skillbook.Transcript.for_model(transcript)
+      [%{role: :user, content: "New: haiku\n\nHi"}]
+  """
+  @spec for_model(t()) :: [Model.message()]
+  def for_model(%__MODULE__{messages: messages}) do
+    messages
+    |> Enum.chunk_by(&Message.role/1)
+    |> Enum.map(fn [first | _] = group ->
+      %{role: Message.role(first), content: Enum.map_join(group, "\n\n", & &1.content)}
+    end)
+  end
+
+  @doc """
+  The entries whose texts the conversation has had, each once, the most recent first.
+  """
+  @spec activations(t()) :: [Message.activation()]
+  def activations(%__MODULE__{} = transcript) do
+    (Enum.reverse(present(transcript)) ++ transcript.left_out) |> Enum.uniq_by(& &1.name)
+  end
+
+  @doc false
+  # Those whose texts are still in it, the oldest first.
+  @spec present(t()) :: [Message.activation()]
+  def present(%__MODULE__{messages: messages}), do: Enum.flat_map(messages, & &1.activations)
+
+  @doc """
+  About how many tokens the conversation has, by an estimate that rather counts too many.
+  """
+  @spec tokens(t()) :: non_neg_integer()
+  def tokens(%__MODULE__{messages: messages}), do: messages |> Enum.map(&estimate(&1.content)) |> Enum.sum()
+
+  @doc false
+  # A token for four ASCII characters and one for each other, as of prompts, and some for the role of a message.
+  @spec estimate(String.t()) :: non_neg_integer()
+  def estimate(text), do: estimate(text, 0, 0)
+
+  defp estimate(<<byte, rest::binary>>, ascii, others) when byte < 0x80, do: estimate(rest, ascii + 1, others)
+
+  defp estimate(<<byte, rest::binary>>, ascii, others) when byte >= 0xC0,
+    do: estimate(rest, ascii, others + 1)
+
+  defp estimate(<<_, rest::binary>>, ascii, others), do: estimate(rest, ascii, others)
+  defp estimate("", ascii, others), do: div(ascii + 3, 4) + others + 4
+
+  # JSON
+
+  @doc """
+  The conversation as JSON, to be kept and to go on from later.
+
+  It holds all that was said, so it is to be kept as safe as what the profile may see.
+  """
+  @spec to_json(t()) :: String.t()
+  def to_json(%__MODULE__{} = transcript) do
+    %{
+      version: @version,
+      profile: transcript.profile,
+      messages: Enum.map(transcript.messages, &fields/1),
+      left_out: transcript.left_out
+    }
+    |> JSON.encode()
+    |> IO.iodata_to_binary()
+  end
+
+  defp fields(message), do: %{Map.from_struct(message) | at: DateTime.to_iso8601(message.at)}
+
+  @doc """
+  The conversation that `to_json/1` wrote.
+
+  It is strict: a field that is missing, unknown or of the wrong kind is an error that says where.
+  """
+  @spec from_json(String.t()) :: {:ok, t()} | {:error, TranscriptError.t()}
+  def from_json(json) when is_binary(json) do
+    with {:ok, value} <- decode(json),
+         :ok <- version(value),
+         {:ok, fields} <-
+           object(value, "",
+             version: &whole/2,
+             profile: &text/2,
+             messages: &messages/2,
+             left_out: &activations/2
+           ),
+         do: {:ok, struct!(__MODULE__, Map.delete(fields, :version))}
+  end
+
+  defp decode(json) do
+    with {:error, error} <- JSON.decode(json), do: wrong("", "JSON", Exception.message(error))
+  end
+
+  # First, since another version has other fields.
+  defp version(%{"version" => @version}), do: :ok
+  defp version(%{"version" => other}), do: wrong("version", to_string(@version), show(other))
+  defp version(_), do: wrong("", "an object with the field `version`", "none")
+
+  defp messages(value, path) do
+    with {:ok, messages} <- list(value, path, &message/2),
+         nil <- messages |> Enum.drop(1) |> Enum.find_index(&(&1.kind == :prompt)) do
+      {:ok, messages}
+    else
+      {:error, _} = error -> error
+      place -> wrong("#{path}[#{place + 1}].kind", "a prompt only as the first message", show("prompt"))
+    end
+  end
+
+  defp message(value, path) do
+    checks = [kind: &kind/2, content: &text/2, at: &time/2, activations: &activations/2, usage: &usage/2]
+    with {:ok, fields} <- object(value, path, checks), do: {:ok, struct!(Message, fields)}
+  end
+
+  defp activations(value, path), do: list(value, path, &activation/2)
+
+  defp activation(value, path),
+    do: object(value, path, name: &text/2, hash: &text/2, command: &text/2, answer: &text/2)
+
+  defp usage(nil, _path), do: {:ok, nil}
+  defp usage(value, path), do: object(value, path, prompt_tokens: &whole/2, completion_tokens: &whole/2)
+
+  defp kind(value, path) do
+    case Enum.find(@kinds, &(to_string(&1) == value)) do
+      nil -> wrong(path, "one of #{Enum.join(@kinds, ", ")}", show(value))
+      kind -> {:ok, kind}
+    end
+  end
+
+  defp text(value, _path) when is_binary(value), do: {:ok, value}
+  defp text(value, path), do: wrong(path, "text", show(value))
+
+  defp whole(value, _path) when is_integer(value) and value >= 0, do: {:ok, value}
+  defp whole(value, path), do: wrong(path, "a whole number from 0", show(value))
+
+  defp time(value, path) do
+    with true <- is_binary(value),
+         {:ok, time, 0} <- DateTime.from_iso8601(value) do
+      {:ok, time}
+    else
+      _ -> wrong(path, "a time such as \"2026-11-21T08:00:00Z\"", show(value))
+    end
+  end
+
+  defp list(values, path, check) when is_list(values) do
+    values |> Enum.with_index() |> Options.each(fn {value, place} -> check.(value, "#{path}[#{place}]") end)
+  end
+
+  defp list(value, path, _check), do: wrong(path, "a list", show(value))
+
+  # The fields in their order, then what is left.
+  defp object(%{} = object, path, checks) do
+    result =
+      Enum.reduce_while(checks, {:ok, %{}, object}, fn {key, check}, {:ok, done, left} ->
+        with {:ok, value, left} <- pop(left, key, path),
+             {:ok, value} <- check.(value, join(path, key)) do
+          {:cont, {:ok, Map.put(done, key, value), left}}
+        else
+          {:error, _} = error -> {:halt, error}
+        end
+      end)
+
+    with {:ok, done, left} <- result do
+      case Map.keys(left) do
+        [] -> {:ok, done}
+        [key | _] -> wrong(path, "the fields #{Enum.join(Keyword.keys(checks), ", ")}", "also #{show(key)}")
+      end
+    end
+  end
+
+  defp object(value, path, _checks), do: wrong(path, "an object", show(value))
+
+  defp pop(object, key, path) do
+    case Map.pop(object, to_string(key), :missing) do
+      {:missing, _} -> wrong(path, "the field `#{key}`", "none")
+      {value, left} -> {:ok, value, left}
+    end
+  end
+
+  defp join("", key), do: to_string(key)
+  defp join(path, key), do: "#{path}.#{key}"
+
+  defp show(value), do: inspect(value, limit: 5, printable_limit: 60)
+
+  defp wrong("", expected, got), do: wrong(nil, expected, got)
+  defp wrong(path, expected, got), do: {:error, %TranscriptError{path: path, expected: expected, got: got}}
+end

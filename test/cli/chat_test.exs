@@ -1,0 +1,165 @@
+defmodule Skillbook.CLI.ChatTest do
+  # The command line has one book, so its tests take turns.
+  use Skillbook.SkillsCase, async: false
+
+  import ExUnit.CaptureIO
+
+  alias Skillbook.CLI
+  alias Skillbook.Test.ChatServer
+
+  @moduletag :tmp_dir
+
+  setup %{tmp_dir: folder} do
+    write(folder, %{
+      "skills/notes/SKILL.md" => "---\ndomain: notes\ndescription: Notes\n---\n# Notes\n",
+      "skills/notes/echo.md" => page("notes.echo", handler: "Skillbook.Test.EchoHandler")
+    })
+
+    :ok
+  end
+
+  # The exit status, standard output and standard error of a conversation whose lines come from a pipe.
+  defp chat(folder, args, input) do
+    argv = ["--dir", Path.join(folder, "skills"), "--no-builtins", "--db", ":memory:", "chat" | args]
+    test = self()
+
+    errors =
+      capture_io(:stderr, fn ->
+        send(test, {:output, capture_io(input, fn -> send(test, {:status, CLI.run(argv)}) end)})
+      end)
+
+    assert_received {:status, status}
+    assert_received {:output, output}
+    {status, output, errors}
+  end
+
+  defp lines(text), do: String.split(text, "\n", trim: true)
+
+  test "answers go to standard output, the rest to standard error", %{tmp_dir: folder} do
+    reply = "Let me see.\n\n```cmd\nnotes.echo --text one\nnotes.eco\n```\n\nSo."
+
+    script = [
+      ChatServer.refusal(503, "busy", [{"retry-after", "0"}]),
+      ChatServer.answer(String.codepoints(reply)),
+      ChatServer.answer("One it is."),
+      ChatServer.answer("Bye.", usage: {5, 2})
+    ]
+
+    {_server, url} = ChatServer.start(script)
+    path = Path.join(folder, "it.json")
+    input = "Say\\\none.\n:save #{path}\n\nAnd now?\n:tokens\n:quit\n"
+    assert {0, output, errors} = chat(folder, ["--url", url, "--model", "m", "--system", "Be Ann."], input)
+
+    assert ["Let me see.", "So.", "One it is.", "saved in " <> _, "Bye.", "used: about " <> used] =
+             lines(output)
+
+    assert used =~ ~r/\A\d+ in prompts, about \d+ in replies; the conversation has about \d+\z/
+
+    assert [
+             "  the model's server failed (503): busy; again in 0.0 s",
+             "  [1] notes.echo --text one",
+             "  [2] notes.eco",
+             "  [1] ok, " <> one,
+             "  [2] error, " <> two
+           ] = lines(errors)
+
+    assert one =~ "s: echo: one"
+    assert two =~ "unknown skill"
+
+    assert_received {:chat,
+                     %{
+                       body: %{
+                         "messages" => [%{"content" => "Be Ann.\n\n" <> _}, %{"content" => "Say\none."}]
+                       }
+                     }}
+
+    assert Bitwise.band(File.stat!(path).mode, 0o777) == 0o600
+
+    # It goes on with what was kept.
+    {_server, url} = ChatServer.start([ChatServer.answer("Again."), ChatServer.answer("New.")])
+    args = ["--url", url, "--model", "m", "--system", "Be Ann."]
+    input = ":resume #{path}\nGo on.\n:profile ann\nStart.\n:resume #{path}\n"
+    assert {1, output, errors} = chat(folder, args, input)
+
+    assert ["the conversation has 5 messages", "Again.", "a new conversation, on behalf of ann", "New."] =
+             lines(output)
+
+    assert errors == "skillbook: #{path} is a conversation of the profile default, not of ann\n"
+
+    assert_receive {:chat,
+                    %{
+                      body: %{
+                        "messages" => [_, %{"content" => "Say\none."}, _, _, _, %{"content" => "Go on."}]
+                      }
+                    }}
+
+    assert_receive {:chat, %{body: %{"messages" => [_, %{"content" => "Start."}]}}}
+  end
+
+  test "an answer that is not whole says why", %{tmp_dir: folder} do
+    cut = ["```cmd\nnotes.echo --text a"]
+
+    script = [
+      ChatServer.answer(cut, finish_reason: "length"),
+      ChatServer.answer("```cmd\nnotes.echo --text b\n```"),
+      ChatServer.answer("I am", finish_reason: "length")
+    ]
+
+    {_server, url} = ChatServer.start(script)
+
+    assert {1, output, errors} =
+             chat(folder, ["--url", url, "--model", "m", "--max-turns", "2"], "Go.\nGo.\n")
+
+    assert output == "I am\n"
+    assert errors =~ "  not run, its block was cut off: notes.echo --text a\n"
+    assert errors =~ "skillbook: stopped after 2 turns; --max-turns allows more\n"
+    assert errors =~ "skillbook: the answer ends at the model's limit of tokens\n"
+  end
+
+  test "what is missing or wrong is said", %{tmp_dir: folder} do
+    {:ok, socket} = :gen_tcp.listen(0, [])
+    {:ok, port} = :inet.port(socket)
+    :gen_tcp.close(socket)
+    nobody = "http://localhost:#{port}"
+    {_server, refusing} = ChatServer.start([ChatServer.refusal(401, "No key.")])
+    gone = Path.join(folder, "gone/x")
+    bad = Path.join(folder, "bad.json")
+    File.write!(bad, "{}")
+    server = ["--url", "http://a", "--model", "m"]
+
+    for {args, input, status, message} <- [
+          {[], "", 2, "`chat` needs --url URL, the model's server, such as http://localhost:8080"},
+          {["--url", "http://a"], "", 2, "`chat` needs --model NAME, the model's name on the server"},
+          {["--url", "a", "--model", "m"], "", 2,
+           ~s(--url expects a URL such as "https://api.openai.com/v1", got: a)},
+          {server ++ ["--key-env", "NO_SUCH_KEY"], "", 2,
+           "the environment variable NO_SUCH_KEY, which --key-env names, is not set or empty"},
+          {server ++ ["--max-turns", "0"], "", 2, "--max-turns expects a number from 1, got: 0"},
+          {server ++ ["--max-context", "-5"], "", 2, "--max-context expects a number from 1, got: -5"},
+          {server ++ ["--temperature", "-1"], "", 2, "--temperature expects a number from 0, got: -1.0"},
+          {server ++ ["--resume", gone], "", 2, "cannot read #{gone}: no such file or directory"},
+          {server ++ ["--resume", bad], "", 2,
+           "#{bad}: the transcript: expected an object with the field `version`, got: none"},
+          {server ++ ["hi"], "", 2, "`chat` takes no argument, got: hi"},
+          {server, ":sav x\n", 1, "unknown word `:sav`; the words are :help, :quit, :save,"},
+          {server, ":save\n", 1, ":save expects a file"},
+          {server, ":save x\n", 1, "there is no conversation yet"},
+          {server, ":tokens x\n", 1, "too many words: :tokens x"},
+          {["--url", nobody, "--model", "m"], "Hi.\n", 1, "Is the server running at #{nobody}?"},
+          {["--url", refusing, "--model", "m"], "Hi.\n", 1,
+           "If the server wants a key, --key-env names the environment variable that holds it."}
+        ] do
+      assert {^status, _output, errors} = chat(folder, args, input)
+      assert errors =~ message
+    end
+  end
+
+  test "words of its own", %{tmp_dir: folder} do
+    server = ["--url", "http://a", "--model", "m"]
+    assert {0, output, ""} = chat(folder, server, ":help\n:prompt\n:profile\n:profile default\n:tokens\n")
+    assert output =~ "A line is a message to the model"
+    assert output =~ "get_skill"
+    assert output =~ "\ndefault\n"
+    assert output =~ "used: 0 in prompts, 0 in replies; the conversation has about 0\n"
+  end
+end

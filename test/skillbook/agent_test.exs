@@ -1,0 +1,659 @@
+defmodule Skillbook.AgentDocTest do
+  use ExUnit.Case, async: true
+
+  doctest Skillbook.Agent
+end
+
+defmodule Skillbook.AgentTest do
+  use Skillbook.SkillsCase, async: true
+
+  alias Skillbook.{Agent, Model, ModelError, Transcript, View}
+  alias Skillbook.Test.ChatServer
+  alias Skillbook.Transcript.Message
+
+  @moduletag :tmp_dir
+  @at ~U[2026-11-21 08:00:00Z]
+
+  defmodule Tell do
+    @moduledoc false
+    @behaviour Skillbook.Handler
+
+    @impl true
+    def execute(%{"fail" => text}, _context), do: {:error, text}
+    def execute(_flags, %{agent: nil}), do: {:ok, "no run"}
+
+    def execute(_flags, %{agent: agent} = context) do
+      send(context.assigns.test, {:agent, agent})
+      {:ok, "in a run"}
+    end
+  end
+
+  defp files do
+    %{
+      "mail/SKILL.md" => "---\ndomain: mail\ndescription: Mail\n---\n# Mail\n",
+      "mail/send.md" => page("mail.send", handler: inspect(Tell)),
+      "mail/draft.md" =>
+        page("mail.draft", [], "# mail.draft\n\n" <> String.duplicate("Write it well. ", 20)),
+      "poem.md" =>
+        "---\nname: poem\ndescription: Poems\n---\n" <> String.duplicate("A line of five syllables. ", 20),
+      "tiny.md" => "---\nname: tiny\ndescription: Tiny\n---\nBe brief.",
+      "secret.md" =>
+        "---\nname: secret\ndescription: Secret\nvisibility_labels: [inner]\n---\n" <>
+          String.duplicate("Hush hush. ", 20)
+    }
+  end
+
+  setup %{tmp_dir: folder} do
+    write(folder, files())
+
+    profiles = [[id: "inner", grants: ["inner"]], [id: "other", grants: ["inner"]]]
+    book = book(sources: [folder], builtins: false, watch: false, profiles: profiles)
+    {:ok, book: book, folder: folder}
+  end
+
+  # A model that gives these replies, one after the other: texts, what `Model.Function` takes, or functions of the messages.
+  defp script(replies) do
+    calls = :counters.new(1, [])
+
+    Model.Function.new(fn messages, options ->
+      :counters.add(calls, 1, 1)
+      reply = Enum.at(replies, :counters.get(calls, 1) - 1) || flunk("the model was asked once too often")
+      send(self(), {:asked, messages, options})
+      if is_function(reply), do: reply.(messages), else: reply
+    end)
+  end
+
+  defp run(book, replies, options \\ [], input \\ "Go.") do
+    test = self()
+    defaults = [model: script(replies), on_event: &send(test, {:event, &1}), clock: fn -> @at end]
+    Agent.run(book, input, Keyword.merge(defaults, options))
+  end
+
+  defp cmd(lines), do: "```cmd\n#{lines}\n```"
+
+  defp events do
+    receive do
+      {:event, event} -> [event | events()]
+    after
+      0 -> []
+    end
+  end
+
+  defp events(kind), do: for({^kind, value} <- events(), do: value)
+
+  # What the model was asked, call by call.
+  defp asked do
+    receive do
+      {:asked, messages, _options} -> [messages | asked()]
+    after
+      0 -> []
+    end
+  end
+
+  defp last(messages), do: List.last(messages).content
+  defp kinds(result), do: Enum.map(result.transcript.messages, & &1.kind)
+
+  describe "a run" do
+    test "goes on until a reply has no commands", %{book: book} do
+      result =
+        run(book, ["Looking.\n\n" <> cmd("mail.send --x\nmail.snd"), "Done."],
+          commands: [assigns: %{test: self()}]
+        )
+
+      assert %{status: :done, text: "Done.", turns: 2, error: nil} = result
+      assert kinds(result) == [:prompt, :input, :reply, :report, :reply]
+      assert Enum.all?(result.transcript.messages, &(&1.at == @at))
+      assert [first, second] = asked()
+      assert [%{role: :system, content: prompt}, %{role: :user, content: "Go."}] = first
+      assert prompt == Skillbook.prompt(Skillbook.view(book))
+      assert [_, _, %{role: :assistant}, %{role: :user, content: report}] = second
+
+      assert report =~
+               ~r/\A\[1\] mail.send --x\nok\n  in a run\n\n\[2\] mail.snd\nerror\n  unknown skill "mail.snd"; did you mean mail.send/
+    end
+
+    test "tells of everything in order", %{book: book} do
+      run(book, ["Look.\n\n" <> cmd("tiny") <> "\n\nSo.", "Done."])
+
+      assert [
+               {:turn, 1},
+               {:text, "Look."},
+               {:command, "tiny"},
+               {:text, "\n\n"},
+               {:text, "So."},
+               {:usage, %{prompt_tokens: _, completion_tokens: _, estimated: true}},
+               {:result, %{command: "tiny", content: "Be brief."}},
+               {:transcript, %{messages: [_, _, _, %{kind: :report}]}},
+               {:turn, 2},
+               {:text, "Done."},
+               {:usage, _},
+               {:transcript, _}
+             ] = events()
+    end
+
+    test "tells the same however the text comes in", %{book: book} do
+      reply =
+        "Über `x`:\n\n```elixir\nf()\n```\n\n```cmd\ntiny\nmail.draft\n```\n\nAnd:\n\n```cmd\ntiny --help\n```\n~~ end ~~"
+
+      [whole | others] =
+        for pieces <- [[reply], String.codepoints(reply), for(<<byte <- reply>>, do: <<byte>>)] do
+          run(book, [pieces, "Done."])
+          events = events()
+          {for({:text, text} <- events, into: "", do: text), for({:command, command} <- events, do: command)}
+        end
+
+      assert whole ==
+               {"Über `x`:\n\n```elixir\nf()\n```\n\nAnd:\n\n~~ end ~~Done.",
+                ["tiny", "mail.draft", "tiny --help"]}
+
+      assert Enum.uniq(others) == [whole]
+    end
+
+    test "may tell a process", %{book: book} do
+      run(book, ["Done."], on_event: self())
+      run = self()
+      assert_received {:skillbook_agent, ^run, {:text, "Done."}}
+    end
+
+    test "gives the model's options on, and the time that is left", %{book: book} do
+      run(book, ["Done."], chat: [temperature: 0.5], max_time: 1_000)
+      assert_received {:asked, _, options}
+      assert options[:temperature] == 0.5
+      assert options[:timeout] in 1..1_000
+    end
+
+    test "counts what the model counts, and estimates the rest", %{book: book} do
+      counted = %{
+        text: cmd("tiny"),
+        usage: %{prompt_tokens: 100, completion_tokens: 10},
+        finish_reason: :stop
+      }
+
+      result = run(book, [counted, %{counted | text: "Done."}])
+      assert result.usage == %{prompt_tokens: 200, completion_tokens: 20, estimated: false}
+      assert List.last(result.transcript.messages).usage == counted.usage
+
+      result = run(book, [counted, "Done."])
+      assert %{estimated: true, prompt_tokens: prompt} = result.usage
+      assert prompt > 200
+    end
+
+    test "puts the application's text before the skills", %{book: book} do
+      result = run(book, ["Done."], system: "You are Ann.", prompt: [sections: [:rules]])
+
+      assert hd(result.transcript.messages).content ==
+               "You are Ann.\n\n" <> Skillbook.prompt(Skillbook.view(book), sections: [:rules])
+    end
+
+    test "lets handlers see it", %{book: book} do
+      result =
+        run(book, [cmd("mail.send"), "Done."],
+          commands: [assigns: %{test: self()}],
+          max_turns: 5,
+          max_tokens: 10_000,
+          depth: 2
+        )
+
+      assert result.status == :done
+      assert_received {:agent, agent}
+      assert %{depth: 2, turns_left: 4, model: %Model.Function{}} = agent
+      assert agent.time_left in 1..600_000
+      assert agent.tokens_left in 1..9_999
+      assert [%{content: "no run"}] = Skillbook.run(Skillbook.view(book), cmd("mail.send")).results
+    end
+
+    test "refuses options that are none", %{book: book} do
+      for {options, message} <- [
+            {[modle: 1], ~r/\Aunknown option :modle for a run, did you mean :model\?/},
+            {[model: nil], "expected a model as the option :model of a run, got: nil"},
+            {[chat: [x: 1]], ~r/\Aunknown option :x for a model's answer/},
+            {[max_turns: 0], "expected a whole number from 1 as the option :max_turns of a run, got: 0"}
+          ] do
+        assert_raise Skillbook.OptionError, message, fn -> run(book, [], options) end
+      end
+
+      assert_raise Skillbook.OptionError, "a run needs the option :model", fn -> Agent.run(book, "a", []) end
+    end
+  end
+
+  describe "an end" do
+    test "by a limit leaves the conversation whole", %{book: book} do
+      big = %{text: cmd("tiny"), usage: %{prompt_tokens: 50, completion_tokens: 50}, finish_reason: :stop}
+
+      for {replies, options, status, turns} <- [
+            {[cmd("tiny"), cmd("tiny")], [max_turns: 2], :max_turns, 2},
+            {[cmd("tiny"), "Done."], [max_turns: 2], :done, 2},
+            {[big, big], [max_tokens: 200], :max_tokens, 2},
+            {[big, big, "Done."], [max_tokens: 201], :done, 3}
+          ] do
+        result = run(book, replies, options)
+        assert {result.status, result.turns} == {status, turns}
+        asked = if status == :done, do: [:reply], else: []
+
+        assert kinds(result) ==
+                 [:prompt, :input] ++
+                   List.flatten(List.duplicate([:reply, :report], length(replies) - length(asked))) ++ asked
+      end
+    end
+
+    test "by the time", %{book: book} do
+      # The model takes what it is given, as an adapter does.
+      model =
+        Model.Function.new(fn _messages, options ->
+          receive do
+          after
+            options[:timeout] -> {:error, %ModelError{kind: :timeout, reason: "over"}}
+          end
+        end)
+
+      assert %{status: :max_time, turns: 1, error: %{kind: :timeout}} =
+               run(book, [], model: model, max_time: 20)
+
+      assert %{status: :error, error: %{kind: :timeout}} = run(book, [], model: model, chat: [timeout: 20])
+    end
+
+    test "comes to a model that is stuck", %{book: book} do
+      fail = fn text -> cmd("mail.send --fail #{text}") end
+
+      for {replies, options, status} <- [
+            {List.duplicate(fail.("a"), 3), [], :stuck},
+            {List.duplicate(fail.("a"), 2) ++ ["Done."], [], :done},
+            {List.duplicate(fail.("a"), 2), [max_repeats: 2], :stuck},
+            {[fail.("a"), fail.("b"), fail.("a"), fail.("b"), "Done."], [], :done},
+            {[fail.("a"), fail.("a"), cmd("tiny"), fail.("a"), fail.("a"), "Done."], [], :done},
+            {List.duplicate(cmd("mail.send --fail a\ntiny"), 3), [], :stuck},
+            {List.duplicate(cmd("tiny"), 4) ++ ["Done."], [], :done},
+            {List.duplicate("```cmd\ntiny", 3), [], :stuck}
+          ] do
+        assert {replies, run(book, replies, options).status} == {replies, status}
+      end
+    end
+
+    test "with an error keeps what was said", %{book: book} do
+      error = %ModelError{kind: :rate_limited, status: 429, reason: "slow"}
+      result = run(book, [cmd("tiny"), {:error, error}])
+      assert %{status: :error, error: ^error, turns: 2} = result
+      assert kinds(result) == [:prompt, :input, :reply, :report]
+    end
+
+    test "of tokens in a text is told", %{book: book} do
+      cut = %{text: "I would", usage: nil, finish_reason: :length}
+      assert %{status: :cut_off, text: "I would"} = run(book, [cut])
+    end
+  end
+
+  describe "a reply that is not whole" do
+    test "and all one open block is mended by the model", %{book: book} do
+      result = run(book, ["```cmd\ntiny\nmail.draft", fn messages -> last(messages) end])
+      assert events(:incomplete) == [["tiny", "mail.draft"]]
+
+      assert result.text =~
+               ~r/\A\[1\] tiny\nnot run\n  The reply ended before the block of this command was closed/
+    end
+
+    test "may be run all the same where the caller stops the model at the fence", %{book: book} do
+      run(book, ["```cmd\ntiny", "Done."], commands: [unclosed: :run], chat: [stop: ["\n```"]])
+      assert [%{command: "tiny", status: :template}] = events(:result)
+    end
+
+    test "for lack of tokens says so", %{book: book} do
+      cut = %{text: cmd("tiny") <> "\n\nThen I", usage: nil, finish_reason: :length}
+      run(book, [cut, "Done."])
+      assert [_, second] = asked()
+      assert last(second) =~ ~r/\A\[1\] tiny\n.*\n\nYour reply reached its limit of tokens and ends there.\z/s
+    end
+
+    test "since the connection broke goes on", %{book: book} do
+      cut =
+        {:error, %ModelError{kind: :cut_off, reason: "broken", text: cmd("tiny") <> "\n\n```cmd\nmail.dra"}}
+
+      result = run(book, [cut, "the rest"])
+      assert %{status: :done, turns: 2} = result
+      assert kinds(result) == [:prompt, :input, :reply, :report, :note, :reply]
+      assert [_, second] = asked()
+
+      assert last(second) =~
+               ~r/\A\[1\] tiny\n.*\n\n\[2\] mail.dra\nnot run\n.*\n\nThe connection broke at the end of your reply./s
+
+      assert Enum.map(events(:result), & &1.command) == ["tiny"]
+    end
+
+    test "again and again ends it", %{book: book} do
+      cut = {:error, %ModelError{kind: :cut_off, reason: "broken", text: "a"}}
+      assert %{status: :error, turns: 3, error: %{kind: :cut_off}} = run(book, [cut, cut, cut])
+      assert %{status: :done, turns: 6} = run(book, [cut, cut, cmd("tiny"), cut, cut, "Done."])
+    end
+
+    test "for another reason ends it, and its commands do not run", %{book: book} do
+      error = %ModelError{kind: :server, reason: "oh", text: "So.\n\n" <> cmd("tiny")}
+      result = run(book, [{:error, error}])
+      assert %{status: :error, text: "So.", error: ^error} = result
+      assert kinds(result) == [:prompt, :input, :reply, :note]
+      assert events(:result) == []
+    end
+
+    test "nor UTF-8 is an error for the model", %{book: book} do
+      result = run(book, [<<"a", 255>>, fn messages -> last(messages) end])
+      assert result.text =~ ~r/\A\[1\] \(the whole reply\)\nerror\n/
+    end
+  end
+
+  describe "what is in the conversation already" do
+    @above "The same is above, in the answer to `get_skill: mail.draft`; it is unchanged."
+
+    test "is pointed to", %{book: book} do
+      for {first, second, pointed} <- [
+            {"get_skill: mail.draft", "get_skill: mail.draft", true},
+            {"get_skill: mail.draft", "mail.draft", true},
+            {"get_skill: mail.draft", "mail.draft --help", true},
+            {"get_skill: mail.draft", "get_skill: mail.all", false},
+            {"get_skill: mail.draft", "get_skill: poem", false},
+            {"get_skill: tiny", "get_skill: tiny", false},
+            {"get_skill: mail", "get_skill: mail", false}
+          ] do
+        result = run(book, [cmd(first), cmd(second), "Done."])
+        [_, report] = for %{kind: :report} = message <- result.transcript.messages, do: message
+        assert {second, report.content =~ @above} == {second, pointed}
+        if pointed, do: assert(report.activations == [])
+      end
+    end
+
+    test "is pointed to in one report, and in the same for all of a domain", %{book: book} do
+      result = run(book, [cmd("get_skill: mail.draft\nmail.draft"), "Done."])
+
+      assert [%{content: content, activations: [%{name: "mail.draft"}]}] =
+               for(%{kind: :report} = m <- result.transcript.messages, do: m)
+
+      assert content =~ "[2] mail.draft\nok: instructions to follow\n  " <> @above
+
+      result = run(book, [cmd("get_skill: mail.all"), cmd("get_skill: mail.all"), "Done."])
+      assert [_, %{content: content}] = for(%{kind: :report} = m <- result.transcript.messages, do: m)
+      assert content =~ "in the answer to `get_skill: mail.all`"
+    end
+
+    test "still comes whole to the listener", %{book: book} do
+      run(book, [cmd("poem"), cmd("poem"), "Done."])
+      assert [%{content: same}, %{content: same}] = events(:result)
+    end
+
+    test "is sent again when it changed", %{book: book, folder: folder} do
+      change = fn _messages ->
+        write(folder, %{
+          "poem.md" => "---\nname: poem\ndescription: Poems\n---\n" <> String.duplicate("New lines. ", 30)
+        })
+
+        Skillbook.reload(book)
+        cmd("poem")
+      end
+
+      result = run(book, [cmd("poem"), change, cmd("poem"), "Done."])
+      reports = for %{kind: :report} = message <- result.transcript.messages, do: message.content
+      # The turn in which it changed has its own view.
+      assert [_, second, third] = reports
+      assert second =~ "The same is above"
+      assert third =~ "New lines."
+    end
+
+    test "is sent again after it was left out", %{book: book} do
+      result = run(book, [cmd("mail.draft"), "Done."])
+      transcript = Agent.compact(run(book, ["More."], transcript: result.transcript).transcript, 1)
+      assert [%{name: "mail.draft"}] = transcript.left_out
+      result = run(book, [cmd("mail.draft"), "Done."], transcript: transcript)
+      assert [%{content: content}] = for(%{kind: :report} = m <- result.transcript.messages, do: m)
+      assert content =~ "Write it well."
+    end
+  end
+
+  describe "the system prompt" do
+    test "stays, and what changed is told", %{book: book, folder: folder} do
+      change = fn _messages ->
+        write(folder, %{"new.md" => "---\nname: new\ndescription: Brand new\n---\nHello."})
+        Skillbook.reload(book)
+        cmd("tiny")
+      end
+
+      result = run(book, [change, cmd("new"), "Done."])
+      assert kinds(result) == [:prompt, :input, :reply, :report, :news, :reply, :report, :reply]
+      assert [[prompt | _], [prompt | _] = second, [prompt | _]] = asked()
+      assert last(second) =~ "\n\n# Changes of what `get_skill` lists\n\nNew:\n\n- new: Brand new"
+      assert ["# Changes" <> _] = events(:news)
+
+      # And in the next run.
+      File.rm!(Path.join(folder, "new.md"))
+      Skillbook.reload(book)
+      result = run(book, ["Done."], [transcript: result.transcript], "More.")
+      assert [[^prompt | _] = messages] = asked()
+      assert last(messages) == "# Changes of what `get_skill` lists\n\nGone:\n\n- new\n\nMore."
+      assert Enum.take(kinds(result), -3) == [:news, :input, :reply]
+    end
+
+    test "is not told what the profile may not see", %{book: book, folder: folder} do
+      change = fn _messages ->
+        write(folder, %{
+          "hidden.md" => "---\nname: hidden\ndescription: X\nvisibility_labels: [inner]\n---\nHello."
+        })
+
+        Skillbook.reload(book)
+        cmd("tiny")
+      end
+
+      refute :news in kinds(run(book, [change, "Done."]))
+    end
+  end
+
+  describe "a transcript" do
+    test "goes on where it ended", %{book: book} do
+      first = run(book, ["Hello."], [], "Hi.")
+      second = run(book, ["Fine."], [transcript: first.transcript], "How are you?")
+      assert Enum.map(second.transcript.messages, & &1.kind) == [:prompt, :input, :reply, :input, :reply]
+      assert List.starts_with?(second.transcript.messages, first.transcript.messages)
+      assert [_, [_, _, %{role: :assistant, content: "Hello."}, %{content: "How are you?"}]] = asked()
+    end
+
+    test "that was kept goes on with the same prompt, or with a new one if skills changed", %{
+      book: book,
+      folder: folder
+    } do
+      keep = fn result ->
+        {:ok, transcript} = result.transcript |> Transcript.to_json() |> Transcript.from_json()
+        transcript
+      end
+
+      first = run(book, [cmd("mail.draft"), "Hello."], system: "You are Ann.")
+      second = run(book, [cmd("mail.draft"), "Fine."], transcript: keep.(first), system: "You are Ann.")
+      assert List.starts_with?(second.transcript.messages, first.transcript.messages)
+      assert Enum.at(second.transcript.messages, -2).content =~ "The same is above"
+
+      File.rm!(Path.join(folder, "tiny.md"))
+      Skillbook.reload(book)
+      third = run(book, ["Fine."], transcript: keep.(first), system: "You are Ann.")
+      assert [%{content: new} | rest] = third.transcript.messages
+      refute new =~ "tiny"
+      assert List.starts_with?(rest, tl(first.transcript.messages))
+    end
+
+    test "of another profile is refused", %{book: book} do
+      first = run(book, [cmd("secret"), "Hello."], profile: "inner")
+
+      for {profile, message} <- [
+            {"default", ~s(the transcript: expected one of the profile "default", got: one of "inner")},
+            {"other", ~s(the transcript: expected one of the profile "other", got: one of "inner")}
+          ] do
+        assert_raise Skillbook.TranscriptError, message, fn ->
+          run(book, ["No."], transcript: first.transcript, profile: profile)
+        end
+      end
+    end
+
+    test "loses what its profile may no longer see", %{book: book} do
+      inner = %Skillbook.Profile{id: "ann", grants: ["inner"]}
+      first = run(book, [cmd("secret"), cmd("tiny"), "Hello."], profile: inner)
+      assert inspect(first.transcript) =~ "Hush"
+      transcript = %{first.transcript | left_out: [%{name: "secret", hash: "", command: "", answer: ""}]}
+
+      second = run(book, ["Fine."], transcript: transcript, profile: %{inner | grants: []})
+      assert [prompt, _, _, withdrawn, _, kept | _] = second.transcript.messages
+      refute prompt.content =~ "secret"
+      assert withdrawn.content =~ "(What stood here held something that can no longer be read."
+      assert kept.content =~ "Be brief."
+      refute Transcript.to_json(second.transcript) =~ "Hush"
+      assert second.transcript.left_out == []
+    end
+  end
+
+  describe "compact/2" do
+    # Conversations of random exchanges, as runs make them.
+    defp conversation(seed) do
+      :rand.seed(:exsss, {seed, 7, 7})
+      text = fn -> String.duplicate("x", :rand.uniform(200)) end
+
+      exchange = fn ->
+        replies = for _ <- 1..:rand.uniform(3), kind <- [:reply, :report], do: kind
+        [:input] ++ Enum.random([[], [:news]]) ++ replies ++ Enum.random([[], [:note]]) ++ [:reply]
+      end
+
+      kinds = [:prompt | Enum.flat_map(1..:rand.uniform(5), fn _ -> exchange.() end)]
+
+      messages =
+        for {kind, place} <- Enum.with_index(kinds) do
+          activation = %{name: "s#{place}", hash: "h", command: "c", answer: "a"}
+          activations = if kind == :report, do: [activation], else: []
+          %Message{kind: kind, content: text.(), at: @at, activations: activations}
+        end
+
+      %Transcript{profile: "a", messages: messages}
+    end
+
+    test "keeps pairs whole, roles in turns, and count of what was read" do
+      for seed <- 1..300 do
+        transcript = conversation(seed)
+        budget = div(Transcript.tokens(transcript), :rand.uniform(5))
+        compacted = Agent.compact(transcript, budget)
+
+        assert hd(compacted.messages) == hd(transcript.messages)
+        assert List.last(compacted.messages) == List.last(transcript.messages)
+        last_input = transcript.messages |> Enum.reverse() |> Enum.find(&(&1.kind == :input))
+        assert last_input in compacted.messages
+
+        assert Enum.map_join(Transcript.for_model(compacted), &(&1.role |> to_string() |> String.first())) =~
+                 ~r/\As(ua)+\z/
+
+        for {%{kind: :report}, place} <- Enum.with_index(compacted.messages) do
+          assert Enum.at(compacted.messages, place - 1).kind == :reply
+        end
+
+        names = fn transcript -> transcript |> Transcript.activations() |> Enum.map(& &1.name) end
+        assert names.(compacted) == names.(transcript)
+        # Again with the same budget changes nothing, unless what must stay is larger.
+        again = Agent.compact(compacted, budget)
+        assert Transcript.tokens(again) <= max(budget, Transcript.tokens(compacted))
+        assert names.(again) == names.(transcript)
+      end
+    end
+
+    test "leaves out no more than it must" do
+      transcript = conversation(3)
+      tokens = Transcript.tokens(transcript)
+      assert Agent.compact(transcript, tokens) == transcript
+      assert length(Agent.compact(transcript, tokens - 1).messages) < length(transcript.messages) + 1
+      assert Transcript.tokens(Agent.compact(transcript, tokens - 30)) <= tokens
+    end
+
+    test "happens in a run, and what was read comes back", %{book: book} do
+      long = String.duplicate("Words. ", 300)
+
+      result =
+        run(book, [cmd("mail.draft"), cmd("tiny") <> long, cmd("tiny") <> long, cmd("mail.draft"), "Done."],
+          max_context: 1_000
+        )
+
+      assert result.status == :done
+      assert [%{restored: restored} | _] = events(:compacted)
+      assert "mail.draft" in restored
+
+      assert Enum.any?(
+               result.transcript.messages,
+               &(&1.kind == :note and &1.content =~ "What you read before")
+             )
+
+      # It is in the note, so the last answer points there.
+      report = result.transcript.messages |> Enum.reverse() |> Enum.find(&(&1.kind == :report))
+      assert report.content =~ "The same is above, in the answer to `get_skill: mail.draft`"
+    end
+  end
+
+  describe "rehydrate/3" do
+    defp read(names) do
+      %Transcript{
+        profile: "default",
+        left_out: for(name <- names, do: %{name: name, hash: "", command: name, answer: ""})
+      }
+    end
+
+    test "restores through the view, the most recent first, in the room there is", %{book: book} do
+      inner = Skillbook.view(book, "inner")
+      outer = Skillbook.view(book)
+
+      for {view, names, room, restored, left_out} <- [
+            {outer, [], 1_000, [], []},
+            {outer, ["tiny", "poem"], 1_000, ["tiny", "poem"], []},
+            {outer, ["poem", "tiny"], 1_000, ["poem", "tiny"], []},
+            {outer, ["poem", "tiny"], 100, ["tiny"], ["poem"]},
+            {outer, ["poem", "tiny"], 0, [], ["poem", "tiny"]},
+            {outer, ["secret", "tiny"], 1_000, ["tiny"], []},
+            {outer, ["secret", "tiny"], 0, [], ["tiny"]},
+            {outer, ["gone"], 1_000, [], []},
+            {inner, ["secret"], 1_000, ["secret"], []},
+            {outer, ["mail.send --help"], 1_000, [], []}
+          ] do
+        given = Agent.rehydrate(view, read(names), room)
+        assert {names, Enum.map(given.activations, & &1.name), given.left_out} == {names, restored, left_out}
+        assert given.text == "" == (restored == [] and left_out == [])
+        for name <- names -- (restored ++ left_out), do: refute(given.text =~ name)
+        for name <- restored ++ left_out, do: assert(given.text =~ name)
+      end
+    end
+
+    test "restores nothing that is still there", %{book: book} do
+      result = run(book, [cmd("poem"), "Done."])
+      assert Agent.rehydrate(Skillbook.view(book), result.transcript).text == ""
+    end
+
+    test "reads names that need quotes", %{tmp_dir: folder} do
+      path = Path.join(folder, "odd")
+      write(path, %{"a.md" => "---\nname: 'my \"odd\" skill'\ndescription: X\n---\nOdd."})
+      view = view(path)
+      assert [%{name: name}] = View.entries(view)
+      assert Agent.rehydrate(view, read([name])).text =~ "Odd."
+    end
+  end
+
+  test "all of it goes through a server that takes no other requests than those published", %{
+    book: book,
+    folder: folder
+  } do
+    script = [
+      ChatServer.refusal(429, "slow", [{"retry-after", "1"}]),
+      ChatServer.answer(["Look.\n\n``", "`cmd\nmail.dra", "ft\n```"], usage: {10, 5}),
+      [ChatServer.head(), {:chunk, "data: #{ChatServer.delta("Half a ")}\n\n"}],
+      ChatServer.answer("sentence.", usage: {20, 5}),
+      ChatServer.answer("More.")
+    ]
+
+    {_server, url} = ChatServer.start(script)
+    model = Model.OpenAI.new!(url: url, model: "m", sleep: fn _ -> :ok end)
+    result = run(book, [], model: model)
+    assert %{status: :done, text: "sentence.", turns: 3} = result
+    assert %{prompt_tokens: prompt, completion_tokens: _, estimated: true} = result.usage
+    assert prompt > 30
+    assert [%{attempt: 2, delay: 1000}] = events(:retry)
+
+    write(folder, %{"new.md" => "---\nname: new\ndescription: Brand new\n---\nHello."})
+    Skillbook.reload(book)
+
+    assert %{status: :done, text: "More."} =
+             run(book, [], [model: model, transcript: result.transcript], "And?")
+
+    assert_receive :played, 5_000
+  end
+end

@@ -1,0 +1,517 @@
+defmodule Skillbook.Model.OpenAITest do
+  use ExUnit.Case, async: true
+
+  import ExUnit.CaptureLog
+
+  alias Skillbook.{Model, ModelError}
+  alias Skillbook.Model.OpenAI
+  alias Skillbook.Test.ChatServer
+
+  doctest Skillbook.Model
+  doctest Skillbook.Model.Function
+  doctest Skillbook.Model.OpenAI
+  doctest Skillbook.ModelError
+
+  @hello [%{role: :user, content: "Hello"}]
+  @key "sk-test-0123456789abcdef"
+
+  # What the model says, the texts as they were handed out, and the delays before other attempts.
+  defp chat(script, options \\ [], call \\ []) do
+    {server, url} = ChatServer.start(script, Keyword.take(options, [:tls]))
+    ask(url, Keyword.delete(options, :tls), call, server)
+  end
+
+  defp ask(url, options, call \\ [], server \\ nil) do
+    test = self()
+    sleep = &send(test, {:slept, &1})
+    defaults = [url: url, model: "m", sleep: sleep, idle_timeout: 60_000]
+    model = OpenAI.new!(Keyword.merge(defaults, options))
+
+    answer =
+      Model.chat(model, @hello, call, fn text ->
+        send(test, {:text, text})
+        if server, do: send(server, {:got, text})
+      end)
+
+    {answer, received(:text), received(:slept)}
+  end
+
+  defp received(tag) do
+    receive do
+      {^tag, value} -> [value | received(tag)]
+    after
+      0 -> []
+    end
+  end
+
+  test "an answer is handed out as it comes, and counted" do
+    script = [ChatServer.answer(["Hel", "lo ", "wörld"], usage: {12, 3})]
+    assert {{:ok, answer}, ["Hel", "lo ", "wörld"], []} = chat(script)
+
+    assert answer == %{
+             text: "Hello wörld",
+             usage: %{prompt_tokens: 12, completion_tokens: 3},
+             finish_reason: :stop
+           }
+
+    assert_receive {:chat, %{headers: headers, body: body}}, 5_000
+    refute Map.has_key?(headers, "authorization")
+    assert body["messages"] == [%{"role" => "user", "content" => "Hello"}]
+  end
+
+  test "text is handed out before the next is written" do
+    script = [
+      [
+        ChatServer.head(),
+        {:chunk, "data: #{ChatServer.delta("one")}\n\n"},
+        {:await, {:got, "one"}},
+        {:chunk, "data: #{ChatServer.delta("two")}\n\ndata: [DONE]\n\n"},
+        :end
+      ]
+    ]
+
+    assert {{:ok, %{text: "onetwo", usage: nil}}, ["one", "two"], []} = chat(script)
+  end
+
+  test "options become fields, and the server takes them" do
+    call = [
+      stop: ["\n```"],
+      temperature: 0.2,
+      max_tokens: 50,
+      grammar: "root ::= \"a\"",
+      extra: %{"top_p" => 0.5}
+    ]
+
+    assert {{:ok, _}, _, _} = chat([ChatServer.answer("a")], [], call)
+    assert_receive {:chat, %{body: body}}, 5_000
+    assert %{"stop" => ["\n```"], "temperature" => 0.2, "max_tokens" => 50, "top_p" => 0.5} = body
+    assert body["stream_options"] == %{"include_usage" => true}
+
+    assert {{:ok, _}, _, _} = chat([ChatServer.answer("a")], [], extra: %{"stream_options" => nil})
+    assert_receive {:chat, %{body: body}}, 5_000
+    refute Map.has_key?(body, "stream_options")
+  end
+
+  test "a field that the server does not know is refused with its reason" do
+    assert {{:error, %{kind: :refused, status: 400} = error}, [], []} = chat([[]], [], extra: %{"x" => 1})
+
+    assert Exception.message(error) =~
+             ~r"\Athe model's server refused the request \(400\): http://.*: unknown field x\z"
+  end
+
+  test "finish reasons" do
+    for {reason, expected} <- [
+          {"stop", :stop},
+          {"length", :length},
+          {"content_filter", :filtered},
+          {"tool_calls", :other}
+        ] do
+      assert {{:ok, %{finish_reason: ^expected}}, _, _} =
+               chat([ChatServer.answer("a", finish_reason: reason)])
+    end
+  end
+
+  @partial "data: #{ChatServer.delta("some")}\n\n"
+
+  test "what else servers write is read all the same" do
+    for {name, steps, text} <- [
+          {"no end after the reason",
+           [ChatServer.head(), {:chunk, @partial <> "data: #{ChatServer.finish("stop")}\n\n"}], "some"},
+          {"no reason before the end", [ChatServer.head(), {:chunk, @partial <> "data: [DONE]\n\n"}, :end],
+           "some"},
+          {"no chunks",
+           [
+             {:raw,
+              "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" <> @partial <> "data: [DONE]\n\n"}
+           ], "some"},
+          {"a byte at a time",
+           [ChatServer.head()] ++ for(<<b <- @partial <> "data: [DONE]\n\n">>, do: {:chunk, <<b>>}) ++ [:end],
+           "some"},
+          {"interim answers", [{:raw, "HTTP/1.1 100 Continue\r\n\r\n"} | ChatServer.answer("some")], "some"},
+          {"chunk extensions and trailers",
+           [
+             ChatServer.head(),
+             {:raw, "#{Integer.to_string(byte_size(@partial), 16)};x=y\r\n#{@partial}\r\n"},
+             {:chunk, "data: [DONE]\n\n"},
+             {:raw, "0\r\nx: y\r\n\r\n"}
+           ], "some"},
+          {"comments and roles",
+           ChatServer.stream([
+             ChatServer.json(%{choices: [%{delta: %{role: "assistant", content: nil}}]}),
+             ChatServer.json(%{choices: []}),
+             ChatServer.delta(""),
+             ChatServer.delta("some"),
+             "[DONE]"
+           ])
+           |> List.insert_at(1, {:chunk, ": ping\n\n"}), "some"}
+        ] do
+      assert {{:ok, answer}, texts, []} = chat([steps]), name
+      assert {answer.text, Enum.join(texts)} == {text, text}, name
+    end
+  end
+
+  describe "faults" do
+    # Those after which there is no other attempt.
+    test "that end it" do
+      for {name, steps, options, kind, message, text} <- [
+            {"cut off in a chunk", [ChatServer.head(), {:chunk, @partial}, {:raw, "ff\r\nda"}], [], :cut_off,
+             "the model's answer was cut off: the connection broke", "some"},
+            {"cut off without its last chunk", [ChatServer.head(), {:chunk, @partial}], [], :cut_off,
+             "the model's answer was cut off: the connection broke", "some"},
+            {"ended without an end", [ChatServer.head(), {:chunk, @partial}, :end], [], :cut_off,
+             "the model's answer was cut off: the stream ended before it said so", "some"},
+            {"silent", [:silent], [idle_timeout: 50], :timeout,
+             "the model took too long: nothing came for 500 ms", ""},
+            {"silent in the middle", [ChatServer.head(), {:chunk, @partial}, :silent], [idle_timeout: 500],
+             :timeout, "the model took too long: nothing came for 500 ms", "some"},
+            {"too slow as a whole", [ChatServer.head(), {:chunk, @partial}, :silent], [timeout: 500],
+             :timeout, "the model took too long: the time for the whole answer is over", "some"},
+            {"no JSON", ChatServer.stream([ChatServer.delta("some"), "{\"choices\": ["]), [], :bad_answer,
+             "the model's answer cannot be read: an event of it is no JSON (line 1, column 13: EOF while parsing a list): {\"choices\": [",
+             "some"},
+            {"no choices", ChatServer.stream(["{}"]), [], :bad_answer,
+             "the model's answer cannot be read: an event of it has no choices: {}", ""},
+            {"no delta", ChatServer.stream([~s({"choices": [1]})]), [], :bad_answer,
+             "the model's answer cannot be read: an event of it has no delta: 1", ""},
+            {"content that is no text", ChatServer.stream([~s({"choices": [{"delta": {"content": 1}}]})]), [],
+             :bad_answer,
+             "the model's answer cannot be read: expected text as the content of an event, got: 1", ""},
+            {"an error after text",
+             ChatServer.stream([ChatServer.delta("some"), ~s({"error": {"message": "out of memory"}})]), [],
+             :server, "the model's server failed: out of memory", "some"},
+            {"another content type",
+             [{:head, 200, [{"content-type", "text/html"}]}, {:chunk, "<h1>\e[31mWelcome</h1>"}, :end], [],
+             :bad_answer,
+             "the model's answer cannot be read (200): expected a stream of events (text/event-stream), got text/html: <h1> [31mWelcome</h1>",
+             ""},
+            {"a redirect", [{:head, 307, [{"location", "https://b/v1"}, {"content-length", "0"}]}], [],
+             :bad_answer,
+             "the model's answer cannot be read (307): the server redirects to https://b/v1; give that as the URL",
+             ""},
+            {"an event without end",
+             [ChatServer.head(), {:chunk, "data: " <> String.duplicate("a", 5_000_000)}], [], :bad_answer,
+             "the model's answer cannot be read: an event of it is too large", ""},
+            {"no HTTP", [{:raw, "SSH-2.0-OpenSSH\r\n\r\n"}], [], :bad_answer,
+             "the model's answer cannot be read: this is no HTTP/1.1", ""},
+            {"a header without end", [{:raw, ["HTTP/1.1 200 OK\r\n", String.duplicate("a: b\r\n", 20_000)]}],
+             [], :bad_answer, "the model's answer cannot be read: its header is too long", ""},
+            {"a long header", [{:raw, ["HTTP/1.1 200 OK\r\na: ", String.duplicate("b", 200_000)]}], [],
+             :bad_answer, "the model's answer cannot be read: its header is too long", ""},
+            {"a chunk without size", [ChatServer.head(), {:raw, "zz\r\nabc\r\n"}], [], :bad_answer,
+             "the model's answer cannot be read: a chunk has no size", ""},
+            {"a chunk that is longer", [ChatServer.head(), {:raw, "1\r\nabc\r\n"}], [], :bad_answer,
+             "the model's answer cannot be read: a chunk is longer than it says", ""},
+            {"a length that is none",
+             [{:raw, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: -1\r\n\r\n"}], [],
+             :bad_answer, "the model's answer cannot be read: its content length is \"-1\"", ""}
+          ] do
+        assert {{:error, %ModelError{} = error}, texts, []} = chat([steps, []], options), name
+        assert {name, error.kind, Exception.message(error)} == {name, kind, message}
+        assert {name, error.text, Enum.join(texts)} == {name, text, text}
+      end
+    end
+
+    test "after which there is another attempt" do
+      for {name, steps} <- [
+            {"an error of the server", ChatServer.refusal(500, "oh")},
+            {"an overloaded server", ChatServer.refusal(503, "oh")},
+            {"too many requests", ChatServer.refusal(429, "oh")},
+            {"hung up at once", []},
+            {"cut off before text", [ChatServer.head()]},
+            {"ended before text", [ChatServer.head(), :end]},
+            {"an error in place of text", ChatServer.stream([~s({"error": "oh"})])}
+          ] do
+        assert {{:ok, %{text: "fine"}}, ["fine"], [delay]} = chat([steps, ChatServer.answer("fine")]), name
+        assert delay in 250..500, name
+      end
+    end
+
+    test "that stay: the last error comes back, and delays grow" do
+      script = [
+        [],
+        ChatServer.refusal(500, "first"),
+        ChatServer.refusal(502, "second"),
+        ChatServer.refusal(503, "third")
+      ]
+
+      assert {{:error, error}, [], [first, second, third]} = chat(script, retries: 3)
+      assert Exception.message(error) == "the model's server failed (503): third"
+      assert first in 250..500 and second in 500..1000 and third in 1000..2000
+
+      assert {{:error, %{status: 500}}, [], []} = chat([ChatServer.refusal(500, "oh")], retries: 0)
+    end
+
+    test "delays do not grow without end" do
+      script = List.duplicate([], 12)
+      assert {{:error, %{kind: :connection}}, [], delays} = chat(script, retries: 11)
+      assert Enum.max(delays) <= 30_000
+    end
+
+    test "attempts are told of" do
+      test = self()
+      script = [ChatServer.refusal(500, "oh"), ChatServer.answer("fine")]
+      assert {{:ok, _}, _, _} = chat(script, [], on_retry: &send(test, {:retry, &1}))
+      assert_receive {:retry, %{attempt: 2, delay: _, error: %ModelError{status: 500}}}, 5_000
+    end
+  end
+
+  describe "Retry-After" do
+    test "says how long to wait" do
+      now = "Sun, 06 Nov 1994 08:49:37 GMT"
+
+      for {headers, delay} <- [
+            {[{"retry-after", "7"}], 7_000},
+            {[{"retry-after", "0"}], 0},
+            {[{"retry-after", "Sun, 06 Nov 1994 08:49:40 GMT"}, {"date", now}], 3_000},
+            {[{"retry-after", "Sun, 06 Nov 1994 08:49:00 GMT"}, {"date", now}], 0},
+            {[{"retry-after", "Sun, 06 Nov 1994 08:49:00 GMT"}], 0}
+          ] do
+        assert {{:ok, _}, _, [^delay]} =
+                 chat([ChatServer.refusal(429, "slow", headers), ChatServer.answer("a")])
+      end
+    end
+
+    test "that is nothing readable is left to us" do
+      for value <- ["soon", "-1", "1.5", "Sun, 06 Foo 1994 08:49:40 GMT", ""] do
+        script = [ChatServer.refusal(503, "slow", [{"retry-after", value}]), ChatServer.answer("a")]
+        assert {{:ok, _}, _, [delay]} = chat(script)
+        assert delay in 250..500
+      end
+    end
+
+    test "that is too long gives the error back" do
+      for {headers, options} <- [{[{"retry-after", "61"}], []}, {[{"retry-after", "5"}], [timeout: 4_000]}] do
+        assert {{:error, error}, [], []} = chat([ChatServer.refusal(429, "slow", headers)], options)
+        assert error.kind == :rate_limited
+        assert Exception.message(error) =~ ~r/no more requests for now \(429\), again in \d+ s: slow/
+      end
+    end
+  end
+
+  describe "the connection" do
+    test "is tried again, then refused with the place" do
+      # A port that was free a moment ago.
+      {:ok, socket} = :gen_tcp.listen(0, [])
+      {:ok, port} = :inet.port(socket)
+      :gen_tcp.close(socket)
+
+      assert {{:error, error}, [], [_, _]} = ask("http://localhost:#{port}", [])
+
+      assert Exception.message(error) ==
+               "no connection to the model's server: localhost:#{port}: connection refused"
+    end
+
+    test "ends with the process that asked" do
+      {server, url} = ChatServer.start([[ChatServer.head(), {:chunk, @partial}, :silent]])
+      pid = spawn(fn -> ask(url, [], [], server) end)
+      assert_receive {:chat, _}, 5_000
+      Process.exit(pid, :kill)
+      assert_receive :hung_up, 5_000
+    end
+
+    test "leaves nothing in the mailbox" do
+      assert {{:ok, _}, _, _} = chat([ChatServer.answer(["a", "b"])])
+      assert_receive {:chat, _}, 5_000
+      assert_receive :played, 5_000
+      refute_received _
+    end
+  end
+
+  describe "TLS" do
+    setup do
+      key_options = [digest: :sha256, key: {:namedCurve, :secp256r1}]
+
+      %{server_config: server, client_config: client} =
+        :public_key.pkix_test_data(%{
+          server_chain: %{
+            root: key_options,
+            intermediates: [],
+            peer: [
+              digest: :sha256,
+              key: {:namedCurve, :secp256r1},
+              extensions: [{:Extension, {2, 5, 29, 17}, false, [{:dNSName, 'localhost'}]}]
+            ]
+          },
+          client_chain: %{root: key_options, intermediates: [], peer: key_options}
+        })
+
+      pem = :public_key.pem_encode(for der <- client[:cacerts], do: {:Certificate, der, :not_encrypted})
+      path = Path.join(System.tmp_dir!(), "ca-#{System.pid()}-#{System.unique_integer([:positive])}.pem")
+      File.write!(path, pem)
+      on_exit(fn -> File.rm!(path) end)
+      {:ok, tls: Keyword.take(server, [:cert, :key, :cacerts]), cacertfile: path}
+    end
+
+    test "with a certificate that is trusted", %{tls: tls, cacertfile: path} do
+      assert {{:ok, %{text: "a"}}, ["a"], []} = chat([ChatServer.answer("a")], tls: tls, cacertfile: path)
+    end
+
+    test "with one of an unknown authority is refused, once", %{tls: tls} do
+      assert {{:error, error}, [], []} = chat([[], []], tls: tls)
+
+      assert Exception.message(error) =~
+               ~r/\Ano connection to the model's server: localhost:\d+: TLS: unknown_ca\z/
+    end
+
+    test "with one for another host is refused", %{tls: tls, cacertfile: path} do
+      {_server, "https://localhost" <> port} = ChatServer.start([[]], tls: tls)
+      assert {{:error, error}, [], []} = ask("https://127.0.0.1" <> port, cacertfile: path)
+      assert Exception.message(error) =~ "TLS: "
+    end
+
+    test "with a file that is not there", %{tls: tls} do
+      assert {{:error, error}, [], []} = chat([[]], tls: tls, cacertfile: "/none.pem")
+      assert Exception.message(error) =~ "there is no file /none.pem"
+    end
+  end
+
+  describe "the key" do
+    test "is sent, and shown nowhere" do
+      model = OpenAI.new!(url: "http://localhost", model: "m", key: fn -> @key end)
+      refute inspect(model) =~ @key
+      refute inspect(model, structs: false) =~ @key
+
+      script = [ChatServer.refusal(401, "Incorrect API key provided: #{@key}.")]
+      log = capture_log(fn -> send(self(), chat(script, key: fn -> @key end)) end)
+      assert_received {{:error, error}, [], []}
+      assert_receive {:chat, %{headers: %{"authorization" => "Bearer " <> @key}}}, 5_000
+      assert Exception.message(error) =~ "(401): "
+      assert Exception.message(error) =~ "Incorrect API key provided: [key]."
+      refute inspect(error) =~ @key
+      refute log =~ @key
+    end
+
+    test "is in no crash report" do
+      {_server, url} = ChatServer.start([ChatServer.answer("a")])
+      model = OpenAI.new!(url: url, model: "m", key: fn -> @key end)
+
+      log =
+        capture_log(fn ->
+          # A task writes its report before it ends.
+          {:ok, pid} =
+            Task.start(fn ->
+              receive do: (:go -> Model.chat(model, @hello, [], fn _ -> raise "oh" end))
+            end)
+
+          monitor = Process.monitor(pid)
+          send(pid, :go)
+          assert_receive {:DOWN, ^monitor, _, ^pid, {%RuntimeError{}, _} = reason}, 5_000
+          refute inspect(reason, limit: :infinity) =~ @key
+          Logger.flush()
+        end)
+
+      assert log =~ "oh"
+      refute log =~ @key
+    end
+
+    test "comes from the environment" do
+      name = "SKILLBOOK_TEST_KEY_#{System.unique_integer([:positive])}"
+
+      assert {{:error, error}, [], []} = ask("http://localhost", key: {:env, name})
+      assert error.kind == :key
+
+      assert Exception.message(error) ==
+               "no key for the model's server: the environment variable #{name} is not set, or empty"
+
+      System.put_env(name, "two words")
+      assert {{:error, error}, [], []} = ask("http://localhost", key: {:env, name})
+
+      assert Exception.message(error) ==
+               "no key for the model's server: what the environment variable #{name} holds has characters that no key " <>
+                 "has, such as a space or a line break"
+
+      System.put_env(name, @key <> "\n")
+      assert {{:ok, _}, _, _} = chat([ChatServer.answer("a")], key: {:env, name})
+      assert_receive {:chat, %{headers: %{"authorization" => "Bearer " <> @key}}}, 5_000
+    after
+      for {name, _} <- System.get_env(),
+          String.starts_with?(name, "SKILLBOOK_TEST_KEY_"),
+          do: System.delete_env(name)
+    end
+
+    test "that a function does not give" do
+      for {function, message} <- [
+            {fn -> nil end, "the function that the option :key names gave nil"},
+            {fn -> :key end, "the function that the option :key names gave no text"}
+          ] do
+        assert {{:error, %{kind: :key, reason: ^message}}, [], []} = ask("http://localhost", key: function)
+      end
+    end
+  end
+
+  test "options are checked" do
+    for {options, message} <- [
+          {[model: "m"], "a model needs the option :url"},
+          {[url: "http://a"], "a model needs the option :model"},
+          {[url: "http://a", model: ""], "expected text as the option :model of a model, got: \"\""},
+          {[url: "http://a", modle: "m"],
+           "unknown option :modle for a model, did you mean :model? The options are :url, :model, :key, :connect_timeout, :idle_timeout, :timeout, :retries, :backoff, :cacertfile, :sleep"},
+          {[url: "http://a", model: "m", key: "sk"],
+           "expected {:env, name}, a function without arguments, or nil as the option :key of a model, got: :hidden"}
+        ] do
+      assert {:error, error} = OpenAI.new(options)
+      assert Exception.message(error) == message
+    end
+
+    for url <- [
+          "",
+          "a",
+          "ftp://a",
+          "http://",
+          "http:///v1",
+          "http://u:p@a",
+          "http://a b",
+          "http://a\r\nx: y",
+          1
+        ] do
+      assert {:error, %{option: :url}} = OpenAI.new(url: url, model: "m"), inspect(url)
+    end
+  end
+
+  test "URLs" do
+    for {url, endpoint} <- [
+          {"http://a", "http://a/v1/chat/completions"},
+          {"http://a/", "http://a/v1/chat/completions"},
+          {"https://a:1/v1", "https://a:1/v1/chat/completions"},
+          {"https://a/v1/", "https://a/v1/chat/completions"},
+          {"https://a/x/v4", "https://a/x/v4/chat/completions"},
+          {"https://a/v1/chat/completions", "https://a/v1/chat/completions"},
+          {"https://a/v1?b=c", "https://a/v1/chat/completions?b=c"}
+        ] do
+      assert to_string(OpenAI.new!(url: url, model: "m").url) == endpoint
+    end
+  end
+
+  test "the options of a chat are checked" do
+    for {options, message} <- [
+          {[temprature: 1],
+           "unknown option :temprature for a model's answer, did you mean :temperature? The options are :stop, :temperature, :max_tokens, :grammar, :extra, :timeout, :on_retry"},
+          {[stop: "x"], "expected a list of texts as the option :stop of a model's answer, got: \"x\""}
+        ] do
+      model = Model.Function.new(fn _, _ -> "a" end)
+
+      assert_raise Skillbook.OptionError, message, fn ->
+        Model.chat(model, @hello, options, fn _ -> :ok end)
+      end
+    end
+  end
+
+  test "a function may hand out its text itself, fail, or count" do
+    said = fn function -> Model.chat(Model.Function.new(function), @hello, [], &send(self(), {:text, &1})) end
+
+    assert {:ok, %{text: "ab"}} =
+             said.(fn _, _, on_text ->
+               on_text.("a")
+               on_text.("b")
+               "ab"
+             end)
+
+    assert received(:text) == ["a", "b"]
+    assert {:ok, %{text: "ab"}} = said.(fn _, _ -> ["a", "", "b"] end)
+    assert received(:text) == ["a", "b"]
+    error = %ModelError{kind: :server, reason: "oh"}
+    assert {:error, ^error} = said.(fn _, _ -> {:error, error} end)
+    answer = %{text: "a", usage: %{prompt_tokens: 1, completion_tokens: 1}, finish_reason: :length}
+    assert {:ok, ^answer} = said.(fn _, _ -> answer end)
+  end
+end

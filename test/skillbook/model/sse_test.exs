@@ -1,0 +1,109 @@
+defmodule Skillbook.Model.SSETest do
+  use ExUnit.Case, async: true
+
+  alias Skillbook.Model.SSE
+
+  defp events(chunks) do
+    {events, _state} =
+      Enum.reduce(chunks, {[], SSE.new()}, fn chunk, {events, state} ->
+        {:ok, more, state} = SSE.feed(state, chunk)
+        {events ++ more, state}
+      end)
+
+    events
+  end
+
+  defp data(chunks), do: Enum.map(events(chunks), & &1.data)
+
+  test "lines, events and comments" do
+    for {text, data} <- [
+          {"", []},
+          {"data: a\n\n", ["a"]},
+          {"data: a\n", []},
+          {"data: a", []},
+          {"data:a\n\n", ["a"]},
+          {"data:  a \n\n", [" a "]},
+          {"data\n\n", [""]},
+          {"data:\n\n", [""]},
+          {"data: a\r\n\r\ndata: b\r\n\r\n", ["a", "b"]},
+          {"data: a\r\rdata: b\r\r", ["a", "b"]},
+          {"data: a\n\r\ndata: b\r\n\n", ["a", "b"]},
+          {"data: a\ndata: b\n\n", ["a\nb"]},
+          {"data: a\ndata\ndata: b\n\n", ["a\n\nb"]},
+          {": ping\n\ndata: a\n: ping\n\n", ["a"]},
+          {"id: 1\nretry: 5\nother: x\ndata: a\n\n", ["a"]},
+          {"datax: a\n data: b\n\n", []},
+          {"\uFEFFdata: a\n\n", ["a"]},
+          {"\uFEFF\uFEFFdata: a\n\n", []},
+          {"\n\n\ndata: a\n\n\n\n", ["a"]},
+          {"data: é😀\n\n", ["é😀"]},
+          {"data: a: b\n\n", ["a: b"]},
+          {"data: \uFEFFa\n\n", ["\uFEFFa"]}
+        ] do
+      assert data([text]) == data, "for #{inspect(text)}"
+    end
+  end
+
+  test "an event has the name that it is given, the next one has not" do
+    assert events(["event: error\ndata: a\n\ndata: b\n\nevent: x\n\ndata: c\n\n"]) ==
+             [%{name: "error", data: "a"}, %{name: "", data: "b"}, %{name: "", data: "c"}]
+  end
+
+  # Made of the pieces that matter, in every order that chance finds.
+  @pieces [
+    "\n",
+    "\r",
+    "\r\n",
+    "data: ",
+    "data",
+    ":",
+    " ",
+    "event: e",
+    "x",
+    "é😀",
+    "\uFEFF",
+    ": c",
+    "data: y\n\n"
+  ]
+
+  test "events do not depend on how the text is cut" do
+    for seed <- 1..400 do
+      :rand.seed(:exsss, {seed, 1, 2})
+      text = Enum.map_join(1..:rand.uniform(30), fn _ -> Enum.random(@pieces) end)
+      whole = events([text])
+      assert events(for <<byte <- text>>, do: <<byte>>) == whole, "for #{inspect(text)}, byte by byte"
+      assert events(cut(text)) == whole, "for #{inspect(text)}, seed #{seed}"
+    end
+  end
+
+  defp cut(""), do: []
+
+  defp cut(text) do
+    size = :rand.uniform(byte_size(text))
+    <<chunk::binary-size(size), rest::binary>> = text
+    [chunk, "" | cut(rest)]
+  end
+
+  test "an event may be large, and one that never ends is not kept" do
+    large = String.duplicate("a", 1_000_000)
+    assert data(["data: " <> large, large <> "\n", "\n"]) == [large <> large]
+
+    assert {:ok, [], state} = SSE.feed(SSE.new(), "data: " <> large)
+    assert Enum.reduce_while(1..10, state, &grow(&1, &2, large)) == :error
+    assert {:ok, [], state} = SSE.feed(SSE.new(), "data: a\n")
+    assert Enum.reduce_while(1..10, state, &grow(&1, &2, "data: " <> large <> "\n")) == :error
+  end
+
+  test "comments may go on for ever" do
+    comment = ": " <> String.duplicate("a", 1_000_000)
+    assert data(List.duplicate([comment, "\n"], 10) |> List.flatten()) == []
+    assert data((List.duplicate([comment, "\n"], 10) |> List.flatten()) ++ ["data: a\n\n"]) == ["a"]
+  end
+
+  defp grow(_time, state, text) do
+    case SSE.feed(state, text) do
+      {:ok, [], state} -> {:cont, state}
+      :error -> {:halt, :error}
+    end
+  end
+end
