@@ -2,8 +2,8 @@ defmodule Skillbook.CLI.Lint do
   @moduledoc false
   @behaviour Skillbook.CLI.Command
 
-  alias Skillbook.{CLI, Lint, Source}
-  alias Skillbook.CLI.{JSON, Terminal}
+  alias Skillbook.{CLI, JSON, Lint, Source}
+  alias Skillbook.CLI.Terminal
 
   # How much of a long line is shown before and after the place.
   @before 60

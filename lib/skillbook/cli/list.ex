@@ -2,7 +2,8 @@ defmodule Skillbook.CLI.List do
   @moduledoc false
   @behaviour Skillbook.CLI.Command
 
-  alias Skillbook.CLI.{Book, JSON, Terminal}
+  alias Skillbook.CLI.{Book, Terminal}
+  alias Skillbook.JSON
 
   @impl true
   def switches, do: [json: :boolean, diagnostics: :boolean]

@@ -4,7 +4,7 @@ defmodule Skillbook.CLI.Sarif do
 
   @schema "https://json.schemastore.org/sarif-2.1.0.json"
 
-  @doc "The log as a map, for `Skillbook.CLI.JSON`."
+  @doc "The log as a map, for `Skillbook.JSON`."
   @spec log([Skillbook.Diagnostic.t()]) :: map()
   def log(diagnostics) do
     codes = diagnostics |> Enum.map(& &1.code) |> Enum.uniq() |> Enum.sort()

@@ -2,8 +2,8 @@ defmodule Skillbook.CLI.Search do
   @moduledoc false
   @behaviour Skillbook.CLI.Command
 
-  alias Skillbook.CLI.{Book, JSON, Terminal}
-  alias Skillbook.{Search, View}
+  alias Skillbook.CLI.{Book, Terminal}
+  alias Skillbook.{JSON, Search, View}
 
   @kinds [:command, :skill, :note]
 

@@ -2,7 +2,7 @@ defmodule Skillbook.Source.Config do
   @moduledoc false
   # What a JSON file says of sources, as options of `Skillbook.Source`.
 
-  alias Skillbook.{Closest, ConfigError, Native, Options}
+  alias Skillbook.{Closest, ConfigError, JSON, Options}
 
   @largest 1024 * 1024
 
@@ -39,8 +39,8 @@ defmodule Skillbook.Source.Config do
   end
 
   defp decode(text) do
-    with {:error, {reason, line, column}} <- Native.json_decode(text),
-         do: {:error, line: line, column: column, reason: reason}
+    with {:error, error} <- JSON.decode(text),
+         do: {:error, line: error.line, column: error.column, reason: error.reason}
   end
 
   # The object whose `skills` count, and its place.

@@ -1,6 +1,23 @@
-defmodule Skillbook.CLI.JSON do
+defmodule Skillbook.JSON do
   @moduledoc false
-  # JSON for `--json`: writing only, since nothing on the command line reads it.
+  # The JSON of the whole library. Every term has a form; reading is the core's.
+
+  alias Skillbook.{JSONError, Native}
+
+  @doc """
+  The value that a JSON text stands for; objects are maps with string keys, and of two members of one name the last counts.
+
+      iex> Skillbook.JSON.decode(~S({"a": [1, 2.5, null]}))
+      {:ok, %{"a" => [1, 2.5, nil]}}
+      iex> {:error, error} = Skillbook.JSON.decode(~S({"a": tru}))
+      iex> Exception.message(error)
+      "line 1, column 10: expected ident"
+  """
+  @spec decode(binary()) :: {:ok, term()} | {:error, JSONError.t()}
+  def decode(text) do
+    with {:error, {reason, line, column}} <- Native.json_decode(text),
+         do: {:error, %JSONError{reason: reason, line: line, column: column}}
+  end
 
   @doc "The value as JSON; atoms are strings, exceptions their messages, times ISO 8601; a keyword list is an object."
   @spec encode(term()) :: iodata()
