@@ -4,8 +4,9 @@
 //! catalog makes of it is an [`Entry`](crate::entry::Entry).
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use crate::declaration::{self, Declaration};
 use crate::diagnostic::{apply, Code, Diagnostic, Fix, Severity};
 use crate::entry::Effects;
 use crate::references::{self, Reference};
@@ -34,6 +35,7 @@ pub struct Document {
     body: Range<usize>,
     usable: bool,
     pub(crate) fields: Fields,
+    declaration: OnceLock<Option<Declaration>>,
 }
 
 /// The fields of a frontmatter, each with the type its meaning asks for.
@@ -61,6 +63,8 @@ pub struct Fields {
     pub requires: Vec<String>,
     /// `effects`.
     pub effects: Option<Effects>,
+    /// `strict`: whether flags are checked against the page before the command runs.
+    pub strict: bool,
     /// `allowed-tools`.
     pub allowed_tools: Vec<String>,
     /// `schedule`, as written.
@@ -103,6 +107,7 @@ impl Document {
             body: 0..0,
             usable: false,
             fields: Fields::default(),
+            declaration: OnceLock::new(),
         };
         match simdutf8::compat::from_utf8(bytes) {
             Ok(text) => document.read(text),
@@ -187,6 +192,11 @@ impl Document {
         &self.text[self.body.clone()]
     }
 
+    /// The flags that the page declares, read when they are first asked for; `None` if it lists none.
+    pub fn declaration(&self) -> Option<&Declaration> {
+        self.declaration.get_or_init(|| declaration::read(self.body())).as_ref()
+    }
+
     /// A diagnostic at the line that a field is written on.
     pub fn at_field(&self, key: &str, diagnostic: Diagnostic) -> Diagnostic {
         at_key(&self.text[..self.body.start], key, diagnostic)
@@ -258,6 +268,7 @@ impl Reader<'_> {
             aliases: self.list("aliases"),
             requires: self.list("requires"),
             effects: self.effects(),
+            strict: self.flag("strict").unwrap_or(false),
             allowed_tools: self.allowed_tools(),
             schedule: self.text("schedule"),
             timezone: self.text("timezone"),
