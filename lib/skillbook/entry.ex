@@ -14,6 +14,7 @@ defmodule Skillbook.Entry do
     * `:tags`, `:aliases`, `:requires`, `:allowed_tools` - lists of texts
     * `:labels` - the visibility labels, its own and its source's
     * `:effects` - `:read`, `:write` or `nil`
+    * `:strict` - whether a command's flags are checked against its page before it runs
     * `:schedule`, `:timezone` - as written; `:schedule` is `nil` if its source has low trust
     * `:include_in_prompt` - whether it belongs into prompts; profiles may be named that differ
     * `:hidden_from_model` - whether only people and programs name it, and a model is not told of it
@@ -44,6 +45,7 @@ defmodule Skillbook.Entry do
           aliases: [String.t()],
           requires: [String.t()],
           effects: :read | :write | nil,
+          strict: boolean(),
           allowed_tools: [String.t()],
           schedule: String.t() | nil,
           timezone: String.t() | nil,
@@ -85,6 +87,7 @@ defmodule Skillbook.Entry do
     labels: [],
     aliases: [],
     requires: [],
+    strict: false,
     allowed_tools: [],
     include_in_prompt: true,
     hidden_from_model: false,

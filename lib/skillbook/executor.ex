@@ -8,7 +8,7 @@ defmodule Skillbook.Executor do
 
   require Logger
 
-  alias Skillbook.{Book, Context, Entry, HandlerError, Result, RoutedCommand}
+  alias Skillbook.{Book, Context, Declaration, Entry, HandlerError, Result, RoutedCommand}
 
   @default_timeout 30_000
 
@@ -34,14 +34,16 @@ defmodule Skillbook.Executor do
   """
   @spec execute(RoutedCommand.t(), Context.t(), timeout: pos_integer()) ::
           {:ok, Result.t()} | {:error, Exception.t()}
-  def execute(routed, context, options \\ [])
+  def execute(routed, context, options \\ []) do
+    with :ok <- Declaration.enforce(context.view, routed), do: run(routed, context, options)
+  end
 
-  def execute(%RoutedCommand{entry: %Entry{handler: nil} = entry}, _context, _options) do
+  defp run(%RoutedCommand{entry: %Entry{handler: nil} = entry}, _context, _options) do
     metadata = %{path: entry.path, activates: [Entry.activation(entry)]}
     {:ok, %Result{status: :template, content: String.trim(entry.body), metadata: metadata}}
   end
 
-  def execute(%RoutedCommand{entry: entry} = routed, %Context{} = context, options) do
+  defp run(%RoutedCommand{entry: entry} = routed, %Context{} = context, options) do
     timeout = options[:timeout] || book_value(context.book, :timeout, @default_timeout)
 
     with {:ok, module} <- handler(entry) do

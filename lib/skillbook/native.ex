@@ -60,6 +60,7 @@ defmodule Skillbook.Native do
   def view_prompt_with(_view, _options), do: missing()
   def view_news(_view, _old), do: missing()
   def view_tools(_view, _name, _tools), do: missing()
+  def view_flags(_view, _name), do: missing()
   def tools_allow(_tools, _name, _argument), do: missing()
 
   def watch_start(_roots, _poll, _interval_ms), do: missing()

@@ -80,7 +80,7 @@ fn document(number: usize, specs: &[Spec]) -> (String, String) {
         text += "exclude_from_prompt_profile_ids: [reader]\n";
     }
     text += &format!("aliases: [alias-{mark}{}]\n", if spec.shares_alias { ", shared" } else { "" });
-    text += &format!("---\n\n# {name}\n\n{mark}\n\n## Usage\n\n{name} --{mark}\n");
+    text += &format!("---\n\n# {name}\n\n{mark}\n\n## Usage\n\n{name} --{mark}\n\n## Flags\n\n--{mark}  A word\n");
     let file = if spec.wrong_name { format!("other-{mark}") } else { mark.clone() };
     let path = match spec.kind {
         0 | 1 => format!("dom{}/{file}.md", spec.domain),
@@ -141,9 +141,10 @@ fn everything(view: &View, names: &[String]) -> String {
     for id in ids.filter(|id| !view.shows(*id)) {
         let told = (view.placement(&all, id), view.tools(id, None), view.tools(id, Some(&["*".to_owned()])));
         assert_eq!(told, (Placement::NotInPrompt(Reason::NotShown), Some(Vec::new()), Some(Vec::new())));
+        assert_eq!(view.declaration(id), None);
     }
     for name in names {
-        out += &format!("{:?}", view.find(name).map(|id| view.tools(id, None)));
+        out += &format!("{:?}", view.find(name).map(|id| (view.tools(id, None), view.declaration(id))));
     }
     out += &view.diagnostics().map(|found| format!("{found:?}")).collect::<String>();
     out
