@@ -35,6 +35,7 @@ defmodule Skillbook.Native do
   def sql_abandon(_database), do: missing()
 
   def globs_check(_patterns), do: missing()
+  def globs_filter(_patterns, _names), do: missing()
   def catalog_load(_sources), do: missing()
   def catalog_reload(_catalog), do: missing()
   def catalog_reload_paths(_catalog, _paths), do: missing()

@@ -123,11 +123,12 @@ fn head(rest: &str) -> (Option<&str>, &str) {
 /// `<name>`, `{a,b}` or a word in capitals at the start of a text, with the dots of a repetition.
 pub(super) fn value(rest: &str) -> (Option<&str>, &str) {
     let start = rest.trim_start_matches([' ', '\t', '=']);
-    // `[=<when>]`: what may be left out says nothing plain.
+    // Behind two blanks stands the description.
+    let close = rest.starts_with('=') || !rest.starts_with('\t') && !rest.starts_with("  ");
     let end = match start.as_bytes().first() {
         Some(b'<') => start.find('>').map(|at| at + 1),
         Some(b'{') => start.find('}').map(|at| at + 1),
-        Some(b'A'..=b'Z') => capitals(start),
+        Some(b'A'..=b'Z') if close => capitals(start),
         _ => None,
     };
     let Some(end) = end else { return (None, rest) };

@@ -331,6 +331,7 @@ fn number(text: &str) -> Option<i64> {
 fn characters(clause: &str) -> Option<u64> {
     let count = clause.strip_suffix(" characters")?;
     let (before, count) = count.rsplit_once(' ')?;
+    let before = before.to_lowercase();
     let bounded = ["at most", "up to", "no more than"].iter().any(|phrase| before.ends_with(phrase));
     count.replace(',', "").parse().ok().filter(|_| bounded)
 }
