@@ -13,7 +13,7 @@ defmodule Skillbook.Declaration do
     * `:words` - whether Usage shows words that stand without a flag
   """
 
-  alias Skillbook.{Flag, FlagError, Flags, RoutedCommand, View}
+  alias Skillbook.Flag
 
   @type t :: %__MODULE__{
           flags: [Flag.t()],
@@ -22,19 +22,4 @@ defmodule Skillbook.Declaration do
         }
 
   defstruct flags: [], choices: [], words: false
-
-  @doc false
-  # What stands between finding a command and running it, if its page says `strict: true`.
-  @spec enforce(View.t(), RoutedCommand.t()) :: :ok | {:error, FlagError.t()}
-  def enforce(view, %RoutedCommand{entry: %{strict: true}} = routed) do
-    case View.flags(view, routed.name) do
-      {:ok, %__MODULE__{} = declaration} ->
-        Flags.check(routed.command.flags, declaration, routed.command.args)
-
-      _ ->
-        :ok
-    end
-  end
-
-  def enforce(_view, _routed), do: :ok
 end

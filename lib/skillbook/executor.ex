@@ -8,7 +8,7 @@ defmodule Skillbook.Executor do
 
   require Logger
 
-  alias Skillbook.{Book, Context, Declaration, Entry, HandlerError, Result, RoutedCommand}
+  alias Skillbook.{Book, Context, Entry, HandlerError, Result, RoutedCommand, Strict}
 
   @default_timeout 30_000
 
@@ -35,7 +35,7 @@ defmodule Skillbook.Executor do
   @spec execute(RoutedCommand.t(), Context.t(), timeout: pos_integer()) ::
           {:ok, Result.t()} | {:error, Exception.t()}
   def execute(routed, context, options \\ []) do
-    with :ok <- Declaration.enforce(context.view, routed), do: run(routed, context, options)
+    with :ok <- Strict.check(context.view, routed), do: run(routed, context, options)
   end
 
   defp run(%RoutedCommand{entry: %Entry{handler: nil} = entry}, _context, _options) do
