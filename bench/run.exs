@@ -48,6 +48,7 @@ defmodule Bench do
     text()
     frontmatter()
     entries()
+    declarations()
     files()
     search()
   end
@@ -150,6 +151,39 @@ defmodule Bench do
 
       compare("the same prompt again", nil, [fn -> Skillbook.prompt(made) end])
       changed(folder, View.count(view))
+    after
+      File.rm_rf!(folder)
+    end
+  end
+
+  # Pages like that of a built-in command, each with ten flags.
+  defp declarations do
+    folder = Path.join(System.tmp_dir!(), "skillbook_bench_flags_#{System.pid()}")
+    page = File.read!("priv/skills/tasks/search.md")
+    names = for n <- 1..1000, do: "tasks#{n}.search"
+
+    try do
+      for name <- names do
+        path = Path.join(folder, String.replace(name, ".", "/") <> ".md")
+        File.mkdir_p!(Path.dirname(path))
+        File.write!(path, String.replace(page, "tasks.search", name))
+      end
+
+      load = fn ->
+        {:ok, catalog} = Catalog.load([folder])
+        View.all(catalog)
+      end
+
+      read = fn view -> for name <- names, do: {:ok, %{}} = View.flags(view, name) end
+
+      compare("load 1,000 commands and read their flags", "the load alone", [
+        fn -> read.(load.()) end,
+        fn -> load.() end
+      ])
+
+      view = load.()
+      compare("tool definitions of 127 commands", nil, [fn -> Skillbook.Tools.definitions(view) end])
+      compare("grammar of 1,000 commands", nil, [fn -> Skillbook.Grammar.gbnf(view) end])
     after
       File.rm_rf!(folder)
     end

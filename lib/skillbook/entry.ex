@@ -16,6 +16,7 @@ defmodule Skillbook.Entry do
     * `:effects` - `:read`, `:write` or `nil`; `effect/1` has what is taken if nothing is written
     * `:timeout` - how long its handler may take, in milliseconds, or `nil`
     * `:max_running` - how many calls of its handler may run at a time, or `nil`
+    * `:strict` - whether a command's flags are checked against its page before it runs
     * `:schedule`, `:timezone` - as written; `:schedule` is `nil` if its source has low trust
     * `:include_in_prompt` - whether it belongs into prompts; profiles may be named that differ
     * `:hidden_from_model` - whether only people and programs name it, and a model is not told of it
@@ -48,6 +49,7 @@ defmodule Skillbook.Entry do
           effects: :read | :write | nil,
           timeout: pos_integer() | nil,
           max_running: pos_integer() | nil,
+          strict: boolean(),
           allowed_tools: [String.t()],
           schedule: String.t() | nil,
           timezone: String.t() | nil,
@@ -91,6 +93,7 @@ defmodule Skillbook.Entry do
     labels: [],
     aliases: [],
     requires: [],
+    strict: false,
     allowed_tools: [],
     include_in_prompt: true,
     hidden_from_model: false,

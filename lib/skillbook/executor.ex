@@ -26,6 +26,7 @@ defmodule Skillbook.Executor do
     Request,
     Result,
     RoutedCommand,
+    Strict,
     Worker
   }
 
@@ -58,16 +59,18 @@ defmodule Skillbook.Executor do
           {:ok, Result.t()}
           | {:error,
              HandlerError.t() | PolicyError.t() | OutOfServiceError.t() | BusyError.t() | Exception.t()}
-  def execute(routed, context, options \\ [])
+  def execute(routed, context, options \\ []) do
+    with :ok <- Strict.check(context.view, routed), do: run(routed, context, options)
+  end
 
-  def execute(%RoutedCommand{entry: %Entry{handler: nil} = entry} = routed, %Context{} = context, options) do
+  defp run(%RoutedCommand{entry: %Entry{handler: nil} = entry} = routed, %Context{} = context, options) do
     with :ok <- Policy.check(routed, context, ask(book(context), options)) do
       metadata = %{path: entry.path, activates: [Entry.activation(entry)]}
       {:ok, %Result{status: :template, content: String.trim(entry.body), metadata: metadata}}
     end
   end
 
-  def execute(%RoutedCommand{entry: entry} = routed, %Context{} = context, options) do
+  defp run(%RoutedCommand{entry: entry} = routed, %Context{} = context, options) do
     book = book(context)
 
     # Nobody is asked about what cannot run.

@@ -36,7 +36,7 @@ defmodule Skillbook.Flags do
   `--title Review the PR` leaves no doubt about what was meant; in `--limit 5 10` it does.
   """
 
-  alias Skillbook.{Closest, FlagError}
+  alias Skillbook.{Closest, Declaration, FlagError}
 
   @typedoc "Flags as `Skillbook.Handler` describes them; conversions put in dates, numbers and lists."
   @type t :: %{optional(String.t()) => term()}
@@ -421,6 +421,97 @@ defmodule Skillbook.Flags do
   @spec apply_defaults(t(), t()) :: t()
   def apply_defaults(flags, defaults) do
     Map.merge(flags, defaults, fn name, value, default -> if given?(flags, name), do: value, else: default end)
+  end
+
+  @doc """
+  Checks flags by what the command's page declares (`Skillbook.View.flags/2`), with the errors of the functions above.
+
+  Refused are unknown flags, required ones that are missing, and values that are not of the declared type. `args` are the
+  words before the first flag: each stands for a required flag that is missing, in the page's order; where Usage shows words
+  of their own they are not looked at. What the page does not plainly say is not checked.
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> {:ok, declaration} = Skillbook.View.flags(Skillbook.View.all(catalog), "tasks.search")
+      iex> Skillbook.Flags.check(%{"status" => ["todo", "done"], "limit" => "5", "overdue" => true}, declaration)
+      :ok
+      iex> {:error, e} = Skillbook.Flags.check(%{"limit" => "500"}, declaration)
+      iex> Exception.message(e)
+      ~s(--limit must be a whole number from 1 to 100, got "500". Write for example: --limit 1)
+  """
+  @spec check(t(), Declaration.t(), [String.t()]) :: check()
+  def check(flags, %Declaration{} = declaration, args \\ []) do
+    required = for flag <- declaration.flags, flag.required, do: flag.name
+
+    with {:ok, flags} <- known(flags, Enum.flat_map(declaration.flags, & &1.names)),
+         flags = own_names(flags, declaration.flags),
+         {:ok, flags} <- if(declaration.words, do: {:ok, flags}, else: cast_args(flags, args, required)),
+         :ok <- if(declaration.words and args != [], do: :ok, else: __MODULE__.require(flags, required)),
+         :ok <- all(declaration.choices, &choice(flags, &1)),
+         do: all(declaration.flags, &declared(flags, &1))
+  end
+
+  defp own_names(flags, declared) do
+    own =
+      for %{name: name, names: [_, _ | _] = names} <- declared, other <- names, into: %{}, do: {other, name}
+
+    for {name, value} <- flags,
+        reduce: %{},
+        do: (acc -> Map.update(acc, Map.get(own, name, name), value, &add(&1, value)))
+  end
+
+  defp choice(flags, %{names: names, required: required}) do
+    case Enum.filter(names, &given?(flags, &1)) do
+      [_, _ | _] = given ->
+        {:error,
+         %FlagError{kind: :conflict, flag: hd(given), flags: given, expected: "only one of them may be given"}}
+
+      [] when required ->
+        require_any(flags, names)
+
+      _ ->
+        :ok
+    end
+  end
+
+  # The casts' errors are what is wanted; their values are left to the handler.
+  defp declared(flags, %{name: name, several: true} = flag) do
+    with {:ok, flags} <- if(flag.type == nil, do: {:ok, flags}, else: cast_list(flags, name)) do
+      flags |> Map.get(name, []) |> List.wrap() |> all(&declared(%{name => &1}, %{flag | several: false}))
+    end
+  end
+
+  defp declared(flags, %{name: name} = flag) do
+    case flag.type do
+      :one_of -> one_of(flags, name, flag.values)
+      :integer -> cast_integer(flags, name, min: flag.min, max: flag.max)
+      :number -> cast_number(flags, name)
+      :date -> cast_date(flags, name, today: if(flag.values != [], do: ~D[2000-01-01]))
+      :text -> cast_text(flags, name, max: flag.max)
+      :switch -> cast_boolean(flags, name)
+      :value -> if value(flags, name) == true, do: cast_text(flags, name), else: :ok
+      nil -> :ok
+    end
+    |> case do
+      {:ok, _} -> :ok
+      other -> other
+    end
+  end
+
+  # Other spellings of a fixed word pass, as they do with `cast_keyword/2`.
+  defp one_of(flags, name, allowed) do
+    case value(flags, name) do
+      values when is_list(values) ->
+        expected = "one of #{Enum.join(allowed, ", ")}"
+        error(:too_many, name, values, expected: expected, example: example(hd(allowed)))
+
+      value ->
+        meant = Enum.find(allowed, value, &(keyword(&1) == keyword(value)))
+        validate_enum(%{name => meant}, name, allowed)
+    end
+  end
+
+  defp all(items, check) do
+    Enum.find_value(items, :ok, fn item -> with :ok <- check.(item), do: nil end)
   end
 
   # Values

@@ -59,6 +59,7 @@ defmodule Skillbook.Native do
   def sql_abandon(_database), do: missing()
 
   def globs_check(_patterns), do: missing()
+  def globs_filter(_patterns, _names), do: missing()
   def catalog_load(_sources), do: missing()
   def catalog_reload(_catalog), do: missing()
   def catalog_reload_paths(_catalog, _paths), do: missing()
@@ -74,6 +75,7 @@ defmodule Skillbook.Native do
   def view_help_domain_all(_view, _name), do: missing()
   def view_prompt_with(_view, _options), do: missing()
   def view_same_catalog(_view, _other), do: missing()
+  def view_flags(_view, _name), do: missing()
 
   def watch_start(_roots, _poll, _interval_ms), do: missing()
 

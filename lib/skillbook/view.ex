@@ -26,6 +26,7 @@ defmodule Skillbook.View do
   alias Skillbook.{
     Book,
     Catalog,
+    Declaration,
     Diagnostic,
     Domain,
     Entry,
@@ -166,6 +167,24 @@ defmodule Skillbook.View do
     case Native.view_tools(ref, name, profile.tools) do
       :unknown -> {:error, unknown(view, name)}
       tools -> {:ok, tools}
+    end
+  end
+
+  @doc """
+  The flags that a command's page declares, or `nil`: its Flags section is prose, there is none, or the entry is no command.
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> {:ok, declaration} = Skillbook.View.flags(Skillbook.View.all(catalog), "tasks.get")
+      iex> for flag <- declaration.flags, do: {flag.name, flag.required, flag.type}
+      [{"id", true, :value}]
+      iex> Skillbook.View.flags(Skillbook.View.all(catalog), "workflows.weekly_review")
+      {:ok, nil}
+  """
+  @spec flags(t(), String.t()) :: {:ok, Declaration.t() | nil} | {:error, UnknownSkillError.t()}
+  def flags(%__MODULE__{ref: ref} = view, name) when is_binary(name) do
+    case Native.view_flags(ref, name) do
+      :unknown -> {:error, unknown(view, name)}
+      declaration -> {:ok, declaration}
     end
   end
 

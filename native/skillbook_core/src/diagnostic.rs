@@ -149,6 +149,10 @@ codes! {
     FlagUndocumented = "flag_undocumented",
     /// A flag that the Flags section lists and neither Usage nor an example shows.
     FlagUnused = "flag_unused",
+    /// A flag that Usage and the Flags section describe in two ways.
+    FlagContradiction = "flag_contradiction",
+    /// A flag's default that is none of its values.
+    FlagDefault = "flag_default",
     /// What the Agent Skills format does not allow.
     SpecViolation = "spec_violation",
 }

@@ -4,8 +4,9 @@
 //! catalog makes of it is an [`Entry`](crate::entry::Entry).
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use crate::declaration::{self, Declaration};
 use crate::diagnostic::{apply, Code, Diagnostic, Fix, Severity};
 use crate::entry::Effects;
 use crate::references::{self, Reference};
@@ -39,6 +40,7 @@ pub struct Document {
     body: Range<usize>,
     usable: bool,
     pub(crate) fields: Fields,
+    declaration: OnceLock<Option<Declaration>>,
 }
 
 /// The fields of a frontmatter, each with the type its meaning asks for.
@@ -70,6 +72,8 @@ pub struct Fields {
     pub timeout: Option<u32>,
     /// `max_running`: how many calls of its handler may run at a time.
     pub max_running: Option<u32>,
+    /// `strict`: whether flags are checked against the page before the command runs.
+    pub strict: bool,
     /// `allowed-tools`.
     pub allowed_tools: Vec<String>,
     /// `schedule`, as written.
@@ -112,6 +116,7 @@ impl Document {
             body: 0..0,
             usable: false,
             fields: Fields::default(),
+            declaration: OnceLock::new(),
         };
         match simdutf8::compat::from_utf8(bytes) {
             Ok(text) => document.read(text),
@@ -196,6 +201,11 @@ impl Document {
         &self.text[self.body.clone()]
     }
 
+    /// The flags that the page declares, read when they are first asked for; `None` if it lists none.
+    pub fn declaration(&self) -> Option<&Declaration> {
+        self.declaration.get_or_init(|| declaration::read(self.body())).as_ref()
+    }
+
     /// A diagnostic at the line that a field is written on.
     pub fn at_field(&self, key: &str, diagnostic: Diagnostic) -> Diagnostic {
         at_key(&self.text[..self.body.start], key, diagnostic)
@@ -269,6 +279,7 @@ impl Reader<'_> {
             effects: self.effects(),
             timeout: self.timeout(),
             max_running: self.max_running(),
+            strict: self.flag("strict").unwrap_or(false),
             allowed_tools: self.allowed_tools(),
             schedule: self.text("schedule"),
             timezone: self.text("timezone"),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::declaration::Declaration;
 use crate::document::{Document, Fields};
 use crate::glob::Globs;
 
@@ -180,6 +181,11 @@ impl Entry {
     /// `schedule`, unless its source is of low trust.
     pub fn schedule(&self) -> Option<&str> {
         self.fields().schedule.as_deref().filter(|_| self.source.trust > Trust::Low)
+    }
+
+    /// The flags that a command's page declares; skills and notes may speak of any program's.
+    pub fn declaration(&self) -> Option<&Declaration> {
+        self.document.declaration().filter(|_| self.kind == Kind::Command)
     }
 
     /// The description; notes may have none.

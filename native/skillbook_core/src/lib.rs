@@ -5,6 +5,7 @@
 pub mod assemble;
 pub mod catalog;
 pub mod changes;
+pub mod declaration;
 pub mod diagnostic;
 pub mod document;
 pub mod domain;

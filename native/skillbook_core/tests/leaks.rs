@@ -85,7 +85,7 @@ fn document(number: usize, specs: &[Spec]) -> (String, String) {
         text += "exclude_from_prompt_profile_ids: [reader]\n";
     }
     text += &format!("aliases: [alias-{mark}{}]\n", if spec.shares_alias { ", shared" } else { "" });
-    text += &format!("---\n\n# {name}\n\n{mark}\n\n## Usage\n\n{name} --{mark}\n");
+    text += &format!("---\n\n# {name}\n\n{mark}\n\n## Usage\n\n{name} --{mark}\n\n## Flags\n\n--{mark}  A word\n");
     let file = if spec.wrong_name { format!("other-{mark}") } else { mark.clone() };
     let path = match spec.kind {
         0 | 1 => format!("dom{}/{file}.md", spec.domain),
@@ -120,11 +120,12 @@ fn everything(view: &View, names: &[String]) -> String {
         let told = (view.placement(&whole(names), id), view.tools(id, None), view.tools(id, Some(&["*".to_owned()])));
         assert_eq!(told, (Placement::NotInPrompt(Reason::NotShown), Some(Vec::new()), Some(Vec::new())));
         assert!(view.entry(id).is_none() && !view.lists(id) && !view.in_prompt(id));
+        assert_eq!(view.declaration(id), None);
     }
     for id in names.iter().filter_map(|name| view.find(name)) {
         let tools = [None, Some(&["*".to_owned()][..]), Some(&["Read".to_owned()])].map(|tools| view.tools(id, tools));
         let allowed = tools.each_ref().map(|tools| tools.as_ref().is_none_or(|tools| allows(tools, "Read", Some("x"))));
-        out += &format!("{tools:?} {allowed:?}\n");
+        out += &format!("{tools:?} {allowed:?} {:?}\n", view.declaration(id));
     }
     let told: String = view.diagnostics().map(|found| format!("{found:?}\n")).collect();
     out + &told + &format!("{:?}", lint(view))

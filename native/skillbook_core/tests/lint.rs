@@ -82,7 +82,18 @@ fn pages_of_commands() {
         (
             "a required flag is missing",
             "## Usage\nmail.send --to <a> --body <b>\n## Flags\n--to  Whom (required)\n--body  What (required)\n## Examples\nmail.send\n",
-            &["example_flag_missing 12:1 the example leaves out --to and --body, which the Flags section requires; add what is missing"],
+            &["example_flag_missing 12:1 the example leaves out --to and --body, which the page requires; add what is missing"],
+        ),
+        (
+            "contradictions",
+            "## Usage\nmail.send [--to <a>] --cc <b> [--mode] [--all <x>]\n## Flags\n--to  Whom (required)\n--cc  Copies\n--mode  One of: a, b (default: c)\n--all  All (a switch)\n",
+            &[
+                "flag_contradiction 9:1 the Flags section requires --to, and Usage shows it in brackets; take away the brackets, or the mark (required)",
+                "flag_contradiction 10:1 the Flags section does not require --cc, and Usage shows it without brackets; put it in brackets, or mark it (required)",
+                "flag_contradiction 11:1 the Flags section gives --mode a value, and Usage shows it without one; write in Usage what stands for the value: --name <value>",
+                "flag_default 11:1 the default c of --mode is none of the values that the flag takes; correct the default or the values",
+                "flag_contradiction 12:1 the Flags section calls --all a switch, and Usage shows it with a value; show it alone, or say what its values are",
+            ],
         ),
         (
             "a word stands for it",

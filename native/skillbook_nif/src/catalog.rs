@@ -170,6 +170,18 @@ fn globs_check(env: Env<'_>, patterns: Vec<String>) -> Term<'_> {
     }
 }
 
+/// The names that one of these globs matches, or the first glob that cannot be read, with the reason.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn globs_filter(env: Env<'_>, patterns: Vec<String>, names: Vec<String>) -> Term<'_> {
+    match Globs::new(&patterns) {
+        Ok(globs) => {
+            let found: Vec<_> = names.iter().filter(|name| globs.matches(name)).collect();
+            (atoms::ok(), found).encode(env)
+        }
+        Err(bad) => (atoms::error(), (bad.glob, bad.message)).encode(env),
+    }
+}
+
 #[rustler::nif(schedule = "DirtyIo")]
 fn catalog_load(sources: Vec<SourceOptions>) -> NifResult<ResourceArc<CatalogResource>> {
     let source = |options: SourceOptions| options.source().map(Arc::new).map_err(|_| rustler::Error::BadArg);

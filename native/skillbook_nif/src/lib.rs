@@ -2,6 +2,7 @@
 
 mod catalog;
 mod command;
+mod declaration;
 mod encode;
 mod entry;
 mod explain;

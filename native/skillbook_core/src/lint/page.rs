@@ -2,11 +2,12 @@
 
 use strsim::jaro_winkler;
 
+use crate::declaration::{Clash, Contradiction, Declaration, Flag};
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::document::Document;
 use crate::entry::{command_name, Entry, Kind as EntryKind};
 use crate::frontmatter::place;
-use crate::lint::flags::{self, Listed};
+use crate::lint::flags;
 use crate::lint::written::{written, Part, Written};
 use crate::sections;
 use crate::text::command::{self, Command, GET_SKILL};
@@ -108,7 +109,9 @@ impl Page<'_> {
             view.domain(domain).is_some() || view.find(word).is_some()
         };
         let written = written(body, known);
-        let listed = flags::listed(body);
+        let none = Declaration::default();
+        let declared = entry.declaration().unwrap_or(&none);
+        let listed = &declared.flags;
         let mut used = vec![false; listed.len()];
         let mut shown = false;
         for written in &written {
@@ -121,16 +124,51 @@ impl Page<'_> {
                 Some(command) => given(command, &written.text),
                 None => flags::shown(&written.text),
             };
-            self.flags(written, &flags, &listed, &mut used);
+            self.flags(written, &flags, listed, &mut used);
             if let Some(command) = runs.filter(|_| written.part == Part::Examples) {
-                self.required(written, &command, &listed);
+                self.required(written, &command, listed);
             }
         }
         for (flag, _) in listed.iter().zip(used).filter(|(_, used)| shown && !used) {
-            let message = format!("neither Usage nor an example shows --{}", flag.names[0]);
+            let message = format!("neither Usage nor an example shows --{}", flag.name());
             let diagnostic = Diagnostic::new(Code::FlagUnused, Severity::Info, message).hint("show it in Usage");
             self.push_at(flag.offset, diagnostic);
         }
+        for contradiction in &declared.contradictions {
+            self.contradiction(contradiction, listed);
+        }
+    }
+
+    fn contradiction(&mut self, found: &Contradiction, listed: &[Flag]) {
+        let Some(flag) = listed.get(found.flag) else { return };
+        let name = flag.name();
+        let clash = |says: String, hint: &str| {
+            let message = format!("the Flags section {says}");
+            Diagnostic::new(Code::FlagContradiction, Severity::Warning, message).hint(hint)
+        };
+        let diagnostic = match &found.clash {
+            Clash::Optional => clash(
+                format!("requires --{name}, and Usage shows it in brackets"),
+                "take away the brackets, or the mark (required)",
+            ),
+            Clash::Required => clash(
+                format!("does not require --{name}, and Usage shows it without brackets"),
+                "put it in brackets, or mark it (required)",
+            ),
+            Clash::NoValue => clash(
+                format!("gives --{name} a value, and Usage shows it without one"),
+                "write in Usage what stands for the value: --name <value>",
+            ),
+            Clash::Value => clash(
+                format!("calls --{name} a switch, and Usage shows it with a value"),
+                "show it alone, or say what its values are",
+            ),
+            Clash::Default(value) => {
+                let message = format!("the default {value} of --{name} is none of the values that the flag takes");
+                Diagnostic::new(Code::FlagDefault, Severity::Warning, message).hint("correct the default or the values")
+            }
+        };
+        self.push_at(flag.offset, diagnostic);
     }
 
     /// Reads a command and looks for its name; gives the command unless it only shows what may be written.
@@ -172,7 +210,7 @@ impl Page<'_> {
         command
     }
 
-    fn flags(&mut self, written: &Written<'_>, flags: &[(usize, &str)], listed: &[Listed<'_>], used: &mut [bool]) {
+    fn flags(&mut self, written: &Written<'_>, flags: &[(usize, &str)], listed: &[Flag], used: &mut [bool]) {
         for (at, name) in flags {
             match listed.iter().position(|flag| flag.is(name)) {
                 Some(place) => used[place] = true,
@@ -194,12 +232,12 @@ impl Page<'_> {
     }
 
     /// A word without a flag may stand for one that is required.
-    fn required(&mut self, written: &Written<'_>, command: &Command<'_>, listed: &[Listed<'_>]) {
-        let given = |flag: &&Listed<'_>| command.flags.iter().any(|(name, _)| flag.is(name));
+    fn required(&mut self, written: &Written<'_>, command: &Command<'_>, listed: &[Flag]) {
+        let given = |flag: &&Flag| command.flags.iter().any(|(name, _)| flag.is(name));
         let missing: Vec<_> = listed.iter().filter(|flag| flag.required && !given(flag)).collect();
         if missing.len() > command.args.len() && !command.help {
-            let names: Vec<_> = missing.iter().map(|flag| format!("--{}", flag.names[0])).collect();
-            let message = format!("the example leaves out {}, which the Flags section requires", names.join(" and "));
+            let names: Vec<_> = missing.iter().map(|flag| format!("--{}", flag.name())).collect();
+            let message = format!("the example leaves out {}, which the page requires", names.join(" and "));
             let diagnostic = Diagnostic::new(Code::ExampleFlagMissing, Severity::Warning, message);
             self.push_at(written.offset, diagnostic.hint("add what is missing"));
         }

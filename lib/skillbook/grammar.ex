@@ -1,0 +1,164 @@
+defmodule Skillbook.Grammar do
+  @moduledoc """
+  A grammar that holds a local model to commands that exist, in llama.cpp's notation (GBNF).
+
+  ## Examples
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> grammar = Skillbook.Grammar.gbnf(Skillbook.View.all(catalog), names: ["tasks.get"])
+      iex> grammar =~ ~S(command-1 ::= "tasks.get" )
+      true
+  """
+
+  alias Skillbook.{Declaration, Entry, Flag, Options, Tools, View}
+
+  # What every grammar has. No line of the text opens a fence but those of command blocks, and values stand on one line,
+  # so that nothing in them can close one.
+  @common ~S"""
+  root ::= line* (tail | block ("\n" root)?)
+  line ::= tail "\n"
+  tail ::= [ \t]* (start [^\n\r]* | "`" "`"? | "~" "~"?)?
+  start ::= [^ \t\n\r`~] | "`" "`"? [^`\n\r] | "~" "~"? [^~\n\r]
+  block ::= "```cmd\n" (command "\n")+ "```"
+  word ::= bare | quoted
+  bare ::= [a-zA-Z0-9] [a-zA-Z0-9_.,:@/+%-]*
+  quoted ::= "\"" ([^"\\\n\r] | "\\" ["\\nt])* "\""
+  number ::= "-"? [0-9]{1,15} ("." [0-9]{1,15})?
+  day ::= [0-9]{4} "-" ("0" [1-9] | "1" [0-2]) "-" ("0" [1-9] | [12] [0-9] | "3" [01])
+  any-flag ::= " --" [a-z] [a-z0-9_-]* (" " word)*
+  """
+
+  # The largest number that a bound on one side leaves.
+  @largest 999_999_999_999_999
+
+  # As many as the page of a skill lists.
+  @files 100
+
+  @doc """
+  The grammar of replies: free text, and `cmd` blocks with the commands and skills that a model is told of.
+
+  In a block stand `get_skill` with a path that has an answer, and names with the flags that their pages declare, in any
+  order, each with values of its type: numbers within their bounds, days, the words of a list, and else words or texts in
+  double quotes on one line. Words without a flag stand where they are declared or may stand for a required flag. Of commands
+  whose pages declare nothing any flag is taken. Which flags are required is not in the grammar.
+
+  Whatever the grammar accepts can be extracted and finds its entry.
+
+  ## Options
+
+    * `:names` - globs over the names of the commands and skills, as in `Skillbook.Tools.definitions/2`; all if it is left out
+  """
+  @spec gbnf(View.t(), keyword()) :: String.t()
+  def gbnf(%View{} = view, options \\ []) do
+    with {:error, error} <- Options.validate(options, "a grammar", schema()), do: raise(error)
+    commands = view |> Tools.listed(options[:names]) |> Enum.map(&command(view, &1))
+    named = Enum.with_index(commands, fn command, at -> {"command-#{at + 1}", command} end)
+
+    rules =
+      [{"command", alternatives(["get-skill" | Enum.map(named, &elem(&1, 0))])}] ++
+        [{"get-skill", get_skill(view)} | named]
+
+    IO.iodata_to_binary([@common | Enum.map(rules, fn {name, rule} -> [name, " ::= ", rule, "\n"] end)])
+  end
+
+  defp get_skill(view) do
+    listed = Enum.reject(View.entries(view), & &1.hidden_from_model)
+    names = Enum.map(listed, & &1.name)
+    files = for entry <- listed, file <- Enum.take(entry.files, @files), do: "#{entry.name}/#{file}"
+    told = for %{domain: domain} <- listed, domain != nil, uniq: true, do: domain
+    paths = Enum.uniq(told ++ Enum.map(told, &"#{&1}.all") ++ names ++ files)
+
+    case Enum.flat_map(paths, &shell_word/1) do
+      [] -> literal("get_skill")
+      words -> [literal("get_skill"), " (\":\"? \" \" (", alternatives(Enum.map(words, &literal/1)), "))?"]
+    end
+  end
+
+  defp command(view, %Entry{} = entry) do
+    [name] = shell_word(entry.name)
+
+    case View.flags(view, entry.name) do
+      {:ok, %Declaration{} = declaration} -> [literal(name), words(declaration), flags(declaration)]
+      _ when entry.kind == :command -> [literal(name), " (\" \" word)* any-flag*"]
+      _ -> literal(name)
+    end
+  end
+
+  defp words(%Declaration{words: true}), do: " (\" \" word)*"
+
+  defp words(%Declaration{flags: flags}) do
+    case Enum.count(flags, & &1.required) do
+      0 -> ""
+      count -> " (\" \" word){0,#{count}}"
+    end
+  end
+
+  defp flags(%Declaration{flags: flags}) do
+    case for %Flag{names: names} = flag <- flags, name <- names, do: [literal(" --" <> name), values(flag)] do
+      [] -> ""
+      flags -> [" (", alternatives(flags), ")*"]
+    end
+  end
+
+  defp values(%Flag{type: :switch}), do: ""
+  defp values(%Flag{type: nil}), do: " (\" \" word)*"
+  defp values(%Flag{type: :value}), do: " (\" \" word)+"
+  defp values(%Flag{several: true} = flag), do: [" (\" \" (", value(flag), "))+"]
+  defp values(flag), do: [" \" \" (", value(flag), ")"]
+
+  defp value(%Flag{type: :one_of, values: values}),
+    do: values |> Enum.flat_map(&shell_word/1) |> Enum.map(&literal/1) |> alternatives()
+
+  defp value(%Flag{type: :date, values: words}), do: alternatives(["day" | Enum.map(words, &literal/1)])
+  defp value(%Flag{type: :number}), do: "number"
+  defp value(%Flag{type: :integer} = flag), do: integer(flag.min, flag.max)
+  defp value(%Flag{}), do: "word"
+
+  # Below zero the bounds are left to the command.
+  defp integer(nil, nil), do: "\"-\"? [0-9]{1,15}"
+  defp integer(min, _max) when is_integer(min) and min < 0, do: "\"-\"? [0-9]{1,15}"
+  defp integer(_min, max) when is_integer(max) and max < 0, do: "\"-\" [0-9]{1,15}"
+
+  defp integer(min, max) do
+    {min, max} = {min || 0, min(max || @largest, @largest)}
+
+    for length <- digits(min)..digits(max)//1 do
+      {low, high} = {if(length == 1, do: 0, else: Integer.pow(10, length - 1)), Integer.pow(10, length) - 1}
+      between(Integer.digits(max(min, low)), Integer.digits(min(max, high)))
+    end
+    |> alternatives()
+  end
+
+  defp digits(number), do: length(Integer.digits(number))
+
+  # The numbers between two of the same length, digit by digit.
+  defp between([low], [high]), do: range(low, high)
+  defp between([digit | low], [digit | high]), do: [range(digit, digit), " (", between(low, high), ")"]
+
+  defp between([first | low], [last | high]) do
+    lowest = [range(first, first), " (", between(low, Enum.map(low, fn _ -> 9 end)), ")"]
+    highest = [range(last, last), " (", between(Enum.map(high, fn _ -> 0 end), high), ")"]
+
+    middle = if last - first > 1, do: [[range(first + 1, last - 1), " [0-9]{#{length(low)}}"]], else: []
+
+    alternatives([lowest] ++ middle ++ [highest])
+  end
+
+  defp range(low, low), do: "\"#{low}\""
+  defp range(low, high), do: "[#{low}-#{high}]"
+
+  defp alternatives(rules), do: Enum.intersperse(rules, " | ")
+
+  # A word as it is written in a command; a line break has no place there.
+  defp shell_word(text) do
+    cond do
+      text =~ ~r/\A[\p{L}\p{N}][\p{L}\p{N}_.:@\/+-]*\z/u -> [text]
+      text =~ ~r/[\x00-\x1f\x7f]/ -> []
+      true -> [~s("#{String.replace(text, ["\\", "\""], &("\\" <> &1))}")]
+    end
+  end
+
+  defp literal(text), do: ~s("#{String.replace(text, ["\\", "\""], &("\\" <> &1))}")
+
+  defp schema, do: [names: {"a list of globs or nil", &(is_nil(&1) or Options.texts?(&1))}]
+end

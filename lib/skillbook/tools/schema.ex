@@ -1,0 +1,75 @@
+defmodule Skillbook.Tools.Schema do
+  @moduledoc false
+  # A declaration as JSON Schema, draft 2020-12. What the page does not say is left open.
+
+  alias Skillbook.{Declaration, Flag}
+
+  # What vendors allow as the name of a property.
+  @property ~r/\A[a-zA-Z0-9_.-]{1,64}\z/
+  @day "\\d{4}-\\d{2}-\\d{2}"
+
+  @spec object(Declaration.t() | nil, boolean()) :: map()
+  def object(nil, _strict), do: %{"type" => "object", "properties" => %{}}
+
+  def object(%Declaration{flags: flags}, strict) do
+    # `--help` asks for the page and belongs to every command.
+    flags = Enum.reject(flags, &(&1.name == "help"))
+    {named, unnamed} = Enum.split_with(flags, &(&1.name =~ @property))
+    required = for flag <- named, flag.required, do: flag.name
+
+    %{"type" => "object", "properties" => Map.new(named, &{&1.name, property(&1)})}
+    |> put("required", required, required != [])
+    |> put("additionalProperties", false, strict and unnamed == [])
+  end
+
+  defp property(%Flag{} = flag) do
+    type = if flag.several, do: %{"type" => "array", "items" => item(flag)}, else: type(flag)
+    default = default(flag)
+
+    type
+    |> put("description", flag.description, flag.description != "")
+    |> put("default", default, default != nil)
+  end
+
+  defp type(%Flag{type: :switch}), do: %{"type" => "boolean"}
+  defp type(%Flag{type: :value}), do: %{"type" => ["string", "array"], "items" => %{"type" => "string"}}
+
+  defp type(%Flag{type: nil}),
+    do: %{"type" => ["string", "array", "boolean"], "items" => %{"type" => "string"}}
+
+  defp type(flag), do: item(flag)
+
+  defp item(%Flag{type: :one_of} = flag), do: %{"type" => "string", "enum" => flag.values}
+  defp item(%Flag{type: :number}), do: %{"type" => "number"}
+  defp item(%Flag{type: :date, values: []}), do: %{"type" => "string", "format" => "date"}
+
+  defp item(%Flag{type: :date, values: words}),
+    do: %{"type" => "string", "pattern" => "^(#{@day}|#{Enum.join(words, "|")})$"}
+
+  defp item(%Flag{type: :text} = flag),
+    do: put(%{"type" => "string"}, "maxLength", flag.max, flag.max != nil)
+
+  defp item(%Flag{type: :integer} = flag) do
+    %{"type" => "integer"}
+    |> put("minimum", flag.min, flag.min != nil)
+    |> put("maximum", flag.max, flag.max != nil)
+  end
+
+  defp item(%Flag{}), do: %{"type" => "string"}
+
+  defp default(%Flag{default: []}), do: nil
+  defp default(%Flag{several: true, default: values} = flag), do: Enum.map(values, &value(flag.type, &1))
+  defp default(%Flag{default: [value]} = flag), do: value(flag.type, value)
+
+  defp value(:integer, text), do: String.to_integer(text)
+
+  defp value(:number, text) do
+    {number, ""} = Float.parse(text)
+    number
+  end
+
+  defp value(_, text), do: text
+
+  defp put(map, _key, _value, false), do: map
+  defp put(map, key, value, true), do: Map.put(map, key, value)
+end

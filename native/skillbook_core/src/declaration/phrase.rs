@@ -1,0 +1,351 @@
+//! What the text at a flag plainly says of it. A phrase counts at the start of a part of the text or in parentheses, never
+//! in the middle of a sentence, and only if all of it is understood.
+
+use super::list::Item;
+use super::Type;
+
+const DEFAULT: [&str; 4] = ["default:", "default is", "defaults to", "default ="];
+
+/// What is said of a flag.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Said {
+    pub required: Option<bool>,
+    pub default: Vec<String>,
+    /// There is a default, perhaps one that is described and not written out.
+    pub has_default: bool,
+    pub kind: Type,
+    pub several: bool,
+    /// Two types were named.
+    torn: bool,
+}
+
+pub(super) fn said(text: &str, item: &Item<'_>) -> Said {
+    let mut said = Said::default();
+    for (part, inside) in parts(text) {
+        match inside {
+            true => said.items(part),
+            false => said.sentence(part),
+        }
+    }
+    said.columns(item);
+    if let Some(value) = item.value {
+        said.several |= value.ends_with("...") || value.ends_with('…');
+        if let (Type::Unknown, Some(kind)) = (&said.kind, placeholder(value)) {
+            said.kind = kind;
+        }
+    }
+    if said.torn {
+        said.kind = Type::Unknown;
+    }
+    said
+}
+
+/// What stands for a value: its type if that is plain, else that there is one.
+pub(super) fn placeholder(value: &str) -> Option<Type> {
+    let value = value.trim_end_matches(['.', '…', ' ']);
+    let inner = match value.strip_prefix(['<', '{']) {
+        Some(inner) => inner.strip_suffix(['>', '}'])?,
+        None => value,
+    };
+    Some(match inner {
+        "n" | "N" | "int" | "INT" | "integer" | "INTEGER" => Type::Integer { min: None, max: None },
+        "YYYY-MM-DD" => Type::Date { words: false },
+        _ => match words(inner) {
+            Some(values) if inner.contains('|') || value.starts_with('{') => Type::OneOf(values),
+            _ => Type::Value,
+        },
+    })
+}
+
+/// The sentences of a text, and what stands in parentheses or brackets; `true` for the latter.
+fn parts(text: &str) -> Vec<(&str, bool)> {
+    let (mut parts, mut start, mut open, mut code) = (Vec::new(), 0, None, false);
+    let bytes = text.as_bytes();
+    for (at, byte) in bytes.iter().enumerate() {
+        let ends = |at: usize| matches!(&bytes[at + 1..], [] | [b' ', ..] | [b'*', b'*', ..]);
+        let cut = match (byte, open) {
+            (b'`', _) => {
+                code = !code;
+                false
+            }
+            _ if code => false,
+            (b'(', None) => {
+                open = Some(b')');
+                true
+            }
+            (b'[', None) => {
+                open = Some(b']');
+                true
+            }
+            (closing, Some(expected)) => *closing == expected,
+            (b';', None) => true,
+            (b'.', None) => ends(at),
+            _ => false,
+        };
+        if cut {
+            let closes = open == Some(*byte);
+            parts.push((text[start..at].trim(), closes));
+            start = at + 1;
+            if closes {
+                open = None;
+            }
+        }
+    }
+    parts.push((text[start..].trim(), false));
+    parts.retain(|(part, _)| !part.is_empty());
+    parts
+}
+
+impl Said {
+    /// `required, a switch`, `one of: a, b`, `1-100`, `default: 5`
+    fn items(&mut self, group: &str) {
+        for part in group.split(';').map(str::trim) {
+            let mut rest = part;
+            while !rest.is_empty() {
+                if let Some(default) = after(rest, &DEFAULT).or_else(|| after(rest, &["default"])) {
+                    self.set_default(default);
+                    break;
+                }
+                if let Some((several, values)) = listed(rest) {
+                    self.one_of(several, values);
+                    break;
+                }
+                let (item, next) = commas(rest).next().map_or((rest, ""), |at| (&rest[..at], &rest[at + 1..]));
+                let item = item.trim().trim_matches(['*', '_']);
+                if !self.word(item) {
+                    let range = range(item).or_else(|| bounds(item));
+                    range.into_iter().for_each(|(min, max)| self.be(Type::Integer { min, max }));
+                }
+                rest = next.trim_start();
+            }
+        }
+    }
+
+    /// A word or two in parentheses, or in a column.
+    fn word(&mut self, word: &str) -> bool {
+        match word.to_lowercase().as_str() {
+            "required" | "mandatory" => self.required = Some(true),
+            "optional" => self.required = Some(false),
+            "switch" | "a switch" | "boolean" | "bool" | "boolean flag" | "no value" | "takes no value" => {
+                self.be(Type::Switch)
+            }
+            "integer" | "int" | "whole number" | "a whole number" | "an integer" => {
+                self.be(Type::Integer { min: None, max: None })
+            }
+            "number" | "float" | "a number" | "decimal" => self.be(Type::Number),
+            "string" | "text" => self.be(Type::Text { max: None }),
+            "yyyy-mm-dd" | "date as yyyy-mm-dd" => self.be(Type::Date { words: false }),
+            "repeatable" | "can be repeated" | "may be repeated" | "multiple" | "list" | "space-separated"
+            | "comma-separated" => self.several = true,
+            _ => return false,
+        }
+        true
+    }
+
+    fn sentence(&mut self, sentence: &str) {
+        let bare = sentence.trim_matches(['*', '_', ' ']);
+        if let Some(default) = after(bare, &DEFAULT) {
+            return self.set_default(default);
+        }
+        if let Some((several, values)) = tails(bare).find_map(listed) {
+            return self.one_of(several, values);
+        }
+        if let Some((min, max)) = tails(bare).find_map(range) {
+            return self.be(Type::Integer { min, max });
+        }
+        match bare.to_lowercase().as_str() {
+            "required" => self.required = Some(true),
+            "optional" => self.required = Some(false),
+            _ => {}
+        }
+        if after(bare, &["a whole number", "an integer", "whole number"])
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(','))
+        {
+            self.be(Type::Integer { min: None, max: None });
+        }
+        // Not "one or more of", which a list follows.
+        if after(bare, &["one or more"]).is_some_and(|rest| after(rest, &["of"]).is_none()) {
+            self.several = true;
+        }
+        for clause in tails(bare).map(|tail| commas(tail).next().map_or(tail, |end| &tail[..end]).trim()) {
+            if let Some(max) = characters(clause) {
+                self.be(Type::Text { max: Some(max) });
+            } else if matches!(clause.to_lowercase().as_str(), "one line" | "one line of text" | "on one line") {
+                self.be(Type::Text { max: None });
+            } else if matches!(clause.to_lowercase().as_str(), "space-separated" | "comma-separated") {
+                self.several = true;
+            }
+        }
+        if let Some(words) = date(bare) {
+            self.be(Type::Date { words });
+        }
+    }
+
+    fn one_of(&mut self, several: bool, values: Vec<String>) {
+        self.several |= several;
+        self.be(Type::OneOf(values));
+    }
+
+    fn be(&mut self, kind: Type) {
+        match (&mut self.kind, kind) {
+            (own @ Type::Unknown, kind) => *own = kind,
+            (Type::Integer { min, max }, Type::Integer { min: other_min, max: other_max }) => {
+                *min = min.or(other_min);
+                *max = max.or(other_max);
+            }
+            (Type::Text { max }, Type::Text { max: other }) => *max = max.or(other),
+            // "a number from 1 to 5" may have a fraction.
+            (Type::Number, Type::Integer { .. }) => {}
+            (own @ Type::Integer { .. }, Type::Number) => *own = Type::Number,
+            (own, kind) => self.torn |= *own != kind,
+        }
+    }
+
+    fn set_default(&mut self, text: &str) {
+        let text = text.split(';').next().unwrap_or_default().trim().trim_end_matches('.');
+        self.has_default = true;
+        self.default = match words(text) {
+            Some(words) => words,
+            None => {
+                one(text).filter(|word| !matches!(word.as_str(), "none" | "nothing" | "empty")).into_iter().collect()
+            }
+        };
+    }
+
+    fn columns(&mut self, item: &Item<'_>) {
+        if let Some(cell) = item.required {
+            match cell.trim_matches(['*', '`']).to_lowercase().as_str() {
+                "yes" | "y" | "true" | "required" | "✓" | "✔" | "✅" | "x" => self.required = Some(true),
+                "no" | "n" | "false" | "optional" | "" | "-" | "–" | "—" => self.required = Some(false),
+                _ => {}
+            }
+        }
+        if let Some(cell) = item.default.filter(|cell| !matches!(*cell, "" | "-" | "–" | "—")) {
+            self.set_default(cell);
+        }
+        if let Some(cell) = item.kind {
+            self.word(cell.trim_matches(['*', '`']));
+        }
+        if let Some(values) = item.values.and_then(words) {
+            self.be(Type::OneOf(values));
+        }
+    }
+}
+
+/// `One of: a, b or c`: the values, and whether several of them may be given.
+fn listed(text: &str) -> Option<(bool, Vec<String>)> {
+    const MANY: [&str; 4] = ["one or more of", "one or several of", "any of", "some of"];
+    const ONE: [&str; 6] = ["one of", "either", "values:", "allowed values:", "possible values:", "choices:"];
+    let (several, rest) = match after(text, &MANY) {
+        Some(rest) => (true, rest),
+        None => (false, after(text, &ONE)?),
+    };
+    Some((several, words(rest.strip_prefix(':').unwrap_or(rest))?))
+}
+
+/// The part itself, and what follows each comma and colon in it.
+fn tails(part: &str) -> impl Iterator<Item = &str> {
+    let colons = part.match_indices(':').map(|(at, _)| at);
+    std::iter::once(part).chain(commas(part).chain(colons).map(|at| part[at + 1..].trim_start()))
+}
+
+/// Where commas stand that are no part of a number.
+fn commas(text: &str) -> impl Iterator<Item = usize> + '_ {
+    let digit = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
+    let places = text.match_indices(',').map(|(at, _)| at);
+    places.filter(move |at| !(digit(at + 1) && at.checked_sub(1).is_some_and(digit)))
+}
+
+/// What follows one of these phrases at the start of a text, whatever its case.
+fn after<'a>(text: &'a str, phrases: &[&str]) -> Option<&'a str> {
+    phrases.iter().find_map(|phrase| {
+        let start = text.get(..phrase.len()).filter(|start| start.eq_ignore_ascii_case(phrase))?;
+        let rest = &text[start.len()..];
+        let whole = rest.is_empty() || !phrase.ends_with(char::is_alphanumeric) || rest.starts_with([' ', ':', ',']);
+        whole.then(|| rest.trim_start())
+    })
+}
+
+/// Two words or more, each one word or in quotes, with commas, `or`, `and` or bars between them.
+fn words(list: &str) -> Option<Vec<String>> {
+    let mut words: Vec<String> = Vec::new();
+    for part in list.split([',', '|']) {
+        let part = part.trim();
+        let part = ["or ", "and "].iter().find_map(|joint| part.strip_prefix(joint)).unwrap_or(part);
+        let mut halves = part.splitn(2, " or ").flat_map(|half| half.splitn(2, " and "));
+        words.extend(halves.by_ref().map(one).collect::<Option<Vec<_>>>()?);
+    }
+    words.dedup();
+    (words.len() > 1).then_some(words)
+}
+
+/// One word, or what stands in quotes or as inline code.
+fn one(text: &str) -> Option<String> {
+    let text = text.trim().trim_matches('*');
+    for mark in ['`', '"', '\''] {
+        if let Some(inner) = text.strip_prefix(mark).and_then(|rest| rest.strip_suffix(mark)) {
+            return (!inner.is_empty() && !inner.contains(mark)).then(|| inner.to_owned());
+        }
+    }
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '+' | '@' | '#');
+    (!text.is_empty() && text.chars().all(plain)).then(|| text.to_owned())
+}
+
+/// The bounds of a range that is all of a text: `from 1 to 100`, `from 1 on`, `between 1 and 9`, `1-100`.
+fn range(text: &str) -> Option<(Option<i64>, Option<i64>)> {
+    let whole = after(text, &["a whole number", "an integer", "whole number", "integer"]);
+    let text = whole.unwrap_or(text).trim();
+    if let Some(rest) = after(text, &["from"]) {
+        return match rest.strip_suffix(" on").or_else(|| rest.strip_suffix(" up")) {
+            Some(min) => Some((Some(number(min)?), None)),
+            None => pair(rest, " to "),
+        };
+    }
+    if let Some(rest) = after(text, &["between"]) {
+        return pair(rest, " and ");
+    }
+    let joints = ["–", "-", "..", " to "];
+    joints.iter().find_map(|joint| pair(text, joint)).or_else(|| whole.and_then(bounds))
+}
+
+/// One bound, which in a sentence may count anything: `at least 1`, `max: 5`.
+fn bounds(text: &str) -> Option<(Option<i64>, Option<i64>)> {
+    if let Some(min) = after(text, &["min:", "minimum:", "min", "at least"]) {
+        return Some((Some(number(min)?), None));
+    }
+    let max = after(text, &["max:", "maximum:", "max", "at most", "up to"])?;
+    Some((None, Some(number(max)?)))
+}
+
+fn pair(text: &str, joint: &str) -> Option<(Option<i64>, Option<i64>)> {
+    let (min, max) = text.split_once(joint)?;
+    Some((Some(number(min)?), Some(number(max)?)))
+}
+
+fn number(text: &str) -> Option<i64> {
+    let text = text.trim();
+    text.replace(',', "").parse().ok().filter(|_| !text.ends_with(','))
+}
+
+/// `of at most 200 characters`, `up to 200 characters`
+fn characters(clause: &str) -> Option<u64> {
+    let count = clause.strip_suffix(" characters")?;
+    let (before, count) = count.rsplit_once(' ')?;
+    let before = before.to_lowercase();
+    let bounded = ["at most", "up to", "no more than"].iter().any(|phrase| before.ends_with(phrase));
+    count.replace(',', "").parse().ok().filter(|_| bounded)
+}
+
+/// Whether a day is asked for as `YYYY-MM-DD`, and the words yesterday, today and tomorrow are allowed too.
+fn date(sentence: &str) -> Option<bool> {
+    let at = sentence.find("YYYY-MM-DD")?;
+    let before = sentence[..at].trim_end();
+    let led =
+        before.is_empty() || before.ends_with([':', ',', '=']) || before.ends_with(" as") || before.ends_with("format");
+    let rest = sentence[at + "YYYY-MM-DD".len()..].trim_start_matches([',', ' ']);
+    let rest = rest.strip_prefix("or ").unwrap_or(rest);
+    let day = |word: &str| matches!(word, "yesterday" | "today" | "tomorrow");
+    let words = !rest.is_empty();
+    let plain = !words || day(rest) || self::words(rest).is_some_and(|words| words.iter().all(|word| day(word)));
+    (led && plain).then_some(words)
+}

@@ -1,0 +1,242 @@
+use super::*;
+
+/// `name kind several required =default: description` of each flag.
+fn flags(body: &str) -> Vec<String> {
+    let Some(declared) = read(body) else { return Vec::new() };
+    let line = |flag: &Flag| {
+        let kind = match &flag.kind {
+            Type::OneOf(values) => values.join("|"),
+            Type::Integer { min, max } => {
+                let bound = |bound: &Option<i64>| bound.map_or(String::new(), |bound| bound.to_string());
+                format!("integer {}..{}", bound(min), bound(max))
+            }
+            Type::Text { max } => format!("text {}", max.map_or(String::new(), |max| max.to_string())),
+            Type::Date { words } => format!("date{}", if *words { " words" } else { "" }),
+            other => format!("{other:?}").to_lowercase(),
+        };
+        let several = if flag.several { " several" } else { "" };
+        let required = if flag.required { " required" } else { "" };
+        let default = if flag.default.is_empty() { String::new() } else { format!(" ={}", flag.default.join(",")) };
+        format!("{} {}{several}{required}{default}", flag.names.join("/"), kind.trim())
+    };
+    declared.flags.iter().map(line).collect()
+}
+
+fn section(text: &str) -> Vec<String> {
+    flags(&format!("## Flags\n\n{text}\n"))
+}
+
+#[test]
+fn lists_in_the_usual_styles() {
+    let rows: &[(&str, &[&str])] = &[
+        ("--to   Whom (required)\n--cc   Copies", &["to unknown required", "cc unknown"]),
+        ("- `--to`: whom (Required)", &["to unknown required"]),
+        ("- `--to <name>` - whom (required)", &["to value required"]),
+        ("* **--to**, **--for** whom", &["to/for unknown"]),
+        ("- **`--to`** (required): whom", &["to unknown required"]),
+        ("- `--to` (string, required) — whom", &["to text required"]),
+        ("--limit N   How many", &["limit integer .."]),
+        ("--file PATH...  Which", &["file value several"]),
+        ("--a A list of things", &["a unknown"]),
+        ("--a  ALL", &["a unknown"]),
+        ("--sort {name,date}  By what", &["sort name|date"]),
+        ("--sort <name|date>  By what", &["sort name|date"]),
+        ("--sort=<name>  By what", &["sort value"]),
+        ("--due YYYY-MM-DD  When", &["due date"]),
+        ("-t, --to <name>  Whom", &["to value"]),
+        ("--to / -t  whom\n    a name\n    (required)", &["to unknown required"]),
+        ("--to  Whom\n\n(required)", &["to unknown"]),
+        ("- --to  Whom\n  (required)\n- no flag (required)", &["to unknown required"]),
+        ("### `--to`\n\nWhom. Required.\n\n### --cc\n\nCopies", &["to unknown required", "cc unknown"]),
+        ("--to\n    Whom (required)\n--cc\n    Copies", &["to unknown required", "cc unknown"]),
+        ("```\n--to  Whom (required)\n```\n(required)", &["to unknown required"]),
+        ("--no-color  plain", &["no-color unknown"]),
+        ("--to  Whom\n--to  Whom else (required)\n--t_o  x\n--t-o  y", &["to unknown", "t_o unknown"]),
+        (
+            "| Flag | Type | Required | Default | Description |\n|---|:-:|---|---|---|\n\
+             | `--to` | string | yes | | Whom |\n| `-n, --limit` | integer | no | `20` | How many, 1-50 |\n\
+             | `--mode <a\\|b>` | | | - | How |",
+            &["to text required", "limit integer 1..50 =20", "mode value"],
+        ),
+        ("| `--to <name>` | whom (required) |", &["to value required"]),
+        ("| Flag | Values |\n|--|--|\n| --sort | name, date |", &["sort name|date"]),
+        ("It takes --to and --cc.", &[]),
+        ("-- nothing\n--- nothing\n---", &[]),
+        ("(required)\n\nAll are.", &[]),
+        ("-t  short ones are no flags here", &[]),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(section(text), *expected, "{text}");
+    }
+    assert_eq!(read("## Flags\n- --to x").unwrap().flags[0].offset, 11);
+    assert_eq!(read("## Flags\n--to  Whom,\n  by  name").unwrap().flags[0].description, "Whom, by name");
+    assert_eq!(read("## Usage\n\na.b --to <a>\n"), None);
+}
+
+#[test]
+fn reads_plain_phrases_and_no_others() {
+    let rows = [
+        ("One of: a, b, c (default: a)", "a|b|c =a"),
+        ("How to sort. One of a, b or c.", "a|b|c"),
+        ("How to sort, one of: `a b`, \"c\"", "a b|c"),
+        ("Either a or b", "a|b"),
+        ("Allowed values: a, b", "a|b"),
+        ("(one of: a, b; required)", "a|b required"),
+        ("(required, one of: a, b)", "a|b required"),
+        ("One or more of: a, b (default: a, b)", "a|b several =a,b"),
+        ("One of the lists that there are", "unknown"),
+        ("One of: a, or whatever there is", "unknown"),
+        ("One of: a", "unknown"),
+        ("Sort by: a, b", "unknown"),
+        ("It is one of a, b", "unknown"),
+        ("How many, from 1 to 100 (default: 20)", "integer 1..100 =20"),
+        ("How many, from 1 on", "integer 1.."),
+        ("How many (1-100)", "integer 1..100"),
+        ("How many (max: 1,000, default 5)", "integer ..1000 =5"),
+        ("A whole number, between 1 and 5", "integer 1..5"),
+        ("How many (integer)", "integer .."),
+        ("How much (number, from 1 to 5)", "number"),
+        ("Copies pages from 1 to 5 of it", "unknown"),
+        ("At least 3 words", "unknown"),
+        ("Due: YYYY-MM-DD", "date"),
+        ("Due as YYYY-MM-DD.", "date"),
+        ("Due: YYYY-MM-DD, yesterday, today or tomorrow", "date words"),
+        ("Due: YYYY-MM-DD, or what you like", "unknown"),
+        ("Such as YYYY-MM-DD-HH", "unknown"),
+        ("Only those due (a switch, no value)", "switch"),
+        ("Only those due (boolean flag)", "switch"),
+        ("Title, one line of at most 1,000 characters (required)", "text 1000 required"),
+        ("A title (text)", "text"),
+        ("At most 5 characters", "text 5"),
+        ("One or more words", "unknown several"),
+        ("Addresses, space-separated (required)", "unknown several required"),
+        ("Addresses (repeatable, optional)", "unknown several"),
+        ("**Required.** Whom", "unknown required"),
+        ("Required if --to is missing", "unknown"),
+        ("Whom (required if --to is missing)", "unknown"),
+        ("The zone (default: the application's)", "unknown"),
+        ("The zone (default: Europe/Berlin)", "unknown"),
+        ("The zone (default: `Europe/Berlin`)", "unknown =Europe/Berlin"),
+        ("Whom (defaults to me)", "unknown =me"),
+        ("Whom. Defaults to me.", "unknown =me"),
+        ("By what (default: due; with --query the best match)", "unknown =due"),
+        ("A number (integer) or text (string)", "unknown"),
+        ("A (unclosed, required", "unknown"),
+    ];
+    let wrong = rows.iter().filter_map(|(text, expected)| {
+        let found = section(&format!("--x  {text}"));
+        (found != [format!("x {expected}")]).then_some((text, expected, found))
+    });
+    assert_eq!(wrong.collect::<Vec<_>>(), []);
+}
+
+#[test]
+fn reads_usage() {
+    let flags = "--to  Whom\n--cc  Copies\n--all  All of it\n";
+    let rows: &[(&str, &[&str], bool)] = &[
+        ("a.b --to <a> [--cc <b>] [--all]", &["to value required", "cc value", "all switch"], false),
+        (
+            "`a.b --to <a>... [--cc <b> [<b>...]]`",
+            &["to value several required", "cc value several", "all unknown"],
+            false,
+        ),
+        ("a.b --to A [--cc B ...] [--all]", &["to value required", "cc value several", "all switch"], false),
+        ("a.b <id> [--to <n>] [--cc name|date]", &["to integer ..", "cc name|date", "all unknown"], true),
+        ("a.b --to \"...\" \\\n  [--cc TEXT]", &["to value required", "cc value", "all unknown"], false),
+        ("a.b --to <a>\n  [--cc TEXT]\nAnd more.", &["to value required", "cc value", "all unknown"], false),
+        ("a.b --to <a> [--to <b>]", &["to value several required", "cc unknown", "all unknown"], false),
+        ("a.b [OPTIONS]", &["to unknown", "cc unknown", "all unknown"], false),
+        // Not plain: two forms, a bar outside of brackets, brackets that do not close, a value that may be left out.
+        ("a.b --to <a>\na.b --cc <a>", &["to unknown", "cc unknown", "all unknown"], false),
+        ("a.b --to <a> | --cc <a>", &["to unknown", "cc unknown", "all unknown"], false),
+        ("a.b [--to <a> [--cc <b>]", &["to unknown", "cc unknown", "all unknown"], false),
+        ("a.b --to[=<a>] --cc <b>", &["to unknown", "cc unknown", "all unknown"], false),
+        ("a.b --to --cc --all", &["to unknown required", "cc unknown required", "all unknown required"], false),
+    ];
+    for (usage, expected, words) in rows {
+        let body = format!("## Usage\n\n{usage}\n\n## Flags\n\n{flags}");
+        assert_eq!(self::flags(&body), *expected, "{usage}");
+        assert_eq!(read(&body).unwrap().words, *words, "{usage}");
+    }
+}
+
+#[test]
+fn reads_choices() {
+    let choice =
+        |names: &[&str], required| Choice { names: names.iter().map(|name| name.to_string()).collect(), required };
+    let rows = [
+        ("a.b (--to <a> | --cc <b>)", vec![choice(&["to", "cc"], true)]),
+        ("a.b [--to <a>|--cc <b>] --all", vec![choice(&["to", "cc"], false)]),
+        ("a.b [(--to <a> | --cc <b>)]", vec![choice(&["to", "cc"], false)]),
+        ("a.b (--to <a> --all | --cc <b>)", vec![]),
+        ("a.b (--to <a> | <b>)", vec![]),
+        ("a.b (--to <a> | --bcc <b>)", vec![]),
+        ("a.b (--to <a>)", vec![]),
+    ];
+    for (usage, expected) in rows {
+        let body = format!("## Usage\n\n{usage}\n\n## Flags\n\n--to  Whom\n--cc  Copies\n--all  All\n");
+        let declared = read(&body).unwrap();
+        assert_eq!(declared.choices, expected, "{usage}");
+        assert_eq!(declared.flags[0].required, usage.contains("(--to <a>)"), "{usage}");
+    }
+}
+
+#[test]
+fn finds_contradictions() {
+    let rows = [
+        ("[--x <a>]", "X (required)", vec![Clash::Optional], "x value required"),
+        ("--x <a>", "X (optional)", vec![Clash::Required], "x value"),
+        ("--x <a>", "X (default: 5)", vec![Clash::Required], "x value =5"),
+        ("--x <a>", "X\n--y  Y (required)", vec![Clash::Required], "x value"),
+        ("[--x]", "One of: a, b", vec![Clash::NoValue], "x a|b"),
+        ("[--x <a>]", "X (a switch)", vec![Clash::Value], "x switch"),
+        ("[--x <a>]", "One of: a, b (default: c)", vec![Clash::Default("c".into())], "x a|b"),
+        ("[--x <n>]", "X (default: many)", vec![Clash::Default("many".into())], "x integer .."),
+        ("[--x <n>]", "X, from 1 to 9 (default: 10)", vec![Clash::Default("10".into())], "x integer 1..9"),
+        ("[--x <a>]", "One of: a, b (default: a)", vec![], "x a|b =a"),
+        ("[--x <a>]", "One of: a, b (default: the first)", vec![], "x a|b"),
+    ];
+    for (usage, text, expected, flag) in rows {
+        let body = format!("## Usage\n\na.b {usage}\n\n## Flags\n\n--x  {text}\n");
+        let found: Vec<_> = read(&body).unwrap().contradictions.into_iter().map(|found| found.clash).collect();
+        assert_eq!(found, expected, "{usage} {text}");
+        assert_eq!(flags(&body)[0], flag, "{usage} {text}");
+    }
+}
+
+#[test]
+fn the_pages_of_a_manual() {
+    let body = "# tasks.search\n\n## Usage\n\ntasks.search [--query <text>] [--status <statuses>] [--overdue] [--limit <n>]\n\n\
+                ## Flags\n\n--query   Words\n--status  One or more of: todo, done (default: todo)\n\
+                --overdue  Due before today (a switch, no value)\n--limit  How many to show, from 1 to 100 (default: 20)\n";
+    assert_eq!(
+        flags(body),
+        ["query value", "status todo|done several =todo", "overdue switch", "limit integer 1..100 =20"]
+    );
+}
+
+mod properties {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn whatever_stands_there_can_be_read(
+            usage in "[-\\[\\](){}<>|=.… a-cA-C\"`]{0,60}",
+            text in "[-\\[\\](){}<>|=:;.,…` \n#*a-cA-C0-9]{0,80}|(--a |one of|: |default|\\(|\\)|from |1| to |2|YYYY-MM-DD|, |or |\n){0,20}",
+        ) {
+            let body = format!("## Usage\n\na.b {usage}\n\n## Flags\n\n--x {text}\n");
+            if let Some(declared) = read(&body) {
+                for flag in &declared.flags {
+                    prop_assert!(body[flag.offset..].starts_with("--"));
+                    prop_assert!(flag.default.iter().all(|value| flag.kind.takes(value)));
+                    prop_assert!(flag.several || flag.default.len() < 2);
+                }
+                for choice in &declared.choices {
+                    let known = |name: &String| declared.flags.iter().any(|flag| flag.name() == name);
+                    prop_assert!(choice.names.len() > 1 && choice.names.iter().all(known));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! `Skillbook.Declaration`: the flags that a page declares.
+
+use rustler::{Binary, Encoder, Env, NifResult, ResourceArc, Term};
+use skillbook_core::declaration::{Choice, Declaration, Flag, Type};
+
+use crate::encode;
+use crate::view::ViewResource;
+
+mod atoms {
+    rustler::atoms! {
+        nil,
+        unknown,
+        __struct__,
+        declaration = "Elixir.Skillbook.Declaration",
+        flag = "Elixir.Skillbook.Flag",
+        flags,
+        choices,
+        words,
+        name,
+        names,
+        description,
+        required,
+        default,
+        several,
+        kind = "type",
+        value,
+        values,
+        text,
+        switch,
+        integer,
+        number,
+        date,
+        one_of,
+        min,
+        max,
+    }
+}
+
+/// The words that are days where a page allows them.
+const DAYS: [&str; 3] = ["yesterday", "today", "tomorrow"];
+
+/// The declaration of an entry, nil if it declares nothing, or `:unknown`.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_flags<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -> NifResult<Term<'a>> {
+    let id = std::str::from_utf8(&name).ok().and_then(|name| view.find(name));
+    match id.map(|id| view.core().declaration(id)) {
+        None => Ok(atoms::unknown().encode(env)),
+        Some(None) => Ok(atoms::nil().encode(env)),
+        Some(Some(declared)) => declaration(env, declared),
+    }
+}
+
+fn declaration<'a>(env: Env<'a>, declared: &Declaration) -> NifResult<Term<'a>> {
+    let flags = declared.flags.iter().map(|found| flag(env, found)).collect::<NifResult<Vec<_>>>()?;
+    let choice = |choice: &Choice| {
+        let pairs = [(atoms::names(), choice.names.encode(env)), (atoms::required(), choice.required.encode(env))];
+        Term::map_from_pairs(env, &pairs)
+    };
+    let choices = declared.choices.iter().map(choice).collect::<NifResult<Vec<_>>>()?;
+    Term::map_from_pairs(
+        env,
+        &[
+            (atoms::__struct__(), atoms::declaration().encode(env)),
+            (atoms::flags(), flags.encode(env)),
+            (atoms::choices(), choices.encode(env)),
+            (atoms::words(), declared.words.encode(env)),
+        ],
+    )
+}
+
+fn flag<'a>(env: Env<'a>, flag: &Flag) -> NifResult<Term<'a>> {
+    let nil = || atoms::nil().encode(env);
+    let (kind, mut values, mut min, mut max) = (atoms::kind(), Vec::<&str>::new().encode(env), nil(), nil());
+    let called = match &flag.kind {
+        Type::Unknown => nil(),
+        Type::Value => atoms::value().encode(env),
+        Type::Text { max: most } => {
+            max = encode::option(env, most);
+            atoms::text().encode(env)
+        }
+        Type::Switch => atoms::switch().encode(env),
+        Type::Integer { min: least, max: most } => {
+            (min, max) = (encode::option(env, least), encode::option(env, most));
+            atoms::integer().encode(env)
+        }
+        Type::Number => atoms::number().encode(env),
+        Type::Date { words } => {
+            values = DAYS[..if *words { DAYS.len() } else { 0 }].encode(env);
+            atoms::date().encode(env)
+        }
+        Type::OneOf(allowed) => {
+            values = allowed.encode(env);
+            atoms::one_of().encode(env)
+        }
+    };
+    Term::map_from_pairs(
+        env,
+        &[
+            (atoms::__struct__(), atoms::flag().encode(env)),
+            (atoms::name(), flag.name().encode(env)),
+            (atoms::names(), flag.names.encode(env)),
+            (atoms::description(), flag.description.encode(env)),
+            (atoms::required(), flag.required.encode(env)),
+            (atoms::default(), flag.default.encode(env)),
+            (atoms::several(), flag.several.encode(env)),
+            (kind, called),
+            (atoms::values(), values),
+            (atoms::min(), min),
+            (atoms::max(), max),
+        ],
+    )
+}

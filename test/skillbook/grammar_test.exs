@@ -1,0 +1,156 @@
+defmodule Skillbook.GrammarTest do
+  use Skillbook.SkillsCase, async: true
+
+  alias Skillbook.{Catalog, Extractor, GBNF, Grammar, Router, Source, View}
+
+  doctest Skillbook.Grammar
+
+  @moduletag :tmp_dir
+
+  setup_all do
+    {:ok, catalog} = Catalog.load([Source.builtin()])
+    view = View.all(catalog)
+    {:ok, view: view, rules: view |> Grammar.gbnf() |> GBNF.parse()}
+  end
+
+  defp block(lines), do: "```cmd\n#{Enum.join(List.wrap(lines), "\n")}\n```"
+
+  defp examples(view) do
+    for entry <- View.entries(view),
+        [section] <- [Regex.run(~r/## Examples\n\n(.*)\z/s, entry.body, capture: :all_but_first)],
+        line <- String.split(section, "\n", trim: true),
+        do: line
+  end
+
+  test "every example of the built-in pages is accepted", %{view: view, rules: rules} do
+    lines = examples(view)
+    assert length(lines) > 20
+    for line <- lines, do: assert(GBNF.accepts?(rules, block(line)), line)
+    assert GBNF.accepts?(rules, "On it.\n\n#{block(lines)}\n\nDone, `a` and ```b```.\n")
+  end
+
+  test "what it accepts and what it refuses", %{rules: rules} do
+    accepted = [
+      "",
+      "Hello\n\n  world\n",
+      "`code`, ``code`` and ~ a\n``\n~",
+      block("get_skill"),
+      block(["get_skill: tasks", "get_skill tasks.all", "get_skill: tasks.get"]),
+      block("tasks.search --limit 1 --limit 100 --limit 42"),
+      block("tasks.search --due-before today --due-after 2026-12-31"),
+      block("tasks.search --query \"a \\\"b\\\" ``` --x\" --overdue"),
+      "a\n#{block("tasks.get T-1")}\nb\n#{block("tasks.get \"T-2\"")}\n"
+    ]
+
+    refused = [
+      "```\ncode\n```",
+      "  ```elixir\n",
+      "~~~ cmd\ntasks.get T-1\n~~~",
+      block([]),
+      block("tasks.gte T-1"),
+      block("tasks.get T-1 T-2"),
+      block("tasks.get --idd T-1"),
+      block("tasks.search words"),
+      block("tasks.search --status open"),
+      block("tasks.search --sort due_date priority"),
+      block("tasks.search --limit 0"),
+      block("tasks.search --limit 101"),
+      block("tasks.search --limit many"),
+      block("tasks.search --limit"),
+      block("tasks.search --overdue yes"),
+      block("tasks.search --due-before 2026-13-01"),
+      block("tasks.search --due-before soon"),
+      block("tasks.search --query"),
+      block("tasks.search --query \"a\nb\""),
+      block("tasks.search --query \"a"),
+      block("tasks.search --query a | head"),
+      block("get_skill: task"),
+      "text #{block("tasks.get T-1")}",
+      "```cmd\ntasks.get T-1\n",
+      "```cmd\ntasks.get T-1\n``` and more"
+    ]
+
+    for text <- accepted, do: assert(GBNF.accepts?(rules, text), text)
+    for text <- refused, do: refute(GBNF.accepts?(rules, text), text)
+  end
+
+  test "numbers within their bounds", %{tmp_dir: folder} do
+    for {range, good, bad} <- [
+          {"from 1 to 9", [1, 9], [0, 10, -1, "01"]},
+          {"from 0 to 255", [0, 9, 10, 99, 100, 199, 200, 249, 250, 255], [256, 260, 300, 1000, "00"]},
+          {"from 17 to 4321", [17, 19, 20, 99, 100, 999, 1000, 3999, 4000, 4299, 4321],
+           [7, 16, 4322, 4330, 5000]},
+          {"from 50 to 50", [50], [49, 51, 5]},
+          {"from 3 on", [3, 10, 999_999], [2, 0, -3]},
+          {"from -5 to 5", [-5, 3], ["a"]}
+        ] do
+      page = page("x.y", [], "## Flags\n\n--n  How many, #{range}\n")
+      rules = write(folder, %{"x/y.md" => page}) |> view() |> Grammar.gbnf() |> GBNF.parse()
+      for n <- good, do: assert(GBNF.accepts?(rules, block("x.y --n #{n}")), "#{n} #{range}")
+      for n <- bad, do: refute(GBNF.accepts?(rules, block("x.y --n #{n}")), "#{n} #{range}")
+    end
+  end
+
+  test "only what a model is told of", %{tmp_dir: folder} do
+    write(folder, %{
+      "x/shown.md" => page("x.shown", [], "## Usage\n\nx.shown [<file>]\n\n## Flags\n\n--a  A\n"),
+      "x/open.md" => page("x.open"),
+      "x/hidden.md" => page("x.hidden", "disable-model-invocation": true),
+      "x/red.md" => page("x.red", visibility_labels: "[red]"),
+      "two words.md" => page("two words"),
+      "pdf/SKILL.md" => page("pdf"),
+      "pdf/forms.md" => "Forms."
+    })
+
+    {:ok, catalog} = Catalog.load([folder])
+    {:ok, guest} = View.new(catalog, id: "guest")
+    grammar = Grammar.gbnf(guest)
+    refute grammar =~ "hidden"
+    refute grammar =~ "red"
+
+    rules = GBNF.parse(grammar)
+
+    for line <- [
+          "x.shown a b --a",
+          "x.open a --any \"thing\"",
+          "\"two words\"",
+          "pdf",
+          "get_skill: pdf/forms.md"
+        ],
+        do: assert(GBNF.accepts?(rules, block(line)), line)
+
+    for line <- ["pdf a", "get_skill: pdf/other.md", "two words", "x.open -a"],
+        do: refute(GBNF.accepts?(rules, block(line)), line)
+
+    rules = guest |> Grammar.gbnf(names: ["pdf"]) |> GBNF.parse()
+    assert GBNF.accepts?(rules, block("pdf"))
+    refute GBNF.accepts?(rules, block("x.open"))
+  end
+
+  test "whatever it accepts is extracted and finds its entry", %{view: view, rules: rules} do
+    :rand.seed(:exsss, {4, 5, 6})
+
+    for _ <- 1..400 do
+      text = GBNF.generate(rules)
+      assert {:ok, %{commands: commands, incomplete: []}} = Extractor.extract(text)
+      assert length(commands) == text |> String.split("\n") |> count()
+
+      for line <- commands do
+        assert match?({:ok, _}, Router.route(view, line)) or match?({:help, _}, Router.route(view, line)),
+               text
+      end
+    end
+  end
+
+  # The lines between the fences.
+  defp count(lines) do
+    {count, _} =
+      Enum.reduce(lines, {0, false}, fn
+        "```cmd", {count, false} -> {count, true}
+        "```", {count, true} -> {count, false}
+        _, {count, inside} -> {if(inside, do: count + 1, else: count), inside}
+      end)
+
+    count
+  end
+end

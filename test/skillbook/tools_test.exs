@@ -1,0 +1,342 @@
+defmodule Skillbook.ToolsTest do
+  use Skillbook.SkillsCase, async: true
+
+  alias Skillbook.{Catalog, JSON, OptionError, Result, Source, Tools, View}
+  alias Skillbook.Tools.Name
+
+  doctest Skillbook.Tools
+  doctest Skillbook.Tools.Name
+  doctest Skillbook.ToolCallError
+
+  @moduletag :tmp_dir
+
+  defp builtin do
+    {:ok, catalog} = Catalog.load([Source.builtin()])
+    View.all(catalog)
+  end
+
+  defp echo(folder) do
+    write(folder, %{
+      "x/echo.md" => page("x.echo", handler: "Skillbook.TestHandlers.Text"),
+      "x/strict.md" =>
+        page(
+          "x.strict",
+          [handler: "Skillbook.TestHandlers.Text", strict: true],
+          "## Flags\n\n--count  How many, from 1 to 9 (required)\n"
+        ),
+      "two words.md" => page("two words", [], "Instructions."),
+      "hidden.md" => page("hidden", ["disable-model-invocation": true], "Secret."),
+      "labelled/SKILL.md" => page("labelled", [visibility_labels: "[red]"], "Red.")
+    })
+
+    view(folder)
+  end
+
+  describe "names" do
+    @rows [
+      {"tasks.search", "tasks__search"},
+      {"tasks.add-tags", "tasks__add-tags"},
+      {"pdf-processing", "pdf-processing"},
+      {"a.b.c_d", "a__b__c_d"},
+      {"a__b", nil},
+      {"a_.b", nil},
+      {"a._b", nil},
+      {".a", nil},
+      {"a..b", nil},
+      {"x-0123456789abcdef", nil},
+      {"Übung", nil},
+      {"notes/dinner", nil},
+      {String.duplicate("a", 64), String.duplicate("a", 64)},
+      {String.duplicate("a", 65), nil},
+      {"b." <> String.duplicate("a", 61), "b__" <> String.duplicate("a", 61)},
+      {"b." <> String.duplicate("a", 62), nil}
+    ]
+
+    test "are what vendors allow, differ, and lead back", %{tmp_dir: folder} do
+      names = Enum.map(@rows, &elem(&1, 0)) ++ Enum.filter(Enum.map(@rows, &elem(&1, 1)), & &1)
+      tools = names |> Enum.uniq() |> Enum.map(&Name.from/1)
+      assert tools == Enum.uniq(tools)
+      for tool <- tools, do: assert(tool =~ ~r/\A[a-zA-Z0-9_-]{1,64}\z/)
+
+      for {name, tool} <- @rows,
+          tool != nil,
+          do: assert(Name.from(name) == tool)
+
+      for {name, nil} <- @rows, do: assert(Name.from(name) =~ ~r/-[0-9a-f]{16}\z/)
+
+      files = for {{name, _}, number} <- Enum.with_index(@rows), into: %{}, do: {"#{number}.md", page(name)}
+      view = view(write(folder, files))
+      for entry <- View.entries(view), do: assert(Name.resolve(view, Name.from(entry.name)) == entry.name)
+      assert View.count(view) > 10
+    end
+  end
+
+  describe "definitions" do
+    test "in the three shapes" do
+      view = builtin()
+      names = ["tasks.create"]
+
+      assert [%{"type" => "function", "function" => %{"name" => "get_skill"}}, %{"function" => function}] =
+               Tools.definitions(view, names: names)
+
+      assert function["name"] == "tasks__create"
+      assert function["description"] == "Write down a new task"
+
+      assert function["parameters"] == %{
+               "type" => "object",
+               "required" => ["title"],
+               "properties" => %{
+                 "title" => %{
+                   "type" => "string",
+                   "maxLength" => 200,
+                   "description" => "What is to be done, one line of at most 200 characters (required)"
+                 },
+                 "description" => %{
+                   "type" => ["string", "array"],
+                   "items" => %{"type" => "string"},
+                   "description" => "Details, as many lines as needed"
+                 },
+                 "status" => %{
+                   "type" => "string",
+                   "enum" => ["todo", "in_progress", "blocked", "done", "cancelled"],
+                   "default" => "todo",
+                   "description" => "One of: todo, in_progress, blocked, done, cancelled (default: todo)"
+                 },
+                 "priority" => %{
+                   "type" => "string",
+                   "enum" => ["critical", "high", "medium", "low"],
+                   "default" => "medium",
+                   "description" => "One of: critical, high, medium, low (default: medium)"
+                 },
+                 "assignee" => %{
+                   "type" => ["string", "array"],
+                   "items" => %{"type" => "string"},
+                   "description" => "Who is to do it; me is the current user"
+                 },
+                 "tags" => %{
+                   "type" => "array",
+                   "items" => %{"type" => "string"},
+                   "description" => "One or more words to find it by"
+                 },
+                 "due" => %{
+                   "type" => "string",
+                   "pattern" => "^(\\d{4}-\\d{2}-\\d{2}|yesterday|today|tomorrow)$",
+                   "description" => "The last day to finish it: YYYY-MM-DD, today or tomorrow"
+                 },
+                 "parent" => %{
+                   "type" => ["string", "array"],
+                   "items" => %{"type" => "string"},
+                   "description" => "The id of the task that this one is a part of"
+                 }
+               }
+             }
+
+      assert [_, %{"name" => "tasks__create", "input_schema" => schema}] =
+               Tools.definitions(view, names: names, shape: :anthropic)
+
+      assert schema == function["parameters"]
+
+      assert [%{"annotations" => %{"readOnlyHint" => true}}, mcp] =
+               Tools.definitions(view, names: names, shape: :mcp)
+
+      assert %{"inputSchema" => ^schema, "annotations" => %{"readOnlyHint" => false}} = mcp
+    end
+
+    test "integers, switches, several values" do
+      [_, %{"inputSchema" => %{"properties" => properties} = schema}] =
+        Tools.definitions(builtin(), names: ["tasks.search"], shape: :mcp)
+
+      assert %{"type" => "integer", "minimum" => 1, "maximum" => 100, "default" => 20} = properties["limit"]
+      assert %{"type" => "boolean"} = properties["overdue"]
+
+      assert %{"type" => "array", "items" => %{"enum" => ["critical" | _]}} = properties["priority"]
+      assert properties["status"]["default"] == ["todo", "in_progress", "blocked"]
+      refute Map.has_key?(schema, "required")
+      refute Map.has_key?(schema, "additionalProperties")
+    end
+
+    test "commands and skills that a model is told of, by name", %{tmp_dir: folder} do
+      view = echo(folder)
+
+      names = fn view, options ->
+        for %{"name" => name} <- Tools.definitions(view, [shape: :mcp] ++ options), do: name
+      end
+
+      two_words = Name.from("two words")
+      assert names.(view, []) == ["get_skill", "labelled", two_words, "x__echo", "x__strict"]
+      assert names.(view, names: ["x.*"]) == ["get_skill", "x__echo", "x__strict"]
+      assert names.(view, names: []) == ["get_skill"]
+      assert names.(view, limit: 2) == ["get_skill", "labelled"]
+
+      [%{"description" => text} | _] = Tools.definitions(view, shape: :mcp, limit: 2)
+      assert text =~ "3 more are no tools for lack of room."
+
+      {:ok, catalog} = Catalog.load([folder])
+      {:ok, guest} = View.new(catalog, id: "guest")
+      assert names.(guest, []) == ["get_skill", two_words, "x__echo", "x__strict"]
+    end
+
+    test "what is not declared is open, and strict pages are closed", %{tmp_dir: folder} do
+      [_, %{"inputSchema" => open}, %{"inputSchema" => closed}] =
+        Tools.definitions(echo(folder), shape: :mcp, names: ["x.*"])
+
+      assert open == %{"type" => "object", "properties" => %{}}
+      assert %{"additionalProperties" => false, "required" => ["count"]} = closed
+    end
+
+    test "descriptions are bounded, and have the usage where no flags are declared", %{tmp_dir: folder} do
+      write(folder, %{
+        "x/a.md" => page("x.a", [], "## Usage\n\nx.a <file>\n\n## Flags\n\nAny.\n"),
+        "x/b.md" => page("x.b", [], "## Usage\n\nx.b (--c <c> | --d <d>)\n\n## Flags\n\n--c  C\n--d  D\n"),
+        "x/c.md" => "---\nname: x.c\ndescription: #{String.duplicate("é", 2000)}\n---\nText.\n"
+      })
+
+      [_, a, b, c] = Tools.definitions(view(folder), shape: :anthropic)
+      assert a["description"] == "Does x.a Usage: x.a <file>"
+      assert b["description"] == "Does x.b Exactly one of c, d is given."
+      assert String.length(c["description"]) == 1024
+    end
+
+    test "wrong options" do
+      assert_raise OptionError, ~r/expected .*:openai, :anthropic or :mcp/, fn ->
+        Tools.definitions(builtin(), shape: :gemini)
+      end
+
+      assert_raise OptionError, ~r/\[/, fn -> Tools.definitions(builtin(), names: ["["]) end
+    end
+  end
+
+  describe "calls" do
+    test "in the vendors' shapes, answered in the same", %{tmp_dir: folder} do
+      view = echo(folder)
+      text = ~s(flags: %{"a" => "b"})
+
+      rows = [
+        {%{
+           "id" => "c1",
+           "type" => "function",
+           "function" => %{"name" => "x__echo", "arguments" => ~s({"a": "b"})}
+         }, %{"role" => "tool", "tool_call_id" => "c1", "content" => text}},
+        {%{"type" => "function_call", "call_id" => "c2", "name" => "x__echo", "arguments" => ~s({"a": "b"})},
+         %{"type" => "function_call_output", "call_id" => "c2", "output" => text}},
+        {%{"type" => "tool_use", "id" => "c3", "name" => "x__echo", "input" => %{"a" => "b"}},
+         %{"type" => "tool_result", "tool_use_id" => "c3", "content" => text, "is_error" => false}},
+        {%{"name" => "x__echo", "arguments" => %{"a" => "b"}},
+         %{"content" => [%{"type" => "text", "text" => text}], "isError" => false}},
+        {%{name: "x.echo", arguments: %{a: "b"}},
+         %{"content" => [%{"type" => "text", "text" => text}], "isError" => false}}
+      ]
+
+      for {call, answer} <- rows do
+        assert {%Result{status: :ok, name: "x.echo", command: ~s(x.echo {"a":"b"})}, ^answer} =
+                 Tools.call(view, call)
+      end
+    end
+
+    test "without arguments, of skills, and of get_skill", %{tmp_dir: folder} do
+      view = echo(folder)
+
+      for none <- [nil, "", "{}", %{}] do
+        assert {%Result{status: :template, content: "Instructions."}, _} =
+                 Tools.call(view, %{"name" => Name.from("two words"), "arguments" => none})
+      end
+
+      assert {%Result{status: :template}, _} =
+               Tools.call(view, %{"name" => "two words", "arguments" => %{"a" => ["b", 1], "c" => true}})
+
+      assert {%Result{status: :help, content: list}, _} = Tools.call(view, %{"name" => "get_skill"})
+      assert list =~ "two words"
+
+      assert {%Result{status: :help, content: "Instructions."}, _} =
+               Tools.call(view, %{"name" => "get_skill", "arguments" => %{"path" => "two words"}})
+    end
+
+    test "that are wrong say what to write", %{tmp_dir: folder} do
+      view = echo(folder)
+
+      rows = [
+        {%{"name" => "x__ehco"},
+         ~s(unknown tool "x__ehco"; did you mean x__echo? To list what there is, call get_skill without arguments)},
+        {%{"name" => "nothing-like-it"},
+         ~s(unknown tool "nothing-like-it". To list what there is, call get_skill without arguments)},
+        {%{"name" => <<255>>},
+         ~s(unknown tool "<<255>>". To list what there is, call get_skill without arguments)},
+        {%{"name" => "x__echo", "arguments" => ~s({"a": tru})},
+         ~s(the arguments of x__echo: no JSON: line 1, column 10: expected ident. Write for example: {"FLAG": "VALUE"})},
+        {%{"name" => "x__echo", "arguments" => "[1]"},
+         ~s(the arguments of x__echo: expected one JSON object, got a list. Write for example: {"FLAG": "VALUE"})},
+        {%{"name" => "x__echo", "arguments" => 5},
+         ~s(the arguments of x__echo: expected one JSON object, got a number. Write for example: {"FLAG": "VALUE"})},
+        {%{"name" => nil},
+         "expected a tool call with a name and arguments. Call for example get_skill without arguments"},
+        {"text",
+         "expected a tool call with a name and arguments. Call for example get_skill without arguments"},
+        {%{"name" => "x__strict", "arguments" => %{"count" => 10}},
+         "--count must be a whole number from 1 to 9, got 10. Write for example: --count 1"},
+        {%{"name" => "x__strict", "arguments" => %{"count" => %{}}},
+         "--count must be a whole number from 1 to 9, got an object. Write for example: --count 1"}
+      ]
+
+      for {call, text} <- rows do
+        assert {%Result{status: :error, content: ^text}, %{"isError" => true}} = Tools.call(view, call)
+      end
+
+      assert {_, %{"content" => "error\nunknown tool" <> _}} =
+               Tools.call(view, %{"id" => "1", "function" => %{"name" => "no", "arguments" => "{}"}})
+    end
+
+    test "find what the view shows and nothing else", %{tmp_dir: folder} do
+      echo(folder)
+      {:ok, catalog} = Catalog.load([folder])
+      {:ok, guest} = View.new(catalog, id: "guest")
+      unknown = &(Tools.call(guest, %{"name" => &1}) |> elem(0) |> Map.fetch!(:content))
+      assert String.replace(unknown.("labelled"), "labelled", "labexxed") == unknown.("labexxed")
+      # Who knows the name of what is hidden from models can call it, as in a command.
+      assert {%Result{status: :template, content: "Secret."}, _} = Tools.call(guest, %{"name" => "hidden"})
+    end
+
+    test "options are those of a run", %{tmp_dir: folder} do
+      write(folder, %{"x/tell.md" => page("x.tell", handler: "Skillbook.TestHandlers.Hang")})
+      assert {%Result{status: :error}, _} = Tools.call(view(folder), %{"name" => "x__tell"}, timeout: 10)
+    end
+
+    test "a call gives what the same command gives as text", %{tmp_dir: folder} do
+      view = echo(folder)
+      :rand.seed(:exsss, {1, 2, 3})
+
+      for _ <- 1..300 do
+        flags = for _ <- 1..(:rand.uniform(4) - 1)//1, into: %{}, do: {word(), value()}
+
+        text =
+          for {name, value} <- flags, into: "x.echo" do
+            values = if value == true, do: [], else: List.wrap(value)
+            Enum.join([" --" <> name | Enum.map(values, &quoted/1)], " ")
+          end
+
+        [written] = Skillbook.Pipeline.commands(view, [text])
+        arguments = flags |> JSON.encode() |> IO.iodata_to_binary()
+        {called, _} = Tools.call(view, %{"function" => %{"name" => "x__echo", "arguments" => arguments}})
+        same = &Map.drop(&1, [:duration, :command])
+        assert same.(written) == same.(called)
+        assert written.content == "flags: #{inspect(flags)}"
+      end
+    end
+  end
+
+  defp word, do: Enum.random(~w(a bb c-d e_f limit q1))
+
+  defp value do
+    case :rand.uniform(4) do
+      1 -> true
+      2 -> for _ <- 1..(1 + :rand.uniform(3)), do: text()
+      _ -> text()
+    end
+  end
+
+  defp text do
+    pieces = [" ", "a", "\"", "\\", "\n", "'", "é", "--x", "```", "{", "<<E", "|", "#", "“", "\t"]
+    for _ <- 1..(:rand.uniform(8) - 1)//1, into: "", do: Enum.random(pieces)
+  end
+
+  defp quoted(text), do: ~s("#{String.replace(text, ["\\", "\""], &("\\" <> &1))}")
+end
