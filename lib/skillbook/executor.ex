@@ -127,7 +127,9 @@ defmodule Skillbook.Executor do
   end
 
   defp start(book, routed, context, module) do
-    work = fn -> module.execute(routed.command.flags, context) end
+    # Only what the handler gets is copied to its process.
+    flags = routed.command.flags
+    work = fn -> module.execute(flags, context) end
     worker = Worker.start(context.book, Context.logger_metadata(context), work)
     with :ok <- enter(book, worker, routed.entry, module), do: {:ok, worker}
   end
@@ -149,7 +151,7 @@ defmodule Skillbook.Executor do
   defp leave(nil, _worker, _entry, _module, _answer), do: :ok
 
   defp leave(book, worker, entry, module, answer) do
-    Gate.leave(book, worker.pid)
+    Gate.leave(book, worker.pid, entry)
     failed = match?({:error, %HandlerError{kind: kind}} when kind in [:crash, :timeout, :bad_return], answer)
     Breaker.leave(book, entry, module, if(failed, do: :failed, else: :answered))
   catch
