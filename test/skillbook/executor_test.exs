@@ -60,7 +60,7 @@ defmodule Skillbook.ExecutorTest do
   end
 
   test "what is no answer is an error", %{tmp_dir: folder} do
-    for handler <- ~w(Nonsense NotText NotUtf8 Broken) do
+    for handler <- ~w(Nonsense NotText NotUtf8 NoMetadata Broken) do
       log =
         capture_log(fn ->
           assert {:error, %HandlerError{kind: :bad_return} = error} =

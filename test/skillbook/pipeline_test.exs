@@ -39,6 +39,29 @@ defmodule Skillbook.PipelineTest do
                "  Not run, because a command before it failed. If it is still wanted, write it again."
   end
 
+  @tag :capture_log
+  test "a book that stops in the middle of a reply", %{tmp_dir: folder} do
+    write(folder, %{
+      "x/tell.md" => page("x.tell", handler("Tell")),
+      "x/page.md" => page("x.page", [], String.duplicate("long ", 10_000))
+    })
+
+    book = book(sources: [folder], max_running: 1)
+    view = Skillbook.view(book)
+    test = self()
+    lines = ["x.tell", "x.tell", "get_skill: x.page"]
+    task = Task.async(fn -> Pipeline.commands(view, lines, assigns: %{tell: test}) end)
+    assert_receive {:handler, _, _}, 60_000
+    stop_supervised!(book)
+    assert [killed, late, long] = Task.await(task)
+    assert %{error: %Skillbook.HandlerError{kind: :crash}} = killed
+
+    assert late.error.kind == :stopped
+    assert late.content == "`x.tell` was not run: the skills have just been shut down. Tell the user."
+    # Reading goes on with the view, whether or not there is still somebody to keep the rest.
+    assert %{status: :help, metadata: %{cut: %{to: 30_000}}} = long
+  end
+
   test "options are those of run/3 without :unclosed", %{tmp_dir: folder} do
     view = view(folder)
 
