@@ -24,9 +24,18 @@ defmodule Skillbook do
     * `:profiles` - on whose behalf skills may be read and run: options of `Skillbook.Profile`. There is always one of
       the id `"default"`, which may see everything that has no visibility labels, unless you define it otherwise
     * `:roles` - what several profiles have in common: lists of `:id`, which profiles name as their `:role`, and of the
-      options `:grants`, `:skills` and `:tools` of `Skillbook.Profile`
+      options `:grants`, `:skills`, `:tools` and `:writes` of `Skillbook.Profile`
     * `:write_to` - the folder into which commands may write skills; it is a source too, the last one if you do not list it
-    * `:timeout` - how long a handler may take, in milliseconds; 30,000 by default
+    * `:timeout` - how long a handler may take, in milliseconds; 30,000 by default. A page's own `timeout` goes before it
+    * `:max_running`, `:max_running_per_skill` - how many handlers run at a time, in all and of one skill; `:infinity` by
+      default. A page's own `max_running` goes before the second
+    * `:max_wait` - how long a command waits for its turn then, in milliseconds; 30,000 by default
+    * `:breaker` - after how many failures in a row a handler is left alone, and for how many milliseconds:
+      `[failures: 5, cooldown: 30_000]` by default, or `false`
+    * `:ask` - who is asked whether a command that changes something may run, for profiles with `writes: :ask`: a function
+      of one argument or `{module, function}`, as `t:Skillbook.Request.ask/0`
+    * `:max_result` - how many characters of a result the model gets at once; 30,000 by default, or `:infinity`
+    * `:telemetry_flags` - whether events carry the flags of commands; `false` by default
     * `:watch` - whether changed files are read again by themselves; `true` by default. `[poll: 1_000]` looks through the
       folders every so many milliseconds, where the system reports no changes. That it does not is found out by itself on
       network file systems and where the system's watches are used up
@@ -44,6 +53,8 @@ defmodule Skillbook do
       [:ok, :ok]
       iex> to_string(report) =~ "[2] memory.search --query tea\\nok\\n"
       true
+
+  The limits are described in [running commands](docs/running.md).
 
   A view holds one generation of the catalog, however often the book is reloaded meanwhile: make one for each turn.
   """
@@ -128,7 +139,9 @@ defmodule Skillbook do
 
     * `:assigns` - a map that handlers find in their context
     * `:now` - the time of the turn, UTC; the clock's if it is left out
-    * `:timeout` - how long each handler may take, in milliseconds; the book's if it is left out
+    * `:timeout` - how long each handler may take, in milliseconds; its page's or the book's if it is left out
+    * `:ask` - who is asked about commands that change something; the book's if it is left out
+    * `:max_result` - how many characters of each result the model gets, or `:infinity`; the book's if it is left out
     * `:on_error` - `:continue` (default), or `:halt`: once one fails, those after it are results of the status `:skipped`
     * `:on_result` - a function that gets each result as soon as it is there
     * `:unclosed` - `:hold` (default) does not run a block that the reply's end cut off; `:run` does, for callers that

@@ -15,7 +15,7 @@ defmodule Skillbook.Bounded do
   """
   @spec result(Result.t(), View.t(), pos_integer() | :infinity) :: Result.t()
   # What `results.read` gives is of a text that is kept already.
-  def result(%Result{metadata: %{cut: %{from: from} = about}} = result, view, max) do
+  def result(%Result{name: @read, metadata: %{cut: %{from: from} = about}} = result, view, max) do
     case Excerpt.cut(result.content, max) do
       {page, shown} ->
         finish(result, view, page, Map.put(about, :to, from + shown - 1))
@@ -73,7 +73,9 @@ defmodule Skillbook.Bounded do
     )
 
     content = String.trim_trailing(page) <> "\n\n" <> notice(cut)
-    %{result | content: content, metadata: Map.put(result.metadata, :cut, cut)}
+    # A text of which the model has a part is none that it need not be sent again.
+    metadata = result.metadata |> Map.delete(:activates) |> Map.put(:cut, cut)
+    %{result | content: content, metadata: metadata}
   end
 
   defp notice(cut) do

@@ -80,6 +80,9 @@ defmodule Skillbook.Breaker do
       [] -> nil
       [row] -> if elem(row, 1) == fingerprint(entry, module), do: row
     end
+  rescue
+    # The book stopped meanwhile, so nothing runs any more.
+    ArgumentError -> nil
   end
 
   defp fingerprint(entry, module),

@@ -154,7 +154,7 @@ defmodule Skillbook.Executor do
   defp outcome({:crash, reason}, context, _timeout), do: {:error, failed(:crash, context, reason: reason)}
   defp outcome(:timeout, context, timeout), do: {:error, failed(:timeout, context, timeout: timeout)}
 
-  defp answer({:ok, %Result{status: status, content: content} = result} = answer, context)
+  defp answer({:ok, %Result{status: status, content: content, metadata: %{}} = result} = answer, context)
        when status in [:ok, :error, :template, :help] do
     if text?(content), do: {:ok, result}, else: bad(answer, context)
   end

@@ -43,6 +43,8 @@ defmodule Skillbook.Policy do
   defp decide(:deny, routed, _context, _ask), do: refused(:deny, routed)
 
   # Whom it is dispatched to has a profile of its own, which decides again.
+  defp decide(:delegate, %{name: @dispatch}, _context, _ask), do: :ok
+
   defp decide(:delegate, routed, context, _ask) do
     dispatch = match?({:ok, %Entry{name: @dispatch}}, View.fetch(context.view, @dispatch))
     refused(:delegate, routed, dispatch: dispatch)

@@ -15,8 +15,9 @@ defmodule Skillbook.Result do
     * `:error` - the exception behind an `:error`, else `nil`
     * `:duration` - how long it took until there was an answer, in microseconds
     * `:effects` - what changed in the world, a list of atoms such as `:task_created`
-    * `:metadata` - whatever else the handler wants to hand on, a map. Where the content holds entries' own texts (`:help`,
-      `:template`), `:activates` has a map for each: its `:name`, and as `:hash` 16 hexadecimal digits of its text's SHA-256
+    * `:metadata` - whatever else the handler wants to hand on, a map. Where the content holds entries' own texts as a
+      whole (`:help`, `:template`), `:activates` has a map for each: its `:name`, and as `:hash` 16 hexadecimal digits of its
+      text's SHA-256. Where it was cut, `:cut` says what is shown, as [running commands](docs/running.md) has it
   """
 
   @type t :: %__MODULE__{

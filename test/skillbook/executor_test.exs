@@ -60,7 +60,7 @@ defmodule Skillbook.ExecutorTest do
   end
 
   test "what is no answer is an error", %{tmp_dir: folder} do
-    for handler <- ~w(Nonsense NotText NotUtf8 Broken) do
+    for handler <- ~w(Nonsense NotText NotUtf8 NoMetadata Broken) do
       log =
         capture_log(fn ->
           assert {:error, %HandlerError{kind: :bad_return} = error} =
@@ -80,6 +80,79 @@ defmodule Skillbook.ExecutorTest do
 
       assert Exception.message(error) =~ "`x.run` was stopped: it took longer than 50 ms."
     end)
+  end
+
+  @tag :capture_log
+  test "the time limit: the call's, else the page's, else the book's, else half a minute", %{tmp_dir: folder} do
+    rows = [
+      {nil, nil, 15, 15},
+      {nil, "1s", 15, 1_000},
+      {nil, "20ms", nil, 20},
+      {10, "1s", 1_000, 10},
+      {10, nil, nil, 10},
+      # One that cannot be read is none.
+      {nil, "soon", 15, 15},
+      {nil, "2h", 15, 15}
+    ]
+
+    for {call, page, book, limit} <- rows do
+      fields = if page, do: [timeout: page], else: []
+      write(folder, %{"x/run.md" => page("x.run", handler("Hang") ++ fields)})
+
+      view =
+        if book,
+          do: Skillbook.view(book(sources: [folder], builtins: false, timeout: book)),
+          else: view(folder)
+
+      {:ok, routed} = Router.route(view, "x.run")
+      options = if call, do: [timeout: call], else: []
+      answer = Executor.execute(routed, Executor.context(view, routed), options)
+      assert {call, page, book, answer} == {call, page, book, {:error, timed_out(limit)}}
+    end
+
+    assert Skillbook.Book.fetch!(book(sources: [folder])).timeout == 30_000
+  end
+
+  defp timed_out(limit) do
+    %HandlerError{kind: :timeout, name: "x.run", handler: "Skillbook.TestHandlers.Hang", timeout: limit}
+  end
+
+  test "limits that cannot be read get a diagnostic", %{tmp_dir: folder} do
+    for {field, value, expected} <- [
+          {:timeout, "soon", "seconds, or a duration such as 500ms, 30s or 5m, of at most 1h"},
+          {:max_running, "0", "a number from 1 to 1000000"}
+        ] do
+      write(folder, %{"x/run.md" => page("x.run", [{field, value}])})
+      {:ok, catalog} = Skillbook.Catalog.load([folder])
+      assert [%{code: :field_ignored, line: 4, message: message}] = Skillbook.Catalog.diagnostics(catalog)
+      assert message =~ "expected #{expected} for `#{field}`, got "
+    end
+
+    write(folder, %{"x/run.md" => page("x.run", timeout: "1.5m", max_running: 3)})
+    assert %{timeout: 90_000, max_running: 3} = Skillbook.View.fetch!(view(folder), "x.run")
+  end
+
+  test "the log has what crashed, and no argument of a call", %{tmp_dir: folder} do
+    log = capture_log(fn -> execute(folder, "Skillbook.TestHandlers.Picky", "x.run --a secret") end)
+    assert log =~ "skill x.run crashed: an exception was raised:\n    ** (FunctionClauseError)"
+    assert log =~ "Skillbook.TestHandlers.Picky.execute/2"
+    refute log =~ "secret"
+    # Told of once, by who knows what it was for.
+    refute log =~ "terminating"
+  end
+
+  test "what a handler linked itself to ends with its crash", %{tmp_dir: folder} do
+    test = self()
+
+    call = fn _, _ ->
+      send(test, {:linked, spawn_link(fn -> Process.sleep(:infinity) end)})
+      raise "oops"
+    end
+
+    capture_log(fn -> execute(folder, "Skillbook.TestHandlers.Call", "x.run", assigns: %{call: call}) end)
+    assert_receive {:linked, linked}
+    ref = Process.monitor(linked)
+    assert_receive {:DOWN, ^ref, :process, _, _}, 60_000
   end
 
   test "only modules with execute/2 are handlers, and nothing becomes an atom", %{tmp_dir: folder} do

@@ -14,6 +14,7 @@ defmodule Skillbook.GateTest do
       "x/b.md" => page("x.b", handler("Tell")),
       "x/one.md" => page("x.one", handler("Tell") ++ [max_running: 1]),
       "x/call.md" => page("x.call", handler("Call")),
+      "x/again.md" => page("x.again", handler("Call")),
       "x/text.md" => page("x.text", handler("Text"))
     })
 
@@ -183,6 +184,40 @@ defmodule Skillbook.GateTest do
     finish(3, runs(3))
     refute_received {:runs, 2, _}
     empty(gate)
+  end
+
+  test "however many are killed, wherever they are, the room is free in the end", %{tmp_dir: folder} do
+    {view, gate} = start(folder, max_running: 3, max_running_per_skill: 2)
+
+    # Half of the handlers come to an end by themselves.
+    call = fn _, _ ->
+      if :rand.uniform(2) == 1, do: Process.sleep(:infinity), else: {:ok, "fine"}
+    end
+
+    callers =
+      for n <- 1..200 do
+        line = if rem(n, 2) == 0, do: "x.call", else: "x.again"
+        spawn(fn -> Pipeline.commands(view, [line], assigns: %{call: call}) end)
+      end
+
+    for caller <- Enum.shuffle(callers) do
+      ref = Process.monitor(caller)
+      Process.exit(caller, :kill)
+      assert_receive {:DOWN, ^ref, :process, _, _}, 60_000
+    end
+
+    empty_in_the_end(gate)
+    assert [%{status: :ok}, %{status: :ok}] = Pipeline.commands(view, ["x.text", "x.text"])
+  end
+
+  # Each that ends tells the gate, and this counts them down.
+  defp empty_in_the_end(gate) do
+    if :sys.get_state(gate).calls == %{} do
+      empty(gate)
+    else
+      assert_receive {:trace, ^gate, :receive, _}, 60_000
+      empty_in_the_end(gate)
+    end
   end
 
   test "what a handler runs itself takes no room of its caller's", %{tmp_dir: folder} do

@@ -105,9 +105,21 @@ defmodule Skillbook.LongResultsTest do
       assert {line, result.status} == {line, status}
       assert result.metadata.cut.to <= 50
       assert result.metadata.cut.total == String.length(whole.content)
-      assert Map.delete(result.metadata, :cut) == whole.metadata
+      # The model has not got the whole text of any entry.
+      assert Map.delete(result.metadata, :cut) == Map.delete(whole.metadata, :activates)
       id = result.metadata.cut.id
       assert run(view, "results.read --id #{id}", max_result: :infinity).content == whole.content
+    end
+  end
+
+  test "what a handler says of a cut is its own matter", %{tmp_dir: folder} do
+    view = Skillbook.view(book(sources: [folder], max_result: 30))
+
+    for cut <- [%{from: 1}, %{id: nil, from: 1, to: 2, total: 9, kept: 0}, :odd] do
+      answer = {:ok, Skillbook.Result.ok("short", metadata: %{cut: cut})}
+      assert %{content: "short", metadata: %{cut: ^cut}} = run(view, "x.say", [], answer)
+      answer = {:ok, Skillbook.Result.ok(lines(10), metadata: %{cut: cut})}
+      assert %{metadata: %{cut: %{id: <<_::128>>, from: 1, to: 30}}} = run(view, "x.say", [], answer)
     end
   end
 

@@ -39,6 +39,30 @@ defmodule Skillbook.PipelineTest do
                "  Not run, because a command before it failed. If it is still wanted, write it again."
   end
 
+  @tag :capture_log
+  test "a book that stops in the middle of a reply", %{tmp_dir: folder} do
+    write(folder, %{
+      "x/tell.md" => page("x.tell", handler("Tell")),
+      "x/page.md" => page("x.page", [], String.duplicate("long ", 10_000))
+    })
+
+    book = book(sources: [folder], max_running: 1)
+    view = Skillbook.view(book)
+    test = self()
+    lines = ["x.tell", "x.tell", "x.page", "get_skill: x.page"]
+    task = Task.async(fn -> Pipeline.commands(view, lines, assigns: %{tell: test}) end)
+    assert_receive {:handler, _, _}, 60_000
+    stop_supervised!(book)
+    assert [killed, late, late_too, long] = Task.await(task)
+    assert %{error: %Skillbook.HandlerError{kind: :crash}} = killed
+
+    for result <- [late, late_too],
+        do: assert(result.content == "expected the name of a running book, got: #{inspect(book)}")
+
+    # Reading goes on with the view, but there is nobody to keep the rest.
+    assert %{status: :help, metadata: %{cut: %{id: nil}}} = long
+  end
+
   test "options are those of run/3 without :unclosed", %{tmp_dir: folder} do
     view = view(folder)
 

@@ -124,12 +124,9 @@ defmodule Skillbook.PolicyTest do
   end
 
   test "it is told how to delegate only where it may", %{tmp_dir: folder} do
-    write(
-      folder,
-      Map.put(pages(), "agent/dispatch.md", page("agent.dispatch", handler("Text") ++ [effects: "read"]))
-    )
-
+    write(folder, Map.put(pages(), "agent/dispatch.md", page("agent.dispatch", handler("Text"))))
     assert run(view(folder, writes: :delegate), "agent.dispatch").status == :ok
+    assert run(view(folder, writes: :deny), "agent.dispatch").error.kind == :deny
 
     assert run(view(folder, writes: :delegate), "x.send").content ==
              "`x.send` was not run: it changes something, and such commands are handed to an agent. " <>

@@ -16,6 +16,7 @@ defmodule Skillbook.TestHandlers do
         ErrorStruct:
           quote(do: {:error, %Skillbook.NotFoundError{kind: "room", id: "R-1", find: "rooms.list"}}),
         ErrorResult: quote(do: {:ok, %Skillbook.Result{status: :error, content: "no"}}),
+        NoMetadata: quote(do: {:ok, %Skillbook.Result{status: :ok, content: "x", metadata: nil}}),
         Broken: quote(do: {:ok, %Skillbook.Result{status: :odd, content: "x"}})
       ] do
     defmodule Module.concat(__MODULE__, name) do
@@ -33,6 +34,14 @@ defmodule Skillbook.TestHandlers do
         )
       end
     end
+  end
+
+  defmodule Picky do
+    @moduledoc false
+    @behaviour Skillbook.Handler
+    # Takes only flags that are as it likes them.
+    @impl true
+    def execute(%{"to" => to}, _context), do: {:ok, to}
   end
 
   defmodule Call do
