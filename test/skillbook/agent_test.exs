@@ -2,6 +2,7 @@ defmodule Skillbook.AgentDocTest do
   use ExUnit.Case, async: true
 
   doctest Skillbook.Agent
+  doctest Skillbook.Test.Documents.Agent
 end
 
 defmodule Skillbook.AgentTest do

@@ -31,9 +31,6 @@ defmodule Skillbook.Agent.Memory do
     {results, new}
   end
 
-  # Of what was cut the text is not there.
-  defp activations(%Result{metadata: %{cut: _}}), do: []
-
   defp activations(%Result{metadata: %{activates: entries}} = result) do
     answer = digest(result.content)
 

@@ -1,0 +1,13 @@
+defmodule Skillbook.Test.Documents do
+  @moduledoc false
+  # The examples of docs/, where doctests find them.
+
+  for name <- ["agent"] do
+    path = Path.join("docs", name <> ".md")
+
+    defmodule Module.concat(__MODULE__, Macro.camelize(name)) do
+      @external_resource path
+      @moduledoc File.read!(path)
+    end
+  end
+end
