@@ -44,7 +44,7 @@ defmodule Skillbook.Router do
         help(view, [entry.name])
 
       {:get, command} ->
-        help(view, paths(command))
+        help(view, separate(view, paths(command)))
 
       # `email --help` asks for a domain, which is no entry.
       {:unknown, %Command{help: true, name: name}} ->
@@ -64,6 +64,17 @@ defmodule Skillbook.Router do
   end
 
   defp paths(%Command{args: args}), do: List.delete(args, "-h")
+
+  # `get_skill : email`, `get_skill: email.send, email.search`. A name may hold a comma, so names come first.
+  defp separate(view, words) do
+    for word <- words, word not in [":", "："], path <- parts(view, word), do: path
+  end
+
+  defp parts(view, word) do
+    if String.contains?(word, ",") and match?({:error, _}, Help.get(view, word)),
+      do: String.split(word, ",", trim: true),
+      else: [word]
+  end
 
   defp help(view, []), do: answer(Help.top_level(view))
   defp help(view, [path]), do: answer(Help.get(view, path))
