@@ -47,8 +47,12 @@ defmodule Skillbook.RouterTest do
     {:ok, haiku} = Skillbook.get(view, "haiku")
     assert both == send <> "\n\n---\n\n" <> haiku
 
+    for line <- ["get_skill: email.send, haiku", "get_skill email.send,haiku", "get_skill : email.send haiku"],
+        do: assert(Router.route(view, line) == {:help, both})
+
     assert {:error, %UnknownSkillError{name: "emails"}} = Router.route(view, "get_skill: emails")
     assert {:error, %UnknownSkillError{name: "x"}} = Router.route(view, "get_skill haiku x")
+    assert {:error, %UnknownSkillError{name: "x"}} = Router.route(view, "get_skill haiku,x")
   end
 
   test "--help and -h answer and run nothing, whatever else is on the line", %{view: view} do
