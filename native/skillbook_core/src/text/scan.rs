@@ -514,7 +514,7 @@ impl Scan {
         let bytes = src.as_bytes();
         while at < end {
             let byte = bytes[at];
-            let blank = blank_at(bytes, at);
+            let blank = if byte.is_ascii() { usize::from(fence::is_blank(byte)) } else { blank_at(bytes, at) };
             if blank > 0 {
                 if self.in_word {
                     self.in_word = false;
@@ -524,13 +524,15 @@ impl Scan {
                 at += blank;
                 continue;
             }
-            let invisible = invisible_at(bytes, at);
-            if invisible > 0 {
-                at += invisible;
-                continue;
+            if !byte.is_ascii() {
+                let invisible = invisible_at(bytes, at);
+                if invisible > 0 {
+                    at += invisible;
+                    continue;
+                }
             }
             if !self.in_word {
-                if comment(src, at, end) {
+                if byte == b'#' && comment(src, at, end) {
                     break;
                 }
                 if let Some(next) = simple_word(bytes, at, end, sink) {
@@ -540,7 +542,7 @@ impl Scan {
                 }
             }
             let opens = !self.in_word || self.after_equals;
-            if opens {
+            if opens && matches!(byte, b'"' | b'$' | b'{' | b'[') {
                 if let Some(next) = self.open_substitution(src, at, end, sink) {
                     at = next;
                     continue;
@@ -831,6 +833,10 @@ pub(super) fn blank(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
+        // Nearly always the first byte tells.
+        if matches!(bytes[at], b'!'..=b'~') {
+            break;
+        }
         match blank_at(bytes, at) + invisible_at(bytes, at) {
             0 => break,
             len => at += len,
