@@ -94,6 +94,10 @@ pub fn parse(source: &str) -> Result<Command<'_>, Error> {
 
 /// What stands where a name was expected.
 fn no_name(source: &str, first: &Word<'_>) -> Option<Error> {
+    // Nearly always the first character tells.
+    if first.value.starts_with(|char: char| char.is_alphanumeric()) {
+        return None;
+    }
     let written = &source[first.span.clone()];
     let (what, hint) = if flag_name(first).is_some() || (!first.quoted && first.value == "--") {
         (
@@ -184,7 +188,7 @@ fn read<'a>(mut words: impl Iterator<Item = Word<'a>>, source: &str, command: &m
         command.help |= dashed && word.value == "-h";
         match if dashed { flag_name(&word) } else { None } {
             Some(len) => {
-                let equals = source[..word.span.end].ends_with('=');
+                let equals = source.as_bytes()[word.span.end - 1] == b'=';
                 let (name, value) = split_flag(word.value, len);
                 command.help |= name == "help";
                 flags.begin(name);
@@ -255,7 +259,7 @@ impl<'a> Flags<'a> {
 
     /// A word behind a flag. Models put blanks around the equals sign: `--title = "x"`, `--title ="x"`.
     fn word(&mut self, mut word: Word<'a>, source: &str) {
-        if self.awaits == Awaits::Anything && !word.quoted {
+        if self.awaits == Awaits::Anything && !word.quoted && word.value.starts_with('=') {
             if word.value == "=" {
                 self.awaits = Awaits::Value;
                 return;

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use memchr::memchr2;
+
 use super::error::{Error, Kind};
 use super::fence;
 use super::scan::{self, LineEnd, Quote, Scan, Sink, Unclosed, PATIENCE};
@@ -339,14 +341,19 @@ impl<'a> Words<'a> {
                 "quote a long text, so that it is one word, or use a heredoc",
             ));
         }
-        if let Some(error) = operator(self.source, &self.list).or_else(|| stray_quote(self.source, &self.list)) {
-            return Err(error);
+        if let Some(word) = self.list.iter().find(|word| is_operator(word)) {
+            return Err(unsupported(self.source, &word.value, word.span.clone()));
         }
-        if let Some(last) = self.list.last_mut().filter(|word| ends_statement(self.source, word)) {
-            let len = last.value.len() - 1;
-            match &mut last.value {
-                Cow::Borrowed(value) => *value = &value[..len],
-                Cow::Owned(value) => value.truncate(len),
+        if memchr2(b';', b'\'', self.source.as_bytes()).is_some() {
+            if let Some(error) = semicolon(self.source, &self.list).or_else(|| stray_quote(self.source, &self.list)) {
+                return Err(error);
+            }
+            if let Some(last) = self.list.last_mut().filter(|word| ends_statement(self.source, word)) {
+                let len = last.value.len() - 1;
+                match &mut last.value {
+                    Cow::Borrowed(value) => *value = &value[..len],
+                    Cow::Owned(value) => value.truncate(len),
+                }
             }
         }
         Ok(self.list)
@@ -415,16 +422,12 @@ fn dedent(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The first operator of a shell that stands alone, or a semicolon between two commands.
-fn operator(source: &str, words: &[Word<'_>]) -> Option<Error> {
-    words.iter().enumerate().find_map(|(at, word)| {
-        if is_operator(word) {
-            return Some(unsupported(source, &word.value, word.span.clone()));
-        }
-        let next = words.get(at + 1)?;
-        let between = ends_statement(source, word) || (ends_with_semicolon(source, word) && is_name(source, next));
-        between.then(|| unsupported(source, ";", word.span.end - 1..word.span.end))
-    })
+/// The first semicolon between two commands.
+fn semicolon(source: &str, words: &[Word<'_>]) -> Option<Error> {
+    let (word, _) = words.iter().zip(&words[1.min(words.len())..]).find(|(word, next)| {
+        ends_statement(source, word) || (ends_with_semicolon(source, word) && is_name(source, next))
+    })?;
+    Some(unsupported(source, ";", word.span.end - 1..word.span.end))
 }
 
 fn is_operator(word: &Word<'_>) -> bool {
