@@ -51,11 +51,27 @@ defmodule Skillbook.Router do
         help(view, [name])
 
       {:unknown, command} ->
-        {:error, View.unknown(view, command.name)}
+        {:error, unknown(view, command)}
 
       {:error, error} ->
         {:error, error}
     end
+  end
+
+  # `Command: email.send`, `run email.send`, `email send`: the name is there, but not as the first word.
+  defp unknown(view, %Command{name: name, args: args}) do
+    error = View.unknown(view, name)
+    words = Enum.take(args, 3)
+    joined = for word <- Enum.take(words, 1), do: "#{name}.#{word}"
+
+    case Enum.find_value(joined ++ words, &found(view, &1)) do
+      nil -> error
+      meant -> %{error | suggestions: Enum.take([meant | List.delete(error.suggestions, meant)], 3)}
+    end
+  end
+
+  defp found(view, name) do
+    with {:ok, entry} <- View.fetch(view, name), do: entry.name, else: (_ -> nil)
   end
 
   # Models that were trained on tool calls name the path: `get_skill --name email` or `get_skill {"name": "email"}`.

@@ -55,6 +55,14 @@ defmodule Skillbook.RouterTest do
     assert {:error, %UnknownSkillError{name: "x"}} = Router.route(view, "get_skill haiku,x")
   end
 
+  test "a name that is not the first word is offered", %{view: view} do
+    for line <- ["Command: email.send --to x", "run the email.send", "email send --to x"] do
+      assert {:error, %UnknownSkillError{suggestions: ["email.send" | _]}} = Router.route(view, line)
+    end
+
+    assert {:error, %UnknownSkillError{suggestions: []}} = Router.route(view, "qqq www eee rrr email.send")
+  end
+
   test "--help and -h answer and run nothing, whatever else is on the line", %{view: view} do
     {:ok, page} = Skillbook.get(view, "email.send")
 
@@ -80,6 +88,9 @@ defmodule Skillbook.RouterTest do
     for line <- [
           "email.send",
           "email.send --help",
+          "run email.send",
+          "email send",
+          "get_skill: haiku,email.send",
           "get_skill: email.send",
           "get_skill: email",
           "get_skill: email.all"
