@@ -4,8 +4,8 @@ defmodule Skillbook.CommandError do
 
   ## Fields
 
-    * `:kind` - an atom: `:unclosed_quote`, `:unclosed_heredoc`, `:unclosed_json`, `:unsupported_operator`, `:several_commands`,
-      `:missing_name`, `:empty_command`, `:command_too_large`, `:too_many_words`, `:too_many_commands`,
+    * `:kind` - an atom: `:unclosed_quote`, `:unescaped_quote`, `:unclosed_heredoc`, `:unclosed_json`, `:invalid_json`,
+      `:unsupported_operator`, `:several_commands`, `:missing_name`, `:empty_command`, `:command_too_large`, `:too_many_words`, `:too_many_commands`,
       `:text_too_large` or `:invalid_utf8`
     * `:problem` - what is wrong, in plain words
     * `:hint` - what to write instead

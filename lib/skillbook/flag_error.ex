@@ -12,10 +12,11 @@ defmodule Skillbook.FlagError do
       * `:invalid` - the value is not what the flag takes
       * `:unknown` - the command has no such flag
       * `:words` - words stand where only flags are read
+      * `:one_dash` - a known flag with one dash stands among the values of another
       * `:conflict` - flags that contradict each other
     * `:flag` - the flag's name without dashes; `nil` for `:words`
     * `:flags` - all the flags concerned, where there may be several (`:missing`, `:missing_any`, `:unknown`, `:conflict`)
-    * `:value` - what came; the words for `:words`
+    * `:value` - what came; the words for `:words`, the word with the dash for `:one_dash`
     * `:expected` - what was expected, in words; for `:unknown` the list of known flags, for `:words` the list of
       flags whose name may be left out
     * `:example` - a value to write instead, as it is written in a command, or `nil`
@@ -30,7 +31,16 @@ defmodule Skillbook.FlagError do
       ~s(--limit must be a whole number from 1 to 100, got "many". Write for example: --limit 1)
   """
 
-  @type kind :: :missing | :missing_any | :no_value | :too_many | :invalid | :unknown | :words | :conflict
+  @type kind ::
+          :missing
+          | :missing_any
+          | :no_value
+          | :too_many
+          | :invalid
+          | :unknown
+          | :words
+          | :one_dash
+          | :conflict
 
   @type t :: %__MODULE__{
           kind: kind(),
@@ -81,20 +91,34 @@ defmodule Skillbook.FlagError do
     unknown <> listed <> guess <> known
   end
 
+  def message(%{kind: :one_dash} = e) do
+    "a flag begins with two dashes: write -#{e.value}, or put the value of --#{e.flag} that holds #{e.value} in quotes"
+  end
+
   def message(%{kind: :words, expected: [], value: words}) do
     text = words |> Enum.join(" ") |> inspect_short()
-    "#{text} stands without a flag. Put its flag in front: --FLAG #{text}"
+    "#{text} stands without a flag. #{in_front(words, text)}"
   end
 
   def message(%{kind: :words, expected: places, value: words}) do
     text = words |> Enum.join(" ") |> inspect_short()
 
     "#{text} is one word too many: only #{names(places, "and")} may be given without the flag's name, once. " <>
-      "Put its flag in front: --FLAG #{text}"
+      in_front(words, text)
   end
 
   def message(%{kind: :conflict} = e),
     do: "#{names(e.flags, "and")} contradict each other: #{e.expected}"
+
+  # `-status todo`, `/status todo`, `status=todo`
+  defp in_front([first | _], text) do
+    case Regex.run(~r/\A(?:[-\/]+([a-z][a-z0-9_-]*)|([a-z][a-z0-9_-]*)=.*)\z/isu, first,
+           capture: :all_but_first
+         ) do
+      nil -> "Put its flag in front: --FLAG #{text}"
+      names -> "A flag begins with two dashes: --#{names |> List.last() |> shorten()}"
+    end
+  end
 
   defp write(%{example: nil}), do: ""
   defp write(%{flag: flag, example: ""}), do: "Write it as: --#{flag}"

@@ -50,7 +50,7 @@ defmodule Skillbook.Flags do
   @doc """
   Refuses flags that the command does not have, and gives each flag the name by which the command knows it.
 
-  Case, `_` and `-` do not matter: `--due_before` is `--due-before`. Two spellings of one flag add up, like a
+  Case, `_` and `-` do not matter: `--due_before` and `--dueBefore` are `--due-before`. Two spellings of one flag add up, like a
   flag given twice. Absent flags (`nil`, `[]`) are taken out.
 
       iex> Skillbook.Flags.known(%{"due_before" => "2026-03-01", "query" => nil}, ["query", "due-before"])
@@ -59,6 +59,12 @@ defmodule Skillbook.Flags do
       iex> {:error, e} = Skillbook.Flags.known(%{"statsu" => "done"}, ["query", "status"])
       iex> Exception.message(e)
       "unknown flag --statsu; did you mean --status? Known flags: --query, --status"
+
+  A known flag with one dash among the values of another is refused:
+
+      iex> {:error, e} = Skillbook.Flags.known(%{"query" => ["report", "-status", "done"]}, ["query", "status"])
+      iex> Exception.message(e)
+      "a flag begins with two dashes: write --status, or put the value of --query that holds -status in quotes"
   """
   @spec known(t(), [String.t()]) :: cast()
   def known(flags, names) do
@@ -71,8 +77,16 @@ defmodule Skillbook.Flags do
       [] ->
         given = for {name, value} <- known, value not in [nil, []], do: {by_key[key(name)], value}
 
-        {:ok,
-         Enum.reduce(given, %{}, fn {name, value}, acc -> Map.update(acc, name, value, &add(&1, value)) end)}
+        case Enum.find_value(given, &one_dash(&1, by_key)) do
+          nil ->
+            {:ok,
+             Enum.reduce(given, %{}, fn {name, value}, acc ->
+               Map.update(acc, name, value, &add(&1, value))
+             end)}
+
+          {name, word} ->
+            {:error, %FlagError{kind: :one_dash, flag: name, value: word}}
+        end
 
       unknown ->
         unknown = Enum.map(unknown, &elem(&1, 0))
@@ -361,12 +375,16 @@ defmodule Skillbook.Flags do
   end
 
   @doc """
-  Reads one or more values as a list of strings. Commas separate values too; blanks around them and repetitions go.
+  Reads one or more values as a list of strings. Commas separate values too; blanks around them and repetitions go,
+  and so do the brackets and quotes of `[Q1, backend]` and `["Q1", "backend"]`.
 
       iex> Skillbook.Flags.cast_list(%{"tags" => "Q1"}, "tags")
       {:ok, %{"tags" => ["Q1"]}}
 
       iex> Skillbook.Flags.cast_list(%{"tags" => ["Q1,", "backend", "Q1"]}, "tags")
+      {:ok, %{"tags" => ["Q1", "backend"]}}
+
+      iex> Skillbook.Flags.cast_list(%{"tags" => ~s(["Q1", "backend"])}, "tags")
       {:ok, %{"tags" => ["Q1", "backend"]}}
 
       iex> {:error, e} = Skillbook.Flags.cast_list(%{"tags" => ","}, "tags")
@@ -540,12 +558,32 @@ defmodule Skillbook.Flags do
 
         result =
           with {:ok, texts} <- value |> List.wrap() |> collect(&text/1),
-               parts = texts |> Enum.flat_map(&String.split(&1, ",")) |> Enum.map(&String.trim/1),
+               parts =
+                 texts |> unbracket() |> Enum.flat_map(&String.split(&1, ",")) |> Enum.map(&String.trim/1),
                [_ | _] = parts <- parts |> Enum.reject(&(&1 == "")) |> Enum.uniq() do
             collect(parts, cast)
           end
 
         put(flags, name, value, result, expected, example)
+    end
+  end
+
+  # A list as programs write it. A bracket on one side only belongs to its value.
+  defp unbracket([first | _] = texts) do
+    with "[" <> _ <- first, true <- texts |> List.last() |> String.ends_with?("]") do
+      inner = texts |> Enum.join(",") |> String.slice(1..-2//1)
+      for part <- String.split(inner, ","), do: part |> String.trim() |> unquoted()
+    else
+      _ -> texts
+    end
+  end
+
+  defp unbracket([]), do: []
+
+  defp unquoted(text) do
+    case Regex.run(~r/\A(["'])(.*)\1\z/su, text) do
+      [_, _, inner] -> inner
+      nil -> text
     end
   end
 
@@ -677,7 +715,17 @@ defmodule Skillbook.Flags do
 
   defp add(first, second), do: List.wrap(first) ++ List.wrap(second)
 
-  defp key(name), do: name |> String.downcase() |> String.replace("_", "-")
+  defp key(name), do: name |> String.downcase() |> String.replace(["_", "-"], "")
+
+  # `--title Foo -priority high`: the first value of a flag may begin with a dash, and a negative number may follow.
+  defp one_dash({name, [_ | values]}, by_key) do
+    Enum.find_value(values, fn
+      "-" <> word = value when is_map_key(by_key, word) -> {name, value}
+      _ -> nil
+    end)
+  end
+
+  defp one_dash(_, _), do: nil
 
   defp closest(word, candidates, threshold) do
     word |> Closest.to(Enum.filter(candidates, &is_binary/1), threshold) |> List.wrap()

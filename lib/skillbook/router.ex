@@ -58,18 +58,34 @@ defmodule Skillbook.Router do
         help(view, [entry.name])
 
       {:get, command} ->
-        help(view, paths(command))
+        help(view, separate(view, paths(command)))
 
       # `email --help` asks for a domain, which is no entry.
       {:unknown, %Command{help: true, name: name}} ->
         help(view, [name])
 
       {:unknown, command} ->
-        {:error, View.unknown(view, command.name)}
+        {:error, unknown(view, command)}
 
       {:error, error} ->
         {:error, error}
     end
+  end
+
+  # `Command: email.send`, `run email.send`, `email send`: the name is there, but not as the first word.
+  defp unknown(view, %Command{name: name, args: args}) do
+    error = View.unknown(view, name)
+    words = Enum.take(args, 3)
+    joined = for word <- Enum.take(words, 1), do: "#{name}.#{word}"
+
+    case Enum.find_value(joined ++ words, &found(view, &1)) do
+      nil -> error
+      meant -> %{error | suggestions: Enum.take([meant | List.delete(error.suggestions, meant)], 3)}
+    end
+  end
+
+  defp found(view, name) do
+    with {:ok, entry} <- View.fetch(view, name), do: entry.name, else: (_ -> nil)
   end
 
   # Models that were trained on tool calls name the path: `get_skill --name email` or `get_skill {"name": "email"}`.
@@ -78,6 +94,17 @@ defmodule Skillbook.Router do
   end
 
   defp paths(%Command{args: args}), do: List.delete(args, "-h")
+
+  # `get_skill : email`, `get_skill: email.send, email.search`. A name may hold a comma, so names come first.
+  defp separate(view, words) do
+    for word <- words, word not in [":", "："], path <- parts(view, word), do: path
+  end
+
+  defp parts(view, word) do
+    if String.contains?(word, ",") and match?({:error, _}, Help.get(view, word)),
+      do: String.split(word, ",", trim: true),
+      else: [word]
+  end
 
   defp help(view, []), do: help(view, [""])
 

@@ -159,8 +159,7 @@ defmodule Skillbook.NativeTest do
     end
 
     deep = String.duplicate("[", 5_000) <> String.duplicate("]", 5_000)
-    assert {:ok, %{flags: flags}} = Command.parse(~s(haiku {"a": #{deep}}))
-    assert flags == %{}
-    assert {:ok, _} = Skillbook.Router.route(view, ~s(haiku {"a": #{deep}}))
+    assert {:error, %{kind: :invalid_json}} = Command.parse(~s(haiku {"a": #{deep}}))
+    assert {:error, %{kind: :invalid_json}} = Skillbook.Router.route(view, ~s(haiku {"a": #{deep}}))
   end
 end

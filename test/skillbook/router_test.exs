@@ -47,8 +47,20 @@ defmodule Skillbook.RouterTest do
     {:ok, haiku} = Skillbook.get(view, "haiku")
     assert both == send <> "\n\n---\n\n" <> haiku
 
+    for line <- ["get_skill: email.send, haiku", "get_skill email.send,haiku", "get_skill : email.send haiku"],
+        do: assert(Router.route(view, line) == {:help, both})
+
     assert {:error, %UnknownSkillError{name: "emails"}} = Router.route(view, "get_skill: emails")
     assert {:error, %UnknownSkillError{name: "x"}} = Router.route(view, "get_skill haiku x")
+    assert {:error, %UnknownSkillError{name: "x"}} = Router.route(view, "get_skill haiku,x")
+  end
+
+  test "a name that is not the first word is offered", %{view: view} do
+    for line <- ["Command: email.send --to x", "run the email.send", "email send --to x"] do
+      assert {:error, %UnknownSkillError{suggestions: ["email.send" | _]}} = Router.route(view, line)
+    end
+
+    assert {:error, %UnknownSkillError{suggestions: []}} = Router.route(view, "qqq www eee rrr email.send")
   end
 
   test "--help and -h answer and run nothing, whatever else is on the line", %{view: view} do
@@ -76,6 +88,9 @@ defmodule Skillbook.RouterTest do
     for line <- [
           "email.send",
           "email.send --help",
+          "run email.send",
+          "email send",
+          "get_skill: haiku,email.send",
           "get_skill: email.send",
           "get_skill: email",
           "get_skill: email.all"

@@ -63,8 +63,9 @@ fn curly_quotes() {
 #[test]
 fn backslashes() {
     words(&[
-        ("the next character", r"a b\ c \d \\ \'e", &["a", "b c", "d", "\\", "'e"]),
-        ("a character of several bytes", "a \\é", &["a", "é"]),
+        ("the next character", r"a b\ c \- \\ \'e", &["a", "b c", "-", "\\", "'e"]),
+        ("a letter or digit keeps it", r"a \d+\s C:\x\1y", &["a", r"\d+\s", r"C:\x\1y"]),
+        ("a character of several bytes", "a \\é \\€", &["a", "\\é", "€"]),
         ("before a line end", "a b\\\nc \\\n  d", &["a", "bc", "d"]),
         ("before blanks and a line end", "a \\ \n d", &["a", "d"]),
         ("at the end", "a b\\", &["a", "b"]),
@@ -73,8 +74,111 @@ fn backslashes() {
 }
 
 #[test]
+fn apostrophes() {
+    words(&[
+        ("between letters", "a 'it's Bob's'", &["a", "it's Bob's"]),
+        ("behind equals", "a --b='it's'", &["a", "--b=it's"]),
+        ("at the end it closes", "a 'Bobs' b", &["a", "Bobs", "b"]),
+        ("before a letter alone", "a ''b", &["a", "b"]),
+        ("with a backslash", r"a 'it\'s' b", &["a", "it's", "b"]),
+        ("a backslash at the end", r"a 'C:\x\' b", &["a", r"C:\x\", "b"]),
+        ("doubled", "a 'it''s' b", &["a", "it's", "b"]),
+        ("as in a shell", r"a 'it'\''s' b", &["a", "it's", "b"]),
+        ("as in a shell, quoted", r#"a 'it'"'"'s' b"#, &["a", "it's", "b"]),
+        ("over lines", "a 'it's\nBob's'", &["a", "it's\nBob's"]),
+    ]);
+    let rows = [("a 'the users' list' b", 18..19), ("a 'say \\'hi\\' now'", 17..18)];
+    for (line, span) in rows {
+        let error = split(line).expect_err(line);
+        assert_eq!((error.kind().as_str(), error.span()), ("unescaped_quote", span), "{line}");
+    }
+    for fine in ["a dogs' 'x'", "a 'x' rock'n'", "a 'x' '"] {
+        assert_ne!(split(fine).map_err(|error| error.kind().as_str()), Err("unescaped_quote"), "{fine}");
+    }
+}
+
+#[test]
+fn quotes_that_were_not_escaped() {
+    for (line, at) in [(r#"a "The "best" b""#, 7), (r#"a --b="x"y"#, 8), (r#"a "x""y""#, 4), ("a \"p(\"hi\")\n\"", 5)] {
+        let error = split(line).expect_err(line);
+        assert_eq!((error.kind().as_str(), error.span()), ("unescaped_quote", at..at + 1), "{line}");
+    }
+    words(&[
+        ("behind it no letter", r#"a "b", "c". "d"/e"#, &["a", "b,", "c.", "d/e"]),
+        ("a quote inside a word", r#"a b"c"d"#, &["a", "bcd"]),
+        ("three quotes", "a \"\"\"say \"hi\"\nnow\"\"\" b", &["a", "say \"hi\"\nnow", "b"]),
+        ("three quotes behind equals", r#"a --b="""c "d" e""""#, &["a", r#"--b=c "d" e"#]),
+    ]);
+}
+
+#[test]
+fn paths() {
+    words(&[
+        ("a drive", r#"a "C:\temp\new" b"#, &["a", r"C:\temp\new", "b"]),
+        ("a drive and a backslash at the end", r#"a "C:\temp\" b"#, &["a", r"C:\temp\", "b"]),
+        ("escaped ones", r#"a "C:\\temp\\new" b"#, &["a", r"C:\temp\new", "b"]),
+        ("a drive and a quote", r#"a "C:\" b" c"#, &["a", "C:\" b", "c"]),
+        ("a path inside a text", r#"a "in C:\temp" b"#, &["a", "in C:\temp", "b"]),
+    ]);
+}
+
+#[test]
+fn characters_that_look_like_blanks_or_nothing() {
+    words(&[
+        ("blanks of other kinds", "a\u{A0}b\u{202F}c\u{2009}d\u{3000}e\u{2028}f", &["a", "b", "c", "d", "e", "f"]),
+        ("in quotes they stay", "a \"b\u{A0}c\"", &["a", "b\u{A0}c"]),
+        ("no width", "\u{FEFF}a.\u{200B}b --\u{AD}c\u{200E} d\u{2060}", &["a.b", "--c", "d"]),
+        ("in quotes too", "a 'b\u{200B}c'", &["a", "b\u{200B}c"]),
+        (
+            "joiners are letters",
+            "a \u{645}\u{6CC}\u{200C}\u{62E} \u{200D}",
+            &["a", "\u{645}\u{6CC}\u{200C}\u{62E}", "\u{200D}"],
+        ),
+        ("other letters of three bytes", "a あ（ー） ﬁ", &["a", "あ（ー）", "ﬁ"]),
+    ]);
+    assert_eq!(parse("a\u{A0}--b\u{A0}c").unwrap().flag("b"), Some(&FlagValue::One("c".into())));
+}
+
+#[test]
+fn comments_and_prompts() {
+    words(&[
+        ("behind the command", "a b # it's \"c", &["a", "b"]),
+        ("alone at the end", "a b #", &["a", "b"]),
+        ("a hash before a word", "a #b --c #1", &["a", "#b", "--c", "#1"]),
+        ("quoted", "a '#' b \\# c", &["a", "#", "b", "#", "c"]),
+        ("among joined lines", "a \\\n # b\n c", &["a", "c"]),
+        ("behind words of a joined line", "a \\\n b # c", &["a", "b"]),
+        ("Python's prompt", ">>> a", &["a"]),
+        ("a number", "12. a", &["a"]),
+        ("a number and a bracket", "1) a", &["a"]),
+        ("bullets", "- a", &["a"]),
+        ("another bullet", "• a", &["a"]),
+        ("one mark only", "- - a", &["-", "a"]),
+        ("no mark", "-a 1.b", &["-a", "1.b"]),
+    ]);
+}
+
+#[test]
+fn json_words() {
+    words(&[
+        ("an array", r#"a ["b", "c d"] e"#, &["a", r#"["b", "c d"]"#, "e"]),
+        ("an object", r#"a --b {"c": [1, 2], "d": "} x"} e"#, &["a", "--b", r#"{"c": [1, 2], "d": "} x"}"#, "e"]),
+        ("behind equals", r#"a --b=["c", "d"]"#, &["a", r#"--b=["c", "d"]"#]),
+        ("over lines", "a {\n  \"b\": 1\n}", &["a", "{\n  \"b\": 1\n}"]),
+        ("no array", "a [b, c] [] {d}", &["a", "[b,", "c]", "[]", "{d}"]),
+        ("something glued to it", r#"a ["b"]c"#, &["a", "[b]c"]),
+        ("a string that goes on", "a {\"b\nc\"", &["a", "{b\nc"]),
+    ]);
+}
+
+#[test]
 fn heredocs() {
     words(&[
+        ("common indentation", "a <<~EOF\n  b\n\n    c\n  EOF", &["a", "b\n\n  c"]),
+        ("common indentation, quoted word", "a --b=<<~'E' c\n\tb\nE", &["a", "--b=b", "c"]),
+        ("tabs are dropped, the end may be indented by blanks", "a <<-EOF\n\t b\n  EOF", &["a", " b"]),
+        ("in a substitution", "a \"$(cat <<'EOF'\nb \"c\"\nEOF\n)\" d", &["a", "b \"c\"", "d"]),
+        ("in a substitution, without quotes", "a --b=$(cat << EOF\nb\nEOF\n  ) d", &["a", "--b=b", "d"]),
         ("plain", "a <<EOF\nb\nc\nEOF", &["a", "b\nc"]),
         ("empty", "a <<EOF\nEOF", &["a", ""]),
         ("one empty line", "a <<EOF\n\nEOF", &["a", ""]),
@@ -160,7 +264,16 @@ fn flags() {
         ("a --b --b", "a b:true"),
         ("a --b c --b", "a b:\"c\""),
         ("a --b=c", "a b:\"c\""),
-        ("a --b= d", "a b:[\"\", \"d\"]"),
+        ("a --b= d", "a b:\"d\""),
+        ("a --b= --c", "a b:\"\" c:true"),
+        ("a --b=", "a b:\"\""),
+        ("a --b = d e", "a b:[\"d\", \"e\"]"),
+        ("a --b =\"d e\" --c =f", "a b:\"d e\" c:\"=f\""),
+        ("a --b c = d", "a b:[\"c\", \"=\", \"d\"]"),
+        ("a --b \"=\" d", "a b:[\"=\", \"d\"]"),
+        ("a ––b c –-d", "a b:\"c\" d:true"),
+        ("a ‑‑b −5 ‑c", "a b:[\"−5\", \"‑c\"]"),
+        ("a －－b -—c", "a b:true c:true"),
         ("a --b=c d", "a b:[\"c\", \"d\"]"),
         ("a --b=c=d", "a b:\"c=d\""),
         ("a --b-c_d d", "a b-c_d:\"d\""),
@@ -196,20 +309,22 @@ fn flags() {
         ("$ a {\"b\": \"“x <<E |\"}", "a b:\"“x <<E |\""),
         ("a {\"b\": \"\\u0022\\u2028 \\n\"}", "a b:\"\\\"\\u{2028} \\n\""),
         ("a {\"b\": 1, \"b\": 2}", "a b:Int(2)"),
-        ("a {\"b\": 1e400}", "a \"{b:\" \"1e400}\""),
         ("get_skill: {\"name\": \"x\"}", "get_skill name:\"x\""),
         ("a —b=“c d”x –e", "a b:\"c dx\" e:true"),
         ("a —b=<<E\n—c\nE", "a b:\"—c\""),
-        ("a b \u{2028}c\0d", "a \"b\" \"\\u{2028}c\\0d\""),
+        ("a b \u{2028}c\0d", "a \"b\" \"c\\0d\""),
         ("a {\"b\": \"it's; \\\"x\\\"\"}", "a b:\"it's; \\\"x\\\"\""),
-        ("a {\"b\": 1} c", "a \"{b:\" \"1}\" \"c\""),
         ("a {b}", "a \"{b}\""),
         ("a {b", "a \"{b\""),
-        ("a {\"b\" c", "a \"{b\" \"c\""),
         ("a b {", "a \"b\" \"{\""),
         ("a '{'", "a \"{\""),
-        ("a '{\"b\": 1}'", "a \"{\\\"b\\\": 1}\""),
-        ("a --b {\"c\":1}", "a b:\"{c:1}\""),
+        ("a '{\"b\": 1}'", "a b:Int(1)"),
+        ("a '{b'", "a \"{b\""),
+        ("a {\n  \"b\": [\n    1\n  ]\n}", "a b:List([Int(1)])"),
+        ("a --b {\"c\": 1}", "a b:\"{\\\"c\\\": 1}\""),
+        ("GET-SKILL: b", "get_skill \"b\""),
+        ("get_skill：b", "get_skill \"b\""),
+        ("a --b {\"c\":1}", "a b:\"{\\\"c\\\":1}\""),
     ];
     for (line, expected) in rows {
         assert_eq!(shown(line), expected, "{line}");
@@ -226,9 +341,9 @@ fn many_flags_are_merged_like_few() {
 }
 
 #[test]
-fn deep_json_is_only_words() {
+fn deep_json() {
     let line = format!("a {{\"b\": {}1{}}}", "[".repeat(5_000), "]".repeat(5_000));
-    assert!(parse(&line).unwrap().flags.is_empty());
+    assert_eq!(parse(&line).unwrap_err().kind().as_str(), "invalid_json");
     let command = parse("a {\"b\": [[{\"c\": 1}]]}").unwrap();
     let inner = Value::Map(vec![("c".into(), Value::Int(1))]);
     assert_eq!(command.flag("b"), Some(&FlagValue::Json(Value::List(vec![Value::List(vec![inner])]))));
@@ -243,8 +358,8 @@ fn errors() {
             "the double quote that opens here is never closed\n  a --b \"c d\n        ^\nhint: close the value with \", and write \\\" for a quote inside it; for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
         ),
         (
-            "a --b \"C:\\x\\\"",
-            "the double quote that opens here is never closed\n  a --b \"C:\\x\\\"\n        ^\nhint: \\\" stands for a quote inside the value: write \\\\ for a backslash at its end, or use '…'; for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
+            "a --b \"c:x\\\"",
+            "the double quote that opens here is never closed\n  a --b \"c:x\\\"\n        ^\nhint: \\\" stands for a quote inside the value: write \\\\ for a backslash at its end, or use '…'; for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
         ),
         (
             "a 'it",
@@ -284,11 +399,67 @@ fn errors() {
         ),
         (
             "a {",
-            "the JSON object that opens here is not closed on this line\n  a {\n    ^\nhint: write the whole object on the command's line, or write flags: --name value",
+            "the JSON object that opens here is never closed\n  a {\n    ^\nhint: write the whole object, up to its last }, or write flags: --name value",
         ),
         (
             "a {\"b\": \"c\",",
-            "the JSON object that opens here is not closed on this line\n  a {\"b\": \"c\",\n    ^\nhint: write the whole object on the command's line, or write flags: --name value",
+            "the JSON object that opens here is never closed\n  a {\"b\": \"c\",\n    ^\nhint: write the whole object, up to its last }, or write flags: --name value",
+        ),
+        (
+            "a {\"b\": 1,}",
+            "the JSON object that opens here cannot be read: trailing comma at character 9\n  a {\"b\": 1,}\n    ^\nhint: write one JSON object and nothing behind it, or write flags: --name value",
+        ),
+        (
+            "a {\"b\" c",
+            "the JSON object that opens here is never closed\n  a {\"b\" c\n    ^\nhint: write the whole object, up to its last }, or write flags: --name value",
+        ),
+        (
+            "a {\"b\": 1e400}",
+            "the JSON object that opens here cannot be read: number out of range at character 11\n  a {\"b\": 1e400}\n    ^\nhint: write one JSON object and nothing behind it, or write flags: --name value",
+        ),
+        (
+            "a {\"b\": 1} --c",
+            "more follows behind the JSON object that opens here\n  a {\"b\": 1} --c\n    ^\nhint: write one JSON object and nothing behind it, or write flags: --name value",
+        ),
+        (
+            "{\"name\": \"a.b\", \"arguments\": {\"c\": 1}}",
+            "a skill's name was expected, and JSON came\n  {\"name\": \"a.b\", \"arguments\": {\"c\": 1}}\n  ^\nhint: write the name, then the object with the flags: a.b {\"c\":1}",
+        ),
+        (
+            "{\"function\": {\"name\": \"a.b\", \"arguments\": \"{\\\"c\\\": 1}\"}}",
+            "a skill's name was expected, and JSON came\n  {\"function\": {\"name\": \"a.b\", \"arguments\":…\n  ^\nhint: write the name, then the object with the flags: a.b {\"c\": 1}",
+        ),
+        (
+            "[{\"x\": 1}]",
+            "a skill's name was expected, and JSON came\n  [{\"x\": 1}]\n  ^\nhint: write the name, then the object with the flags: tasks.create {\"title\": \"Call Bob\"}",
+        ),
+        (
+            "</tool_call>",
+            "a skill's name was expected, and a tag came\n  </tool_call>\n  ^^^^^^^^^^^^\nhint: write the command alone, without tags: NAME --flag value",
+        ),
+        (
+            "``` so",
+            "a skill's name was expected, and a fence came\n  ``` so\n  ^^^\nhint: close the block with a line that holds the fence alone, and write text behind it",
+        ),
+        (
+            "a \"The \"best\" b\"",
+            "the value ends at this quote, and more follows without a blank\n  a \"The \"best\" b\"\n         ^\nhint: write \\\" for a quote inside the value, or '…' around it; for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
+        ),
+        (
+            "a 'the users' list'",
+            "no quote is open that could close here: the value in single quotes ended earlier\n  a 'the users' list'\n                    ^\nhint: put a value that holds an apostrophe in \"…\"",
+        ),
+        (
+            "a \"b\"; c",
+            "`;` is not supported: this is not a shell\n  a \"b\"; c\n       ^\nhint: one command a line: write the next command on a line of its own; quote it (\";\") if it is part of a value",
+        ),
+        (
+            "a <<< b",
+            "`<<<` is not supported: this is not a shell\n  a <<< b\n    ^^^\nhint: write the text itself behind the flag, in quotes; quote it (\"<<<\") if it is part of a value",
+        ),
+        (
+            "a $(cat <<EOF\nb\nEOF\nc",
+            "the substitution that opens here is not closed: no line `)` comes behind the heredoc\n  a $(cat <<EOF\n    ^^^^^^^^^^^\nhint: there are no substitutions: write the heredoc itself, --flag <<EOF, then the text, then a line EOF",
         ),
         (
             "--title x",
@@ -319,7 +490,23 @@ fn operators() {
             assert!(split(&fine).is_ok(), "{fine}");
         }
     }
-    assert!(split("a <<< ||| >|").is_ok());
+    assert!(split("a <<<< ||| >|").is_ok());
+    // A semicolon ends a command where that is plain, and is text elsewhere.
+    for (line, words) in [
+        ("a \"b c\";", &["a", "b c"][..]),
+        ("a 'b';", &["a", "b"]),
+        ("a --b=\"c\";", &["a", "--b=c"]),
+        ("a b; then", &["a", "b;", "then"]),
+        ("a b;", &["a", "b;"]),
+        ("a \"b\"\\;", &["a", "b;"]),
+        ("a \"b;\" c.d", &["a", "b;", "c.d"]),
+    ] {
+        let found: Vec<_> = split(line).unwrap().into_iter().map(|word| word.value.into_owned()).collect();
+        assert_eq!(found, words, "{line}");
+    }
+    for line in ["a b; c.d e", "a b; get_skill: x", "a \"b\"; c"] {
+        assert_eq!(split(line).expect_err(line).kind().as_str(), "unsupported_operator", "{line}");
+    }
 }
 
 #[test]

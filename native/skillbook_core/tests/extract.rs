@@ -267,7 +267,23 @@ fn heredocs() {
             "",
             &[],
         ),
-        ("a forgotten fence as well", "```cmd\na <<E\nx\n```cmd\nb\n```", &["a <<E\nx", "b"], "", &[]),
+        (
+            "an example of a block",
+            "```cmd\na <<E\n```cmd\nb\n```\nE\nc\n```",
+            &["a <<E\n```cmd\nb\n```\nE", "c"],
+            "",
+            &[],
+        ),
+        ("an example on one line", "```cmd\na <<E\n```cmd b```\nE\nc\n```", &["a <<E\n```cmd b```\nE", "c"], "", &[]),
+        (
+            "a forgotten end line behind an example",
+            "```cmd\na <<E\n```cmd\nb\n```\n```\nx\n```cmd\nc\n```",
+            &["a <<E\n```cmd\nb\n```", "c"],
+            "x",
+            &[],
+        ),
+        // It may be an example that was cut off.
+        ("a forgotten fence as well", "```cmd\na <<E\nx\n```cmd\nb\n```", &[], "", &["a <<E\nx\n```cmd\nb\n```"]),
         (
             "a forgotten end line behind a code block",
             "```cmd\na <<E\n```py\nx\n```\n```\ntext\n```cmd\nb\n```",
@@ -320,6 +336,80 @@ fn heredocs() {
             &[],
         ),
         ("no word, no heredoc", "```cmd\na 1 << 2\nb <<\n```", &["a 1 << 2", "b <<"], "", &[]),
+    ]);
+}
+
+#[test]
+fn fences_behind_the_mark_of_a_list() {
+    check(&[
+        ("a bullet", "x\n- ```cmd\n  a \"b\n    c\"\n  ```\ny", &["a \"b\n  c\""], "x\n\ny", &[]),
+        ("a number", "1. ```cmd\n   a\n   ```\n2) ~~~cmd\n   b\n   ~~~", &["a", "b"], "", &[]),
+        ("indented", "  *  ```cmd\n     a\n     ```", &["a"], "", &[]),
+        (
+            "another fence there closes too",
+            "- ```json\n  {}\n  ```\n\n```cmd\na\n```",
+            &["a"],
+            "- ```json\n  {}\n  ```",
+            &[],
+        ),
+        ("no blank behind the mark", "-```cmd\na", &[], "-```cmd\na", &[]),
+        ("no mark", "a. ```cmd\nb", &[], "a. ```cmd\nb", &[]),
+        ("a number too long", "1234567890. ```cmd\na", &[], "1234567890. ```cmd\na", &[]),
+        ("two marks", "- - ```cmd\na", &[], "- - ```cmd\na", &[]),
+        ("text behind the mark", "- x ```cmd\na", &[], "- x ```cmd\na", &[]),
+        ("numbers that are text", "12. x\n34 y\n5", &[], "12. x\n34 y\n5", &[]),
+    ]);
+}
+
+#[test]
+fn thoughts() {
+    check(&[
+        (
+            "a draft does not run",
+            "<think>\n```cmd\na\n```\n</think>\n\n```cmd\nb\n```\nc",
+            &["b"],
+            "<think>\n```cmd\na\n```\n</think>\n\nc",
+            &[],
+        ),
+        (
+            "behind blanks",
+            "\n <thinking>\n```cmd\na\n```\n</thinking>",
+            &[],
+            "<thinking>\n```cmd\na\n```\n</thinking>",
+            &[],
+        ),
+        ("never ends", "<think>\n```cmd\na\n```\n", &[], "<think>\n```cmd\na\n```", &[]),
+        ("a fence left open in it", "<think>```sh</think>\n```cmd\na\n```", &["a"], "<think>```sh</think>", &[]),
+        (
+            "its end is of the same kind",
+            "<think></thinking>\n```cmd\na\n```",
+            &[],
+            "<think></thinking>\n```cmd\na\n```",
+            &[],
+        ),
+        ("only at the start", "x <think>\n```cmd\na\n```", &["a"], "x <think>", &[]),
+        ("once", "<think></think>\n<think>\n```cmd\na\n```", &["a"], "<think></think>\n<think>", &[]),
+        ("another tag", "<thinks>\n```cmd\na\n```", &["a"], "<thinks>", &[]),
+        ("a part of the tag", "<thin", &[], "<thin", &[]),
+        ("CRLF", "<think>\r\na\r\n</think>\r\n", &[], "<think>\na\n</think>", &[]),
+    ]);
+}
+
+#[test]
+fn json_over_lines() {
+    check(&[
+        ("an object", "```cmd\na {\n  \"b\": \"}\"\n}\nc\n```", &["a {\n  \"b\": \"}\"\n}", "c"], "", &[]),
+        ("never closed", "```cmd\na {\nb\n```\nx", &["a {\nb"], "x", &[]),
+        ("a call", "```cmd\n{\n\"b\": 1\n}\nc\n```", &["{\n\"b\": 1\n}", "c"], "", &[]),
+        ("a later word", "```cmd\na b {\nc\n```", &["a b {", "c"], "", &[]),
+        (
+            "a substitution",
+            "```cmd\na \"$(cat <<E\n```\nE\n)\" b\nc\n```",
+            &["a \"$(cat <<E\n```\nE\n)\" b", "c"],
+            "",
+            &[],
+        ),
+        ("not closed", "```cmd\na \"$(cat <<E\nE\nb\n```\nx", &["a \"$(cat <<E\nE\nb"], "x", &[]),
     ]);
 }
 

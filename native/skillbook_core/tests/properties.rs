@@ -12,7 +12,8 @@ fn replies() -> impl Strategy<Value = String> {
             "```cmd\n", "```\n", "```", "`", "~~~", "~~~cmd\n", "\n```cmd a```\n", "```py\n", "\n````md\n", "````\n", "  ```cmd\n",
             "\"", "'", "$'", "\\", "\\\n", "\n", "\r\n", "\r", " ", "\t", "  ", "=", "--flag", "--flag=", "—x", "|",
             "<<E", "<<-E", "<<'E'", "\nE\n", "E\n", "\tE\n", "“", "”", "‘", "’", "“a”", "““““““““““", "~~~py", "\n~~~\n", "# x", "$ ", "> ", "{\"a\": 1}",
-            "a.b", "what's", "é", "text\n\n", "\u{a0}", "\u{2028}",
+            "a.b", "what's", "é", "text\n\n", "\u{a0}", "\u{2028}", "<think>", "<thinking>\n", "</think>", "</thinking>\n", "- ", "\n1. ",
+            "<<~E", "\"$(cat <<E\n", "\n)\"", "\n)\n", "{\n", "}", "{\"a\":", "[\"a\"", "]", "\"\"\"", "\"C:\\", "# ", "\u{200b}", "'a's'",
         ]).prop_map(String::from),
         1 => "[ -~]{0,8}",
         1 => "\\PC{0,4}",
@@ -36,7 +37,15 @@ fn whole(text: &str, unclosed: Unclosed) -> Whole {
 /// The same in an open block, behind a command's name.
 fn in_a_block() -> impl Strategy<Value = String> {
     (
-        prop::sample::select(vec!["```cmd\na ", "~~~~cmd\n", "  ```cmd\n  a “", "```cmd\r\na \"", "```cmd\na <<E "]),
+        prop::sample::select(vec![
+            "```cmd\na ",
+            "~~~~cmd\n",
+            "  ```cmd\n  a “",
+            "```cmd\r\na \"",
+            "```cmd\na <<E ",
+            "<think>\n",
+            "- ```cmd\n  a {",
+        ]),
         replies(),
     )
         .prop_map(|(start, rest)| format!("{start}{rest}"))

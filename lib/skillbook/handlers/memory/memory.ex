@@ -35,7 +35,7 @@ defmodule Skillbook.Handlers.Memory.Memory do
   def text(%__MODULE__{} = memory) do
     tags = Enum.map_join(memory.tags, " ", &("#" <> &1))
     facts = [memory.category, memory.created_at |> DateTime.to_date() |> Date.to_iso8601(), tags]
-    content = String.replace(memory.content, ~r/\R/, "\n  ")
+    content = String.replace(memory.content, ~r/\R/u, "\n  ")
     "M-#{memory.id} [#{facts |> Enum.reject(&(&1 == "")) |> Enum.join(", ")}] #{content}"
   end
 end

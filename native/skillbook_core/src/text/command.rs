@@ -72,36 +72,105 @@ pub fn parse(source: &str) -> Result<Command<'_>, Error> {
             "write a skill's name and its flags, as in: tasks.search --status todo",
         ));
     };
-    if flag_name(&first).is_some() || (!first.quoted && first.value == "--") {
-        return Err(Error::at(
-            Kind::MissingName,
-            source,
-            first.span.clone(),
-            "a skill's name was expected, and a flag came",
-            "put the flags on the line of their command, before the text of a heredoc; a backslash at its end continues a line",
-        ));
+    if let Some(error) = no_name(source, &first) {
+        return Err(error);
     }
-    if let Some(open) = unclosed_json(&source[first.span.end..]) {
-        let at = first.span.end + open;
-        return Err(Error::at(
-            Kind::UnclosedJson,
-            source,
-            at..at + 1,
-            "the JSON object that opens here is not closed on this line",
-            "write the whole object on the command's line, or write flags: --name value",
-        ));
+    if let [word] = words.as_slice() {
+        // A shell's user puts the object in quotes.
+        if let Some(members) = word.quoted.then(|| object(&word.value)).flatten() {
+            return Ok(with_members(first.value, members));
+        }
+    }
+    if let Some(word) = words.as_slice().first().filter(|word| source[word.span.start..].starts_with('{')) {
+        if let Some(error) = broken_json(source, word, words.len() > 1) {
+            return Err(error);
+        }
     }
     let mut command = Command { name: first.value, flags: Vec::new(), args: Vec::new(), help: false };
     get_skill(&mut command);
-    read(words, &mut command);
+    read(words, source, &mut command);
     Ok(command)
 }
 
-/// `get_skill: PATH` and `get_skill:PATH` are `get_skill PATH`.
-fn get_skill(command: &mut Command<'_>) {
-    let Some(path) = command.name.strip_prefix(GET_SKILL).and_then(|rest| rest.strip_prefix(':')) else {
-        return;
+/// What stands where a name was expected.
+fn no_name(source: &str, first: &Word<'_>) -> Option<Error> {
+    // Nearly always the first character tells.
+    if first.value.starts_with(|char: char| char.is_alphanumeric()) {
+        return None;
+    }
+    let written = &source[first.span.clone()];
+    let (what, hint) = if flag_name(first).is_some() || (!first.quoted && first.value == "--") {
+        (
+            "a flag",
+            "put the flags on the line of their command, before the text of a heredoc; a backslash at its end continues a line"
+                .to_owned(),
+        )
+    } else if written.starts_with(['{', '[']) && first.quoted {
+        ("JSON", format!("write the name, then the object with the flags: {}", call(&first.value)))
+    } else if written.starts_with('<') && written[1..].starts_with(|c: char| c == '/' || c == '|' || c.is_alphabetic())
+    {
+        ("a tag", "write the command alone, without tags: NAME --flag value".to_owned())
+    } else if written.starts_with("```") || written.starts_with("~~~") {
+        ("a fence", "close the block with a line that holds the fence alone, and write text behind it".to_owned())
+    } else {
+        return None;
     };
+    let len = if what == "JSON" { 1 } else { written.len() };
+    let span = first.span.start..first.span.start + len;
+    Some(Error::at(Kind::MissingName, source, span, format!("a skill's name was expected, and {what} came"), hint))
+}
+
+/// The longest object that a hint repeats.
+const SHOWN: usize = 200;
+
+/// A tool call as JSON, written as a command; an example if it is none.
+fn call(json: &str) -> String {
+    let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+    let written = object(json).and_then(|members| {
+        let get = |names: &[&str]| names.iter().find_map(|name| members.get(*name)).cloned();
+        let called = get(&["name", "function", "tool", "command", "skill"])?;
+        let inner = |name: &str| called.get(name).cloned();
+        let arguments = get(&["arguments", "parameters", "args", "input"]).or_else(|| inner("arguments"));
+        let name = text(&called).or_else(|| text(&inner("name")?))?;
+        let arguments = arguments.map(|value| text(&value).unwrap_or_else(|| value.to_string())).unwrap_or_default();
+        let written = format!("{name} {arguments}");
+        let one_line = written.len() <= SHOWN && !written.contains('\n');
+        one_line.then(|| written.trim_end().to_owned())
+    });
+    written.unwrap_or_else(|| r#"tasks.create {"title": "Call Bob"}"#.to_owned())
+}
+
+/// Why an object behind the name is no JSON, or cannot be taken for the flags.
+fn broken_json(source: &str, word: &Word<'_>, more: bool) -> Option<Error> {
+    if !word.value[1..].trim_start().starts_with(['"', '}']) || !word.quoted {
+        return None;
+    }
+    let parsed: Result<serde_json::Map<String, serde_json::Value>, _> = serde_json::from_str(&word.value);
+    let problem = match parsed {
+        Err(error) if error.line() > 1 => format!("the JSON object that opens here cannot be read: {error}"),
+        Err(error) => {
+            let reason = error.to_string();
+            let reason = reason.split(" at line ").next().unwrap_or_default();
+            format!("the JSON object that opens here cannot be read: {reason} at character {}", error.column())
+        }
+        Ok(_) if more => "more follows behind the JSON object that opens here".to_owned(),
+        Ok(_) => return None,
+    };
+    let at = word.span.start;
+    let hint = "write one JSON object and nothing behind it, or write flags: --name value";
+    Some(Error::at(Kind::InvalidJson, source, at..at + 1, problem, hint))
+}
+
+/// `get_skill: PATH` and `get_skill:PATH` are `get_skill PATH`, with the colons of other keyboards too.
+fn get_skill(command: &mut Command<'_>) {
+    let (name, path) = match command.name.find([':', '：']) {
+        Some(at) => (&command.name[..at], command.name[at..].trim_start_matches([':', '：'])),
+        None => (&*command.name, ""),
+    };
+    let is = |have: u8, want: u8| have.eq_ignore_ascii_case(&want) || (have == b'-' && want == b'_');
+    if name.len() != GET_SKILL.len() || !name.bytes().zip(GET_SKILL.bytes()).all(|(have, want)| is(have, want)) {
+        return;
+    }
     if !path.is_empty() {
         let path = path.to_owned();
         command.args.push(Cow::Owned(path));
@@ -109,7 +178,7 @@ fn get_skill(command: &mut Command<'_>) {
     command.name = Cow::Borrowed(GET_SKILL);
 }
 
-fn read<'a>(mut words: impl Iterator<Item = Word<'a>>, command: &mut Command<'a>) {
+fn read<'a>(mut words: impl Iterator<Item = Word<'a>>, source: &str, command: &mut Command<'a>) {
     let mut flags = Flags { list: Vec::with_capacity(8), ..Flags::default() };
     for word in words.by_ref() {
         let dashed = !word.quoted && word.value.starts_with('-');
@@ -119,17 +188,21 @@ fn read<'a>(mut words: impl Iterator<Item = Word<'a>>, command: &mut Command<'a>
         command.help |= dashed && word.value == "-h";
         match if dashed { flag_name(&word) } else { None } {
             Some(len) => {
+                let equals = source.as_bytes()[word.span.end - 1] == b'=';
                 let (name, value) = split_flag(word.value, len);
                 command.help |= name == "help";
                 flags.begin(name);
-                if let Some(value) = value {
-                    flags.add(value);
+                match value {
+                    Some(value) if value.is_empty() && equals => flags.awaits = Awaits::Value,
+                    Some(value) => flags.add(value),
+                    None => flags.awaits = Awaits::Anything,
                 }
             }
             None if flags.list.is_empty() => command.args.push(word.value),
-            None => flags.add(word.value),
+            None => flags.word(word, source),
         }
     }
+    flags.complete();
     command.args.extend(words.map(|word| word.value));
     command.flags = flags.list;
 }
@@ -139,13 +212,27 @@ fn read<'a>(mut words: impl Iterator<Item = Word<'a>>, command: &mut Command<'a>
 struct Flags<'a> {
     list: Vec<(Cow<'a, str>, FlagValue<'a>)>,
     current: usize,
+    awaits: Awaits,
     places: HashMap<Cow<'a, str>, usize>,
+}
+
+/// What the last word was.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Awaits {
+    /// A value.
+    #[default]
+    Nothing,
+    /// A flag's name: an equals sign may follow.
+    Anything,
+    /// An equals sign: the value follows, or it is empty.
+    Value,
 }
 
 const FEW: usize = 16;
 
 impl<'a> Flags<'a> {
     fn begin(&mut self, name: Cow<'a, str>) {
+        self.complete();
         let found = if self.list.len() < FEW {
             self.list.iter().position(|(flag, _)| *flag == name)
         } else {
@@ -163,7 +250,30 @@ impl<'a> Flags<'a> {
         }
     }
 
+    /// A flag whose equals sign nothing followed is empty.
+    fn complete(&mut self) {
+        if self.awaits == Awaits::Value {
+            self.add(Cow::Borrowed(""));
+        }
+    }
+
+    /// A word behind a flag. Models put blanks around the equals sign: `--title = "x"`, `--title ="x"`.
+    fn word(&mut self, mut word: Word<'a>, source: &str) {
+        if self.awaits == Awaits::Anything && !word.quoted && word.value.starts_with('=') {
+            if word.value == "=" {
+                self.awaits = Awaits::Value;
+                return;
+            }
+            let written = &source[word.span.clone()];
+            if written.starts_with("=\"") || written.starts_with("='") {
+                word.value = Cow::Owned(word.value[1..].to_owned());
+            }
+        }
+        self.add(word.value);
+    }
+
     fn add(&mut self, value: Cow<'a, str>) {
+        self.awaits = Awaits::Nothing;
         let Some((_, have)) = self.list.get_mut(self.current) else { return };
         match have {
             FlagValue::Many(values) => values.push(value),
@@ -203,25 +313,24 @@ fn json_command(source: &str) -> Option<Command<'_>> {
     {
         return None;
     }
-    let members: serde_json::Map<String, serde_json::Value> = serde_json::from_str(rest).ok()?;
+    Some(with_members(Cow::Borrowed(name), object(rest)?))
+}
+
+fn object(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
+    if !text.starts_with('{') {
+        return None;
+    }
+    serde_json::from_str(text).ok()
+}
+
+/// The command whose flags are the members of an object.
+fn with_members<'a>(name: Cow<'a, str>, members: serde_json::Map<String, serde_json::Value>) -> Command<'a> {
     // As `--help`. Models that fill in every parameter write false or null for those that they do not mean.
     let help = members.get("help").is_some_and(|value| !value.is_null() && *value != false);
     let flags = members.into_iter().map(|(name, value)| (Cow::Owned(name), from_json(value))).collect();
-    let mut command = Command { name: Cow::Borrowed(name), flags, args: Vec::new(), help };
+    let mut command = Command { name, flags, args: Vec::new(), help };
     get_skill(&mut command);
-    Some(command)
-}
-
-/// Where a JSON object opens that goes on in the next line, as models print them. As words it would run the command
-/// without what was meant.
-fn unclosed_json(rest: &str) -> Option<usize> {
-    let object = rest.trim_start();
-    if !object.starts_with('{') {
-        return None;
-    }
-    let first = serde_json::Deserializer::from_str(object).into_iter::<serde::de::IgnoredAny>().next();
-    let open = matches!(first, Some(Err(error)) if error.is_eof());
-    open.then(|| rest.len() - object.len())
+    command
 }
 
 fn from_json<'a>(value: serde_json::Value) -> FlagValue<'a> {

@@ -25,10 +25,14 @@ pub enum Kind {
     MissingName,
     /// A quote that never closes.
     UnclosedQuote,
+    /// A quote inside a value that was not escaped: the value ends there.
+    UnescapedQuote,
     /// A heredoc without its end line.
     UnclosedHeredoc,
-    /// A JSON object that is not closed on the command's line.
+    /// A JSON object that is never closed.
     UnclosedJson,
+    /// A JSON object behind the name that cannot be read, or that has something behind it.
+    InvalidJson,
     /// A pipe, a redirection or another operator of shells.
     UnsupportedOperator,
     /// More than one command where one is expected.
@@ -47,8 +51,10 @@ impl Kind {
             Kind::EmptyCommand => "empty_command",
             Kind::MissingName => "missing_name",
             Kind::UnclosedQuote => "unclosed_quote",
+            Kind::UnescapedQuote => "unescaped_quote",
             Kind::UnclosedHeredoc => "unclosed_heredoc",
             Kind::UnclosedJson => "unclosed_json",
+            Kind::InvalidJson => "invalid_json",
             Kind::UnsupportedOperator => "unsupported_operator",
             Kind::SeveralCommands => "several_commands",
         }

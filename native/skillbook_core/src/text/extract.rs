@@ -225,6 +225,7 @@ struct Machine {
     searched: usize,
     held: Held,
     text: Text,
+    thought: Thought,
     /// The open fence of a code block that is none of ours.
     other: Option<Fence>,
     block: Option<Block>,
@@ -274,6 +275,19 @@ enum Held {
     Fence,
 }
 
+/// What models that reason aloud write before their reply. Commands in it are drafts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Thought {
+    /// The text has not begun.
+    Unknown,
+    /// It is open, and ends with this.
+    Open(&'static str),
+    /// It is over, or there is none.
+    None,
+}
+
+const THOUGHTS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
+
 /// Whether the machine can go on.
 #[derive(PartialEq, Eq)]
 enum Step {
@@ -299,6 +313,7 @@ impl Machine {
             searched: 0,
             held: Held::Nothing,
             text: Text::default(),
+            thought: Thought::Unknown,
             other: None,
             block: None,
             patience: scan::PATIENCE,
@@ -350,6 +365,11 @@ impl Machine {
         if self.base + self.at == 0 && buf.starts_with('\u{FEFF}') {
             self.at = '\u{FEFF}'.len_utf8();
         }
+        match self.thought {
+            Thought::Unknown => return Ok(self.begin(buf, eof)),
+            Thought::Open(end) => return Ok(self.think(buf, end, eof, out)),
+            Thought::None => {}
+        }
         let mut from = self.at;
         let mut search = self.at;
         while let Some(found) = memchr3(b'`', b'~', b'\r', &bytes[search..]).map(|found| search + found) {
@@ -388,7 +408,7 @@ impl Machine {
                 }
                 continue;
             }
-            let Some(opener) = fence::opener(content) else {
+            let Some(opener) = fence::text_opener(content) else {
                 search = found + run;
                 continue;
             };
@@ -414,6 +434,47 @@ impl Machine {
         Ok(Step::Wait)
     }
 
+    /// Whether the text begins with a thought.
+    fn begin(&mut self, buf: &str, eof: bool) -> Step {
+        let start = buf[self.at..].trim_start();
+        let found = THOUGHTS.iter().find(|(open, _)| start.starts_with(open));
+        if found.is_none() && !eof && THOUGHTS.iter().any(|(open, _)| open.starts_with(start)) {
+            return Step::Wait;
+        }
+        self.thought = found.map_or(Thought::None, |(_, end)| Thought::Open(end));
+        Step::More
+    }
+
+    /// A thought's text, up to its end.
+    fn think<'b>(&mut self, buf: &'b str, end: &str, eof: bool, out: &mut impl FnMut(Event<'b>)) -> Step {
+        let found = buf[self.at..].find(end);
+        let to = match found {
+            Some(found) => self.at + found + end.len(),
+            None if eof => buf.len(),
+            None => {
+                // The end may come in parts, and so may a line break of two characters.
+                let mut to = buf.len().saturating_sub(end.len()).max(self.at);
+                while !buf.is_char_boundary(to) || (to > self.at && buf.as_bytes()[to - 1] == b'\r') {
+                    to -= 1;
+                }
+                to
+            }
+        };
+        let mut from = self.at;
+        for (at, _) in buf[self.at..to].match_indices("\r\n") {
+            self.text.give(&buf[from..self.at + at], out);
+            from = self.at + at + 1;
+        }
+        self.text.give(&buf[from..to], out);
+        self.at = to;
+        self.line_start = false;
+        if found.is_some() {
+            self.thought = Thought::None;
+            return Step::More;
+        }
+        Step::Wait
+    }
+
     /// Whether what came since the text was held back changes nothing.
     fn still_held(&mut self, bytes: &[u8]) -> bool {
         let new = &bytes[self.searched..];
@@ -430,11 +491,14 @@ impl Machine {
         still
     }
 
-    /// The start of the line of the fence character at `found`, if only blanks stand before it.
+    /// The start of the line of the fence character at `found`, if only blanks and the mark of a list stand before it.
     fn line_start(&self, bytes: &[u8], from: usize, found: usize) -> Option<usize> {
         let mut start = found;
         while start > from && fence::is_blank(bytes[start - 1]) {
             start -= 1;
+        }
+        if start < found {
+            start = before_mark(bytes, from, start);
         }
         let starts = if start > self.at { bytes[start - 1] == b'\n' } else { self.line_start };
         starts.then_some(start)
@@ -447,7 +511,7 @@ impl Machine {
             Some(start) => (start, true),
             None => (from, self.line_start || from > self.at),
         };
-        self.line_start = starts && buf.as_bytes()[start..to].iter().all(|byte| fence::is_blank(*byte));
+        self.line_start = starts && fence::may_open(&buf[start..to]);
         let end = if self.line_start { start } else { to };
         self.text.give(&buf[from..end], out);
         self.at = end;
@@ -714,11 +778,14 @@ impl Open {
             },
             (None, Some(fence)) if fence::closes(content, fence) => self.nested = None,
             (None, Some(_)) => {}
-            (None, None) if opens_cmd => return Some(line),
             (None, None) if fence::closes(content, block) => {
                 self.candidate = Some(Candidate { line, other: None });
             }
-            (None, None) => self.nested = opener.filter(|opener| !opener.info.is_empty()).map(|opener| opener.fence),
+            // An example of a command block too: the fence of the block itself would have come first.
+            (None, None) => {
+                let nested = opener.filter(|opener| !opener.info.is_empty() && opener.inline.is_none());
+                self.nested = nested.map(|opener| opener.fence);
+            }
         }
         None
     }
@@ -731,17 +798,25 @@ fn ends_block(line: &str, fence: Fence) -> bool {
 
 /// Where a command on this line begins: behind blanks and a prompt, unless the line is blank or a comment.
 fn first_line(buf: &str, start: usize, end: usize) -> Option<usize> {
-    let line = fence::trim_start(&buf[start..end]);
-    match line.as_bytes() {
-        [] | [b'#', ..] => return None,
-        [b'$' | b'>', ..] => {}
-        _ => return Some(end - line.len()),
-    }
+    let line = &buf[start..end];
+    let line = &line[scan::blank(line)..];
     let skip = prompt(line);
     // The tokenizer drops one prompt as well; of two, one is the command's.
     let line = if prompt(&line[skip..]) == 0 { &line[skip..] } else { line };
-    let blank = fence::trim_blanks(line).is_empty() || line.starts_with('#');
+    let blank = line.is_empty() || line.starts_with('#');
     (!blank).then_some(end - line.len())
+}
+
+/// Where a list's mark that ends at `end` begins, with the blanks before it; `end` if there is none.
+fn before_mark(bytes: &[u8], from: usize, end: usize) -> usize {
+    let start = match bytes[from..end] {
+        [.., b'-' | b'*' | b'+'] => end - 1,
+        [.., b'0'..=b'9', b'.' | b')'] => {
+            end - 1 - bytes[from..end - 1].iter().rev().take_while(|byte| byte.is_ascii_digit()).take(10).count()
+        }
+        _ => return end,
+    };
+    start - bytes[from..start].iter().rev().take_while(|byte| fence::is_blank(**byte)).count()
 }
 
 /// How much of the block's indentation a line has.

@@ -83,6 +83,36 @@ pub(crate) fn opener(line: &str) -> Option<Opener<'_>> {
     (fence.mark != b'`' || !info.contains('`')).then_some(whole)
 }
 
+/// Reads a line of a text as an opening fence, which the mark of a list may precede: `- ` or `1. `.
+pub(super) fn text_opener(line: &str) -> Option<Opener<'_>> {
+    let mark = list_mark(line).unwrap_or(0);
+    opener(&line[mark..]).map(|opener| Opener { indent: mark + opener.indent, ..opener })
+}
+
+/// The length of a list's mark, with the blanks before it and one behind it.
+pub(super) fn list_mark(line: &str) -> Option<usize> {
+    let indent = line.len() - trim_start(line).len();
+    let rest = &line[indent..];
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let mark = match rest.as_bytes().get(digits)? {
+        b'-' | b'*' | b'+' if digits == 0 => 1,
+        b'.' | b')' if (1..=MAX_DIGITS).contains(&digits) => digits + 1,
+        _ => return None,
+    };
+    rest.as_bytes().get(mark).is_some_and(|byte| is_blank(*byte)).then_some(indent + mark + 1)
+}
+
+/// CommonMark's limit for the number of an item.
+const MAX_DIGITS: usize = 9;
+
+/// Whether a fence may follow on a line that begins so: after blanks, or after the mark of a list or a part of one.
+pub(super) fn may_open(start: &str) -> bool {
+    let rest = &start[list_mark(start).unwrap_or(0)..];
+    let rest = trim_blanks(rest);
+    let digits = rest.trim_start_matches(|char: char| char.is_ascii_digit());
+    rest.len() <= MAX_DIGITS + 1 && matches!(digits, "" | "." | ")" | "-" | "*" | "+")
+}
+
 /// Whether the text holds the fence's characters.
 fn has_run(text: &str, fence: Fence) -> bool {
     text.as_bytes().chunk_by(|a, b| a == b).any(|run| run[0] == fence.mark && run.len() >= fence.len)

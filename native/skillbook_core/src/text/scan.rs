@@ -3,6 +3,9 @@
 //! The tokenizer runs it to build words; the extractor runs it to learn whether a command goes on after a line. That
 //! both run the same machine is what keeps them from ever disagreeing about where a command ends.
 //!
+//! What stands in quotes, in heredocs and in JSON objects is handed over as it is; what models put between words
+//! without anybody seeing it (blanks of other kinds, characters without width) is read as what it looks like.
+//!
 //! Two constructs can only be judged by what comes later: a curly quote delimits only if it has a partner, and a code
 //! fence inside a quote nests only if it is closed. The machine takes them for what they look like, keeps a snapshot,
 //! and [`Scan::retreat`] goes back to it when the text ends without the partner. At most one snapshot is kept, and
@@ -34,8 +37,8 @@ pub(super) trait Sink {
     fn word(&mut self, span: Range<usize>, value: Range<usize>);
     /// The word is over.
     fn end(&mut self, at: usize);
-    /// The word takes the next heredoc's value.
-    fn heredoc(&mut self);
+    /// The word takes the next heredoc's value, whose lines are all indented further than what is meant if `dedent`.
+    fn heredoc(&mut self, dedent: bool);
     /// A line of the `index`th heredoc, without its line break.
     fn heredoc_line(&mut self, index: usize, range: Range<usize>);
     /// How long the word's value is so far.
@@ -53,7 +56,7 @@ impl Sink for NoWords {
     fn push(&mut self, _text: &'static str) {}
     fn word(&mut self, _span: Range<usize>, _value: Range<usize>) {}
     fn end(&mut self, _at: usize) {}
-    fn heredoc(&mut self) {}
+    fn heredoc(&mut self, _dedent: bool) {}
     fn heredoc_line(&mut self, _index: usize, _range: Range<usize>) {}
     fn mark(&self) -> usize {
         0
@@ -67,6 +70,8 @@ pub(super) enum Quote {
     /// `$'…'`, read like a double quote.
     Ansi,
     Double,
+    /// `"""…"""`, read like a double quote.
+    Triple,
     /// `‘…’`, which the machine reads like a single quote, or `“…”`, like a double one.
     Curly {
         double: bool,
@@ -80,6 +85,7 @@ impl Quote {
         match self {
             Quote::Single | Quote::Ansi => "'",
             Quote::Double => "\"",
+            Quote::Triple => "\"\"\"",
             Quote::Curly { double: true, .. } => "”",
             Quote::Curly { double: false, .. } => "’",
         }
@@ -95,14 +101,36 @@ enum Mode {
     Plain,
     Quote(Quote),
     Heredoc,
+    /// Behind a heredoc in `$(cat <<WORD`: what closes the substitution must follow.
+    Substitution,
+    Json(Json),
+}
+
+/// A JSON object or array: how deep, and whether in a string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Json {
+    depth: usize,
+    string: bool,
+    escaped: bool,
 }
 
 #[derive(Debug, Clone)]
 struct Heredoc {
     end: String,
-    /// `<<-`: leading tabs are dropped.
-    tabs: bool,
+    kind: Indent,
+    /// It stands in `$(cat <<WORD`, in double quotes or without.
+    substitution: Option<&'static str>,
     at: usize,
+}
+
+/// What becomes of the indentation of a heredoc's lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Indent {
+    Keep,
+    /// `<<-`: leading tabs are dropped.
+    Tabs,
+    /// `<<~`: what all lines have in common is dropped.
+    Common,
 }
 
 /// What a line left open.
@@ -125,6 +153,8 @@ pub(super) enum LineEnd {
 pub(super) enum Unclosed {
     Quote(Quote, usize),
     Heredoc { end: String, at: usize },
+    Substitution { close: &'static str, at: usize },
+    Json(usize),
 }
 
 #[derive(Debug, Clone)]
@@ -137,6 +167,17 @@ pub(super) struct Scan {
     flag: bool,
     /// The last character was an unquoted `=`.
     after_equals: bool,
+    /// The word has a part in single quotes, and the last of its parts was quoted or escaped: `'It'\''s'`.
+    single: bool,
+    after_part: bool,
+    /// How many words began.
+    words: usize,
+    /// The open quote is the first of its value.
+    leading: bool,
+    /// Where a value's double quote closed although the value goes on.
+    unescaped: Option<usize>,
+    /// A backslash joined this line to the one before.
+    joined: bool,
     /// The code block that is open inside the open quote.
     nested: Option<Fence>,
     /// Fence lines in a quote are taken for text: one of them was never closed.
@@ -173,6 +214,12 @@ impl Scan {
             in_word: false,
             flag: false,
             after_equals: false,
+            single: false,
+            after_part: false,
+            words: 0,
+            leading: false,
+            unescaped: None,
+            joined: false,
             nested: None,
             plain_fences: false,
             heredocs: Vec::new(),
@@ -195,10 +242,20 @@ impl Scan {
         self.mode == Mode::Heredoc
     }
 
+    /// Where a value's double quote closed although the value goes on behind it: a quote that was not escaped.
+    pub(super) fn unescaped(&self) -> Option<usize> {
+        self.unescaped
+    }
+
     /// What stands open.
     pub(super) fn unclosed(&self) -> Option<Unclosed> {
         match self.mode {
             Mode::Quote(quote) => Some(Unclosed::Quote(quote, self.opened)),
+            Mode::Json(_) => Some(Unclosed::Json(self.opened)),
+            Mode::Substitution => self.heredocs.get(self.filled.wrapping_sub(1)).and_then(|doc| {
+                let close = doc.substitution?;
+                Some(Unclosed::Substitution { close, at: doc.at })
+            }),
             // Plain too: a dangling backslash may stand between a heredoc's word and its lines.
             Mode::Plain | Mode::Heredoc => {
                 self.heredocs.get(self.filled).map(|doc| Unclosed::Heredoc { end: doc.end.clone(), at: doc.at })
@@ -210,7 +267,7 @@ impl Scan {
     pub(super) fn ends_heredoc(&self, line: &str) -> bool {
         self.heredocs.get(self.filled).is_some_and(|doc| {
             let line = line.trim_end_matches([' ', '\t']);
-            let line = if doc.tabs { line.trim_start_matches('\t') } else { line };
+            let line = if doc.kind == Indent::Keep { line } else { fence::trim_start(line) };
             line == doc.end
         })
     }
@@ -271,7 +328,10 @@ impl Scan {
 
     fn begin<S: Sink>(&mut self, at: usize, quoted: bool, sink: &mut S) {
         self.in_word = true;
+        self.words += 1;
         self.flag = false;
+        self.single = false;
+        self.after_part = false;
         sink.start(at, quoted);
     }
 
@@ -284,14 +344,25 @@ impl Scan {
         line_start: bool,
         sink: &mut S,
     ) -> LineEnd {
+        let joined = std::mem::take(&mut self.joined);
         match self.mode {
             Mode::Heredoc => return self.heredoc_line(src, at, end, sink),
             Mode::Quote(quote) if line_start => at = self.fence_line(quote, src, at, end, sink),
+            Mode::Substitution => match self.close_substitution(src, at, end) {
+                Some(next) => at = next,
+                None => return LineEnd::Heredoc,
+            },
+            // A comment among joined lines does not end the command.
+            Mode::Plain if joined && comment(src, at + blank(&src[at..end]), end) => {
+                self.joined = true;
+                return LineEnd::Joined;
+            }
             _ => {}
         }
         loop {
             let next = match self.mode {
                 Mode::Quote(quote) => self.quoted(quote, src, at, end, sink),
+                Mode::Json(json) => self.json(json, src, at, end, sink),
                 _ => self.plain(src, at, end, sink),
             };
             match next {
@@ -351,11 +422,12 @@ impl Scan {
         let bytes = src.as_bytes();
         // Code may hold quotes: inside a nested block they are text.
         let literal = self.nested.is_some();
+        let escapes = quote.has_escapes() && !(quote == Quote::Double && is_path(&src[self.opened + 1..end]));
         let close = quote.close().as_bytes()[0];
         let mut from = at;
         loop {
             let rest = &bytes[at..end];
-            let found = if quote.has_escapes() { memchr2(close, b'\\', rest) } else { memchr(close, rest) };
+            let found = if escapes { memchr2(close, b'\\', rest) } else { memchr(close, rest) };
             let Some(found) = found.map(|found| at + found) else {
                 sink.text(from..end);
                 let curly = matches!(quote, Quote::Curly { .. });
@@ -383,10 +455,24 @@ impl Scan {
             if literal {
                 continue;
             }
+            if quote == Quote::Single {
+                if let Some(drop) = apostrophe(&src[self.opened + 1..end], found - self.opened - 1) {
+                    sink.text(from..drop.start + self.opened + 1);
+                    from = drop.end + self.opened + 1;
+                    at = from.max(at);
+                    continue;
+                }
+            }
             match closing(quote, &src[found..end]) {
                 Closing::No => {}
                 Closing::Here(len) => {
                     sink.text(from..found);
+                    let goes_on = src[found + len..end].starts_with(|next: char| next.is_alphanumeric() || next == '"');
+                    if goes_on && quote == Quote::Double && self.leading {
+                        self.unescaped.get_or_insert(found);
+                    }
+                    self.single |= quote == Quote::Single;
+                    self.after_part = true;
                     self.mode = Mode::Plain;
                     self.after_equals = false;
                     self.confirm(Guess::Curly);
@@ -405,6 +491,10 @@ impl Scan {
         let line = &src[at..end];
         if self.ends_heredoc(line) {
             self.filled += 1;
+            if self.heredocs[self.filled - 1].substitution.is_some() {
+                self.mode = Mode::Substitution;
+                return LineEnd::Heredoc;
+            }
             if self.filled < self.heredocs.len() {
                 return LineEnd::Heredoc;
             }
@@ -412,7 +502,7 @@ impl Scan {
             return LineEnd::Done;
         }
         let skip = match self.heredocs.get(self.filled) {
-            Some(doc) if doc.tabs => line.len() - line.trim_start_matches('\t').len(),
+            Some(doc) if doc.kind == Indent::Tabs => line.len() - line.trim_start_matches('\t').len(),
             _ => 0,
         };
         sink.heredoc_line(self.filled, at + skip..end);
@@ -424,24 +514,56 @@ impl Scan {
         let bytes = src.as_bytes();
         while at < end {
             let byte = bytes[at];
-            if fence::is_blank(byte) {
+            let blank = if byte.is_ascii() { usize::from(fence::is_blank(byte)) } else { blank_at(bytes, at) };
+            if blank > 0 {
                 if self.in_word {
                     self.in_word = false;
                     sink.end(at);
                 }
                 self.after_equals = false;
-                at += 1;
+                at += blank;
                 continue;
             }
+            if !byte.is_ascii() {
+                let invisible = invisible_at(bytes, at);
+                if invisible > 0 {
+                    at += invisible;
+                    continue;
+                }
+            }
             if !self.in_word {
+                if byte == b'#' && comment(src, at, end) {
+                    break;
+                }
                 if let Some(next) = simple_word(bytes, at, end, sink) {
+                    self.words += 1;
                     at = next;
                     continue;
                 }
             }
             let opens = !self.in_word || self.after_equals;
+            if opens && matches!(byte, b'"' | b'$' | b'{' | b'[') {
+                if let Some(next) = self.open_substitution(src, at, end, sink) {
+                    at = next;
+                    continue;
+                }
+                if let Some(json) = self.json_opens(&src[at..end]) {
+                    if !self.in_word {
+                        self.begin(at, true, sink);
+                    }
+                    self.opened = at;
+                    self.after_equals = false;
+                    self.mode = Mode::Json(json);
+                    return Ok(at);
+                }
+            }
             if byte == b'"' {
-                return Ok(self.open(Quote::Double, src, at, 1, end, sink));
+                let triple = opens && bytes[at..end].starts_with(b"\"\"\"");
+                let (quote, len) = if triple { (Quote::Triple, 3) } else { (Quote::Double, 1) };
+                return Ok(self.open(quote, src, at, len, end, sink));
+            }
+            if byte == b'\'' && self.in_word && self.single && self.after_part {
+                return Ok(self.open(Quote::Single, src, at, 1, end, sink));
             }
             if opens {
                 if let Some((quote, len)) = opening(&src[at..end]) {
@@ -457,14 +579,19 @@ impl Scan {
             if byte == b'\\' {
                 let rest = &src[at + 1..end];
                 if fence::trim_start(rest).is_empty() {
+                    self.joined = true;
                     return Err(LineEnd::Joined);
                 }
+                let next = rest.chars().next();
+                let len = next.map_or(0, char::len_utf8);
+                // Nobody escapes a letter: it is a path or a regular expression.
+                let stays = next.is_some_and(char::is_alphanumeric);
                 if !self.in_word {
                     self.begin(at, true, sink);
                 }
-                let len = rest.chars().next().map_or(0, char::len_utf8);
-                sink.text(at + 1..at + 1 + len);
+                sink.text(at + usize::from(!stays)..at + 1 + len);
                 self.after_equals = false;
+                self.after_part = !stays;
                 at += 1 + len;
                 continue;
             }
@@ -497,9 +624,11 @@ impl Scan {
         }
         let from = at;
         self.after_equals = false;
+        self.after_part = false;
         while at < end {
             match bytes[at] {
                 b' ' | b'\t' | b'"' | b'\\' => break,
+                0xC2 | 0xE1 | 0xE2 | 0xE3 | 0xEF if blank_at(bytes, at) + invisible_at(bytes, at) > 0 => break,
                 b'=' => {
                     at += 1;
                     self.after_equals = true;
@@ -516,6 +645,7 @@ impl Scan {
         if matches!(quote, Quote::Curly { .. }) {
             self.guess(Guess::Curly, at, sink);
         }
+        self.leading = !self.in_word || self.after_equals;
         if !self.in_word {
             self.begin(at, true, sink);
         }
@@ -527,43 +657,220 @@ impl Scan {
         at + len
     }
 
-    /// `<<WORD`, `<<'WORD'`, `<<"WORD"`, `<<-WORD`, and a blank before WORD if that is an identifier.
+    /// `<<WORD`, `<<'WORD'`, `<<"WORD"`, `<<-WORD`, `<<~WORD`, and a blank before WORD if that is an identifier.
     fn open_heredoc<S: Sink>(&mut self, src: &str, at: usize, end: usize, sink: &mut S) -> Option<usize> {
-        let rest = src[at..end].strip_prefix("<<")?;
-        let (tabs, rest) = rest.strip_prefix('-').map_or((false, rest), |rest| (true, rest));
-        let word = rest.trim_start_matches([' ', '\t']);
-        let apart = word.len() < rest.len();
-        let (name, after) = match word.as_bytes().first()? {
-            quote @ (b'\'' | b'"') => {
-                let close = memchr(*quote, &word.as_bytes()[1..])?;
-                // Blanks behind the end line do not count.
-                (fence::trim_end(&word[1..1 + close]), &word[close + 2..])
-            }
-            _ => {
-                let word = word.strip_prefix('\\').unwrap_or(word);
-                // Before its end is looked for: many such signs may stand in one word.
-                if !begins_identifier(word) {
-                    return None;
-                }
-                let len = word.find([' ', '\t']).unwrap_or(word.len());
-                (&word[..len], &word[len..])
-            }
-        };
-        let quoted = word.starts_with(['\'', '"']);
-        let letter = begins_identifier(name);
-        let identifier = letter && name.chars().all(|char| char.is_alphanumeric() || char == '_');
-        let ends_word = after.is_empty() || after.starts_with([' ', '\t']);
-        if !ends_word || name.is_empty() || !(quoted || if apart { identifier } else { letter }) {
+        let (name, kind, after) = heredoc(&src[at..end])?;
+        if !self.in_word {
+            self.begin(at, true, sink);
+        }
+        self.heredocs.push(Heredoc { end: name.to_owned(), kind, substitution: None, at });
+        sink.heredoc(kind == Indent::Common);
+        self.after_equals = false;
+        Some(end - after.len())
+    }
+
+    /// `"$(cat <<WORD` at the line's end, with the quotes or without, is how models trained on shells write a heredoc.
+    fn open_substitution<S: Sink>(&mut self, src: &str, at: usize, end: usize, sink: &mut S) -> Option<usize> {
+        let rest = &src[at..end];
+        let (close, rest) = rest.strip_prefix('"').map_or((")", rest), |rest| (")\"", rest));
+        let start = rest.strip_prefix("$(cat ")?.trim_start_matches(' ');
+        let (name, kind, after) = heredoc(start)?;
+        if !fence::trim_start(after).is_empty() {
             return None;
         }
         if !self.in_word {
             self.begin(at, true, sink);
         }
-        self.heredocs.push(Heredoc { end: name.to_owned(), tabs, at });
-        sink.heredoc();
+        self.heredocs.push(Heredoc { end: name.to_owned(), kind, substitution: Some(close), at });
+        sink.heredoc(kind == Indent::Common);
+        sink.end(end - after.len());
+        self.in_word = false;
         self.after_equals = false;
-        Some(end - after.len())
+        Some(end)
     }
+
+    /// The line behind the end line of a heredoc in `$(cat <<WORD`. Gives where the command goes on.
+    fn close_substitution(&mut self, src: &str, at: usize, end: usize) -> Option<usize> {
+        let close = self.heredocs.get(self.filled.wrapping_sub(1))?.substitution?;
+        let rest = fence::trim_start(&src[at..end]).strip_prefix(close)?;
+        self.mode = Mode::Plain;
+        Some(end - rest.len())
+    }
+
+    /// Whether a JSON object or array begins here. Only an object that is the command's first or second word may go on in
+    /// the next line, and a string may not.
+    fn json_opens(&mut self, line: &str) -> Option<Json> {
+        let inner = fence::trim_start(line.strip_prefix(['{', '['])?);
+        let object = line.starts_with('{');
+        let goes_on = object && !self.in_word && self.words < 2;
+        let plausible = match inner.as_bytes().first() {
+            None => goes_on,
+            Some(b'"') => true,
+            Some(b'}') => object,
+            Some(first) => !object && matches!(first, b'{' | b']'),
+        };
+        if !plausible || self.patience == 0 {
+            return None;
+        }
+        let mut json = Json::default();
+        let len = json.read(line.as_bytes());
+        let opens = if json.depth > 0 {
+            goes_on && !json.string
+        } else {
+            len == line.len() || blank_at(line.as_bytes(), len) > 0
+        };
+        if !opens {
+            self.patience = self.patience.saturating_sub(len);
+        }
+        opens.then(Json::default)
+    }
+
+    /// The characters of a JSON object or array, up to its end or the line's.
+    fn json<S: Sink>(
+        &mut self,
+        mut json: Json,
+        src: &str,
+        at: usize,
+        end: usize,
+        sink: &mut S,
+    ) -> Result<usize, LineEnd> {
+        let next = at + json.read(&src.as_bytes()[at..end]);
+        sink.text(at..next);
+        if json.depth > 0 {
+            self.mode = Mode::Json(json);
+            return Err(LineEnd::Quote);
+        }
+        self.mode = Mode::Plain;
+        Ok(next)
+    }
+}
+
+impl Json {
+    /// Reads up to the end of the outermost object or array; gives how many bytes that is.
+    fn read(&mut self, bytes: &[u8]) -> usize {
+        for (at, byte) in bytes.iter().enumerate() {
+            if self.string {
+                match byte {
+                    _ if self.escaped => self.escaped = false,
+                    b'\\' => self.escaped = true,
+                    b'"' => self.string = false,
+                    _ => {}
+                }
+                continue;
+            }
+            match byte {
+                b'"' => self.string = true,
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+            if self.depth == 0 {
+                return at + 1;
+            }
+        }
+        bytes.len()
+    }
+}
+
+/// Reads the sign of a heredoc: its word, what becomes of indentation, and the rest of the line.
+fn heredoc(line: &str) -> Option<(&str, Indent, &str)> {
+    let rest = line.strip_prefix("<<")?;
+    let (kind, rest) = match rest.as_bytes().first()? {
+        b'-' => (Indent::Tabs, &rest[1..]),
+        b'~' => (Indent::Common, &rest[1..]),
+        _ => (Indent::Keep, rest),
+    };
+    let word = rest.trim_start_matches([' ', '\t']);
+    let apart = word.len() < rest.len();
+    let (name, after) = match word.as_bytes().first()? {
+        quote @ (b'\'' | b'"') => {
+            let close = memchr(*quote, &word.as_bytes()[1..])?;
+            // Blanks behind the end line do not count.
+            (fence::trim_end(&word[1..1 + close]), &word[close + 2..])
+        }
+        _ => {
+            let word = word.strip_prefix('\\').unwrap_or(word);
+            // Before its end is looked for: many such signs may stand in one word.
+            if !begins_identifier(word) {
+                return None;
+            }
+            let len = word.find([' ', '\t']).unwrap_or(word.len());
+            (&word[..len], &word[len..])
+        }
+    };
+    let quoted = word.starts_with(['\'', '"']);
+    let letter = begins_identifier(name);
+    let identifier = letter && name.chars().all(|char| char.is_alphanumeric() || char == '_');
+    let ends_word = after.is_empty() || after.starts_with([' ', '\t']);
+    let good = ends_word && !name.is_empty() && (quoted || if apart { identifier } else { letter });
+    good.then_some((name, kind, after))
+}
+
+/// The length of the blank at `at`, 0 if there is none: models copy no-break and ideographic spaces from pages.
+fn blank_at(bytes: &[u8], at: usize) -> usize {
+    match bytes[at..] {
+        [b' ' | b'\t', ..] => 1,
+        [0xC2, 0xA0, ..] => 2,
+        [0xE1, 0x9A, 0x80, ..] | [0xE2, 0x80, 0x80..=0x8A | 0xA8 | 0xA9 | 0xAF, ..] => 3,
+        [0xE2, 0x81, 0x9F, ..] | [0xE3, 0x80, 0x80, ..] => 3,
+        _ => 0,
+    }
+}
+
+/// The length of the character at `at` if it is one without width that no script needs inside a word: the soft hyphen,
+/// the zero-width space, marks of direction, the word joiner, the byte order mark. Joiners are letters of some scripts.
+fn invisible_at(bytes: &[u8], at: usize) -> usize {
+    match bytes[at..] {
+        [0xC2, 0xAD, ..] => 2,
+        [0xE2, 0x80, 0x8B | 0x8E | 0x8F | 0xAA..=0xAE, ..] => 3,
+        [0xE2, 0x81, 0xA0 | 0xA6..=0xA9, ..] | [0xEF, 0xBB, 0xBF, ..] => 3,
+        _ => 0,
+    }
+}
+
+/// How many bytes of blanks and of characters without width a text begins with.
+pub(super) fn blank(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        // Nearly always the first byte tells.
+        if matches!(bytes[at], b'!'..=b'~') {
+            break;
+        }
+        match blank_at(bytes, at) + invisible_at(bytes, at) {
+            0 => break,
+            len => at += len,
+        }
+    }
+    at
+}
+
+/// Whether a `#` that stands alone begins a comment here.
+fn comment(src: &str, at: usize, end: usize) -> bool {
+    src[at..end].strip_prefix('#').is_some_and(|rest| rest.is_empty() || blank(rest) > 0)
+}
+
+/// Whether a value is a path of Windows, in which backslashes are no escapes: `C:\x`, but not `C:\\x`, which is escaped.
+fn is_path(value: &str) -> bool {
+    matches!(value.as_bytes(), [drive, b':', b'\\', next, ..]
+        if drive.is_ascii_alphabetic() && !matches!(next, b'\\' | b'"'))
+}
+
+/// Whether the quote at `at` of a value in single quotes is an apostrophe: gives what of the source to leave out.
+fn apostrophe(value: &str, at: usize) -> Option<Range<usize>> {
+    let letter = |char: Option<char>| char.is_some_and(char::is_alphanumeric);
+    let mut after = value[at + 1..].chars();
+    let next = after.next();
+    let (before, last) = (&value[..at], value[..at].chars().next_back());
+    if letter(next) {
+        return match last {
+            // `'It\'s'`, which a shell would not read either.
+            Some('\\') if letter(before[..at - 1].chars().next_back()) => Some(at - 1..at),
+            _ => letter(last).then_some(at..at),
+        };
+    }
+    // `'It''s'`
+    (next == Some('\'') && letter(last) && letter(after.next())).then_some(at + 1..at + 2)
 }
 
 fn begins_identifier(word: &str) -> bool {
@@ -572,7 +879,7 @@ fn begins_identifier(word: &str) -> bool {
 
 /// Whether a line that begins a command holds nothing that could make the command go on.
 pub(super) fn is_whole(line: &[u8]) -> bool {
-    memchr3(b'"', b'\'', b'\\', line).is_none() && memchr2(b'<', 0xE2, line).is_none()
+    memchr3(b'"', b'\'', b'\\', line).is_none() && memchr3(b'<', b'{', 0xE2, line).is_none()
 }
 
 /// The words that most words are: without quotes, escapes and equals signs, or in double quotes from end to end without
@@ -588,7 +895,7 @@ fn simple_word<S: Sink>(bytes: &[u8], at: usize, end: usize, sink: &mut S) -> Op
             sink.word(at..close + 1, at + 1..close);
             Some(close + 1)
         }
-        b'\'' | b'$' | b'<' | 0xE2 => None,
+        b'\'' | b'$' | b'<' | b'{' | b'[' => None,
         _ => {
             let len = bytes[at..end].iter().position(|byte| ENDS_SIMPLE[usize::from(*byte)]).unwrap_or(end - at);
             let stop = at + len;
@@ -609,6 +916,12 @@ static ENDS_SIMPLE: [bool; 256] = {
     table[b'"' as usize] = true;
     table[b'\\' as usize] = true;
     table[b'=' as usize] = true;
+    // The first bytes of blanks and of characters without width.
+    table[0xC2] = true;
+    table[0xE1] = true;
+    table[0xE2] = true;
+    table[0xE3] = true;
+    table[0xEF] = true;
     table
 };
 
@@ -623,8 +936,10 @@ enum Closing {
 
 /// What the character at the start of `rest` does to an open quote.
 fn closing(quote: Quote, rest: &str) -> Closing {
-    let Quote::Curly { double, depth } = quote else {
-        return Closing::Here(1);
+    let (double, depth) = match quote {
+        Quote::Curly { double, depth } => (double, depth),
+        Quote::Triple if !rest.starts_with(quote.close()) => return Closing::No,
+        quote => return Closing::Here(quote.close().len()),
     };
     let (open, close) = if double { ('“', '”') } else { ('‘', '’') };
     let mut chars = rest.chars();
@@ -652,8 +967,11 @@ fn opening(rest: &str) -> Option<(Quote, usize)> {
     }
 }
 
-/// The length of an en or em dash before a letter, which autocorrection made of two dashes.
+/// The length of the dashes that stand for two: an en or em dash, or two of any kind, before a letter.
 fn dash(rest: &str) -> Option<usize> {
-    let after = rest.strip_prefix('–').or_else(|| rest.strip_prefix('—'))?;
-    after.starts_with(char::is_alphabetic).then_some('–'.len_utf8())
+    let dash = |char: &char| matches!(char, '-' | '‐' | '‑' | '‒' | '–' | '—' | '―' | '−' | '﹣' | '－');
+    let dashes: Vec<char> = rest.chars().take(3).take_while(dash).collect();
+    let long = matches!(dashes[..], ['–' | '—' | '―'] | [_, _]) && dashes != ['-', '-'];
+    let len = dashes.iter().map(|dash| dash.len_utf8()).sum();
+    (long && rest[len..].starts_with(char::is_alphabetic)).then_some(len)
 }

@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use memchr::memchr2;
+
 use super::error::{Error, Kind};
 use super::fence;
-use super::scan::{LineEnd, Quote, Scan, Sink, Unclosed, PATIENCE};
+use super::scan::{self, LineEnd, Quote, Scan, Sink, Unclosed, PATIENCE};
 use super::{MAX_COMMAND, MAX_WORDS};
 
 /// A word of a command.
@@ -86,23 +88,46 @@ pub fn split(source: &str) -> Result<Vec<Word<'_>>, Error> {
         line = line_at(source, at);
     }
     match scan.unclosed() {
+        _ if scan.unescaped().is_some() => Err(unescaped(source, scan.unescaped().unwrap_or_default())),
         Some(unclosed) => Err(unclosed_error(source, unclosed)),
         None => words.finish(),
     }
 }
 
-/// Where the command begins: behind blanks and one `$ ` or `> ` prompt.
+/// Where the command begins: behind blanks and one prompt.
 pub(super) fn start(source: &str) -> usize {
-    let from = source.bytes().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count();
-    from + prompt(&source[from..])
+    let mut from = 0;
+    loop {
+        let rest = &source[from..];
+        from += match rest.as_bytes().first() {
+            Some(b'\r' | b'\n') => 1,
+            _ => match scan::blank(rest) {
+                0 => return from + prompt(rest),
+                len => len,
+            },
+        }
+    }
 }
 
-/// The length of a prompt that models copy from terminals.
+/// The length of a prompt that models copy from terminals, or of the mark of a list.
 pub(super) fn prompt(line: &str) -> usize {
-    if !line.starts_with("$ ") && !line.starts_with("> ") {
-        return 0;
+    let mark = match line.as_bytes() {
+        [b'>', b'>', b'>', ..] => 3,
+        [b'$' | b'>' | b'-' | b'*', ..] => 1,
+        [b'0'..=b'9', ..] => {
+            let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+            if !line[digits..].starts_with(['.', ')']) {
+                return 0;
+            }
+            digits + 1
+        }
+        [0xE2, ..] if line.starts_with('•') => '•'.len_utf8(),
+        _ => return 0,
+    };
+    match scan::blank(&line[mark..]) {
+        0 => 0,
+        blank => mark + blank,
     }
-    line.len() - fence::trim_start(&line[2..]).len()
 }
 
 struct Line {
@@ -157,6 +182,23 @@ fn unclosed_error(source: &str, unclosed: Unclosed) -> Error {
                 ),
             )
         }
+        Unclosed::Substitution { close, at } => {
+            let end = source[at..].find('\n').map_or(source.len(), |len| at + len);
+            Error::at(
+                Kind::UnclosedHeredoc,
+                source,
+                at..end,
+                format!("the substitution that opens here is not closed: no line `{close}` comes behind the heredoc"),
+                "there are no substitutions: write the heredoc itself, --flag <<EOF, then the text, then a line EOF",
+            )
+        }
+        Unclosed::Json(at) => Error::at(
+            Kind::UnclosedJson,
+            source,
+            at..at + 1,
+            "the JSON object that opens here is never closed",
+            "write the whole object, up to its last }, or write flags: --name value",
+        ),
         Unclosed::Quote(quote, at) => {
             let (name, len, hint) = match quote {
                 Quote::Double if before_close(source, at) => (
@@ -165,6 +207,7 @@ fn unclosed_error(source: &str, unclosed: Unclosed) -> Error {
                     "\\\" stands for a quote inside the value: write \\\\ for a backslash at its end, or use '…'",
                 ),
                 Quote::Double => ("double", 1, "close the value with \", and write \\\" for a quote inside it"),
+                Quote::Triple => ("triple", 3, "close the value with \"\"\""),
                 Quote::Ansi => ("single", 2, "close the value with ', and write \\' for a quote inside it"),
                 _ => ("single", 1, "close the value with ', or put a value that holds an apostrophe in \"…\""),
             };
@@ -177,6 +220,16 @@ fn unclosed_error(source: &str, unclosed: Unclosed) -> Error {
             )
         }
     }
+}
+
+fn unescaped(source: &str, at: usize) -> Error {
+    Error::at(
+        Kind::UnescapedQuote,
+        source,
+        at..at + 1,
+        "the value ends at this quote, and more follows without a blank",
+        "write \\\" for a quote inside the value, or '…' around it; for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
+    )
 }
 
 /// Whether the quote was meant to close behind a backslash, as in `"C:\Users\"`.
@@ -250,6 +303,7 @@ struct Doc {
     word: usize,
     value: Piece,
     begun: bool,
+    dedent: bool,
     /// Where its last line ended.
     end: usize,
 }
@@ -273,6 +327,7 @@ impl<'a> Words<'a> {
         for doc in self.docs {
             let word = &mut self.list[doc.word];
             let value = doc.value.into_text(self.source);
+            let value = if doc.dedent { Cow::Owned(dedent(&value)) } else { value };
             // The word is `--flag=` where the heredoc stands behind an equals sign.
             word.value = if word.value.is_empty() { value } else { Cow::Owned(format!("{}{value}", word.value)) };
         }
@@ -286,10 +341,22 @@ impl<'a> Words<'a> {
                 "quote a long text, so that it is one word, or use a heredoc",
             ));
         }
-        match self.list.iter().find(|word| is_operator(word)) {
-            Some(word) => Err(operator(self.source, word)),
-            None => Ok(self.list),
+        if let Some(word) = self.list.iter().find(|word| is_operator(word)) {
+            return Err(unsupported(self.source, &word.value, word.span.clone()));
         }
+        if memchr2(b';', b'\'', self.source.as_bytes()).is_some() {
+            if let Some(error) = semicolon(self.source, &self.list).or_else(|| stray_quote(self.source, &self.list)) {
+                return Err(error);
+            }
+            if let Some(last) = self.list.last_mut().filter(|word| ends_statement(self.source, word)) {
+                let len = last.value.len() - 1;
+                match &mut last.value {
+                    Cow::Borrowed(value) => *value = &value[..len],
+                    Cow::Owned(value) => value.truncate(len),
+                }
+            }
+        }
+        Ok(self.list)
     }
 }
 
@@ -318,8 +385,8 @@ impl Sink for Words<'_> {
         self.list.push(Word { value, span: self.start..at, quoted: self.quoted });
     }
 
-    fn heredoc(&mut self) {
-        self.docs.push(Doc { word: self.list.len(), value: Piece::Empty, begun: false, end: 0 });
+    fn heredoc(&mut self, dedent: bool) {
+        self.docs.push(Doc { word: self.list.len(), value: Piece::Empty, begun: false, dedent, end: 0 });
     }
 
     fn heredoc_line(&mut self, index: usize, range: Range<usize>) {
@@ -346,16 +413,71 @@ impl Sink for Words<'_> {
     }
 }
 
-fn is_operator(word: &Word<'_>) -> bool {
-    !word.quoted
-        && word.value.len() <= 2
-        && word.span.len() == word.value.len()
-        && matches!(word.value.as_ref(), "|" | "||" | "&&" | ";" | "&" | ">" | ">>" | "<")
+/// Takes off the indentation that all lines but blank ones have in common.
+fn dedent(text: &str) -> String {
+    let blanks = |line: &str| line.len() - fence::trim_start(line).len();
+    let lines = text.split('\n').filter(|line| blanks(line) < line.len());
+    let common = lines.map(blanks).min().unwrap_or(0);
+    let lines: Vec<_> = text.split('\n').map(|line| &line[common.min(blanks(line))..]).collect();
+    lines.join("\n")
 }
 
-fn operator(source: &str, word: &Word<'_>) -> Error {
-    let value = &word.value;
-    let hint = match value.as_ref() {
+/// The first semicolon between two commands.
+fn semicolon(source: &str, words: &[Word<'_>]) -> Option<Error> {
+    let (word, _) = words.iter().zip(&words[1.min(words.len())..]).find(|(word, next)| {
+        ends_statement(source, word) || (ends_with_semicolon(source, word) && is_name(source, next))
+    })?;
+    Some(unsupported(source, ";", word.span.end - 1..word.span.end))
+}
+
+fn is_operator(word: &Word<'_>) -> bool {
+    !word.quoted
+        && word.value.len() <= 3
+        && word.span.len() == word.value.len()
+        && matches!(word.value.as_ref(), "|" | "||" | "&&" | ";" | "&" | ">" | ">>" | "<" | "<<<")
+}
+
+/// Whether a word ends in a semicolon that no quote covers.
+fn ends_with_semicolon(source: &str, word: &Word<'_>) -> bool {
+    let text = &source[word.span.clone()];
+    text.len() > 1 && text.ends_with(';') && !text.ends_with("\\;") && word.value.ends_with(';')
+}
+
+/// Whether a semicolon stands right behind a closing quote: it ends the command, as in other languages.
+fn ends_statement(source: &str, word: &Word<'_>) -> bool {
+    let text = &source[word.span.clone()];
+    ends_with_semicolon(source, word)
+        && (word.quoted || text.contains('='))
+        && (text.ends_with("\";") || text.ends_with("';"))
+}
+
+/// Whether a word looks like the name of a command.
+fn is_name(source: &str, word: &Word<'_>) -> bool {
+    let part = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let two = word.value.split_once('.').is_some_and(|(domain, action)| part(domain) && part(action));
+    !word.quoted && source[word.span.clone()] == word.value && (two || word.value.starts_with("get_skill"))
+}
+
+/// A quote that closes at the end of a word where none was open, behind a value in single quotes: that one ended earlier
+/// than was meant.
+fn stray_quote(source: &str, words: &[Word<'_>]) -> Option<Error> {
+    let single = words.iter().position(|word| source[word.span.clone()].starts_with('\''))?;
+    let stray = words[single + 1..].iter().find(|word| {
+        let text = &source[word.span.clone()];
+        !word.quoted && text.len() > 1 && text.ends_with('\'') && word.value.matches('\'').count() == 1
+    })?;
+    Some(Error::at(
+        Kind::UnescapedQuote,
+        source,
+        stray.span.end - 1..stray.span.end,
+        "no quote is open that could close here: the value in single quotes ended earlier",
+        "put a value that holds an apostrophe in \"…\"",
+    ))
+}
+
+fn unsupported(source: &str, value: &str, span: Range<usize>) -> Error {
+    let hint = match value {
+        "<<<" => "write the text itself behind the flag, in quotes",
         ">" | ">>" | "<" => "there are no redirections; one command a line, and its result comes back to you",
         "|" => "there are no pipes; one command a line: run the first, read its result, then write the next",
         _ => "one command a line: write the next command on a line of its own",
@@ -363,7 +485,7 @@ fn operator(source: &str, word: &Word<'_>) -> Error {
     Error::at(
         Kind::UnsupportedOperator,
         source,
-        word.span.clone(),
+        span,
         format!("`{value}` is not supported: this is not a shell"),
         format!("{hint}; quote it (\"{value}\") if it is part of a value"),
     )
