@@ -160,7 +160,7 @@ defmodule Skillbook.Model.OpenAITest do
              "the model's answer was cut off: the connection broke", "some"},
             {"ended without an end", [ChatServer.head(), {:chunk, @partial}, :end], [], :cut_off,
              "the model's answer was cut off: the stream ended before it said so", "some"},
-            {"silent", [:silent], [idle_timeout: 50], :timeout,
+            {"silent", [:silent], [idle_timeout: 500], :timeout,
              "the model took too long: nothing came for 500 ms", ""},
             {"silent in the middle", [ChatServer.head(), {:chunk, @partial}, :silent], [idle_timeout: 500],
              :timeout, "the model took too long: nothing came for 500 ms", "some"},
