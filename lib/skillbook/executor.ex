@@ -73,20 +73,13 @@ defmodule Skillbook.Executor do
     # Nobody is asked about what cannot run.
     with {:ok, module} <- handler(entry, context),
          :ok <- in_service(book, entry, module),
-         :ok <- Policy.check(routed, context, ask(book, options)) do
-      work = fn -> module.execute(routed.command.flags, context) end
-      worker = Worker.start(context.book, Context.logger_metadata(context), work)
-
-      with :ok <- enter(book, worker, entry, module) do
-        timeout = options[:timeout] || entry.timeout || (book && book.timeout) || @default_timeout
-        answer = worker |> Worker.run(timeout) |> outcome(context, timeout)
-        leave(book, worker, entry, module, answer)
-        answer
-      end
+         :ok <- unless_stopped(context, fn -> Policy.check(routed, context, ask(book, options)) end),
+         {:ok, worker} <- unless_stopped(context, fn -> start(book, routed, context, module) end) do
+      timeout = options[:timeout] || entry.timeout || (book && book.timeout) || @default_timeout
+      answer = worker |> Worker.run(timeout) |> outcome(context, timeout)
+      leave(book, worker, entry, module, answer)
+      answer
     end
-  catch
-    # The book stopped meanwhile.
-    :exit, reason -> {:error, failed(:crash, context, reason: reason)}
   end
 
   @doc """
@@ -128,6 +121,21 @@ defmodule Skillbook.Executor do
   defp in_service(nil, _entry, _module), do: :ok
   defp in_service(book, entry, module), do: Breaker.check(book, entry, module)
 
+  # What the book's processes do is over when it stops.
+  defp unless_stopped(context, fun) do
+    fun.()
+  catch
+    :exit, reason -> {:error, failed(:stopped, context, reason: reason)}
+  end
+
+  defp start(book, routed, context, module) do
+    # Only what the handler gets is copied to its process.
+    flags = routed.command.flags
+    work = fn -> module.execute(flags, context) end
+    worker = Worker.start(context.book, Context.logger_metadata(context), work)
+    with :ok <- enter(book, worker, routed.entry, module), do: {:ok, worker}
+  end
+
   # The breaker comes last, so that the one call that tries a handler does not wait for room.
   defp enter(nil, _worker, _entry, _module), do: :ok
 
@@ -145,9 +153,12 @@ defmodule Skillbook.Executor do
   defp leave(nil, _worker, _entry, _module, _answer), do: :ok
 
   defp leave(book, worker, entry, module, answer) do
-    Gate.leave(book, worker.pid)
+    Gate.leave(book, worker.pid, entry)
     failed = match?({:error, %HandlerError{kind: kind}} when kind in [:crash, :timeout, :bad_return], answer)
     Breaker.leave(book, entry, module, if(failed, do: :failed, else: :answered))
+  catch
+    # The book stopped meanwhile; the answer is there all the same.
+    :exit, _ -> :ok
   end
 
   defp outcome({:ok, answer}, context, _timeout), do: answer(answer, context)
@@ -185,6 +196,8 @@ defmodule Skillbook.Executor do
   end
 
   # The model does not see this part.
+  defp log(%{kind: :stopped} = error), do: "skill #{error.name} was not run, for its book has stopped"
+
   defp log(%{kind: :crash} = error), do: "skill #{error.name} crashed: #{Exception.format_exit(error.reason)}"
 
   defp log(%{kind: :timeout} = error),

@@ -15,27 +15,34 @@ defmodule Skillbook.Gate do
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
 
   @doc """
-  Waits for room for the worker, which the calling process is going to let run. The room is free again at `leave/2` and
+  Waits for room for the worker, which the calling process is going to let run. The room is free again at `leave/3` and
   when the worker ends.
   """
   @spec enter(Book.t(), pid(), Entry.t()) :: :ok | {:error, BusyError.t()}
   def enter(book, worker, entry) do
-    limit = entry.max_running || book.max_running_per_skill
-
-    if limit == :infinity and book.max_running == :infinity do
-      :ok
-    else
+    if limited?(book, entry) do
       callers = [self() | Process.get(:"$callers", [])]
 
-      case GenServer.call(name(book.name), {:enter, worker, callers, entry.name, limit}, :infinity) do
+      case GenServer.call(
+             name(book.name),
+             {:enter, worker, callers, entry.name, limit(book, entry)},
+             :infinity
+           ) do
         :ok -> :ok
         :busy -> {:error, %BusyError{name: entry.name, max_wait: book.max_wait}}
       end
+    else
+      :ok
     end
   end
 
-  @spec leave(Book.t(), pid()) :: :ok
-  def leave(book, worker), do: GenServer.cast(name(book.name), {:leave, worker})
+  @spec leave(Book.t(), pid(), Entry.t()) :: :ok
+  def leave(book, worker, entry) do
+    if limited?(book, entry), do: GenServer.cast(name(book.name), {:leave, worker}), else: :ok
+  end
+
+  defp limited?(book, entry), do: book.max_running != :infinity or limit(book, entry) != :infinity
+  defp limit(book, entry), do: entry.max_running || book.max_running_per_skill
 
   defp name(book), do: Module.concat(book, Gate)
 

@@ -6,7 +6,8 @@ defmodule Skillbook.HandlerError do
 
   ## Fields
 
-    * `:kind` - `:missing` (no such module with `execute/2`), `:crash`, `:timeout` or `:bad_return`
+    * `:kind` - `:missing` (no such module with `execute/2`), `:crash`, `:timeout`, `:bad_return`, or `:stopped` (the book
+      stopped before it ran)
     * `:name` - the skill's name
     * `:handler` - the handler as the skill's frontmatter names it
     * `:timeout` - the time limit in milliseconds, for `:timeout`
@@ -21,7 +22,7 @@ defmodule Skillbook.HandlerError do
   alias Skillbook.Duration
 
   @type t :: %__MODULE__{
-          kind: :missing | :crash | :timeout | :bad_return,
+          kind: :missing | :crash | :timeout | :bad_return | :stopped,
           name: String.t(),
           handler: String.t() | nil,
           timeout: pos_integer() | nil,
@@ -37,6 +38,9 @@ defmodule Skillbook.HandlerError do
     "`#{error.name}` cannot run: its handler #{error.handler} is not there. " <>
       "You cannot mend this: tell the user, and go on without it."
   end
+
+  def message(%{kind: :stopped} = error),
+    do: "`#{error.name}` was not run: the skills have just been shut down. Tell the user."
 
   def message(%{kind: :crash} = error), do: "`#{error.name}` failed: its handler crashed. #{@partly}"
 

@@ -119,7 +119,10 @@ defmodule Skillbook.Pipeline do
       {:error, error} -> Result.error(error)
     end
   rescue
-    error in ArgumentError -> Result.error(error)
+    error in ArgumentError ->
+      if Book.find(view.book),
+        do: Result.error(error),
+        else: Result.error(%HandlerError{kind: :stopped, name: routed.name, handler: routed.entry.handler})
   end
 
   defp printable(text, done \\ []) do
