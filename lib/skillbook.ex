@@ -56,6 +56,8 @@ defmodule Skillbook do
 
   The limits are described in [running commands](docs/running.md).
 
+  `Skillbook.Agent.run/3` does this with a model, turn by turn, until it has answered.
+
   A view holds one generation of the catalog, however often the book is reloaded meanwhile: make one for each turn.
   """
 

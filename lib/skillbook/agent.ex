@@ -127,6 +127,8 @@ defmodule Skillbook.Agent do
     with {:error, error} <- validate(options), do: raise(error)
     view = Skillbook.view(book, options[:profile] || "default")
     transcript = options[:transcript] || Transcript.new(view.profile.id)
+    # Wrong options are said now, not by the first command.
+    _ = Skillbook.run(view, "", options[:commands] || [])
 
     if transcript.profile != view.profile.id do
       raise TranscriptError,
@@ -204,13 +206,10 @@ defmodule Skillbook.Agent do
   end
 
   # What was kept elsewhere meanwhile has no view: if its prompt is no longer the same, the model needs a new one.
-  defp begin(%{view: view} = state) do
-    transcript = Memory.withdraw(state.transcript, view)
-    state = %{state | transcript: transcript}
-
-    if transcript.view && transcript.view.profile == view.profile,
-      do: news(state),
-      else: state |> renew_prompt() |> told()
+  defp begin(%{view: view, transcript: %{view: old} = transcript} = state) do
+    known = old != nil and old.profile == view.profile
+    state = %{state | transcript: Memory.withdraw(transcript, view, known)}
+    if known, do: news(state), else: state |> renew_prompt() |> told()
   end
 
   defp renew_prompt(%{transcript: transcript} = state) do
@@ -370,14 +369,13 @@ defmodule Skillbook.Agent do
   defp answered(state, text, finish_reason) do
     report = execute(state, text)
     state = %{state | text: report.text, breaks: 0}
-    limited = finish_reason == :length
 
     cond do
       report.results == [] and report.incomplete == [] ->
-        state = transcribed(state)
-        finish(state, if(limited, do: :cut_off, else: :done))
+        status = if finish_reason in [:length, :filtered], do: :cut_off, else: :done
+        state |> transcribed() |> finish(status)
 
-      limited ->
+      finish_reason == :length ->
         state |> reported(report) |> add(:note, @reached) |> transcribed() |> next()
 
       true ->

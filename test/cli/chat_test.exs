@@ -113,7 +113,7 @@ defmodule Skillbook.CLI.ChatTest do
     assert output == "I am\n"
     assert errors =~ "  not run, its block was cut off: notes.echo --text a\n"
     assert errors =~ "skillbook: stopped after 2 turns; --max-turns allows more\n"
-    assert errors =~ "skillbook: the answer ends at the model's limit of tokens\n"
+    assert errors =~ "skillbook: the answer is not whole: it reached the model's limit of tokens,"
   end
 
   test "what is missing or wrong is said", %{tmp_dir: folder} do

@@ -208,6 +208,7 @@ defmodule Skillbook.AgentTest do
             {[modle: 1], ~r/\Aunknown option :modle for a run, did you mean :model\?/},
             {[model: nil], "expected a model as the option :model of a run, got: nil"},
             {[chat: [x: 1]], ~r/\Aunknown option :x for a model's answer/},
+            {[commands: [x: 1]], ~r/\Aunknown option :x for run/},
             {[max_turns: 0], "expected a whole number from 1 as the option :max_turns of a run, got: 0"}
           ] do
         assert_raise Skillbook.OptionError, message, fn -> run(book, [], options) end
@@ -278,8 +279,10 @@ defmodule Skillbook.AgentTest do
     end
 
     test "of tokens in a text is told", %{book: book} do
-      cut = %{text: "I would", usage: nil, finish_reason: :length}
-      assert %{status: :cut_off, text: "I would"} = run(book, [cut])
+      for {reason, status} <- [stop: :done, other: :done, length: :cut_off, filtered: :cut_off] do
+        cut = %{text: "I would", usage: nil, finish_reason: reason}
+        assert %{status: ^status, text: "I would"} = run(book, [cut])
+      end
     end
   end
 
@@ -495,10 +498,65 @@ defmodule Skillbook.AgentTest do
       second = run(book, ["Fine."], transcript: transcript, profile: %{inner | grants: []})
       assert [prompt, _, _, withdrawn, _, kept | _] = second.transcript.messages
       refute prompt.content =~ "secret"
-      assert withdrawn.content =~ "(What stood here held something that can no longer be read."
+      assert withdrawn.content =~ "(What stood here held a text that has changed, or can no longer be read."
       assert kept.content =~ "Be brief."
       refute Transcript.to_json(second.transcript) =~ "Hush"
       assert second.transcript.left_out == []
+
+      # Of what may be read again the name is enough.
+      changed = %{
+        first.transcript
+        | view: nil,
+          left_out: [%{name: "tiny", hash: "", command: "", answer: ""}]
+      }
+
+      third = run(book, ["Fine."], transcript: changed, profile: inner)
+      assert [%{name: "tiny"}] = third.transcript.left_out
+    end
+  end
+
+  describe "a transcript whose entries have others in their place" do
+    setup %{book: book} do
+      profile = %Skillbook.Profile{id: "ann", grants: ["inner"]}
+      result = run(book, [cmd("secret"), "Hello."], profile: profile)
+      {:ok, profile: profile, transcript: result.transcript}
+    end
+
+    defp holds?(book, transcript, profile),
+      do:
+        Transcript.to_json(run(book, ["Fine."], transcript: transcript, profile: profile).transcript) =~
+          "Hush"
+
+    test "under its name or alias loses their texts", %{
+      book: book,
+      folder: folder,
+      transcript: transcript,
+      profile: profile
+    } do
+      bare = %{profile | grants: []}
+      assert holds?(book, transcript, profile)
+      write(folder, %{"other.md" => "---\nname: other\ndescription: X\naliases: [secret]\n---\nAnother."})
+      File.rm!(Path.join(folder, "secret.md"))
+      Skillbook.reload(book)
+      refute holds?(book, transcript, bare)
+
+      write(folder, %{"other.md" => "---\nname: secret\ndescription: X\n---\nAnother."})
+      Skillbook.reload(book)
+      refute holds?(book, transcript, bare)
+      {:ok, kept} = transcript |> Transcript.to_json() |> Transcript.from_json()
+      refute holds?(book, kept, profile)
+    end
+
+    test "changed on the same behalf stays, and the change is told",
+         %{book: book, folder: folder} = context do
+      write(folder, %{
+        "secret.md" => "---\nname: secret\ndescription: X\nvisibility_labels: [inner]\n---\nNew."
+      })
+
+      Skillbook.reload(book)
+      assert holds?(book, context.transcript, context.profile)
+      assert [news] = events(:news)
+      assert news =~ "Changed:\n\n- secret"
     end
   end
 

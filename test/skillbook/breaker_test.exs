@@ -96,6 +96,29 @@ defmodule Skillbook.BreakerTest do
     assert_receive {[:skillbook, :breaker, :opened], %{failures: 2}, %{book: ^book, skill: "x.run"}}
   end
 
+  test "of many that fail at a time, those after the last that counts say nothing new", %{tmp_dir: folder} do
+    book = start(folder, failures: 5, cooldown: 600_000)
+    test = self()
+
+    call = fn _, _ ->
+      send(test, {:runs, self()})
+      receive(do: (:fail -> raise "oops"))
+    end
+
+    view = Skillbook.view(book)
+
+    for _ <- 1..30 do
+      spawn_link(fn -> send(test, {:done, Pipeline.commands(view, ["x.run"], assigns: %{call: call})}) end)
+    end
+
+    handlers = for _ <- 1..30, do: assert_receive({:runs, _}, 60_000) |> elem(1)
+    for handler <- handlers, do: send(handler, :fail)
+    for _ <- 1..30, do: assert_receive({:done, [%{error: %HandlerError{kind: :crash}}]}, 60_000)
+    assert_receive {[:skillbook, :breaker, :opened], %{failures: 5}, _}
+    refute_received {[:skillbook, :breaker, _], _, _}
+    refute in_service?(book)
+  end
+
   test "a page that changed, or one that is gone, has not failed", %{tmp_dir: folder} do
     book = start(folder, failures: 1, cooldown: 600_000)
     run(book, :crash)

@@ -186,6 +186,47 @@ defmodule Skillbook.GateTest do
     empty(gate)
   end
 
+  test "never more than the limits say", %{tmp_dir: folder} do
+    {view, gate} = start(folder, max_running: 4, max_running_per_skill: 3)
+    # How many run: in all, and of each skill; and the most there ever were.
+    running = :atomics.new(3, [])
+    most = :atomics.new(3, [])
+
+    call = fn _, context ->
+      places = [1, if(context.entry.name == "x.call", do: 2, else: 3)]
+
+      for place <- places do
+        now = :atomics.add_get(running, place, 1)
+        raise_to(most, place, now)
+      end
+
+      for _ <- 1..50, do: :erlang.yield()
+      for place <- places, do: :atomics.sub(running, place, 1)
+      {:ok, "fine"}
+    end
+
+    results =
+      1..40
+      |> Enum.map(fn n ->
+        lines = for m <- 1..5, do: if(rem(n * m, 3) == 0, do: "x.call", else: "x.again")
+        Task.async(fn -> Pipeline.commands(view, lines, assigns: %{call: call}) end)
+      end)
+      |> Task.await_many(60_000)
+      |> List.flatten()
+
+    assert Enum.frequencies_by(results, & &1.status) == %{ok: 200}
+    assert :atomics.get(most, 1) in 1..4
+    for place <- [2, 3], do: assert(:atomics.get(most, place) in 1..3)
+    empty(gate)
+  end
+
+  defp raise_to(most, place, now) do
+    before = :atomics.get(most, place)
+
+    if now > before and :atomics.compare_exchange(most, place, before, now) != :ok,
+      do: raise_to(most, place, now)
+  end
+
   test "however many are killed, wherever they are, the room is free in the end", %{tmp_dir: folder} do
     {view, gate} = start(folder, max_running: 3, max_running_per_skill: 2)
 

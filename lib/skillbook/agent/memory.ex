@@ -3,12 +3,12 @@ defmodule Skillbook.Agent.Memory do
   # What a conversation still holds of the skills that were read in it: so that nothing is sent twice, and that what is left
   # out can be brought back.
 
-  alias Skillbook.{Pipeline, Report, Result, Transcript, View}
+  alias Skillbook.{Entry, Pipeline, Report, Result, Transcript, View}
   alias Skillbook.Transcript.Message
 
   @shown 80
   @left_out "(Earlier messages of this conversation were left out to save room.)"
-  @withdrawn "(What stood here held something that can no longer be read. The commands that it answered have run.)"
+  @withdrawn "(What stood here held a text that has changed, or can no longer be read. The commands that it answered have run.)"
 
   # Answers
 
@@ -206,18 +206,28 @@ defmodule Skillbook.Agent.Memory do
 
   # Access
 
-  @doc "The conversation without the texts of entries that the view does not show."
-  @spec withdraw(Transcript.t(), View.t()) :: Transcript.t()
-  def withdraw(transcript, view) do
-    shown? = &match?({:ok, %{}}, View.fetch(view, &1.name))
-
+  @doc """
+  The conversation without the texts of entries that the view does not show; of those whose text is another now as well, if
+  it is not known on whose behalf they were read.
+  """
+  @spec withdraw(Transcript.t(), View.t(), known :: boolean()) :: Transcript.t()
+  def withdraw(transcript, view, known) do
     messages =
       Enum.map(transcript.messages, fn message ->
-        if Enum.all?(message.activations, shown?),
+        if Enum.all?(message.activations, &shown?(&1, view, known)),
           do: message,
           else: %{message | content: @withdrawn, activations: []}
       end)
 
-    %{transcript | messages: messages, left_out: Enum.filter(transcript.left_out, shown?)}
+    # These are names only.
+    %{transcript | messages: messages, left_out: Enum.filter(transcript.left_out, &shown?(&1, view, true))}
+  end
+
+  defp shown?(%{name: name, hash: hash}, view, known) do
+    # An alias of that name is another entry.
+    case View.fetch(view, name) do
+      {:ok, %Entry{name: ^name} = entry} -> known or Entry.activation(entry).hash == hash
+      _ -> false
+    end
   end
 end

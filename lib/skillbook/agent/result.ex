@@ -6,7 +6,7 @@ defmodule Skillbook.Agent.Result do
 
     * `:status` - how it ended:
       * `:done` - the model's last reply has no commands: it is the answer
-      * `:cut_off` - the same, but the reply ends where its limit of tokens was
+      * `:cut_off` - the same, but the reply is not whole: it reached its limit of tokens, or the server withheld the rest
       * `:max_turns`, `:max_time`, `:max_tokens` - this limit was reached before
       * `:stuck` - the same command failed in the same way in `:max_repeats` replies, one after the other
       * `:error` - the model did not answer; `:error` says why

@@ -263,7 +263,10 @@ defmodule Skillbook.CLI.Chat do
     do: Terminal.complain([Exception.message(error), advice(error, flags)])
 
   defp ended(%{status: :cut_off}, _flags),
-    do: Terminal.complain("the answer ends at the model's limit of tokens")
+    do:
+      Terminal.complain(
+        "the answer is not whole: it reached the model's limit of tokens, or the server withheld the rest"
+      )
 
   defp ended(%{status: :max_turns, turns: turns}, _flags),
     do: Terminal.complain("stopped after #{turns} turns; --max-turns allows more")

@@ -70,10 +70,16 @@ defmodule Skillbook.Model.HTTP do
 
   defp connect(url, options) do
     host = String.to_charlist(url.host)
-    wait = min(options[:connect_timeout], left(options[:deadline]))
+    connect_timeout = options[:connect_timeout]
+    wait = min(connect_timeout, left(options[:deadline]))
 
     with {:ok, socket} <- connect_tcp(host, url.port, wait, options[:idle_timeout]),
-         do: secure(url.scheme, socket, host, wait, options[:cacertfile])
+         {:ok, socket} <- secure(url.scheme, socket, host, wait, options[:cacertfile]) do
+      {:ok, socket}
+    else
+      {:error, :connect_timeout} when wait < connect_timeout -> {:error, :deadline}
+      {:error, reason} -> {:error, reason}
+    end
   end
 
   defp connect_tcp(host, port, wait, idle) do

@@ -27,6 +27,7 @@ defmodule Skillbook.Model.OpenAI do
   minute or than `:timeout` leaves, the error comes back at once. Once text was handed out there is no other attempt.
 
   The server's certificate is always checked. Redirects are not followed, since the key would go with them.
+  Proxies are not used.
 
   ## Examples
 
