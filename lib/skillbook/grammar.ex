@@ -57,7 +57,8 @@ defmodule Skillbook.Grammar do
 
     commands =
       for {entry, at} <- view |> Tools.listed(options[:names]) |> Enum.with_index(1),
-          do: command(view, entry, "command-#{at}")
+          word <- shell_word(entry.name),
+          do: command(view, entry, literal(word), "command-#{at}")
 
     names = for [{name, _} | _] <- commands, do: name
 
@@ -82,13 +83,11 @@ defmodule Skillbook.Grammar do
   end
 
   # The rule of this name, and others that it needs.
-  defp command(view, %Entry{} = entry, name) do
-    [word] = shell_word(entry.name)
-
+  defp command(view, %Entry{} = entry, word, name) do
     case View.flags(view, entry.name) do
-      {:ok, %Declaration{} = declaration} -> declared(literal(word), declaration, name)
-      _ when entry.kind == :command -> [{name, [literal(word), " (\" \" word)* any-flag*"]}]
-      _ -> [{name, literal(word)}]
+      {:ok, %Declaration{} = declaration} -> declared(word, declaration, name)
+      _ when entry.kind == :command -> [{name, [word, " (\" \" word)* any-flag*"]}]
+      _ -> [{name, word}]
     end
   end
 
@@ -147,8 +146,12 @@ defmodule Skillbook.Grammar do
   defp values(%Flag{several: true} = flag), do: [" (\" \" (", value(flag), "))+"]
   defp values(flag), do: [" \" \" (", value(flag), ")"]
 
-  defp value(%Flag{type: :one_of, values: values}),
-    do: values |> Enum.flat_map(&shell_word/1) |> Enum.map(&literal/1) |> alternatives()
+  defp value(%Flag{type: :one_of, values: values}) do
+    case Enum.flat_map(values, &shell_word/1) do
+      [] -> "word"
+      words -> words |> Enum.map(&literal/1) |> alternatives()
+    end
+  end
 
   defp value(%Flag{type: :date, values: words}), do: alternatives(["day" | Enum.map(words, &literal/1)])
   defp value(%Flag{type: :number}), do: "number"

@@ -104,6 +104,7 @@ defmodule Skillbook.GrammarTest do
       "x/hidden.md" => page("x.hidden", "disable-model-invocation": true),
       "x/red.md" => page("x.red", visibility_labels: "[red]"),
       "two words.md" => page("two words"),
+      "x/bell.md" => "---\nname: \"x.be\\all\"\ndescription: Rings\n---\nText.\n",
       "pdf/SKILL.md" => page("pdf"),
       "pdf/forms.md" => "Forms."
     })

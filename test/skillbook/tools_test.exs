@@ -295,6 +295,7 @@ defmodule Skillbook.ToolsTest do
       assert {%Result{status: :template, content: "Secret."}, _} = Tools.call(guest, %{"name" => "hidden"})
     end
 
+    @tag :capture_log
     test "options are those of a run", %{tmp_dir: folder} do
       write(folder, %{"x/tell.md" => page("x.tell", handler: "Skillbook.TestHandlers.Hang")})
       assert {%Result{status: :error}, _} = Tools.call(view(folder), %{"name" => "x__tell"}, timeout: 10)
