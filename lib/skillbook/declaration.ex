@@ -2,7 +2,7 @@ defmodule Skillbook.Declaration do
   @moduledoc """
   What a command takes, as the Flags and Usage sections of its page say. `Skillbook.View.flags/2` gives it.
 
-  Only what is plainly written counts ([Writing skills](skills.html#flags)). The same declaration is behind the checks of
+  Only what is plainly written counts; `docs/skills.md` says what that is. The same declaration is behind the checks of
   strict commands, tool definitions, grammars and lint.
 
   ## Fields

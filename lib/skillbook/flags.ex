@@ -206,6 +206,34 @@ defmodule Skillbook.Flags do
   end
 
   @doc """
+  Reads one of the fixed words `allowed`, whatever its case and with `-` or blanks for `_`.
+
+      iex> Skillbook.Flags.cast_one_of(%{"status" => "In Progress"}, "status", ["todo", "in_progress"])
+      {:ok, %{"status" => "in_progress"}}
+
+      iex> {:error, e} = Skillbook.Flags.cast_one_of(%{"sort" => ["name", "date"]}, "sort", ["name", "date"])
+      iex> Exception.message(e)
+      ~s(--sort takes one value, got 2: "name", "date". Write for example: --sort name)
+  """
+  @spec cast_one_of(t(), String.t(), [String.t()]) :: cast()
+  def cast_one_of(flags, name, allowed) do
+    case value(flags, name) do
+      nil ->
+        {:ok, flags}
+
+      values when is_list(values) ->
+        error(:too_many, name, values,
+          expected: "one of #{Enum.join(allowed, ", ")}",
+          example: example(hd(allowed))
+        )
+
+      value ->
+        meant = Enum.find(allowed, value, &(keyword(&1) == keyword(value)))
+        with :ok <- validate_enum(%{name => meant}, name, allowed), do: {:ok, Map.put(flags, name, meant)}
+    end
+  end
+
+  @doc """
   Reads one value by a rule of the handler's own; `cast_integer/3` and its like are made of this.
 
   `expected` completes "must be ..." in the error, `example` is a right value as it stands in a command, and
@@ -500,7 +528,7 @@ defmodule Skillbook.Flags do
 
   defp declared(flags, %{name: name} = flag) do
     case flag.type do
-      :one_of -> one_of(flags, name, flag.values)
+      :one_of -> cast_one_of(flags, name, flag.values)
       :integer -> cast_integer(flags, name, min: flag.min, max: flag.max)
       :number -> cast_number(flags, name)
       :date -> cast_date(flags, name, today: if(flag.values != [], do: ~D[2000-01-01]))
@@ -512,19 +540,6 @@ defmodule Skillbook.Flags do
     |> case do
       {:ok, _} -> :ok
       other -> other
-    end
-  end
-
-  # Other spellings of a fixed word pass, as they do with `cast_keyword/2`.
-  defp one_of(flags, name, allowed) do
-    case value(flags, name) do
-      values when is_list(values) ->
-        expected = "one of #{Enum.join(allowed, ", ")}"
-        error(:too_many, name, values, expected: expected, example: example(hd(allowed)))
-
-      value ->
-        meant = Enum.find(allowed, value, &(keyword(&1) == keyword(value)))
-        validate_enum(%{name => meant}, name, allowed)
     end
   end
 

@@ -31,6 +31,9 @@ defmodule Skillbook.Grammar do
   # The largest number that a bound on one side leaves.
   @largest 999_999_999_999_999
 
+  # Required flags up to which a command's are held to: the rules double with each.
+  @enforced 4
+
   # As many as the page of a skill lists.
   @files 100
 
@@ -39,8 +42,8 @@ defmodule Skillbook.Grammar do
 
   In a block stand `get_skill` with a path that has an answer, and names with the flags that their pages declare, in any
   order, each with values of its type: numbers within their bounds, days, the words of a list, and else words or texts in
-  double quotes on one line. Words without a flag stand where they are declared or may stand for a required flag. Of commands
-  whose pages declare nothing any flag is taken. Which flags are required is not in the grammar.
+  double quotes on one line. Required flags must be there, unless words without a flag stand for them or there are more than
+  four. Of commands whose pages declare nothing any flag is taken.
 
   Whatever the grammar accepts can be extracted and finds its entry.
 
@@ -51,12 +54,17 @@ defmodule Skillbook.Grammar do
   @spec gbnf(View.t(), keyword()) :: String.t()
   def gbnf(%View{} = view, options \\ []) do
     with {:error, error} <- Options.validate(options, "a grammar", schema()), do: raise(error)
-    commands = view |> Tools.listed(options[:names]) |> Enum.map(&command(view, &1))
-    named = Enum.with_index(commands, fn command, at -> {"command-#{at + 1}", command} end)
+
+    commands =
+      for {entry, at} <- view |> Tools.listed(options[:names]) |> Enum.with_index(1),
+          word <- shell_word(entry.name),
+          do: command(view, entry, literal(word), "command-#{at}")
+
+    names = for [{name, _} | _] <- commands, do: name
 
     rules =
-      [{"command", alternatives(["get-skill" | Enum.map(named, &elem(&1, 0))])}] ++
-        [{"get-skill", get_skill(view)} | named]
+      [{"command", alternatives(["get-skill" | names])}, {"get-skill", get_skill(view)}] ++
+        List.flatten(commands)
 
     IO.iodata_to_binary([@common | Enum.map(rules, fn {name, rule} -> [name, " ::= ", rule, "\n"] end)])
   end
@@ -74,31 +82,63 @@ defmodule Skillbook.Grammar do
     end
   end
 
-  defp command(view, %Entry{} = entry) do
-    [name] = shell_word(entry.name)
-
+  # The rule of this name, and others that it needs.
+  defp command(view, %Entry{} = entry, word, name) do
     case View.flags(view, entry.name) do
-      {:ok, %Declaration{} = declaration} -> [literal(name), words(declaration), flags(declaration)]
-      _ when entry.kind == :command -> [literal(name), " (\" \" word)* any-flag*"]
-      _ -> literal(name)
+      {:ok, %Declaration{} = declaration} -> declared(word, declaration, name)
+      _ when entry.kind == :command -> [{name, [word, " (\" \" word)* any-flag*"]}]
+      _ -> [{name, word}]
     end
   end
 
-  defp words(%Declaration{words: true}), do: " (\" \" word)*"
+  defp declared(word, %Declaration{flags: flags, words: words}, name) do
+    flags = for {flag, at} <- Enum.with_index(flags, 1), do: {"#{name}-#{at}", flag}
 
-  defp words(%Declaration{flags: flags}) do
-    case Enum.count(flags, & &1.required) do
-      0 -> ""
-      count -> " (\" \" word){0,#{count}}"
+    rules =
+      for {rule, flag} <- flags,
+          do: {rule, alternatives(Enum.map(flag.names, &[literal(" --" <> &1), values(flag)]))}
+
+    all = Enum.map(flags, &elem(&1, 0))
+    required = for {rule, %Flag{required: true}} <- flags, do: rule
+    enforced = if length(required) <= @enforced, do: required, else: []
+
+    needs = needs(name, all, enforced)
+    flags = [" ", need(name, enforced)]
+    # A word may stand for a required flag.
+    behind_words = [" ", need(name, [])]
+
+    head =
+      case length(required) do
+        0 when not words -> flags
+        _ when words -> [" (", flags, " | (\" \" word)+", behind_words, ")"]
+        count -> [" (", flags, " | (\" \" word){1,#{count}}", behind_words, ")"]
+      end
+
+    [{name, [word | head]} | needs ++ rules]
+  end
+
+  # A rule for each set of required flags that are still missing: others in any order, one of the set, and then what the
+  # smaller set needs.
+  defp needs(name, all, required) do
+    for missing <- subsets(required) do
+      others = with [_ | _] = others <- all -- missing, do: ["(", alternatives(others), ")* "]
+      next = for flag <- missing, do: [flag, " ", need(name, missing -- [flag])]
+      {need(name, missing), [others | if(next == [], do: [], else: ["(", alternatives(next), ")"])]}
     end
   end
 
-  defp flags(%Declaration{flags: flags}) do
-    case for %Flag{names: names} = flag <- flags, name <- names, do: [literal(" --" <> name), values(flag)] do
-      [] -> ""
-      flags -> [" (", alternatives(flags), ")*"]
-    end
+  # `command-3-1` and `command-3-2` missing: `command-3-need-1-2`
+  defp need(name, missing) do
+    numbers =
+      Enum.map(missing, &["-", binary_part(&1, byte_size(name) + 1, byte_size(&1) - byte_size(name) - 1)])
+
+    IO.iodata_to_binary([name, "-need", numbers])
   end
+
+  defp subsets([]), do: [[]]
+
+  defp subsets([first | rest]),
+    do: with(smaller <- subsets(rest), do: Enum.map(smaller, &[first | &1]) ++ smaller)
 
   defp values(%Flag{type: :switch}), do: ""
   defp values(%Flag{type: nil}), do: " (\" \" word)*"
@@ -106,8 +146,12 @@ defmodule Skillbook.Grammar do
   defp values(%Flag{several: true} = flag), do: [" (\" \" (", value(flag), "))+"]
   defp values(flag), do: [" \" \" (", value(flag), ")"]
 
-  defp value(%Flag{type: :one_of, values: values}),
-    do: values |> Enum.flat_map(&shell_word/1) |> Enum.map(&literal/1) |> alternatives()
+  defp value(%Flag{type: :one_of, values: values}) do
+    case Enum.flat_map(values, &shell_word/1) do
+      [] -> "word"
+      words -> words |> Enum.map(&literal/1) |> alternatives()
+    end
+  end
 
   defp value(%Flag{type: :date, values: words}), do: alternatives(["day" | Enum.map(words, &literal/1)])
   defp value(%Flag{type: :number}), do: "number"

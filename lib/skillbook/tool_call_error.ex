@@ -7,6 +7,7 @@ defmodule Skillbook.ToolCallError do
     * `:kind` - `:unknown`, no such tool; `:arguments`, they are no JSON object; `:call`, it has no name
     * `:name` - the tool's name as it was called, or `nil`
     * `:reason` - what is wrong with the arguments
+    * `:example` - arguments to write instead, as JSON
     * `:suggestions` - up to three tools' names, the closest first
 
   ## Examples
@@ -14,8 +15,9 @@ defmodule Skillbook.ToolCallError do
       iex> Exception.message(%Skillbook.ToolCallError{kind: :unknown, name: "email__sned", suggestions: ["email__send"]})
       ~s(unknown tool "email__sned"; did you mean email__send? To list what there is, call get_skill without arguments)
 
-      iex> Exception.message(%Skillbook.ToolCallError{kind: :arguments, name: "email__send", reason: "expected one JSON object, got a list"})
-      ~s(the arguments of email__send: expected one JSON object, got a list. Write for example: {"FLAG": "VALUE"})
+      iex> error = %Skillbook.ToolCallError{kind: :arguments, name: "email__send", reason: "expected one JSON object, got a list"}
+      iex> Exception.message(%{error | example: ~s({"to": "VALUE"})})
+      ~s(the arguments of email__send: expected one JSON object, got a list. Write for example: {"to": "VALUE"})
 
       iex> Exception.message(%Skillbook.ToolCallError{kind: :call})
       "expected a tool call with a name and arguments. Call for example get_skill without arguments"
@@ -25,11 +27,12 @@ defmodule Skillbook.ToolCallError do
           kind: :unknown | :arguments | :call,
           name: String.t() | nil,
           reason: String.t() | nil,
+          example: String.t(),
           suggestions: [String.t()]
         }
 
   @enforce_keys [:kind]
-  defexception [:kind, :name, :reason, suggestions: []]
+  defexception [:kind, :name, :reason, example: "{}", suggestions: []]
 
   # A name can be as long as a whole call that went wrong.
   @shown 100
@@ -41,7 +44,7 @@ defmodule Skillbook.ToolCallError do
   end
 
   def message(%{kind: :arguments} = error),
-    do: ~s(the arguments of #{shown(error.name)}: #{error.reason}. Write for example: {"FLAG": "VALUE"})
+    do: "the arguments of #{shown(error.name)}: #{error.reason}. Write for example: #{error.example}"
 
   def message(%{kind: :call}),
     do: "expected a tool call with a name and arguments. Call for example get_skill without arguments"

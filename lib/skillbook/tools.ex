@@ -20,7 +20,20 @@ defmodule Skillbook.Tools do
       {"toolu_1", true}
   """
 
-  alias Skillbook.{Declaration, Entry, Native, OptionError, Options, Pipeline, Result, ToolCallError, View}
+  alias Skillbook.{
+    Declaration,
+    Entry,
+    Flag,
+    JSON,
+    Native,
+    OptionError,
+    Options,
+    Pipeline,
+    Result,
+    ToolCallError,
+    View
+  }
+
   alias Skillbook.Tools.{Call, Name, Schema}
 
   @get_skill "get_skill"
@@ -95,15 +108,38 @@ defmodule Skillbook.Tools do
 
     result =
       with {:ok, name} <- entry_name(view, call),
-           {:ok, arguments} <- Call.arguments(call) do
+           {:ok, arguments} <- arguments(call, name) do
         [result] = Pipeline.commands(view, [Call.line(name, arguments)], options)
         result
       else
-        {:error, error} -> %{Result.error(error) | duration: 0}
+        {:error, {error, name}} -> failed(%{error | example: example(view, name)})
+        {:error, error} -> failed(error)
       end
 
     {result, Call.answer(call, result)}
   end
+
+  defp failed(error), do: %{Result.error(error) | duration: 0}
+
+  defp arguments(call, name) do
+    with {:error, error} <- Call.arguments(call), do: {:error, {error, name}}
+  end
+
+  # The flags that must be there, or else the first one.
+  defp example(_view, @get_skill), do: ~s({"path": "NAME"})
+
+  defp example(view, name) do
+    flags = with {:ok, %Declaration{flags: flags}} <- View.flags(view, name), do: flags, else: (_ -> [])
+    shown = with [] <- Enum.filter(flags, & &1.required), do: Enum.take(flags, 1)
+    "{#{Enum.map_join(shown, ", ", &~s("#{&1.name}": #{example(&1)}))}}"
+  end
+
+  defp example(%Flag{type: :switch}), do: "true"
+  defp example(%Flag{type: :integer} = flag), do: to_string(flag.min || flag.max || 10)
+  defp example(%Flag{type: :number}), do: "2.5"
+  defp example(%Flag{type: :date}), do: ~s("2026-03-01")
+  defp example(%Flag{type: :one_of, values: [value | _]}), do: value |> JSON.encode() |> IO.iodata_to_binary()
+  defp example(_flag), do: ~s("VALUE")
 
   defp entry_name(_view, %Call{name: @get_skill}), do: {:ok, @get_skill}
 

@@ -71,14 +71,15 @@ defmodule Skillbook.BuiltinSkillsTest do
     end
   end
 
-  test "the flags on a page are those of its handler", %{entries: entries} do
+  test "the flags on a page are those of its handler", %{view: view, entries: entries} do
     for entry <- handled(entries) do
       context = context(sql: :unused, write_to: "unused")
 
       assert {:error, %FlagError{kind: :unknown, expected: known}} =
                execute(context, entry.name, %{"no-such" => true})
 
-      listed = for [_, flag] <- Regex.scan(~r/^--([a-z-]+) /m, section(entry, "Flags") || ""), do: flag
+      {:ok, declaration} = View.flags(view, entry.name)
+      listed = Enum.map(declaration.flags, & &1.name)
       assert {entry.name, Enum.sort(listed)} == {entry.name, Enum.sort(known)}
 
       used = for [_, flag] <- Regex.scan(~r/--([a-z-]+)/, entry.usage), do: flag

@@ -36,6 +36,9 @@ defmodule Skillbook.GrammarTest do
       "`code`, ``code`` and ~ a\n``\n~",
       block("get_skill"),
       block(["get_skill: tasks", "get_skill tasks.all", "get_skill: tasks.get"]),
+      block("workflow.build --description a --tags b --name c --tags d"),
+      block("workflow.build a --tags b"),
+      block("tasks.search"),
       block("tasks.search --limit 1 --limit 100 --limit 42"),
       block("tasks.search --due-before today --due-after 2026-12-31"),
       block("tasks.search --query \"a \\\"b\\\" ``` --x\" --overdue"),
@@ -53,6 +56,9 @@ defmodule Skillbook.GrammarTest do
       block("tasks.search words"),
       block("tasks.search --status open"),
       block("tasks.search --sort due_date priority"),
+      block("tasks.create"),
+      block("tasks.create --priority high"),
+      block("workflow.build --name a --tags b"),
       block("tasks.search --limit 0"),
       block("tasks.search --limit 101"),
       block("tasks.search --limit many"),
@@ -98,6 +104,7 @@ defmodule Skillbook.GrammarTest do
       "x/hidden.md" => page("x.hidden", "disable-model-invocation": true),
       "x/red.md" => page("x.red", visibility_labels: "[red]"),
       "two words.md" => page("two words"),
+      "x/bell.md" => "---\nname: \"x.be\\all\"\ndescription: Rings\n---\nText.\n",
       "pdf/SKILL.md" => page("pdf"),
       "pdf/forms.md" => "Forms."
     })

@@ -262,11 +262,13 @@ defmodule Skillbook.ToolsTest do
         {%{"name" => <<255>>},
          ~s(unknown tool "<<255>>". To list what there is, call get_skill without arguments)},
         {%{"name" => "x__echo", "arguments" => ~s({"a": tru})},
-         ~s(the arguments of x__echo: no JSON: line 1, column 10: expected ident. Write for example: {"FLAG": "VALUE"})},
+         ~s(the arguments of x__echo: no JSON: line 1, column 10: expected ident. Write for example: {})},
         {%{"name" => "x__echo", "arguments" => "[1]"},
-         ~s(the arguments of x__echo: expected one JSON object, got a list. Write for example: {"FLAG": "VALUE"})},
-        {%{"name" => "x__echo", "arguments" => 5},
-         ~s(the arguments of x__echo: expected one JSON object, got a number. Write for example: {"FLAG": "VALUE"})},
+         ~s(the arguments of x__echo: expected one JSON object, got a list. Write for example: {})},
+        {%{"name" => "x__strict", "arguments" => 5},
+         ~s(the arguments of x__strict: expected one JSON object, got a number. Write for example: {"count": 1})},
+        {%{"name" => "get_skill", "arguments" => "email"},
+         ~s(the arguments of get_skill: no JSON: line 1, column 1: expected value. Write for example: {"path": "NAME"})},
         {%{"name" => nil},
          "expected a tool call with a name and arguments. Call for example get_skill without arguments"},
         {"text",
@@ -295,6 +297,7 @@ defmodule Skillbook.ToolsTest do
       assert {%Result{status: :template, content: "Secret."}, _} = Tools.call(guest, %{"name" => "hidden"})
     end
 
+    @tag :capture_log
     test "options are those of a run", %{tmp_dir: folder} do
       write(folder, %{"x/tell.md" => page("x.tell", handler: "Skillbook.TestHandlers.Hang")})
       assert {%Result{status: :error}, _} = Tools.call(view(folder), %{"name" => "x__tell"}, timeout: 10)

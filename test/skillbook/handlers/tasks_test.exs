@@ -507,6 +507,8 @@ defmodule Skillbook.Handlers.TasksTest do
       check(context, [
         {"tasks.search --status open",
          ~s(error: --status must be one of todo, in_progress, blocked, done, cancelled, overdue, got "open". Write for example: --status todo)},
+        {"tasks.search --sort due_date priority",
+         ~s(error: --sort takes one value, got 2: "due_date", "priority". Write for example: --sort due_date)},
         {"tasks.search --sort due",
          ~s(error: --sort must be one of due_date, priority, created_at, updated_at, got "due". Write for example: --sort due_date)},
         {"tasks.search --limit 0",

@@ -26,8 +26,7 @@ defmodule Skillbook.Handlers.Tasks.Search do
          {:ok, flags} <- Flags.cast_date(flags, "due-before", today: today),
          {:ok, flags} <- Flags.cast_date(flags, "due-after", today: today),
          {:ok, flags} <- Flags.cast_boolean(flags, "overdue"),
-         {:ok, flags} <- Flags.cast_keyword(flags, "sort"),
-         :ok <- Flags.validate_enum(flags, "sort", Table.orders()),
+         {:ok, flags} <- Flags.cast_one_of(flags, "sort", Table.orders()),
          {:ok, flags} <- Flags.cast_integer(flags, "limit", min: 1, max: @most),
          filters = filters(flags, context.profile.id, today),
          {:ok, tasks, total} <- Table.search(sql, filters) do

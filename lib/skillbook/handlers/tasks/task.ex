@@ -112,19 +112,12 @@ defmodule Skillbook.Handlers.Tasks.Task do
   def cast_fields(flags, context) do
     with {:ok, flags} <- Flags.cast_text(flags, "title", line: true, max: 200),
          {:ok, flags} <- Flags.cast_text(flags, "description", max: 10_000),
-         {:ok, flags} <- Flags.cast_keyword(flags, "status"),
-         {:ok, flags} <- single(flags, "status", @statuses),
-         {:ok, flags} <- Flags.cast_keyword(flags, "priority"),
-         {:ok, flags} <- single(flags, "priority", @priorities),
+         {:ok, flags} <- Flags.cast_one_of(flags, "status", @statuses),
+         {:ok, flags} <- Flags.cast_one_of(flags, "priority", @priorities),
          {:ok, flags} <- cast_assignee(flags, context),
          {:ok, flags} <- Flags.cast_date(flags, "due", today: DateTime.to_date(context.now)) do
       cast_id(flags, "parent")
     end
-  end
-
-  defp single(flags, name, allowed) do
-    with :ok <- Flags.validate_enum(flags, name, allowed),
-         do: Flags.cast(flags, name, "one of #{Enum.join(allowed, ", ")}", hd(allowed), &{:ok, &1})
   end
 
   @doc "Reads the flag `assignee`: a name, or `me` for the profile on whose behalf the command runs."

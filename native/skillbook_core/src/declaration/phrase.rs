@@ -153,10 +153,11 @@ impl Said {
         if let Some((min, max)) = tails(bare).find_map(range) {
             return self.be(Type::Integer { min, max });
         }
-        match bare.to_lowercase().as_str() {
-            "required" => self.required = Some(true),
-            "optional" => self.required = Some(false),
-            _ => {}
+        let is = |text: &str, words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
+        if is(bare, &["required"]) {
+            self.required = Some(true);
+        } else if is(bare, &["optional"]) {
+            self.required = Some(false);
         }
         if after(bare, &["a whole number", "an integer", "whole number"])
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(','))
@@ -170,9 +171,9 @@ impl Said {
         for clause in tails(bare).map(|tail| commas(tail).next().map_or(tail, |end| &tail[..end]).trim()) {
             if let Some(max) = characters(clause) {
                 self.be(Type::Text { max: Some(max) });
-            } else if matches!(clause.to_lowercase().as_str(), "one line" | "one line of text" | "on one line") {
+            } else if is(clause, &["one line", "one line of text", "on one line"]) {
                 self.be(Type::Text { max: None });
-            } else if matches!(clause.to_lowercase().as_str(), "space-separated" | "comma-separated") {
+            } else if is(clause, &["space-separated", "comma-separated"]) {
                 self.several = true;
             }
         }
@@ -304,7 +305,10 @@ fn range(text: &str) -> Option<(Option<i64>, Option<i64>)> {
     if let Some(rest) = after(text, &["between"]) {
         return pair(rest, " and ");
     }
-    let joints = ["–", "-", "..", " to "];
+    let joints = match text.starts_with(|c: char| c.is_ascii_digit()) {
+        true => ["–", "-", "..", " to "].as_slice(),
+        false => &[],
+    };
     joints.iter().find_map(|joint| pair(text, joint)).or_else(|| whole.and_then(bounds))
 }
 
