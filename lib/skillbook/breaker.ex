@@ -65,7 +65,7 @@ defmodule Skillbook.Breaker do
         message:
           "expected answers of the handler #{entry.handler}, got #{times(failures)} in a row; " <>
             "`#{name}` is out of service since #{DateTime.to_iso8601(DateTime.truncate(since, :second))}",
-        hint: "the log says what went wrong; it is tried again by itself"
+        hint: "the log says what went wrong; after the cooldown the next call tries it again"
       }
     end
   end

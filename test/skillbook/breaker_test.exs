@@ -87,7 +87,7 @@ defmodule Skillbook.BreakerTest do
     assert to_string(diagnostic) ==
              "#{path}: error: expected answers of the handler Skillbook.TestHandlers.Call, got 2 failures in a row; " <>
                "`x.run` is out of service since #{String.replace(time, " ", "T")}Z [out_of_service]\n" <>
-               "  hint: the log says what went wrong; it is tried again by itself"
+               "  hint: the log says what went wrong; after the cooldown the next call tries it again"
 
     assert diagnostic.code in Skillbook.Diagnostic.codes()
     # Another skill with the same handler has its own count, and help is no call.
