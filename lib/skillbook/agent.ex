@@ -367,7 +367,7 @@ defmodule Skillbook.Agent do
   # The commands' part
 
   defp answered(state, text, finish_reason) do
-    report = execute(state, text)
+    report = execute(state, text, finish_reason in [:stop, :other])
     state = %{state | text: report.text, breaks: 0}
 
     cond do
@@ -385,7 +385,7 @@ defmodule Skillbook.Agent do
 
   # What was handed out cannot be taken back, so the reply is not asked for again; but the model may go on with it.
   defp broken(%{breaks: breaks} = state, %ModelError{kind: :cut_off, text: text}) when breaks + 1 < @breaks do
-    report = execute(state, text)
+    report = execute(state, text, false)
     state = %{state | text: report.text, breaks: breaks + 1}
     state |> reported(report) |> add(:note, @broken) |> transcribed() |> next()
   end
@@ -395,8 +395,13 @@ defmodule Skillbook.Agent do
     %{state | text: text} |> add(:note, @not_answered) |> transcribed() |> failed(error)
   end
 
-  defp execute(state, text) do
-    report = Skillbook.run(state.view, text, commands(state))
+  # Only where the model stopped by itself can the reply's end be that of a block.
+  defp execute(state, text, whole) do
+    commands = commands(state)
+
+    report =
+      Skillbook.run(state.view, text, if(whole, do: commands, else: Keyword.delete(commands, :unclosed)))
+
     if report.incomplete != [], do: tell(state, {:incomplete, report.incomplete})
     report
   end

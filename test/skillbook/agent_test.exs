@@ -298,6 +298,17 @@ defmodule Skillbook.AgentTest do
     test "may be run all the same where the caller stops the model at the fence", %{book: book} do
       run(book, ["```cmd\ntiny", "Done."], commands: [unclosed: :run], chat: [stop: ["\n```"]])
       assert [%{command: "tiny", status: :template}] = events(:result)
+
+      # But not where it was not the fence that stopped it.
+      answer = %{text: "```cmd\ntiny", usage: nil, finish_reason: :stop}
+      broken = {:error, %ModelError{kind: :cut_off, reason: "broken", text: answer.text}}
+
+      for reply <- [%{answer | finish_reason: :length}, %{answer | finish_reason: :filtered}, broken] do
+        run(book, [reply, "Done."], commands: [unclosed: :run])
+        events = events()
+        assert for({:result, result} <- events, do: result) == []
+        assert for({:incomplete, lines} <- events, do: lines) == [["tiny"]]
+      end
     end
 
     test "for lack of tokens says so", %{book: book} do

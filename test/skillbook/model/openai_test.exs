@@ -255,6 +255,78 @@ defmodule Skillbook.Model.OpenAITest do
     end
   end
 
+  describe "whatever bytes come" do
+    # An answer as bytes, with what stands before its end.
+    @bytes "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n" <>
+             for(
+               data <- [
+                 ChatServer.delta("Grüße, "),
+                 ChatServer.delta("Ann"),
+                 ChatServer.finish("stop"),
+                 "[DONE]"
+               ],
+               event = "data: #{data}\n\n",
+               into: "",
+               do: "#{Integer.to_string(byte_size(event), 16)}\r\n#{event}\r\n"
+             ) <> "0\r\n\r\n"
+
+    defp answers(replies) do
+      {_server, url} = ChatServer.start(Enum.map(replies, &[{:raw, &1}]))
+      for reply <- replies, do: {reply, ask(url, retries: 0)}
+    end
+
+    test "a text that is cut is a beginning of the whole, and a whole one is so from its end on" do
+      [finish, _] = String.split(@bytes, "[DONE]")
+      [_, before] = Regex.run(~r/\A(.*"Ann".*?\n\n.*?\n\n)/s, finish)
+      cuts = for size <- 0..(byte_size(@bytes) - 1)//3, do: binary_part(@bytes, 0, size)
+
+      for {reply, {answer, texts, []}} <- answers(cuts ++ [@bytes]) do
+        text = Enum.join(texts)
+        assert String.starts_with?("Grüße, Ann", text)
+
+        case answer do
+          {:ok, answer} ->
+            assert answer == %{text: "Grüße, Ann", usage: nil, finish_reason: :stop}
+            assert byte_size(reply) >= byte_size(before)
+
+          {:error, error} ->
+            assert error.text == text
+            assert error.kind in [:cut_off, :connection]
+            assert byte_size(reply) < byte_size(before)
+        end
+      end
+    end
+
+    test "they are an answer or an error" do
+      :rand.seed(:exsss, {1, 2, 3})
+
+      replies =
+        for _ <- 1..200 do
+          Enum.reduce(1..:rand.uniform(4), @bytes, fn _, bytes ->
+            size = :rand.uniform(byte_size(bytes)) - 1
+            <<before::binary-size(size), byte, rest::binary>> = bytes
+
+            case :rand.uniform(4) do
+              1 -> before <> rest
+              2 -> before <> <<:rand.uniform(256) - 1>> <> rest
+              3 -> before <> <<byte, Enum.random(["\r\n", "\n\n", "0", ":", "{", <<255>>])::binary>> <> rest
+              4 -> before <> rest <> <<byte>>
+            end
+          end)
+        end
+
+      for {reply, {answer, texts, _slept}} <- answers(replies) do
+        case answer do
+          {:ok, %{text: text}} ->
+            assert text == Enum.join(texts), inspect(reply)
+
+          {:error, %ModelError{} = error} ->
+            assert error.text == Enum.join(texts) and Exception.message(error) != ""
+        end
+      end
+    end
+  end
+
   describe "Retry-After" do
     test "says how long to wait" do
       now = "Sun, 06 Nov 1994 08:49:37 GMT"
