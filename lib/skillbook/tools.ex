@@ -190,7 +190,7 @@ defmodule Skillbook.Tools do
       title: entry.title,
       description: description(entry, declaration),
       schema: Schema.object(declaration, entry.strict),
-      reads: entry.effects == :read or (entry.effects == nil and entry.handler == nil)
+      reads: Entry.effect(entry) == :read
     }
   end
 
