@@ -11,6 +11,8 @@ defmodule Skillbook.Model.OpenAI do
     * `:key` - `{:env, "OPENAI_API_KEY"}`, the environment variable that holds the key, or a function that gives it; it is
       asked for each request. `nil` (the default) sends none. The key itself is not taken, so that no struct, log or crash
       report can show it
+    * `:system_role` - `:system` (the default), or `:user` for a model that knows no system messages, such as Gemma: the
+      system prompt then stands at the beginning of the first message
     * `:connect_timeout` - milliseconds until there is a connection; 10,000 by default
     * `:idle_timeout` - milliseconds in which something must come, 120,000 by default: the first word may take long
     * `:timeout` - milliseconds for the whole answer with all attempts; 600,000 by default
@@ -57,6 +59,7 @@ defmodule Skillbook.Model.OpenAI do
           retries: non_neg_integer(),
           backoff: non_neg_integer(),
           cacertfile: Path.t() | nil,
+          system_role: :system | :user,
           sleep: (non_neg_integer() -> any())
         }
 
@@ -67,6 +70,7 @@ defmodule Skillbook.Model.OpenAI do
     :model,
     :key,
     :cacertfile,
+    system_role: :system,
     connect_timeout: 10_000,
     idle_timeout: 120_000,
     timeout: 600_000,
@@ -202,7 +206,7 @@ defmodule Skillbook.Model.OpenAI do
   defp body(model, messages, options) do
     fields = %{
       "model" => model.model,
-      "messages" => Enum.map(messages, &Map.take(&1, [:role, :content])),
+      "messages" => messages |> Enum.map(&Map.take(&1, [:role, :content])) |> system(model.system_role),
       "stream" => true,
       "stream_options" => %{"include_usage" => true},
       "stop" => options[:stop],
@@ -216,6 +220,12 @@ defmodule Skillbook.Model.OpenAI do
     |> Map.reject(fn {_name, value} -> value == nil end)
     |> JSON.encode()
   end
+
+  defp system([%{role: :system, content: system}, %{role: :user} = first | rest], :user),
+    do: [%{first | content: system <> "\n\n" <> first.content} | rest]
+
+  defp system([%{role: :system} = system | rest], :user), do: [%{system | role: :user} | rest]
+  defp system(messages, _role), do: messages
 
   # The answer, part by part
 
@@ -490,6 +500,7 @@ defmodule Skillbook.Model.OpenAI do
       url: {~s(a URL such as "https://api.openai.com/v1"), &url?/1},
       model: {"text", &Options.text?/1},
       key: {"{:env, name}, a function without arguments, or nil", &key?/1},
+      system_role: {":system or :user", &(&1 in [:system, :user])},
       connect_timeout: milliseconds,
       idle_timeout: milliseconds,
       timeout: milliseconds,

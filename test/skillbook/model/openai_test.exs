@@ -92,6 +92,28 @@ defmodule Skillbook.Model.OpenAITest do
     refute Map.has_key?(body, "stream_options")
   end
 
+  test "models that know no system messages get theirs from the user" do
+    [system, user, reply] = [
+      %{role: :system, content: "S"},
+      %{role: :user, content: "U"},
+      %{role: :assistant, content: "A"}
+    ]
+
+    for {role, messages, expected} <- [
+          {:system, [system, user],
+           [%{"role" => "system", "content" => "S"}, %{"role" => "user", "content" => "U"}]},
+          {:user, [system, user], [%{"role" => "user", "content" => "S\n\nU"}]},
+          {:user, [user, reply, user],
+           for(m <- [user, reply, user], do: %{"role" => "#{m.role}", "content" => m.content})},
+          {:user, [system], [%{"role" => "user", "content" => "S"}]}
+        ] do
+      {_server, url} = ChatServer.start([ChatServer.answer("a")])
+      model = OpenAI.new!(url: url, model: "m", system_role: role)
+      assert {:ok, %{text: "a"}} = Skillbook.Model.chat(model, messages, [], fn _ -> :ok end)
+      assert_receive {:chat, %{body: %{"messages" => ^expected}}}, 5_000
+    end
+  end
+
   test "a field that the server does not know is refused with its reason" do
     assert {{:error, %{kind: :refused, status: 400} = error}, [], []} = chat([[]], [], extra: %{"x" => 1})
 
@@ -517,7 +539,7 @@ defmodule Skillbook.Model.OpenAITest do
           {[url: "http://a"], "a model needs the option :model"},
           {[url: "http://a", model: ""], "expected text as the option :model of a model, got: \"\""},
           {[url: "http://a", modle: "m"],
-           "unknown option :modle for a model, did you mean :model? The options are :url, :model, :key, :connect_timeout, :idle_timeout, :timeout, :retries, :backoff, :cacertfile, :sleep"},
+           "unknown option :modle for a model, did you mean :model? The options are :url, :model, :key, :system_role, :connect_timeout, :idle_timeout, :timeout, :retries, :backoff, :cacertfile, :sleep"},
           {[url: "http://a", model: "m", key: "sk"],
            "expected {:env, name}, a function without arguments, or nil as the option :key of a model, got: :hidden"}
         ] do
