@@ -43,7 +43,7 @@ fn read(catalog: &Arc<Catalog>, profile: &Profile) -> String {
         }
     }
     for (id, _) in view.entries() {
-        out += &format!("{:?}", view.tools(id, Some(&["Read".to_owned()])));
+        out += &format!("{:?} {:?}", view.tools(id, Some(&["Read".to_owned()])), view.declaration(id));
     }
     out + &view.diagnostics().map(|found| format!("{found:?}")).collect::<String>()
 }
@@ -51,12 +51,13 @@ fn read(catalog: &Arc<Catalog>, profile: &Profile) -> String {
 fuzz_target!(|input: (bool, [Vec<u8>; 3])| {
     let (notes, files) = input;
     let kind = if notes { SourceKind::Notes } else { SourceKind::Skills };
-    let reader = Profile { id: "reader".into(), grants: Some(Vec::new()), skills: None };
+    let reader = Profile { id: "reader".into(), grants: Some(Vec::new()), skills: Vec::new() };
     let (one, other) = (catalog(kind, &files), catalog(kind, &files));
     for profile in [&Profile::unrestricted(), &reader] {
         assert_eq!(read(&one, profile), read(&other, profile));
     }
-    for found in lint(&one) {
+    let view = View::new(one, &Profile::unrestricted()).unwrap();
+    for found in lint(&view) {
         let file = PATHS.iter().position(|path| found.path.as_deref().is_some_and(|found| found.ends_with(path)));
         if let Some(Ok(text)) = file.map(|at| std::str::from_utf8(&files[at])) {
             let _ = apply(text, &found.fix.map(|fix| vec![*fix]).unwrap_or_default());

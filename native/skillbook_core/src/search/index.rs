@@ -14,6 +14,9 @@ use crate::document::Document;
 use crate::entry::Entry;
 use crate::sections;
 
+/// Of so many bytes of a text, one is rarely more than the first occurrence of a term in it.
+const BYTES_FOR_A_TERM: usize = 12;
+
 /// What one occurrence in a field weighs, in halves; one in the body weighs [`super::rank`]'s share.
 mod weight {
     pub const NAME: u8 = 12;
@@ -82,15 +85,21 @@ impl Index {
             terms.number(earlier.term(term));
         }
         let mut kept = vec![None; earlier.documents.len()];
-        let mut fresh = Vec::new();
+        let mut unread = Vec::new();
         for (place, entry) in entries.iter().enumerate() {
             match earlier.place_of(entry) {
                 Some(old) => {
                     kept[old] = Some(place as u32);
                     lengths[place] = earlier.lengths[old];
                 }
-                None => lengths[place] = terms.read(place as u32, entry, &mut fresh),
+                None => unread.push(place),
             }
+        }
+        // Growing step by step would leave as much behind in the allocator; what is not used of it takes no memory.
+        let bytes: usize = unread.iter().map(|place| entries[*place].document.text.len()).sum();
+        let mut fresh = Vec::with_capacity(bytes / BYTES_FOR_A_TERM);
+        for place in unread {
+            lengths[place] = terms.read(place as u32, &entries[place], &mut fresh);
         }
         let kept = || {
             (0..earlier.term_count()).flat_map(|term| {
