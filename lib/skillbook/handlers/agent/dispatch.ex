@@ -70,30 +70,26 @@ defmodule Skillbook.Handlers.Agent.Dispatch do
   defp dispatch(flags, %{agent: agent} = context, options) do
     id = flags["id"] || "agent-#{Budget.next_agent(agent.options[:parent])}"
     on_event = agent.options[:on_event]
-    {self, ran} = {self(), make_ref()}
+    # The agent runs in this process; what it ran is known here as it goes.
+    ran = {__MODULE__, make_ref()}
+    Process.put(ran, [])
 
     tell = fn event ->
-      with {:result, result} <- event, do: send(self, {ran, result.effects, line(result)})
+      with {:result, result} <- event,
+           do: Process.put(ran, [{result.effects, line(result)} | Process.get(ran)])
+
       on_event.({:agent, id, event})
     end
 
     options = options ++ [system: @system, prompt: [sections: @sections], on_event: tell]
     result = Agent.run(context.book, input(flags), Keyword.merge(agent.options, options))
-    {effects, lines} = ran |> ran() |> Enum.unzip()
+    {effects, lines} = ran |> Process.delete() |> Enum.reverse() |> Enum.unzip()
     effects = effects |> List.flatten() |> Enum.uniq()
     answer(result, text(id, result, lines, effects), effects)
   end
 
   defp input(%{"mission" => mission} = flags) do
     if flags["context"], do: "#{mission}\n\nWhat you have to know:\n\n#{flags["context"]}", else: mission
-  end
-
-  defp ran(ref) do
-    receive do
-      {^ref, effects, line} -> [{effects, line} | ran(ref)]
-    after
-      0 -> []
-    end
   end
 
   defp answer(%{status: :done} = result, text, effects),
