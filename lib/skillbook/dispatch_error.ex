@@ -9,7 +9,7 @@ defmodule Skillbook.DispatchError do
       left of the run) or `:ended` (it ran, but not to its end)
     * `:max_depth` - for `:depth` and `:handed_on`, how many runs may be inside of each other
     * `:limit` - for `:limit`, what is used up: `:turns`, `:time` or `:tokens`
-    * `:result` - for `:ended`, the `Skillbook.Agent.Result`
+    * `:status` - for `:ended`, that of the `Skillbook.Agent.Result`
     * `:text` - for `:ended`, what the agent did, for the model
 
   ## Examples
@@ -22,12 +22,12 @@ defmodule Skillbook.DispatchError do
           kind: :no_run | :depth | :handed_on | :limit | :ended,
           max_depth: pos_integer() | nil,
           limit: :turns | :time | :tokens | nil,
-          result: Skillbook.Agent.Result.t() | nil,
+          status: Skillbook.Agent.Result.status() | nil,
           text: String.t() | nil
         }
 
   @enforce_keys [:kind]
-  defexception [:kind, :max_depth, :limit, :result, :text]
+  defexception [:kind, :max_depth, :limit, :status, :text]
 
   @impl true
   def message(%{kind: :no_run}) do

@@ -1,6 +1,8 @@
 defmodule Skillbook.DispatchTest do
   use Skillbook.SkillsCase, async: true
 
+  import ExUnit.CaptureLog
+
   alias Skillbook.{Agent, Command, DispatchError, FlagError, Model, Tools, UnknownSkillError, View}
 
   doctest Skillbook.DispatchError
@@ -226,6 +228,9 @@ defmodule Skillbook.DispatchTest do
       result = run(book, [dispatch, "Done."], [cmd("mail.send"), failure])
       assert result.status == :done
 
+      assert [%{error: %DispatchError{kind: :ended, status: :error}, effects: [:noted]}] =
+               for(%{name: "agent.dispatch"} = result <- results(events()), do: result)
+
       assert report(result) =~
                "error\n  agent-1 ended because its model did not answer (connection), after 2 turns.\n\n" <>
                  "  It ran:\n  - mail.send: ok\n\n  Effects: noted"
@@ -288,6 +293,43 @@ defmodule Skillbook.DispatchTest do
       result = run(book, [dispatch], [answer.(cmd("mail.send"))], max_tokens: 100)
       assert %{status: :max_tokens, turns: 1, usage: %{prompt_tokens: 120}} = result
       assert report(result) =~ "agent-1 was not done when it had no tokens left, after 1 turn."
+    end
+
+    test "counts whatever becomes of the agent", %{tmp_dir: folder} do
+      book = start(folder)
+      test = self()
+
+      reply = fn _messages ->
+        send(test, {:agent_in, self()})
+
+        %{
+          text: cmd("mail.send --wait 1"),
+          usage: %{prompt_tokens: 7, completion_tokens: 1},
+          finish_reason: :stop
+        }
+      end
+
+      answer = fn text ->
+        %{text: text, usage: %{prompt_tokens: 10, completion_tokens: 1}, finish_reason: :stop}
+      end
+
+      dispatch = "agent.dispatch --mission Do. --skills mail.send"
+      model = script([answer.(cmd(dispatch)), answer.("Done.")], [reply])
+      options = [model: model, commands: [assigns: %{test: test}]]
+
+      {:ok, _log} =
+        with_log(fn ->
+          task = Task.async(fn -> Agent.run(book, "Go.", options) end)
+          assert_receive {:agent_in, process}, 60_000
+          assert_receive {:waiting, command}, 60_000
+          ref = Process.monitor(command)
+          Process.exit(process, :kill)
+          assert_receive {:DOWN, ^ref, :process, _, _}, 60_000
+          result = Task.await(task, 60_000)
+          assert {result.status, result.turns} == {:done, 2}
+          assert result.usage == %{prompt_tokens: 27, completion_tokens: 3, estimated: false}
+          :ok
+        end)
     end
 
     test "is not more than the command's own time", %{tmp_dir: folder} do

@@ -31,13 +31,17 @@ defmodule Skillbook.Agent.Scope do
   end
 
   defp several(listed, asked, unknown) do
-    of_domain = for %Entry{domain: ^asked, name: name} <- listed, do: name
+    case for %Entry{domain: ^asked, name: name} <- listed, do: name do
+      [] -> matching(listed, asked, unknown)
+      names -> {:ok, names}
+    end
+  end
 
-    case of_domain == [] && Native.globs_filter([asked], Enum.map(listed, & &1.name)) do
-      false -> {:ok, of_domain}
+  defp matching(listed, glob, unknown) do
+    case Native.globs_filter([glob], Enum.map(listed, & &1.name)) do
       {:ok, []} -> {:error, unknown}
       {:ok, names} -> {:ok, names}
-      {:error, {_glob, reason}} -> {:error, bad(asked, reason)}
+      {:error, {_glob, reason}} -> {:error, bad(glob, reason)}
     end
   end
 

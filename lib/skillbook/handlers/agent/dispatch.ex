@@ -97,7 +97,7 @@ defmodule Skillbook.Handlers.Agent.Dispatch do
 
   # What it did until then is done.
   defp answer(result, text, effects) do
-    error = %DispatchError{kind: :ended, result: result, text: text}
+    error = %DispatchError{kind: :ended, status: result.status, text: text}
     {:ok, %{Result.error(error) | data: result, effects: effects}}
   end
 
