@@ -29,6 +29,7 @@ defmodule Skillbook do
     * `:timeout` - how long a handler may take, in milliseconds; 30,000 by default. A page's own `timeout` goes before it
     * `:max_running`, `:max_running_per_skill` - how many handlers run at a time, in all and of one skill; `:infinity` by
       default. A page's own `max_running` goes before the second
+    * `:max_agents` - how many agents `agent.dispatch` may run at a time; 8 by default, or `:infinity`
     * `:max_wait` - how long a command waits for its turn then, in milliseconds; 30,000 by default
     * `:breaker` - after how many failures in a row a handler is left alone, and for how many milliseconds:
       `[failures: 5, cooldown: 30_000]` by default, or `false`

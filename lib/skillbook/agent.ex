@@ -46,9 +46,11 @@ defmodule Skillbook.Agent do
 
     * `{:news, text}` - the model is told that skills changed
     * `{:compacted, %{messages: count, restored: names, left_out: names}}` - messages were left out to save room
+
+  and while `agent.dispatch` runs, `{:agent, id, event}`: an event of the agent of this id, from the process of its command.
   """
 
-  alias Skillbook.Agent.{Memory, Result}
+  alias Skillbook.Agent.{Budget, Memory, Result}
 
   alias Skillbook.{
     Extractor,
@@ -80,18 +82,16 @@ defmodule Skillbook.Agent do
     :prompt,
     :chat,
     :commands,
-    :max_turns,
-    :deadline,
-    :max_tokens,
+    :budget,
     :max_repeats,
     :max_context,
     :depth,
+    :max_depth,
     :clock,
     turns: 0,
     breaks: 0,
     text: "",
-    failing: %{},
-    usage: %{prompt_tokens: 0, completion_tokens: 0, estimated: false}
+    failing: %{}
   ]
 
   @doc """
@@ -111,7 +111,8 @@ defmodule Skillbook.Agent do
     * `:commands` - the options of `Skillbook.run/3`, such as `assigns: %{user: 1}`
     * `:on_event` - a function that gets each event, or a process that gets `{:skillbook_agent, run, event}`, where `run` is
       the process of the run
-    * `:max_turns` - how often the model may be asked; 20 by default
+    * `:max_turns` - how often the model may be asked; 20 by default. What agents use that it dispatches counts for this and
+      the next two
     * `:max_time` - how many milliseconds all of it may take; 600,000 by default
     * `:max_tokens` - how many tokens all prompts and replies may have; `nil` (the default) for no limit. It is looked at
       between turns, by what the model counts, else by an estimate
@@ -119,7 +120,9 @@ defmodule Skillbook.Agent do
     * `:max_context` - how many tokens the conversation may have, by an estimate. Above that old messages are left out as
       of `compact/2` down to the half of it, and what was read in them is restored in up to a quarter of it. `nil` (the
       default) leaves nothing out
+    * `:max_depth` - how many agents may be inside of each other, by `agent.dispatch`; 1 by default, 0 for none
     * `:depth` - how many runs this one is inside of; 0 by default. Handlers see it
+    * `:parent` - what the run has that this one is inside of. `context.agent.options` has it, for handlers that make runs
     * `:clock` - the function that gives the time; `&DateTime.utc_now/0` by default
   """
   @spec run(Skillbook.book(), String.t(), keyword()) :: Result.t()
@@ -146,12 +149,11 @@ defmodule Skillbook.Agent do
       prompt: options[:prompt] || [],
       chat: options[:chat] || [],
       commands: options[:commands] || [],
-      max_turns: Keyword.get(options, :max_turns, 20),
-      deadline: now() + Keyword.get(options, :max_time, 600_000),
-      max_tokens: options[:max_tokens],
+      budget: budget(options),
       max_repeats: Keyword.get(options, :max_repeats, 3),
       max_context: options[:max_context],
       depth: Keyword.get(options, :depth, 0),
+      max_depth: Keyword.get(options, :max_depth, 1),
       clock: options[:clock] || (&DateTime.utc_now/0)
     }
 
@@ -159,6 +161,12 @@ defmodule Skillbook.Agent do
       result = state |> begin() |> add(:input, input) |> turn()
       {:stop, result, Map.take(result, [:status, :turns])}
     end)
+  end
+
+  defp budget(options) do
+    max_turns = Keyword.get(options, :max_turns, 20)
+    max_time = Keyword.get(options, :max_time, 600_000)
+    Budget.new(max_turns, max_time, options[:max_tokens], options[:parent])
   end
 
   @doc """
@@ -255,6 +263,7 @@ defmodule Skillbook.Agent do
   end
 
   defp asked(state) do
+    Budget.use_turn(state.budget)
     tell(state, {:turn, state.turns})
     messages = Transcript.for_model(state.transcript)
 
@@ -273,16 +282,16 @@ defmodule Skillbook.Agent do
 
   # A model that is stopped at the run's own limit has not failed.
   defp failed(state, %{kind: :timeout} = error),
-    do: finish(state, if(left(state) == 0, do: :max_time, else: :error), error)
+    do: finish(state, if(time_left(state) == 0, do: :max_time, else: :error), error)
 
   defp failed(state, error), do: finish(state, :error, error)
 
   defp limit(state) do
-    cond do
-      state.turns >= state.max_turns -> :max_turns
-      left(state) == 0 -> :max_time
-      state.max_tokens && used(state) >= state.max_tokens -> :max_tokens
-      true -> nil
+    case Budget.left(state.budget) do
+      %{turns: 0} -> :max_turns
+      %{time: 0} -> :max_time
+      %{tokens: 0} -> :max_tokens
+      _ -> nil
     end
   end
 
@@ -293,7 +302,7 @@ defmodule Skillbook.Agent do
       status: status,
       text: state.text,
       transcript: state.transcript,
-      usage: state.usage,
+      usage: Budget.usage(state.budget),
       turns: state.turns,
       error: error
     }
@@ -315,7 +324,8 @@ defmodule Skillbook.Agent do
   end
 
   defp ask(state, messages) do
-    timeout = min(state.chat[:timeout] || left(state), left(state))
+    left = time_left(state)
+    timeout = min(state.chat[:timeout] || left, left)
     on_retry = &retried(state, &1)
     chat = state.chat |> Keyword.put(:timeout, max(timeout, 1)) |> Keyword.put(:on_retry, on_retry)
     # The stream's state between two calls of the function.
@@ -350,13 +360,8 @@ defmodule Skillbook.Agent do
     estimated = answer.usage == nil
     tell(state, {:usage, Map.put(usage, :estimated, estimated)})
 
-    total = %{
-      prompt_tokens: state.usage.prompt_tokens + usage.prompt_tokens,
-      completion_tokens: state.usage.completion_tokens + usage.completion_tokens,
-      estimated: state.usage.estimated or estimated
-    }
-
-    add(%{state | usage: total}, :reply, answer.text, usage: answer.usage)
+    Budget.use_tokens(state.budget, usage, estimated)
+    add(state, :reply, answer.text, usage: answer.usage)
   end
 
   defp estimated(messages, text) do
@@ -407,17 +412,35 @@ defmodule Skillbook.Agent do
   end
 
   defp commands(state) do
-    agent = %{
-      model: state.model,
-      depth: state.depth,
-      turns_left: state.max_turns - state.turns,
-      time_left: left(state),
-      tokens_left: state.max_tokens && max(state.max_tokens - used(state), 0)
-    }
-
     state.commands
     |> Keyword.put_new_lazy(:now, state.clock)
-    |> Keyword.merge(agent: agent, on_result: &tell(state, {:result, &1}))
+    |> Keyword.merge(agent: fn -> agent(state) end, on_result: &tell(state, {:result, &1}))
+  end
+
+  # What a command may use depends on what those before it used.
+  defp agent(state) do
+    left = Budget.left(state.budget)
+
+    %{
+      model: state.model,
+      depth: state.depth,
+      max_depth: state.max_depth,
+      turns_left: left.turns,
+      time_left: left.time,
+      tokens_left: left.tokens,
+      options: [
+        model: state.model,
+        on_event: state.on_event,
+        chat: state.chat,
+        commands: state.commands,
+        max_repeats: state.max_repeats,
+        max_context: state.max_context,
+        max_depth: state.max_depth,
+        depth: state.depth + 1,
+        clock: state.clock,
+        parent: state.budget
+      ]
+    }
   end
 
   defp reported(state, %Report{results: [], incomplete: []}), do: state
@@ -481,9 +504,7 @@ defmodule Skillbook.Agent do
     &send(pid, {:skillbook_agent, run, &1})
   end
 
-  defp used(state), do: state.usage.prompt_tokens + state.usage.completion_tokens
-  defp left(state), do: max(state.deadline - now(), 0)
-  defp now, do: System.monotonic_time(:millisecond)
+  defp time_left(state), do: Budget.left(state.budget).time
 
   # Options
 
@@ -498,6 +519,7 @@ defmodule Skillbook.Agent do
 
   defp schema do
     positive = {"a whole number from 1", &positive?/1}
+    from_zero = {"a whole number from 0", &(is_integer(&1) and &1 >= 0)}
     positive_or_nil = {"a whole number from 1, or nil", &(is_nil(&1) or positive?(&1))}
 
     [
@@ -515,7 +537,9 @@ defmodule Skillbook.Agent do
       max_tokens: positive_or_nil,
       max_repeats: positive,
       max_context: positive_or_nil,
-      depth: {"a whole number from 0", &(is_integer(&1) and &1 >= 0)},
+      depth: from_zero,
+      max_depth: from_zero,
+      parent: {"what context.agent.options has, or nil", &(is_nil(&1) or is_struct(&1, Budget))},
       clock: {"a function without arguments", &is_function(&1, 0)}
     ]
   end

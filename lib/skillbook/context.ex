@@ -13,16 +13,20 @@ defmodule Skillbook.Context do
     * `:write_to` - the folder into which commands may write skills, or `nil`
     * `:now` - the time of the call, UTC; handlers never read the clock themselves
     * `:assigns` - what the application gave to `Skillbook.run/3`, a map
+    * `:timeout` - how long the handler may take, in milliseconds; `nil` where it is called without `Skillbook.Executor`
     * `:agent` - the run of `Skillbook.Agent` that the call is part of, or `nil`: its `:model`; its `:depth`, how many runs it is
-      inside of; and what it may still use, `:turns_left`, `:time_left` in milliseconds, and `:tokens_left` or `nil`
+      inside of, and `:max_depth`; what it may still use, `:turns_left`, `:time_left` in milliseconds, and `:tokens_left` or `nil`;
+      and `:options`, those of `Skillbook.Agent.run/3` that make a run inside of this one, which uses what this one has left
   """
 
   @type agent :: %{
           model: Skillbook.Model.t(),
           depth: non_neg_integer(),
+          max_depth: non_neg_integer(),
           turns_left: non_neg_integer(),
           time_left: non_neg_integer(),
-          tokens_left: non_neg_integer() | nil
+          tokens_left: non_neg_integer() | nil,
+          options: keyword()
         }
 
   @type t :: %__MODULE__{
@@ -35,11 +39,12 @@ defmodule Skillbook.Context do
           write_to: Path.t() | nil,
           now: DateTime.t(),
           assigns: map(),
+          timeout: pos_integer() | nil,
           agent: agent() | nil
         }
 
   @enforce_keys [:view, :profile, :entry, :command, :now]
-  defstruct [:book, :view, :profile, :entry, :command, :sql, :write_to, :now, :agent, assigns: %{}]
+  defstruct [:book, :view, :profile, :entry, :command, :sql, :write_to, :now, :timeout, :agent, assigns: %{}]
 
   @doc false
   # What log lines of a call carry.

@@ -77,8 +77,9 @@ defmodule Skillbook.Executor do
     with {:ok, module} <- handler(entry, context),
          :ok <- in_service(book, entry, module),
          :ok <- unless_stopped(context, fn -> Policy.check(routed, context, ask(book, options)) end),
+         timeout = options[:timeout] || entry.timeout || (book && book.timeout) || @default_timeout,
+         context = %{context | timeout: timeout},
          {:ok, worker} <- unless_stopped(context, fn -> start(book, routed, context, module) end) do
-      timeout = options[:timeout] || entry.timeout || (book && book.timeout) || @default_timeout
       answer = worker |> Worker.run(timeout) |> outcome(context, timeout)
       leave(book, worker, entry, module, answer)
       answer
@@ -108,9 +109,12 @@ defmodule Skillbook.Executor do
       write_to: book && book.write_to,
       now: Keyword.get_lazy(options, :now, &DateTime.utc_now/0),
       assigns: Keyword.get(options, :assigns, %{}),
-      agent: options[:agent]
+      agent: agent(options[:agent])
     }
   end
+
+  defp agent(agent) when is_function(agent), do: agent.()
+  defp agent(agent), do: agent
 
   defp book(%Context{book: nil}), do: nil
   defp book(%Context{book: name}), do: Book.fetch!(name)

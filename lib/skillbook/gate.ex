@@ -42,7 +42,10 @@ defmodule Skillbook.Gate do
   end
 
   defp limited?(book, entry), do: book.max_running != :infinity or limit(book, entry) != :infinity
-  defp limit(book, entry), do: entry.max_running || book.max_running_per_skill
+
+  defp limit(_book, %Entry{max_running: limit}) when limit != nil, do: limit
+  defp limit(book, %Entry{name: "agent.dispatch"}), do: book.max_agents
+  defp limit(book, _entry), do: book.max_running_per_skill
 
   defp name(book), do: Module.concat(book, Gate)
 

@@ -21,6 +21,7 @@ defmodule Skillbook.Prompt do
 
     * `:rules` - how commands are written
     * `:domains` - the domains with their descriptions
+    * `:commands` - all commands with their descriptions, those with `include_in_prompt: false` too: for a profile that has few
     * `:skills` - the skills that belong to no domain, with their descriptions
     * `:skill_list` - the same with their tags: `- name: description [tag, tag]`
     * `:available_skills` - the same as XML, with the full path of each file
@@ -49,6 +50,7 @@ defmodule Skillbook.Prompt do
   @sections [
     :rules,
     :domains,
+    :commands,
     :skills,
     :skill_list,
     :available_skills,

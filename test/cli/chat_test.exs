@@ -96,6 +96,28 @@ defmodule Skillbook.CLI.ChatTest do
     assert_receive {:chat, %{body: %{"messages" => [_, %{"content" => "Start."}]}}}
   end
 
+  test "an agent's commands stand under the command that dispatched it", %{tmp_dir: folder} do
+    dispatch = "agent.dispatch --mission Do. --skills notes.echo --id helper"
+    handler = "Skillbook.Handlers.Agent.Dispatch"
+    write(folder, %{"skills/agent/dispatch.md" => page("agent.dispatch", handler: handler)})
+
+    script = [
+      ChatServer.answer("```cmd\n#{dispatch}\n```"),
+      ChatServer.answer("I go.\n\n```cmd\nnotes.echo --text one\nnotes.eco\n```"),
+      ChatServer.answer("It is done."),
+      ChatServer.answer("Good.")
+    ]
+
+    {_server, url} = ChatServer.start(script)
+    assert {0, "Good.\n", errors} = chat(folder, ["--url", url, "--model", "m"], "Go.\n")
+
+    assert [first, one, two, last] = lines(errors)
+    assert first == "  [1] #{dispatch}"
+    assert one =~ ~r/\A    helper: notes\.echo --text one: ok, .*s\z/
+    assert two =~ ~r/\A    helper: notes\.eco: error, .*s\z/
+    assert last =~ ~r/\A  \[1\] ok, .*s: helper is done, after 2 turns\. …\z/
+  end
+
   test "an answer that is not whole says why", %{tmp_dir: folder} do
     cut = ["```cmd\nnotes.echo --text a"]
 

@@ -109,7 +109,7 @@ defmodule Skillbook.CLI.OptionsTest do
           {~w(prompt --max-chars -1), "--max-chars expects a whole number from 0, got: -1"},
           {~w(prompt --format xlm), "--format expects one of default, xml, notes, list, got: xlm"},
           {~w(prompt --section rules --section x),
-           "--section expects one of rules, domains, skills, skill_list, available_skills, quick_reference, inline_skills, notes, notes_list, skill_catalog, preloaded_skills, other, other_notes, got: x"},
+           "--section expects one of rules, domains, commands, skills, skill_list, available_skills, quick_reference, inline_skills, notes, notes_list, skill_catalog, preloaded_skills, other, other_notes, got: x"},
           {~w(lint --format xml), "--format expects one of text, json, sarif, got: xml"},
           {~w(list --dir mix.exs), "--dir expects a folder, and mix.exs is a file"},
           {~w(lint no/such), "`lint` expects folders or files, and there is nothing at no/such"},

@@ -140,7 +140,7 @@ defmodule Skillbook.HelpTest do
     test "refuses options that are none", %{view: view} do
       for {options, message} <- [
             {[sections: [:rule]],
-             "expected a list of :rules, :domains, :skills, :skill_list, :available_skills, :quick_reference, " <>
+             "expected a list of :rules, :domains, :commands, :skills, :skill_list, :available_skills, :quick_reference, " <>
                ":inline_skills, :notes, :notes_list, :skill_catalog, :preloaded_skills, :other, :other_notes " <>
                "as the option :sections of the prompt, got: [:rule]"},
             {[format: :xlm],

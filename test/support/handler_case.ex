@@ -9,6 +9,7 @@ defmodule Skillbook.HandlerCase do
   alias Skillbook.{Context, SQL}
 
   @handlers %{
+    "agent.dispatch" => Skillbook.Handlers.Agent.Dispatch,
     "tasks.create" => Skillbook.Handlers.Tasks.Create,
     "tasks.search" => Skillbook.Handlers.Tasks.Search,
     "tasks.get" => Skillbook.Handlers.Tasks.Get,

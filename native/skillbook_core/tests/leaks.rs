@@ -295,7 +295,11 @@ fn matches(globs: &[&str], name: &str) -> bool {
 }
 
 fn globs() -> impl Strategy<Value = Option<Vec<&'static str>>> {
-    proptest::option::weighted(0.3, proptest::sample::subsequence(GLOBS.to_vec(), 1..3))
+    globs_for(0.3)
+}
+
+fn globs_for(weight: f64) -> impl Strategy<Value = Option<Vec<&'static str>>> {
+    proptest::option::weighted(weight, proptest::sample::subsequence(GLOBS.to_vec(), 1..3))
 }
 
 /// A source, and the index of a domain in it.
@@ -394,7 +398,8 @@ fn numbered(number: usize) -> String {
 struct Reader {
     id: &'static str,
     grants: Vec<&'static str>,
-    skills: Option<Vec<&'static str>>,
+    /// The lists of globs of which its names have to match one each: its own, and what its rights were narrowed by.
+    skills: Vec<Vec<&'static str>>,
 }
 
 impl Reader {
@@ -462,7 +467,7 @@ impl World {
         let page = &self.members[at].page;
         reader.may_see(&self.folder(at).labels)
             && reader.may_see(&page.labels)
-            && reader.skills.as_ref().is_none_or(|globs| matches(globs, &self.name(at)))
+            && reader.skills.iter().all(|globs| matches(globs, &self.name(at)))
             && (self.is_note(at) || !reader.is_excluded(page))
     }
 
@@ -621,12 +626,18 @@ impl World {
         let index: Vec<_> = self.told_index(reader).into_iter().collect();
         let whole = self.catalog(generation, &all, &sources, &[]);
         let told = self.catalog(generation, &self.told(reader), &index, &self.hidden_names(reader));
-        [whole, told].map(|catalog| view(&catalog, reader.id, &reader.grants, reader.skills.as_deref()))
+        let lists = || reader.skills.iter().map(Vec::as_slice);
+        [whole, told].map(|catalog| common::narrowed(&catalog, reader.id, &reader.grants, lists()))
     }
 }
 
 fn reader(id: &'static str) -> impl Strategy<Value = Reader> {
-    (labels(), globs()).prop_map(move |(grants, skills)| Reader { id, grants, skills })
+    let lists = [0.3, 0.4, 0.2].map(globs_for);
+    (labels(), lists).prop_map(move |(grants, lists)| Reader {
+        id,
+        grants,
+        skills: lists.into_iter().flatten().collect(),
+    })
 }
 
 /// What the next generation has of a document: other labels, another text, or nothing.

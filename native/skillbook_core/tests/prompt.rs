@@ -269,6 +269,30 @@ fn the_other_sections() {
 }
 
 #[test]
+fn commands_without_domains() {
+    let inline = source_of(
+        Source {
+            name: "s".into(),
+            inline: Some(skillbook_core::glob::Globs::new(&["mail.i*".to_owned()]).unwrap()),
+            available: Some(skillbook_core::glob::Globs::new(&["*".to_owned()]).unwrap()),
+            ..Source::default()
+        },
+        &[
+            ("mail/inline.md", &doc("mail.inline", "", "")),
+            ("mail/in.md", &doc("mail.in", "include_in_prompt: false\n", "")),
+            ("mail/hidden.md", &doc("mail.hidden", "disable-model-invocation: true\n", "")),
+            ("tasks/due.md", &doc("tasks.due", "", "")),
+            ("pdf/SKILL.md", &doc("pdf", "", "")),
+        ],
+    );
+    let view = all(Catalog::build(1, vec![inline]));
+    let expected = "## Commands\n\n`get_skill: NAME` shows one of them whole.\n\n  \
+                    mail.in    About mail.in\n  tasks.due  About tasks.due\n";
+    assert_eq!(only(&view, &[Section::Commands]), expected);
+    assert_eq!(only(&all(skills(&[])), &[Section::Commands]), "");
+}
+
+#[test]
 fn tags_follow_in_brackets() {
     let text = only(&all(skills(&[("pdf.md", &doc("pdf", "tags: [files, my forms]\n", ""))])), &[Section::SkillList]);
     assert_eq!(text, "## Available Skills\n- pdf: About pdf [files, my forms]\n");

@@ -57,7 +57,20 @@ defmodule Skillbook.CLI.Chat.Screen do
   def show(screen, {:compacted, %{messages: count}}),
     do: note(screen, :faint, "left out #{count} older messages to save room")
 
+  # Of an agent's work a line for each command, under the command that dispatched it.
+  def show(screen, {:agent, id, event}), do: agent(screen, ["  ", id], event)
+
   def show(_screen, _event), do: :ok
+
+  defp agent(screen, path, {:agent, id, event}), do: agent(screen, [path, " > ", id], event)
+
+  defp agent(screen, path, {:result, result}) do
+    status = Terminal.style(screen.terminal, Run.color(result.status), to_string(result.status))
+    note(screen, :faint, [path, ": ", line(result.command || ""), ": ", status, Run.took(result.duration)])
+  end
+
+  defp agent(screen, path, {:retry, _retry}), do: note(screen, :yellow, [path, ": an attempt failed; again"])
+  defp agent(_screen, _path, _event), do: :ok
 
   @doc "Ends a line that is open."
   def close(screen) do

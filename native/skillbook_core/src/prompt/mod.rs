@@ -116,6 +116,7 @@ impl View {
             match section {
                 Section::Rules => plan.rules(standard::RULES),
                 Section::Domains => self.push_domains(&mut plan),
+                Section::Commands => self.push_commands(&mut plan),
                 Section::Skills => self.push_skills(&mut plan),
                 Section::SkillList => self.push_skill_list(&mut plan),
                 Section::AvailableSkills => self.push_available_skills(&mut plan),

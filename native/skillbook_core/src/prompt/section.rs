@@ -7,6 +7,8 @@ pub enum Section {
     Rules,
     /// The domains with their descriptions.
     Domains,
+    /// All commands with their descriptions.
+    Commands,
     /// The skills that belong to no domain, with their descriptions.
     Skills,
     /// The skills with their descriptions and tags.
@@ -33,9 +35,10 @@ pub enum Section {
 
 impl Section {
     /// All of them.
-    pub const ALL: [Section; 13] = [
+    pub const ALL: [Section; 14] = [
         Section::Rules,
         Section::Domains,
+        Section::Commands,
         Section::Skills,
         Section::SkillList,
         Section::AvailableSkills,
@@ -54,6 +57,7 @@ impl Section {
         match self {
             Section::Rules => "rules",
             Section::Domains => "domains",
+            Section::Commands => "commands",
             Section::Skills => "skills",
             Section::SkillList => "skill_list",
             Section::AvailableSkills => "available_skills",

@@ -1,6 +1,6 @@
 //! The sections of the default prompt.
 
-use crate::entry::push_line;
+use crate::entry::{push_line, Entry, Selection};
 use crate::help::{push_row, width};
 use crate::prompt::notes::{title, without_title};
 use crate::prompt::plan::{Plan, What};
@@ -39,6 +39,24 @@ impl View {
         plan.section(Section::Domains, head, "", |plan| {
             for (name, description) in &rows {
                 plan.piece(What::Domain(name), |out| push_row(out, width, name, description));
+            }
+        });
+    }
+
+    /// Those that do not belong into the prompt as well: for a reader of few commands, who has no domains to look into.
+    pub(super) fn push_commands<'a>(&'a self, plan: &mut Plan<'a>) {
+        let command = about::COMMAND | about::LISTED;
+        let hidden: Vec<_> = self.domains().filter(|domain| !domain.is_listed()).collect();
+        let told = |id, entry: &Entry| {
+            let inline = entry.selection == Selection::Inline && self.in_prompt(id);
+            !inline && !hidden.iter().any(|domain| Some(domain.name()) == entry.domain.as_deref())
+        };
+        let rows: Vec<_> = self.those(command, command).filter(|(id, entry)| told(*id, entry)).collect();
+        let width = width(rows.iter().map(|(_, entry)| &*entry.name));
+        plan.section(Section::Commands, "## Commands\n\n`get_skill: NAME` shows one of them whole.\n\n", "", |plan| {
+            for (id, entry) in rows {
+                let what = What::Entry(id, entry.kind);
+                plan.piece(what, |out| push_row(out, width, &entry.name, entry.description()));
             }
         });
     }

@@ -32,9 +32,18 @@ pub fn all(catalog: Catalog) -> View {
 }
 
 pub fn view(catalog: &Arc<Catalog>, id: &str, grants: &[&str], skills: Option<&[&str]>) -> View {
-    let texts = |items: &[&str]| items.iter().map(|item| item.to_string()).collect();
-    let profile =
-        Profile { id: id.into(), grants: Some(texts(grants)), skills: skills.map(texts).into_iter().collect() };
+    narrowed(catalog, id, grants, skills.into_iter())
+}
+
+/// A view whose names have to match one glob of each list.
+pub fn narrowed<'a>(
+    catalog: &Arc<Catalog>,
+    id: &str,
+    grants: &[&str],
+    lists: impl Iterator<Item = &'a [&'a str]>,
+) -> View {
+    let texts = |items: &[&str]| items.iter().map(|item| item.to_string()).collect::<Vec<_>>();
+    let profile = Profile { id: id.into(), grants: Some(texts(grants)), skills: lists.map(texts).collect() };
     View::new(catalog.clone(), &profile).unwrap()
 }
 

@@ -1,0 +1,89 @@
+defmodule Skillbook.Agent.Budget do
+  @moduledoc false
+  # What a run may use, and what it has used. What a run inside of another one uses counts for both, when it is used: so it
+  # counts whatever becomes of that run.
+
+  alias Skillbook.Agent.Result
+
+  @type t :: %__MODULE__{
+          used: :atomics.atomics_ref(),
+          max_turns: pos_integer(),
+          deadline: integer(),
+          max_tokens: pos_integer() | nil,
+          parent: t() | nil
+        }
+
+  @enforce_keys [:used, :max_turns, :deadline]
+  defstruct [:used, :max_turns, :deadline, :max_tokens, :parent]
+
+  @turns 1
+  @prompt 2
+  @completion 3
+  @estimated 4
+  @agents 5
+
+  @doc "The time is in milliseconds, from now."
+  @spec new(pos_integer(), pos_integer(), pos_integer() | nil, t() | nil) :: t()
+  def new(max_turns, max_time, max_tokens, parent) do
+    %__MODULE__{
+      used: :atomics.new(5, []),
+      max_turns: max_turns,
+      deadline: now() + max_time,
+      max_tokens: max_tokens,
+      parent: parent
+    }
+  end
+
+  @doc "What is left of it, and of those that it is part of."
+  @spec left(t()) :: %{
+          turns: non_neg_integer(),
+          time: non_neg_integer(),
+          tokens: non_neg_integer() | nil
+        }
+  def left(%__MODULE__{} = budget) do
+    own = %{
+      turns: max(budget.max_turns - get(budget, @turns), 0),
+      time: max(budget.deadline - now(), 0),
+      tokens: budget.max_tokens && max(budget.max_tokens - get(budget, @prompt) - get(budget, @completion), 0)
+    }
+
+    # Every number is less than nil.
+    if budget.parent,
+      do: Map.merge(own, left(budget.parent), fn _, one, other -> min(one, other) end),
+      else: own
+  end
+
+  @spec use_turn(t()) :: :ok
+  def use_turn(budget), do: add(budget, @turns, 1)
+
+  @spec use_tokens(t(), %{prompt_tokens: non_neg_integer(), completion_tokens: non_neg_integer()}, boolean()) ::
+          :ok
+  def use_tokens(budget, usage, estimated) do
+    add(budget, @prompt, usage.prompt_tokens)
+    add(budget, @completion, usage.completion_tokens)
+    if estimated, do: add(budget, @estimated, 1), else: :ok
+  end
+
+  @spec usage(t()) :: Result.usage()
+  def usage(budget) do
+    %{
+      prompt_tokens: get(budget, @prompt),
+      completion_tokens: get(budget, @completion),
+      estimated: get(budget, @estimated) > 0
+    }
+  end
+
+  @doc "The number of the next agent that the run dispatches, from 1."
+  @spec next_agent(t()) :: pos_integer()
+  def next_agent(budget), do: :atomics.add_get(budget.used, @agents, 1)
+
+  defp add(nil, _counter, _by), do: :ok
+
+  defp add(budget, counter, by) do
+    :atomics.add(budget.used, counter, by)
+    add(budget.parent, counter, by)
+  end
+
+  defp get(budget, counter), do: :atomics.get(budget.used, counter)
+  defp now, do: System.monotonic_time(:millisecond)
+end
