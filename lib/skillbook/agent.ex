@@ -40,6 +40,8 @@ defmodule Skillbook.Agent do
     * `{:usage, usage}` - the turn's `:prompt_tokens`, `:completion_tokens`, and whether they are `:estimated`
     * `{:result, result}` - what a command gave, a `Skillbook.Result`
     * `{:incomplete, lines}` - commands that do not run, since their block was cut off
+    * `{:cut_off, why}` - the reply is not whole: `:length`, it reached its limit of tokens; `:filtered`, the server withheld
+      the rest; `:broken`, the connection broke
     * `{:transcript, transcript}` - the conversation with the turn in it
 
   and between turns:
@@ -52,6 +54,7 @@ defmodule Skillbook.Agent do
 
   alias Skillbook.{
     Extractor,
+    Grammar,
     Model,
     ModelError,
     Options,
@@ -79,6 +82,7 @@ defmodule Skillbook.Agent do
     :system,
     :prompt,
     :chat,
+    :grammar,
     :commands,
     :max_turns,
     :deadline,
@@ -108,6 +112,8 @@ defmodule Skillbook.Agent do
     * `:system` - text that stands before the skills in the system prompt of a new conversation
     * `:prompt` - the options of `Skillbook.prompt/2`
     * `:chat` - the options of `Skillbook.Model.chat/4`, such as `temperature: 0.2`
+    * `:grammar` - the options of `Skillbook.Grammar.gbnf/2`, such as `[]`: each reply is held to the grammar of what its turn's
+      view shows, if the model's server knows how. `nil` (the default) holds it to none
     * `:commands` - the options of `Skillbook.run/3`, such as `assigns: %{user: 1}`
     * `:on_event` - a function that gets each event, or a process that gets `{:skillbook_agent, run, event}`, where `run` is
       the process of the run
@@ -129,6 +135,7 @@ defmodule Skillbook.Agent do
     transcript = options[:transcript] || Transcript.new(view.profile.id)
     # Wrong options are said now, not by the first command.
     _ = Skillbook.run(view, "", options[:commands] || [])
+    _ = options[:grammar] && Grammar.gbnf(view, options[:grammar])
 
     if transcript.profile != view.profile.id do
       raise TranscriptError,
@@ -145,6 +152,7 @@ defmodule Skillbook.Agent do
       system: options[:system] || "",
       prompt: options[:prompt] || [],
       chat: options[:chat] || [],
+      grammar: options[:grammar],
       commands: options[:commands] || [],
       max_turns: Keyword.get(options, :max_turns, 20),
       deadline: now() + Keyword.get(options, :max_time, 600_000),
@@ -317,7 +325,7 @@ defmodule Skillbook.Agent do
   defp ask(state, messages) do
     timeout = min(state.chat[:timeout] || left(state), left(state))
     on_retry = &retried(state, &1)
-    chat = state.chat |> Keyword.put(:timeout, max(timeout, 1)) |> Keyword.put(:on_retry, on_retry)
+    chat = Keyword.merge(grammar(state), timeout: max(timeout, 1), on_retry: on_retry)
     # The stream's state between two calls of the function.
     stream = {__MODULE__, make_ref()}
     Process.put(stream, Extractor.new(Keyword.take(state.commands, [:unclosed])))
@@ -337,6 +345,9 @@ defmodule Skillbook.Agent do
       Process.delete(stream)
     end
   end
+
+  defp grammar(%{grammar: nil, chat: chat}), do: chat
+  defp grammar(state), do: Keyword.put(state.chat, :grammar, Grammar.gbnf(state.view, state.grammar))
 
   defp stream(state, stream, step) do
     {events, extractor} = step.(Process.get(stream))
@@ -367,13 +378,14 @@ defmodule Skillbook.Agent do
   # The commands' part
 
   defp answered(state, text, finish_reason) do
-    report = execute(state, text, finish_reason in [:stop, :other])
+    cut_off? = finish_reason in [:length, :filtered]
+    if cut_off?, do: tell(state, {:cut_off, finish_reason})
+    report = execute(state, text, not cut_off?)
     state = %{state | text: report.text, breaks: 0}
 
     cond do
       report.results == [] and report.incomplete == [] ->
-        status = if finish_reason in [:length, :filtered], do: :cut_off, else: :done
-        state |> transcribed() |> finish(status)
+        state |> transcribed() |> finish(if(cut_off?, do: :cut_off, else: :done))
 
       finish_reason == :length ->
         state |> reported(report) |> add(:note, @reached) |> transcribed() |> next()
@@ -385,6 +397,7 @@ defmodule Skillbook.Agent do
 
   # What was handed out cannot be taken back, so the reply is not asked for again; but the model may go on with it.
   defp broken(%{breaks: breaks} = state, %ModelError{kind: :cut_off, text: text}) when breaks + 1 < @breaks do
+    tell(state, {:cut_off, :broken})
     report = execute(state, text, false)
     state = %{state | text: report.text, breaks: breaks + 1}
     state |> reported(report) |> add(:note, @broken) |> transcribed() |> next()
@@ -507,6 +520,7 @@ defmodule Skillbook.Agent do
       system: {"text", &is_binary/1},
       prompt: {"a keyword list", &Keyword.keyword?/1},
       chat: {"a keyword list", &Keyword.keyword?/1},
+      grammar: {"a keyword list or nil", &(is_nil(&1) or Keyword.keyword?(&1))},
       commands: {"a keyword list", &Keyword.keyword?/1},
       on_event:
         {"a function of one argument, a process or nil", &(is_nil(&1) or is_pid(&1) or is_function(&1, 1))},

@@ -207,7 +207,7 @@ defmodule Skillbook.Model.OpenAI do
       "stream_options" => %{"include_usage" => true},
       "stop" => options[:stop],
       "temperature" => options[:temperature],
-      "max_tokens" => options[:max_tokens],
+      limit_field(model.url) => options[:max_tokens],
       "grammar" => options[:grammar]
     }
 
@@ -216,6 +216,12 @@ defmodule Skillbook.Model.OpenAI do
     |> Map.reject(fn {_name, value} -> value == nil end)
     |> JSON.encode()
   end
+
+  # OpenAI's newer models refuse the field that all other servers know.
+  @doc false
+  @spec limit_field(URI.t()) :: String.t()
+  def limit_field(%URI{host: "api.openai.com"}), do: "max_completion_tokens"
+  def limit_field(%URI{}), do: "max_tokens"
 
   # The answer, part by part
 
