@@ -29,6 +29,9 @@ defmodule Skillbook.Agent do
   blocks that were closed run, and the model is told where its reply ended; at the third break in a row the run ends with the
   error.
 
+  A reply without any block that has what looks like a command (`:notes` of `Skillbook.Report`) is not the answer yet if no
+  command ran before: the model is told, once in a run.
+
   ## Events
 
   `:on_event` is told, in this order of a turn:
@@ -40,6 +43,7 @@ defmodule Skillbook.Agent do
     * `{:usage, usage}` - the turn's `:prompt_tokens`, `:completion_tokens`, and whether they are `:estimated`
     * `{:result, result}` - what a command gave, a `Skillbook.Result`
     * `{:incomplete, lines}` - commands that do not run, since their block was cut off
+    * `{:note, text}` - the model is told that what looks like a command did not run
     * `{:cut_off, why}` - the reply is not whole: `:length`, it reached its limit of tokens; `:filtered`, the server withheld
       the rest; `:broken`, the connection broke
     * `{:transcript, transcript}` - the conversation with the turn in it
@@ -93,6 +97,7 @@ defmodule Skillbook.Agent do
     :clock,
     turns: 0,
     breaks: 0,
+    noted: false,
     text: "",
     failing: %{},
     usage: %{prompt_tokens: 0, completion_tokens: 0, estimated: false}
@@ -384,6 +389,11 @@ defmodule Skillbook.Agent do
     state = %{state | text: report.text, breaks: 0}
 
     cond do
+      report.notes != [] and not state.noted and not cut_off? ->
+        note = to_string(report)
+        tell(state, {:note, note})
+        %{state | noted: true} |> add(:note, note) |> transcribed() |> next()
+
       report.results == [] and report.incomplete == [] ->
         state |> transcribed() |> finish(if(cut_off?, do: :cut_off, else: :done))
 
@@ -438,7 +448,8 @@ defmodule Skillbook.Agent do
   defp reported(state, report) do
     {results, activations} = Memory.results(report.results, state.transcript)
 
-    %{state | failing: failing(report, state.failing)}
+    # Who writes blocks knows how, and shows the rest to the user on purpose.
+    %{state | failing: failing(report, state.failing), noted: true}
     |> add(:report, to_string(%{report | results: results}), activations: activations)
   end
 

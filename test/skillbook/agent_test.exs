@@ -319,6 +319,29 @@ defmodule Skillbook.AgentTest do
     end
   end
 
+  describe "what looks like a command" do
+    @stray "I do it.\n\n```bash\nmail.send --to Ann\n```"
+
+    test "is told of once, and then is an answer", %{book: book} do
+      result = run(book, [@stray, @stray])
+      assert %{status: :done, turns: 2} = result
+      assert kinds(result) == [:prompt, :input, :reply, :note, :reply]
+      assert [_, second] = asked()
+
+      assert last(second) ==
+               "Nothing ran: your reply has no cmd block, and whatever stands elsewhere is text for the user. " <>
+                 "If you meant to run this, write it so:\n\n```cmd\nmail.send --to Ann\n```\n\n" <>
+                 "If it was only meant to be read, write your answer once more."
+    end
+
+    test "is an answer of who wrote commands before, and where the reply was cut", %{book: book} do
+      assert %{status: :done, turns: 2} = run(book, [cmd("tiny"), @stray])
+      cut = %{text: @stray, usage: nil, finish_reason: :length}
+      assert %{status: :cut_off, turns: 1} = run(book, [cut])
+      assert events(:note) == []
+    end
+  end
+
   describe "a reply that is not whole" do
     test "and all one open block is mended by the model", %{book: book} do
       result = run(book, ["```cmd\ntiny\nmail.draft", fn messages -> last(messages) end])

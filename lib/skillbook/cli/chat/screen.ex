@@ -47,6 +47,9 @@ defmodule Skillbook.CLI.Chat.Screen do
   def show(screen, {:incomplete, commands}),
     do: note(screen, :yellow, "not run, its block was cut off: #{line(Enum.join(commands, "; "))}")
 
+  def show(screen, {:note, _text}),
+    do: note(screen, :yellow, "the model is told that nothing of this ran, for it stands in no cmd block")
+
   def show(screen, {:cut_off, why}), do: note(screen, :yellow, cut_off(why))
 
   def show(screen, {:retry, retry}) do
