@@ -29,6 +29,9 @@ defmodule Skillbook.Agent do
   blocks that were closed run, and the model is told where its reply ended; at the third break in a row the run ends with the
   error.
 
+  A reply without any block that has what looks like a command (`:notes` of `Skillbook.Report`) is not the answer yet if no
+  command ran before: the model is told, once in a run.
+
   ## Events
 
   `:on_event` is told, in this order of a turn:
@@ -40,6 +43,9 @@ defmodule Skillbook.Agent do
     * `{:usage, usage}` - the turn's `:prompt_tokens`, `:completion_tokens`, and whether they are `:estimated`
     * `{:result, result}` - what a command gave, a `Skillbook.Result`
     * `{:incomplete, lines}` - commands that do not run, since their block was cut off
+    * `{:note, text}` - the model is told that what looks like a command did not run
+    * `{:cut_off, why}` - the reply is not whole: `:length`, it reached its limit of tokens; `:filtered`, the server withheld
+      the rest; `:broken`, the connection broke
     * `{:transcript, transcript}` - the conversation with the turn in it
 
   and between turns:
@@ -54,6 +60,7 @@ defmodule Skillbook.Agent do
 
   alias Skillbook.{
     Extractor,
+    Grammar,
     Model,
     ModelError,
     Options,
@@ -81,6 +88,7 @@ defmodule Skillbook.Agent do
     :system,
     :prompt,
     :chat,
+    :grammar,
     :commands,
     :budget,
     :max_repeats,
@@ -90,6 +98,7 @@ defmodule Skillbook.Agent do
     :clock,
     turns: 0,
     breaks: 0,
+    noted: false,
     text: "",
     failing: %{}
   ]
@@ -108,6 +117,8 @@ defmodule Skillbook.Agent do
     * `:system` - text that stands before the skills in the system prompt of a new conversation
     * `:prompt` - the options of `Skillbook.prompt/2`
     * `:chat` - the options of `Skillbook.Model.chat/4`, such as `temperature: 0.2`
+    * `:grammar` - the options of `Skillbook.Grammar.gbnf/2`, such as `[]`: each reply is held to the grammar of what its turn's
+      view shows, if the model's server knows how. `nil` (the default) holds it to none
     * `:commands` - the options of `Skillbook.run/3`, such as `assigns: %{user: 1}`
     * `:on_event` - a function that gets each event, or a process that gets `{:skillbook_agent, run, event}`, where `run` is
       the process of the run
@@ -132,6 +143,7 @@ defmodule Skillbook.Agent do
     transcript = options[:transcript] || Transcript.new(view.profile.id)
     # Wrong options are said now, not by the first command.
     _ = Skillbook.run(view, "", options[:commands] || [])
+    _ = options[:grammar] && Grammar.gbnf(view, options[:grammar])
 
     if transcript.profile != view.profile.id do
       raise TranscriptError,
@@ -148,6 +160,7 @@ defmodule Skillbook.Agent do
       system: options[:system] || "",
       prompt: options[:prompt] || [],
       chat: options[:chat] || [],
+      grammar: options[:grammar],
       commands: options[:commands] || [],
       budget: budget(options),
       max_repeats: Keyword.get(options, :max_repeats, 3),
@@ -327,7 +340,7 @@ defmodule Skillbook.Agent do
     left = time_left(state)
     timeout = min(state.chat[:timeout] || left, left)
     on_retry = &retried(state, &1)
-    chat = state.chat |> Keyword.put(:timeout, max(timeout, 1)) |> Keyword.put(:on_retry, on_retry)
+    chat = Keyword.merge(grammar(state), timeout: max(timeout, 1), on_retry: on_retry)
     # The stream's state between two calls of the function.
     stream = {__MODULE__, make_ref()}
     Process.put(stream, Extractor.new(Keyword.take(state.commands, [:unclosed])))
@@ -347,6 +360,9 @@ defmodule Skillbook.Agent do
       Process.delete(stream)
     end
   end
+
+  defp grammar(%{grammar: nil, chat: chat}), do: chat
+  defp grammar(state), do: Keyword.put(state.chat, :grammar, Grammar.gbnf(state.view, state.grammar))
 
   defp stream(state, stream, step) do
     {events, extractor} = step.(Process.get(stream))
@@ -372,13 +388,19 @@ defmodule Skillbook.Agent do
   # The commands' part
 
   defp answered(state, text, finish_reason) do
-    report = execute(state, text, finish_reason in [:stop, :other])
+    cut_off? = finish_reason in [:length, :filtered]
+    if cut_off?, do: tell(state, {:cut_off, finish_reason})
+    report = execute(state, text, not cut_off?)
     state = %{state | text: report.text, breaks: 0}
 
     cond do
+      report.notes != [] and not state.noted and not cut_off? ->
+        note = to_string(report)
+        tell(state, {:note, note})
+        %{state | noted: true} |> add(:note, note) |> transcribed() |> next()
+
       report.results == [] and report.incomplete == [] ->
-        status = if finish_reason in [:length, :filtered], do: :cut_off, else: :done
-        state |> transcribed() |> finish(status)
+        state |> transcribed() |> finish(if(cut_off?, do: :cut_off, else: :done))
 
       finish_reason == :length ->
         state |> reported(report) |> add(:note, @reached) |> transcribed() |> next()
@@ -390,6 +412,7 @@ defmodule Skillbook.Agent do
 
   # What was handed out cannot be taken back, so the reply is not asked for again; but the model may go on with it.
   defp broken(%{breaks: breaks} = state, %ModelError{kind: :cut_off, text: text}) when breaks + 1 < @breaks do
+    tell(state, {:cut_off, :broken})
     report = execute(state, text, false)
     state = %{state | text: report.text, breaks: breaks + 1}
     state |> reported(report) |> add(:note, @broken) |> transcribed() |> next()
@@ -448,7 +471,8 @@ defmodule Skillbook.Agent do
   defp reported(state, report) do
     {results, activations} = Memory.results(report.results, state.transcript)
 
-    %{state | failing: failing(report, state.failing)}
+    # Who writes blocks knows how, and shows the rest to the user on purpose.
+    %{state | failing: failing(report, state.failing), noted: true}
     |> add(:report, to_string(%{report | results: results}), activations: activations)
   end
 
@@ -529,6 +553,7 @@ defmodule Skillbook.Agent do
       system: {"text", &is_binary/1},
       prompt: {"a keyword list", &Keyword.keyword?/1},
       chat: {"a keyword list", &Keyword.keyword?/1},
+      grammar: {"a keyword list or nil", &(is_nil(&1) or Keyword.keyword?(&1))},
       commands: {"a keyword list", &Keyword.keyword?/1},
       on_event:
         {"a function of one argument, a process or nil", &(is_nil(&1) or is_pid(&1) or is_function(&1, 1))},

@@ -13,6 +13,7 @@ defmodule Skillbook.Pipeline do
     Report,
     Result,
     Router,
+    Stray,
     Telemetry,
     View
   }
@@ -28,6 +29,9 @@ defmodule Skillbook.Pipeline do
     {unclosed, options} = Keyword.pop(options, :unclosed, :hold)
 
     case Extractor.extract(text, unclosed: unclosed) do
+      {:ok, %{commands: [], incomplete: [], text: text}} ->
+        %Report{text: text, notes: Stray.notes(view, text)}
+
       {:ok, found} ->
         results = commands(view, found.commands, options)
         %Report{text: found.text, results: results, incomplete: found.incomplete}

@@ -3,13 +3,16 @@ defmodule Skillbook.Report do
   What running a model's reply gave.
 
   `to_string/1` is the text that goes back to the model: each command, how it went, and its content indented below, so
-  that no content can pass for another command's result. It is empty if the reply had no commands.
+  that no content can pass for another command's result. It is empty if the reply had no commands, and nothing that looks
+  like one.
 
   ## Fields
 
     * `:text` - the reply without its command blocks, for the user
     * `:results` - a `Skillbook.Result` for each command, in the order in which they ran
     * `:incomplete` - the commands of a block that was cut off, which did not run
+    * `:notes` - what else the model is told. Of a reply without any block there is one if it has what looks like a command of
+      the view: in a block of the shell, of JSON or of no language, or in tags
 
   ## Examples
 
@@ -21,9 +24,14 @@ defmodule Skillbook.Report do
 
   alias Skillbook.Result
 
-  @type t :: %__MODULE__{text: String.t(), results: [Result.t()], incomplete: [String.t()]}
+  @type t :: %__MODULE__{
+          text: String.t(),
+          results: [Result.t()],
+          incomplete: [String.t()],
+          notes: [String.t()]
+        }
 
-  defstruct text: "", results: [], incomplete: []
+  defstruct text: "", results: [], incomplete: [], notes: []
 
   defimpl String.Chars do
     @not_run "The reply ended before the block of this command was closed. " <>
@@ -37,11 +45,11 @@ defmodule Skillbook.Report do
       results = Enum.map(report.results, &{&1.command, status(&1.status), &1.content})
       incomplete = Enum.map(report.incomplete, &{&1, "not run", @not_run})
 
-      (results ++ incomplete)
-      |> Enum.with_index(1)
-      |> Enum.map_join("\n\n", fn {{command, status, content}, number} ->
-        "[#{number}] #{heading(command)}\n#{status}#{indented(content)}"
-      end)
+      answers =
+        for {{command, status, content}, number} <- Enum.with_index(results ++ incomplete, 1),
+            do: "[#{number}] #{heading(command)}\n#{status}#{indented(content)}"
+
+      Enum.join(answers ++ report.notes, "\n\n")
     end
 
     defp status(:template), do: "ok: instructions to follow"

@@ -135,7 +135,54 @@ defmodule Skillbook.CLI.ChatTest do
     assert output == "I am\n"
     assert errors =~ "  not run, its block was cut off: notes.echo --text a\n"
     assert errors =~ "skillbook: stopped after 2 turns; --max-turns allows more\n"
-    assert errors =~ "skillbook: the answer is not whole: it reached the model's limit of tokens,"
+
+    assert errors =~
+             "\n  the reply is not whole: it reached its limit of tokens; --max-tokens says another, unless it was the model's own\n"
+  end
+
+  test "a reply is bounded, and held to the commands of its view", %{tmp_dir: folder} do
+    write(folder, %{"skills/notes/hidden.md" => page("notes.hidden", visibility_labels: "[internal]")})
+
+    for {args, max_tokens, grammar?, hidden?} <- [
+          {[], 4000, false, false},
+          {["--max-tokens", "60"], 60, false, false},
+          {["--max-tokens", "0", "--grammar"], nil, true, false},
+          {["--grammar", "--grant", "internal"], 4000, true, true}
+        ] do
+      {_server, url} = ChatServer.start([ChatServer.answer("Hm.")])
+      assert {0, "Hm.\n", ""} = chat(folder, ["--url", url, "--model", "m"] ++ args, "Go.\n")
+      assert_received {:chat, %{body: body}}
+      assert body["max_tokens"] == max_tokens
+      grammar = Map.get(body, "grammar", "")
+      assert grammar =~ "notes.echo" == grammar?
+      assert grammar =~ "notes.hidden" == hidden?
+    end
+  end
+
+  test "asks before a command that changes something", %{tmp_dir: folder} do
+    write(folder, %{"skills/notes/look.md" => page("notes.look", effects: :read)})
+    block = "```cmd\nnotes.look\nnotes.echo --text one\nnotes.echo --text two\n```"
+
+    for {answers, ran, told} <- [
+          {["y", "yes"], ["one", "two"], nil},
+          {["n", "y"], ["two"], "whoever was asked did not allow it. Do not try again"},
+          {["always"], ["one", "two"], nil},
+          {["no not on a Monday", "what?"], [], "whoever was asked did not allow it: not on a Monday"},
+          {["why", "n", "y"], ["two"], nil},
+          {[], [], "whoever was asked did not allow it. Do not try again"}
+        ] do
+      {_server, url} = ChatServer.start([ChatServer.answer(block), ChatServer.answer("So.")])
+      input = Enum.map_join(["Go." | answers], &(&1 <> "\n"))
+      assert {0, "So.\n", errors} = chat(folder, ["--url", url, "--model", "m", "--ask"], input)
+      assert errors =~ "  notes.echo --text one\n  Run it? y/n/always/why> #{List.first(answers, "")}"
+      assert errors =~ "  [1] ok: Text" or errors =~ "  [1] template"
+      assert errors =~ "Its page is " == "why" in answers
+      for text <- ["one", "two"], do: assert(errors =~ "echo: #{text}" == text in ran)
+
+      assert_received {:chat, _first}
+      assert_received {:chat, %{body: %{"messages" => messages}}}
+      if told, do: assert(List.last(messages)["content"] =~ told)
+    end
   end
 
   test "what is missing or wrong is said", %{tmp_dir: folder} do
@@ -156,8 +203,9 @@ defmodule Skillbook.CLI.ChatTest do
            ~s(--url expects a URL such as "https://api.openai.com/v1", got: a)},
           {server ++ ["--key-env", "NO_SUCH_KEY"], "", 2,
            "the environment variable NO_SUCH_KEY, which --key-env names, is not set or empty"},
-          {server ++ ["--max-turns", "0"], "", 2, "--max-turns expects a number from 1, got: 0"},
-          {server ++ ["--max-context", "-5"], "", 2, "--max-context expects a number from 1, got: -5"},
+          {server ++ ["--max-turns", "0"], "", 2, "--max-turns expects a whole number from 1, got: 0"},
+          {server ++ ["--max-context", "-5"], "", 2, "--max-context expects a whole number from 1, got: -5"},
+          {server ++ ["--max-tokens", "-1"], "", 2, "--max-tokens expects a whole number from 0, got: -1"},
           {server ++ ["--temperature", "-1"], "", 2, "--temperature expects a number from 0, got: -1.0"},
           {server ++ ["--resume", gone], "", 2, "cannot read #{gone}: no such file or directory"},
           {server ++ ["--resume", bad], "", 2,

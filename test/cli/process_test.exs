@@ -302,5 +302,26 @@ defmodule Skillbook.CLI.ProcessTest do
       Port.command(port, <<4>>)
       assert_receive {^port, {:exit_status, 0}}, 60_000
     end
+
+    @tag skip: not @terminal && "needs util-linux's script"
+    test "asks on a terminal before a command that changes something", %{folder: folder} do
+      write = ChatServer.answer("```cmd\nnotes.echo --text one\n```")
+      script = [write, ChatServer.answer("Good."), write, write, ChatServer.answer("Fine.")]
+      {_server, url} = ChatServer.start(script)
+      {port, say} = on_terminal(folder, "chat --ask --url #{url} --model m")
+      await(port, "you> ")
+      say.("Say one.\r", "Run it? y/n/always/why> ")
+      assert say.("perhaps\r", "why> ") =~ "y       run it"
+      assert say.("y\r", "you> ") =~ "Good."
+      # Ctrl-C at the question stops the model, and the next one is asked anew.
+      say.("Again.\r", "why> ")
+      assert say.(<<3>>, "you> ") =~ "stopped"
+      say.("Once more.\r", "why> ")
+      assert say.("n\r", "you> ") =~ "Fine."
+      Port.command(port, <<4>>)
+      assert_receive {^port, {:exit_status, 0}}, 60_000
+      # Answers are no part of the history.
+      assert lines(File.read!(Path.join(folder, "skillbook/history"))) == ["Say one.", "Again.", "Once more."]
+    end
   end
 end

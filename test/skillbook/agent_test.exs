@@ -218,6 +218,38 @@ defmodule Skillbook.AgentTest do
     end
   end
 
+  test "holds each reply to the grammar of its turn's view", %{book: book, folder: folder} do
+    more = fn _messages ->
+      write(folder, %{"mail/more.md" => page("mail.more")})
+      :ok = Skillbook.reload(book)
+      cmd("tiny")
+    end
+
+    for {options, first, second} <- [
+          {[], [], []},
+          {[grammar: []], ["mail.draft", "mail.send"], ["mail.draft", "mail.more", "mail.send"]},
+          {[grammar: [names: ["mail.s*"]]], ["mail.send"], ["mail.send"]}
+        ] do
+      assert %{status: :done} = run(book, [more, "Done."], options)
+      assert grammars() == [first, second]
+      File.rm!(Path.join(folder, "mail/more.md"))
+      :ok = Skillbook.reload(book)
+    end
+
+    assert_raise Skillbook.OptionError, ~r/:names/, fn -> run(book, [], grammar: [names: "mail"]) end
+  end
+
+  # The commands of `mail` in the grammar that each turn was asked with.
+  defp grammars do
+    receive do
+      {:asked, _messages, options} ->
+        names = Regex.scan(~r/^command-\d+ ::= "(mail\.\w+)"/m, Keyword.get(options, :grammar, ""))
+        [Enum.map(names, &List.last/1) | grammars()]
+    after
+      0 -> []
+    end
+  end
+
   describe "an end" do
     test "by a limit leaves the conversation whole", %{book: book} do
       big = %{text: cmd("tiny"), usage: %{prompt_tokens: 50, completion_tokens: 50}, finish_reason: :stop}
@@ -282,7 +314,31 @@ defmodule Skillbook.AgentTest do
       for {reason, status} <- [stop: :done, other: :done, length: :cut_off, filtered: :cut_off] do
         cut = %{text: "I would", usage: nil, finish_reason: reason}
         assert %{status: ^status, text: "I would"} = run(book, [cut])
+        assert events(:cut_off) == if(status == :done, do: [], else: [reason])
       end
+    end
+  end
+
+  describe "what looks like a command" do
+    @stray "I do it.\n\n```bash\nmail.send --to Ann\n```"
+
+    test "is told of once, and then is an answer", %{book: book} do
+      result = run(book, [@stray, @stray])
+      assert %{status: :done, turns: 2} = result
+      assert kinds(result) == [:prompt, :input, :reply, :note, :reply]
+      assert [_, second] = asked()
+
+      assert last(second) ==
+               "Nothing ran: your reply has no cmd block, and whatever stands elsewhere is text for the user. " <>
+                 "If you meant to run this, write it so:\n\n```cmd\nmail.send --to Ann\n```\n\n" <>
+                 "If it was only meant to be read, write your answer once more."
+    end
+
+    test "is an answer of who wrote commands before, and where the reply was cut", %{book: book} do
+      assert %{status: :done, turns: 2} = run(book, [cmd("tiny"), @stray])
+      cut = %{text: @stray, usage: nil, finish_reason: :length}
+      assert %{status: :cut_off, turns: 1} = run(book, [cut])
+      assert events(:note) == []
     end
   end
 
@@ -325,6 +381,7 @@ defmodule Skillbook.AgentTest do
       result = run(book, [cut, "the rest"])
       assert %{status: :done, turns: 2} = result
       assert kinds(result) == [:prompt, :input, :reply, :report, :note, :reply]
+      assert {:event, {:cut_off, :broken}} in elem(Process.info(self(), :messages), 1)
       assert [_, second] = asked()
 
       assert last(second) =~

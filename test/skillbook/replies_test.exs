@@ -37,7 +37,7 @@ defmodule Skillbook.RepliesTest do
     if System.get_env("REPLIES") == "table", do: table(replies)
 
     assert length(replies) >= 200
-    assert replies |> Enum.map(& &1.outcome) |> Enum.uniq() |> Enum.sort() == ~w(held mends runs text)
+    assert replies |> Enum.map(& &1.outcome) |> Enum.uniq() |> Enum.sort() == ~w(held mends noted runs text)
     # Each is there for a reason of its own.
     assert replies -- Enum.uniq_by(replies, & &1.reply) == []
   end
@@ -100,6 +100,7 @@ defmodule Skillbook.RepliesTest do
       "runs" => "ran as meant",
       "mends" => "error that names the mend",
       "held" => "held as cut off",
+      "noted" => "note that it did not run",
       "text" => "text for the user"
     }
 

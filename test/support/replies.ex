@@ -37,15 +37,17 @@ defmodule Skillbook.Replies do
   def show(%Report{} = report) do
     results = Enum.map(report.results, &result/1)
     held = Enum.map(report.incomplete, &"held: #{first_line(&1)}")
-    Enum.join(results ++ held ++ ["---- text"] ++ visible_lines(report.text), "\n") |> String.trim()
+    notes = for note <- report.notes, line <- block(note), do: "note: #{first_line(line)}"
+    Enum.join(results ++ held ++ notes ++ ["---- text"] ++ visible_lines(report.text), "\n") |> String.trim()
   end
 
   @doc "The kind of outcome."
-  def outcome(%Report{results: results, incomplete: incomplete}) do
+  def outcome(%Report{results: results, incomplete: incomplete} = report) do
     cond do
       Enum.any?(results, &(&1.status == :error)) -> "mends"
       incomplete != [] -> "held"
       results != [] -> "runs"
+      report.notes != [] -> "noted"
       true -> "text"
     end
   end
@@ -60,6 +62,12 @@ defmodule Skillbook.Replies do
       {:ok, error} -> {:error, error}
       :error -> {:ok, gather(events)}
     end
+  end
+
+  # What the note gives to be written, which is all that differs.
+  defp block(note) do
+    [_, block] = Regex.run(~r/^```cmd\n(.*)\n```$/ms, note)
+    String.split(block, "\n")
   end
 
   defp feed(chunk, state), do: Extractor.feed(state, chunk)

@@ -4,10 +4,13 @@ defmodule Skillbook.CLI.Chat do
 
   alias Skillbook.{Agent, Model, OptionError, Transcript, TranscriptError}
   alias Skillbook.CLI.{Book, Terminal}
-  alias Skillbook.CLI.Chat.Screen
+  alias Skillbook.CLI.Chat.{Consent, Screen}
   alias Skillbook.CLI.Shell.{Completion, Input}
 
   @words ~w(:help :quit :save :resume :prompt :profile :tokens)
+
+  # A small model that does not stop would write until its window is full.
+  @max_tokens 4000
 
   @words_help """
   A line is a message to the model; one that ends in a backslash goes on in the next.
@@ -32,8 +35,11 @@ defmodule Skillbook.CLI.Chat do
       cacert: :string,
       system: :string,
       temperature: :float,
-      max_turns: :integer,
-      max_context: :integer,
+      max_tokens: {:number, 0, nil},
+      max_turns: {:number, 1, nil},
+      max_context: {:number, 1, nil},
+      grammar: :boolean,
+      ask: :boolean,
       resume: :string
     ]
   end
@@ -60,13 +66,17 @@ defmodule Skillbook.CLI.Chat do
       --cacert FILE        certificates to trust, instead of the system's
       --system TEXT        what stands before the skills in the system prompt
       --temperature N      from 0
+      --max-tokens N       how long one reply may be (default: #{@max_tokens}; 0 for as long as the server allows)
       --max-turns N        how often the model is asked for one answer (default: 20)
       --max-context N      how many tokens the conversation may have before older messages are left out
+      --grammar            hold a local model to commands that exist, if the server takes grammars (llama.cpp and its kin)
+      --ask                ask before each command that changes something: y, n, always (that command, until you leave) or why
+                           (what it is); what stands behind n is told to the model. From a pipe the next line is the answer
       --resume FILE        go on with a conversation that :save kept
 
     #{@words_help}
     Examples:
-      skillbook chat --url http://localhost:8080 --model qwen3
+      skillbook chat --url http://localhost:8080 --model qwen3 --grammar --ask
       skillbook chat --url https://api.openai.com/v1 --model gpt-5-mini --key-env OPENAI_API_KEY
       echo 'What is overdue?' | skillbook chat --url http://localhost:11434 --model llama3.2
     """
@@ -87,13 +97,16 @@ defmodule Skillbook.CLI.Chat do
   defp converse(book, options, model, transcript) do
     input = Input.completing(Input.open(), &Completion.complete(&1, %{names: @words, flags: fn _ -> [] end}))
 
+    terminal = Terminal.new(options.color)
+
     state = %{
       book: book,
       options: options,
       model: model,
       transcript: transcript,
       usage: %{prompt_tokens: 0, completion_tokens: 0, estimated: false},
-      terminal: Terminal.new(options.color),
+      terminal: terminal,
+      consent: Consent.new(terminal),
       input: input,
       pending: "",
       failed: false
@@ -109,9 +122,7 @@ defmodule Skillbook.CLI.Chat do
     with {:ok, url} <- needed(flags, :url, "--url URL, the model's server, such as http://localhost:8080"),
          {:ok, name} <- needed(flags, :model, "--model NAME, the model's name on the server"),
          {:ok, key} <- key(flags[:key_env]),
-         :ok <- Model.validate(Keyword.take(flags, [:temperature])) |> message("--temperature"),
-         :ok <- at_least_one(flags, :max_turns),
-         :ok <- at_least_one(flags, :max_context) do
+         :ok <- Model.validate(Keyword.take(flags, [:temperature])) |> message("--temperature") do
       Model.OpenAI.new(url: url, model: name, key: key, cacertfile: flags[:cacert]) |> message("--url")
     end
   end
@@ -130,16 +141,6 @@ defmodule Skillbook.CLI.Chat do
     if String.trim(System.get_env(name, "")) == "",
       do: {:error, "the environment variable #{name}, which --key-env names, is not set or empty"},
       else: {:ok, {:env, name}}
-  end
-
-  defp at_least_one(flags, flag) do
-    case Keyword.get(flags, flag, 1) do
-      number when number > 0 ->
-        :ok
-
-      number ->
-        {:error, "--#{String.replace(to_string(flag), "_", "-")} expects a number from 1, got: #{number}"}
-    end
   end
 
   defp message({:error, %OptionError{problem: {:invalid, expected, value}}}, flag),
@@ -214,24 +215,34 @@ defmodule Skillbook.CLI.Chat do
       event -> Screen.show(screen, event)
     end
 
+    flags = state.options.flags
+    consent = state.consent
+
     options = [
       model: state.model,
-      profile: Book.profile(state.options),
+      profile: profile(state.options),
       transcript: state.transcript,
-      system: state.options.flags[:system] || "",
-      chat: Keyword.take(state.options.flags, [:temperature]),
-      max_turns: state.options.flags[:max_turns] || 20,
-      max_context: state.options.flags[:max_context],
+      system: flags[:system] || "",
+      chat: chat(flags),
+      grammar: if(flags[:grammar], do: []),
+      commands: [ask: &Consent.ask(consent, &1)],
+      max_turns: flags[:max_turns] || 20,
+      max_context: flags[:max_context],
       on_event: on_event
     ]
 
-    outcome = Input.run(state.input, fn -> Agent.run(state.book, text, options) end)
+    answer = fn request, input ->
+      Screen.close(screen)
+      Consent.answer(consent, request, input)
+    end
+
+    outcome = Input.run(state.input, fn -> Agent.run(state.book, text, options) end, answer)
     Screen.close(screen)
     whole = whole(state.transcript)
 
     case outcome do
       {:ok, result, input} ->
-        ended(result, state.options.flags)
+        ended(result, flags)
         usage = Map.merge(state.usage, result.usage, fn _, before, more -> added(before, more) end)
         failed = state.failed or result.status != :done
         loop(%{state | input: input, transcript: result.transcript, usage: usage, failed: failed})
@@ -246,6 +257,14 @@ defmodule Skillbook.CLI.Chat do
     end
   end
 
+  defp profile(options),
+    do: %{Book.profile(options) | writes: if(options.flags[:ask], do: :ask, else: :run)}
+
+  defp chat(flags) do
+    max_tokens = Keyword.get(flags, :max_tokens, @max_tokens)
+    Keyword.take(flags, [:temperature]) ++ if(max_tokens > 0, do: [max_tokens: max_tokens], else: [])
+  end
+
   defp whole(transcript) do
     receive do
       {:transcript, transcript} -> whole(transcript)
@@ -257,22 +276,17 @@ defmodule Skillbook.CLI.Chat do
   defp added(before, more) when is_integer(more), do: before + more
   defp added(before, more), do: before or more
 
-  defp ended(%{status: :done}, _flags), do: :ok
+  # Why it is not whole was said where it ends.
+  defp ended(%{status: status}, _flags) when status in [:done, :cut_off], do: :ok
 
   defp ended(%{status: :error, error: error}, flags),
     do: Terminal.complain([Exception.message(error), advice(error, flags)])
-
-  defp ended(%{status: :cut_off}, _flags),
-    do:
-      Terminal.complain(
-        "the answer is not whole: it reached the model's limit of tokens, or the server withheld the rest"
-      )
 
   defp ended(%{status: :max_turns, turns: turns}, _flags),
     do: Terminal.complain("stopped after #{turns} turns; --max-turns allows more")
 
   defp ended(%{status: :stuck}, _flags),
-    do: Terminal.complain("stopped: the same command fails again and again")
+    do: Terminal.complain("stopped: the model writes the same command again and again, and it fails")
 
   defp ended(%{status: status}, _flags), do: Terminal.complain("stopped: #{status} is reached")
 
@@ -296,7 +310,8 @@ defmodule Skillbook.CLI.Chat do
   end
 
   defp word(state, [":prompt"]) do
-    Terminal.put(Terminal.safe(state.terminal, Skillbook.prompt(Book.view(state.book, state.options), [])))
+    view = Skillbook.view(state.book, profile(state.options))
+    Terminal.put(Terminal.safe(state.terminal, Skillbook.prompt(view, [])))
     loop(state)
   end
 

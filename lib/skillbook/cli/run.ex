@@ -24,7 +24,7 @@ defmodule Skillbook.CLI.Run do
     Reads a model's reply, runs the commands of its `cmd` blocks one after the other, and prints what the user would
     read, each command with its result, and what goes back to the model.
 
-      --json            all of it as one JSON object: text, results, incomplete, report
+      --json            all of it as one JSON object: text, results, incomplete, notes, report
 
     Exit status: 1 if a command failed, or did not run because its block was cut off.
 
@@ -133,7 +133,13 @@ defmodule Skillbook.CLI.Run do
         Map.take(result, [:name, :command, :status, :content, :data, :error, :duration, :effects, :metadata])
       end
 
-    [text: report.text, results: results, incomplete: report.incomplete, report: to_string(report)]
+    [
+      text: report.text,
+      results: results,
+      incomplete: report.incomplete,
+      notes: report.notes,
+      report: to_string(report)
+    ]
     |> JSON.encode()
     |> Terminal.put()
   end

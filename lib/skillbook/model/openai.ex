@@ -211,7 +211,7 @@ defmodule Skillbook.Model.OpenAI do
       "stream_options" => %{"include_usage" => true},
       "stop" => options[:stop],
       "temperature" => options[:temperature],
-      "max_tokens" => options[:max_tokens],
+      limit_field(model.url) => options[:max_tokens],
       "grammar" => options[:grammar]
     }
 
@@ -226,6 +226,12 @@ defmodule Skillbook.Model.OpenAI do
 
   defp system([%{role: :system} = system | rest], :user), do: [%{system | role: :user} | rest]
   defp system(messages, _role), do: messages
+
+  # OpenAI's newer models refuse the field that all other servers know.
+  @doc false
+  @spec limit_field(URI.t()) :: String.t()
+  def limit_field(%URI{host: "api.openai.com"}), do: "max_completion_tokens"
+  def limit_field(%URI{}), do: "max_tokens"
 
   # The answer, part by part
 

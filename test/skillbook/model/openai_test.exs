@@ -114,6 +114,16 @@ defmodule Skillbook.Model.OpenAITest do
     end
   end
 
+  test "OpenAI's own server has another name for the limit" do
+    for {url, field} <- [
+          {"https://api.openai.com/v1", "max_completion_tokens"},
+          {"https://example.com/api.openai.com", "max_tokens"},
+          {"http://localhost:8080", "max_tokens"}
+        ] do
+      assert url |> OpenAI.endpoint() |> OpenAI.limit_field() == field
+    end
+  end
+
   test "a field that the server does not know is refused with its reason" do
     assert {{:error, %{kind: :refused, status: 400} = error}, [], []} = chat([[]], [], extra: %{"x" => 1})
 

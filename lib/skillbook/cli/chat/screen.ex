@@ -47,6 +47,11 @@ defmodule Skillbook.CLI.Chat.Screen do
   def show(screen, {:incomplete, commands}),
     do: note(screen, :yellow, "not run, its block was cut off: #{line(Enum.join(commands, "; "))}")
 
+  def show(screen, {:note, _text}),
+    do: note(screen, :yellow, "the model is told that nothing of this ran, for it stands in no cmd block")
+
+  def show(screen, {:cut_off, why}), do: note(screen, :yellow, cut_off(why))
+
   def show(screen, {:retry, retry}) do
     message = Exception.message(%{retry.error | retry_after: nil})
     note(screen, :yellow, "#{message}; again in #{Float.round(retry.delay / 1000, 1)} s")
@@ -77,6 +82,13 @@ defmodule Skillbook.CLI.Chat.Screen do
     if open?(screen), do: Terminal.write("\n")
     :atomics.put(screen.at, @open, 0)
   end
+
+  defp cut_off(:length),
+    do:
+      "the reply is not whole: it reached its limit of tokens; --max-tokens says another, unless it was the model's own"
+
+  defp cut_off(:filtered), do: "the reply is not whole: the server withheld the rest"
+  defp cut_off(:broken), do: "the connection broke in the reply; the model is asked to go on"
 
   defp note(screen, style, text) do
     close(screen)

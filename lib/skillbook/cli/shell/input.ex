@@ -5,7 +5,8 @@ defmodule Skillbook.CLI.Shell.Input do
   alias Skillbook.CLI.Shell.{Completion, Editor, History, Keys}
   alias Skillbook.CLI.Terminal
 
-  # `bytes` are the beginning of a key, `keys` were typed ahead or pasted and wait for their turn.
+  # `bytes` are the beginning of a key, `keys` were typed ahead or pasted and wait for their turn. Without a `history`
+  # (`nil`) none is kept.
   defstruct [:port, :complete, bytes: "", keys: [], pasting: false, history: []]
 
   # Pasted text comes marked, so that a tab in it is a tab.
@@ -47,23 +48,67 @@ defmodule Skillbook.CLI.Shell.Input do
 
   def line(input, prompt) do
     Terminal.write(@paste_on)
-    outcome = edit(input, Editor.new(input.history), prompt, 0)
+    outcome = edit(input, Editor.new(input.history || []), prompt, 0)
     Terminal.write(["\n", @paste_off])
     outcome
+  end
+
+  @doc "As `line/2` for the answer to a question: what was typed before it is none, and it is not kept in the history."
+  def answer(%{history: history} = input, prompt) do
+    outcome = line(%{untyped(input) | history: nil}, prompt)
+    last = tuple_size(outcome) - 1
+    put_elem(outcome, last, %{elem(outcome, last) | history: history})
+  end
+
+  defp untyped(%{port: nil} = input), do: input
+
+  defp untyped(%{port: port} = input) do
+    receive do
+      {^port, {:data, _bytes}} -> untyped(input)
+    after
+      0 -> %{input | keys: [], bytes: "", pasting: false}
+    end
   end
 
   @doc """
   Runs the function in a process of its own, so that Ctrl-C can end it.
 
-  `{:ok, value, input}`, `{:interrupt, input}`, or `{:crash, reason, input}`.
+  `{:ok, value, input}`, `{:interrupt, input}`, or `{:crash, reason, input}`. What is asked meanwhile with `ask/2` goes to
+  `answer`, with the input; it gives `{:ok, answer, input}` or `{:interrupt, input}`.
   """
-  def run(input, fun) do
+  def run(input, fun, answer \\ nil) do
     {pid, monitor} = spawn_monitor(fn -> exit({:done, fun.()}) end)
-    await(input, pid, monitor)
+    await(input, pid, monitor, answer)
   end
 
-  defp await(%{port: port} = input, pid, monitor) do
+  @doc "Asks the process that is in `run/3`, from any other, and waits for the answer."
+  def ask(pid, question) do
+    monitor = Process.monitor(pid)
+    send(pid, {__MODULE__, self(), monitor, question})
+
     receive do
+      {^monitor, answer} ->
+        Process.demonitor(monitor, [:flush])
+        answer
+
+      {:DOWN, ^monitor, _, _, reason} ->
+        exit(reason)
+    end
+  end
+
+  defp await(%{port: port} = input, pid, monitor, answer) do
+    receive do
+      {__MODULE__, asker, ref, question} ->
+        # What was asked by a run that was stopped is of no interest any more.
+        case if(Process.alive?(asker), do: answer.(question, input), else: {:ok, nil, input}) do
+          {:ok, value, input} ->
+            send(asker, {ref, value})
+            await(input, pid, monitor, answer)
+
+          {:interrupt, input} ->
+            stop(input, pid, monitor)
+        end
+
       {:DOWN, ^monitor, _, _, {:done, value}} ->
         {:ok, value, input}
 
@@ -73,14 +118,16 @@ defmodule Skillbook.CLI.Shell.Input do
       {^port, {:data, bytes}} ->
         input = take(input, bytes)
 
-        if :interrupt in input.keys do
-          Process.demonitor(monitor, [:flush])
-          Process.exit(pid, :kill)
-          {:interrupt, %{input | keys: []}}
-        else
-          await(input, pid, monitor)
-        end
+        if :interrupt in input.keys,
+          do: stop(input, pid, monitor),
+          else: await(input, pid, monitor, answer)
     end
+  end
+
+  defp stop(input, pid, monitor) do
+    Process.demonitor(monitor, [:flush])
+    Process.exit(pid, :kill)
+    {:interrupt, %{input | keys: []}}
   end
 
   # What has been typed is drawn once there is nothing more to work off.
@@ -115,7 +162,7 @@ defmodule Skillbook.CLI.Shell.Input do
 
       {_, {:enter, text}} ->
         leave(editor, prompt, row)
-        {:line, text, %{input | history: History.add(input.history, text)}}
+        {:line, text, %{input | history: input.history && History.add(input.history, text)}}
 
       {_, :interrupt} ->
         leave(editor, prompt, row)
