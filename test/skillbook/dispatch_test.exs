@@ -552,62 +552,67 @@ defmodule Skillbook.DispatchTest do
   # Whatever a profile is and whatever it dispatches: all that both models are told is the same as in a book in which only
   # what the profile sees was ever written, and the agent is told of nothing but its skills.
   test "nothing hidden is told, to nobody", %{tmp_dir: folder} do
-    for number <- 1..25 do
-      :rand.seed(:exsss, {4, 5, number})
-      entries = for at <- 0..7, do: {"#{pick(~w(a b c))}.e#{at}", "zq#{at}qz", some(~w(red green))}
-      grants = some(~w(red green))
-      skills = pick([:all, ["a.*", "agent.*"], ["*.e1", "*.e2", "b.*", "agent.dispatch"]])
-      names = ["nothing", "agent.dispatch" | for({name, _, _} <- entries, do: name)]
-      globs = ~w(* a b.* *.e? *.e3 c agent)
+    told =
+      for number <- 1..12 do
+        :rand.seed(:exsss, {4, 5, number})
+        entries = for at <- 0..7, do: {"#{pick(~w(a b c))}.e#{at}", "zq#{at}qz", some(~w(red green))}
+        grants = some(~w(red green))
+        skills = pick([:all, ["a.*", "agent.*"], ["*.e1", "*.e2", "b.*", "agent.dispatch"]])
+        names = ["nothing", "agent.dispatch" | for({name, _, _} <- entries, do: name)]
+        globs = ~w(* a b.* *.e? *.e3 c agent)
 
-      shown =
-        for {name, _, labels} = entry <- entries,
-            labels -- grants == [],
-            skills == :all or named?(skills, name),
-            do: entry
+        shown =
+          for {name, _, labels} = entry <- entries,
+              labels -- grants == [],
+              skills == :all or named?(skills, name),
+              do: entry
 
-      lines =
-        for _ <- 1..3,
-            do:
-              "agent.dispatch --mission Do. --skills #{Enum.join(some(names ++ globs) ++ [pick(names ++ globs)], " ")}"
+        lines =
+          for _ <- 1..3,
+              do:
+                "agent.dispatch --mission Do. --skills #{Enum.join(some(names ++ globs) ++ [pick(names ++ globs)], " ")}"
 
-      probes =
-        Enum.flat_map(
-          names ++ ["a", "zq", "e1"],
-          &["get_skill: #{&1}", "get_skill: #{&1}.all", "#{&1} --help", "#{&1}x", &1]
-        )
+        probes =
+          Enum.flat_map(
+            names ++ ["a", "zq", "e1"],
+            &["get_skill: #{&1}", "get_skill: #{&1}.all", "#{&1} --help", "#{&1}x", &1]
+          )
 
-      asked =
-        for {kind, written} <- [whole: entries, told: shown] do
-          book = written_book(Path.join(folder, "#{number}-#{kind}"), written, grants, skills)
+        asked =
+          for {kind, written} <- [whole: entries, told: shown] do
+            book = written_book(Path.join(folder, "#{number}-#{kind}"), written, grants, skills)
 
-          probing = fn messages ->
-            if length(messages) == 2,
-              do: cmd(Enum.join(["get_skill" | probes], "\n")),
-              else: List.last(messages).content
+            probing = fn messages ->
+              if length(messages) == 2,
+                do: cmd(Enum.join(["get_skill" | probes], "\n")),
+                else: List.last(messages).content
+            end
+
+            result =
+              run(book, [cmd(Enum.join(lines, "\n")), "Done."], List.duplicate(probing, 6),
+                profile: "ann",
+                max_depth: 2
+              )
+
+            assert result.status == :done
+            {asked(:parent), asked(:child)}
           end
 
-          result =
-            run(book, [cmd(Enum.join(lines, "\n")), "Done."], List.duplicate(probing, 6),
-              profile: "ann",
-              max_depth: 2
-            )
+        assert [whole, other] = asked
+        assert {number, whole} == {number, other}
+        {_parent, child} = whole
 
-          assert result.status == :done
-          {asked(:parent), asked(:child)}
+        for [_system, _input, _reply | _] = messages <- child, {name, marker, _} <- entries do
+          %{content: system} = hd(messages)
+          told = Enum.map_join(messages, "\n", & &1.content)
+          named = system =~ ~r/^  #{Regex.escape(name)} /m
+          assert {number, name, told =~ marker} == {number, name, named}
+          named
         end
-
-      assert [whole, told] = asked
-      assert {number, whole} == {number, told}
-      {_parent, child} = whole
-
-      for [_system, _input, _reply | _] = messages <- child, {name, marker, _} <- entries do
-        %{content: system} = hd(messages)
-        told = Enum.map_join(messages, "\n", & &1.content)
-        named = system =~ ~r/^  #{Regex.escape(name)} /m
-        assert {number, name, told =~ marker} == {number, name, named}
       end
-    end
+
+    # Both sides of it came up.
+    assert told |> List.flatten() |> Enum.uniq() |> Enum.sort() == [false, true]
   end
 
   defp pick(list), do: Enum.random(list)
