@@ -26,7 +26,8 @@ fuzz_target!(|line: &str| {
         .sum();
     // `--flag=value` and `get_skill:PATH` make two of one word, a bare `--` none.
     assert!(values + command.args.len() <= 2 * words.len());
-    if !line.contains(['{', '-', '–', '—', ':']) {
+    let dashes = ['-', '‐', '‑', '‒', '–', '—', '―', '−', '﹣', '－'];
+    if !line.contains(dashes) && !line.contains(['{', ':', '：']) {
         assert!(command.flags.is_empty());
         assert_eq!(1 + command.args.len(), words.len());
     }
