@@ -95,7 +95,7 @@ defmodule Skillbook.CLI.ProcessTest do
     assert {output, 0} = skillbook(folder, ["run", "good.md", "--json"])
 
     assert output =~
-             ~r/\A\{"text":"Hällo\.\\n.*Bye\.","results":\[\{.*\}\],"incomplete":\[\],"report":".*"\}\n\z/
+             ~r/\A\{"text":"Hällo\.\\n.*Bye\.","results":\[\{.*\}\],"incomplete":\[\],"notes":\[\],"report":".*"\}\n\z/
 
     assert output =~ ~S("status":"ok")
   end
