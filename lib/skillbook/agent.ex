@@ -99,6 +99,7 @@ defmodule Skillbook.Agent do
     turns: 0,
     breaks: 0,
     noted: false,
+    held: {nil, nil},
     text: "",
     failing: %{}
   ]
@@ -141,9 +142,9 @@ defmodule Skillbook.Agent do
     with {:error, error} <- validate(options), do: raise(error)
     view = Skillbook.view(book, options[:profile] || "default")
     transcript = options[:transcript] || Transcript.new(view.profile.id)
-    # Wrong options are said now, not by the first command.
+
+    # Wrong options are said now, not by the first command; those of a grammar when it is made, before the model is asked.
     _ = Skillbook.run(view, "", options[:commands] || [])
-    _ = options[:grammar] && Grammar.gbnf(view, options[:grammar])
 
     if transcript.profile != view.profile.id do
       raise TranscriptError,
@@ -169,6 +170,8 @@ defmodule Skillbook.Agent do
       max_depth: Keyword.get(options, :max_depth, 1),
       clock: options[:clock] || (&DateTime.utc_now/0)
     }
+
+    state = held(state)
 
     Telemetry.span([:skillbook, :agent], Map.put(about(state), :depth, state.depth), fn ->
       result = state |> begin() |> add(:input, input) |> turn()
@@ -270,7 +273,7 @@ defmodule Skillbook.Agent do
 
   defp turn(state) do
     case limit(state) do
-      nil -> state |> news() |> compacted() |> Map.update!(:turns, &(&1 + 1)) |> asked()
+      nil -> state |> news() |> compacted() |> held() |> Map.update!(:turns, &(&1 + 1)) |> asked()
       status -> finish(state, status)
     end
   end
@@ -361,8 +364,15 @@ defmodule Skillbook.Agent do
     end
   end
 
+  # A large book's grammar takes a while to make, and stays the same for a generation.
+  defp held(%{grammar: nil} = state), do: state
+  defp held(%{held: {generation, _}, view: %{generation: generation}} = state), do: state
+
+  defp held(%{view: view} = state),
+    do: %{state | held: {view.generation, Grammar.gbnf(view, state.grammar)}}
+
   defp grammar(%{grammar: nil, chat: chat}), do: chat
-  defp grammar(state), do: Keyword.put(state.chat, :grammar, Grammar.gbnf(state.view, state.grammar))
+  defp grammar(%{held: {_generation, grammar}, chat: chat}), do: Keyword.put(chat, :grammar, grammar)
 
   defp stream(state, stream, step) do
     {events, extractor} = step.(Process.get(stream))

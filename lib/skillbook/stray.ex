@@ -7,7 +7,7 @@ defmodule Skillbook.Stray do
   alias Skillbook.{Command, Entry, JSON, View}
 
   # Where none of these stands there is nothing to look for.
-  @marks ["```", "~~~", "<tool_call>", "<function_call>", "<cmd>", "<command>", "<|python_tag|>"]
+  @marks ["```", "~~~", "<"]
 
   # Info strings of blocks that a command may have been meant in. Any other language is taken at its word.
   @infos ["" | ~w(bash sh shell zsh console terminal text txt plaintext json command commands cmdline)]

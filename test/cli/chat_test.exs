@@ -137,7 +137,7 @@ defmodule Skillbook.CLI.ChatTest do
     assert errors =~ "skillbook: stopped after 2 turns; --max-turns allows more\n"
 
     assert errors =~
-             "\n  the reply is not whole: it reached its limit of tokens; --max-tokens says another, unless it was the model's own\n"
+             "\n  the reply is not whole: it reached the limit of --max-tokens, or the model's own\n"
   end
 
   test "a reply is bounded, and held to the commands of its view", %{tmp_dir: folder} do

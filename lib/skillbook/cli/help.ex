@@ -19,7 +19,7 @@ defmodule Skillbook.CLI.Help do
   def text(nil) do
     commands =
       Enum.map_join(Options.commands(), "\n", fn {name, module} ->
-        "  #{String.pad_trailing(name, 8)}#{module.summary()}"
+        "  #{String.pad_trailing(name, 9)}#{module.summary()}"
       end)
 
     """
@@ -29,7 +29,7 @@ defmodule Skillbook.CLI.Help do
 
     Commands:
     #{commands}
-      help    this help, or `help COMMAND`
+      help     this help, or `help COMMAND`
 
     #{@global}
     Exit status: 0 all good, 1 a command failed or was not found, 2 wrong usage, 3 cannot start.

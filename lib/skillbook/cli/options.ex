@@ -9,6 +9,8 @@ defmodule Skillbook.CLI.Options do
     {"shell", CLI.Shell},
     {"chat", CLI.Chat},
     {"prompt", CLI.Prompt},
+    {"tools", CLI.Tools},
+    {"grammar", CLI.Grammar},
     {"get", CLI.Get},
     {"list", CLI.List},
     {"search", CLI.Search},

@@ -31,6 +31,9 @@ defmodule Skillbook.Model.OpenAI do
   The server's certificate is always checked. Redirects are not followed, since the key would go with them.
   Proxies are not used.
 
+  The limit of tokens is sent as `max_tokens`, to `api.openai.com` as `max_completion_tokens`, since newer models there refuse the
+  other. `extra: %{"max_tokens" => nil, "max_completion_tokens" => 500}` sends it so to any server.
+
   ## Examples
 
       iex> {:ok, model} = Skillbook.Model.OpenAI.new(url: "http://localhost:8080", model: "qwen3", key: {:env, "KEY"})

@@ -84,8 +84,7 @@ defmodule Skillbook.CLI.Chat.Screen do
   end
 
   defp cut_off(:length),
-    do:
-      "the reply is not whole: it reached its limit of tokens; --max-tokens says another, unless it was the model's own"
+    do: "the reply is not whole: it reached the limit of --max-tokens, or the model's own"
 
   defp cut_off(:filtered), do: "the reply is not whole: the server withheld the rest"
   defp cut_off(:broken), do: "the connection broke in the reply; the model is asked to go on"
