@@ -145,7 +145,7 @@ defmodule Skillbook.PolicyTest do
 
         {:ok, routed} = Router.route(context.view, "x.change")
         # As it stands, with what a handler has at hand.
-        Executor.execute(routed, context)
+        Executor.execute(routed, %{context | entry: routed.entry})
         Executor.execute(routed, Executor.context(context.view, routed, assigns: context.assigns))
       else
         send(test, {:ran, context.command.raw})
