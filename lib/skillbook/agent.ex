@@ -568,7 +568,7 @@ defmodule Skillbook.Agent do
       on_event:
         {"a function of one argument, a process or nil", &(is_nil(&1) or is_pid(&1) or is_function(&1, 1))},
       max_turns: positive,
-      max_time: {"a number of milliseconds", &positive?/1},
+      max_time: {"a number of milliseconds", &Options.milliseconds?/1},
       max_tokens: positive_or_nil,
       max_repeats: positive,
       max_context: positive_or_nil,

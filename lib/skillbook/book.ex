@@ -209,12 +209,12 @@ defmodule Skillbook.Book do
       profiles: {"a list of profiles", &is_list/1},
       roles: {"a list of roles", &is_list/1},
       write_to: {"a folder or nil", &(is_nil(&1) or Options.text?(&1))},
-      timeout: {"a number of milliseconds", &positive?/1},
+      timeout: {"a number of milliseconds", &Options.milliseconds?/1},
       ask: {"a function of one argument, {module, function} or nil", &ask?/1},
       max_running: {"a number or :infinity", &limit?/1},
       max_running_per_skill: {"a number or :infinity", &limit?/1},
       max_agents: {"a number or :infinity", &limit?/1},
-      max_wait: {"a number of milliseconds", &positive?/1},
+      max_wait: {"a number of milliseconds", &Options.milliseconds?/1},
       max_result: {"a number of characters or :infinity", &limit?/1},
       breaker: {"[failures: number, cooldown: milliseconds] or false", &breaker?/1},
       telemetry_flags: {"a boolean", &is_boolean/1},
@@ -237,10 +237,14 @@ defmodule Skillbook.Book do
 
   defp breaker?(options) do
     Keyword.keyword?(options) and
-      Enum.all?(options, fn {key, value} -> key in [:failures, :cooldown] and positive?(value) end)
+      Enum.all?(options, fn
+        {:failures, failures} -> positive?(failures)
+        {:cooldown, cooldown} -> Options.milliseconds?(cooldown)
+        _ -> false
+      end)
   end
 
-  defp watch?(poll: interval), do: positive?(interval)
+  defp watch?(poll: interval), do: Options.milliseconds?(interval)
   defp watch?(value), do: is_boolean(value)
 
   defp store?(nil), do: true

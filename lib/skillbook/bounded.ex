@@ -14,8 +14,14 @@ defmodule Skillbook.Bounded do
   which they are read on, and `:kept`, up to which of them, or `nil` and 0.
   """
   @spec result(Result.t(), View.t(), pos_integer() | :infinity) :: Result.t()
+  def result(%Result{name: @read, metadata: %{cut: about}} = result, view, max) do
+    if reads?(view), do: read(result, about, view, max), else: first(result, view, max)
+  end
+
+  def result(%Result{} = result, view, max), do: first(result, view, max)
+
   # What `results.read` gives is of a text that is kept already.
-  def result(%Result{name: @read, metadata: %{cut: %{from: from} = about}} = result, view, max) do
+  defp read(result, %{from: from} = about, view, max) do
     case Excerpt.cut(result.content, max) do
       {page, shown} ->
         finish(result, view, page, Map.put(about, :to, from + shown - 1))
@@ -28,7 +34,7 @@ defmodule Skillbook.Bounded do
     end
   end
 
-  def result(%Result{} = result, view, max) do
+  defp first(result, view, max) do
     case Excerpt.cut(result.content, max) do
       {page, shown} -> finish(result, view, page, Map.merge(keep(result, view), %{from: 1, to: shown}))
       :whole -> result
@@ -52,7 +58,7 @@ defmodule Skillbook.Bounded do
   defp shown?(view, {:generation, generation}), do: view.generation == generation
 
   defp keep(result, view) do
-    if view.book != nil and match?({:ok, %Entry{handler: @handler}}, View.fetch(view, @read)) do
+    if view.book != nil and reads?(view) do
       origin = if result.name, do: {:entry, result.name}, else: {:generation, view.generation}
       Kept.put(view.book, view.profile, origin, result.content)
     else
@@ -62,6 +68,9 @@ defmodule Skillbook.Bounded do
     # The book stopped meanwhile.
     :exit, _ -> lost(result)
   end
+
+  # An entry of this name may also be another.
+  defp reads?(view), do: match?({:ok, %Entry{handler: @handler}}, View.fetch(view, @read))
 
   defp lost(result), do: %{id: nil, total: Excerpt.size(result.content), kept: 0}
 

@@ -138,10 +138,18 @@ defmodule Skillbook.Executor do
   defp start(book, routed, context, module) do
     # Only what the handler gets is copied to its process.
     flags = routed.command.flags
-    work = fn -> module.execute(flags, context) end
+    work = fn -> flags |> module.execute(context) |> told() end
     worker = Worker.start(context.book, Context.logger_metadata(context), work)
     with :ok <- enter(book, worker, routed.entry, module), do: {:ok, worker}
   end
+
+  # A message is the handler's code as well, so it must not end or hold up the caller.
+  defp told({:error, error} = answer) when is_exception(error) do
+    _ = Exception.message(error)
+    answer
+  end
+
+  defp told(answer), do: answer
 
   # The breaker comes last, so that the one call that tries a handler does not wait for room.
   defp enter(nil, _worker, _entry, _module), do: :ok
@@ -155,6 +163,10 @@ defmodule Skillbook.Executor do
         Worker.stop(worker)
         error
     end
+  catch
+    :exit, reason ->
+      Worker.stop(worker)
+      exit(reason)
   end
 
   defp leave(nil, _worker, _entry, _module, _answer), do: :ok
@@ -172,9 +184,15 @@ defmodule Skillbook.Executor do
   defp outcome({:crash, reason}, context, _timeout), do: {:error, failed(:crash, context, reason: reason)}
   defp outcome(:timeout, context, timeout), do: {:error, failed(:timeout, context, timeout: timeout)}
 
-  defp answer({:ok, %Result{status: status, content: content, metadata: %{}} = result} = answer, context)
-       when status in [:ok, :error, :template, :help] do
-    if text?(content), do: {:ok, result}, else: bad(answer, context)
+  defp answer(
+         {:ok, %Result{status: status, content: content, error: error, metadata: %{}} = result} = answer,
+         context
+       )
+       when status in [:ok, :error, :template, :help] and (is_nil(error) or is_exception(error)) do
+    # Its text is its own, no entry's.
+    if text?(content),
+      do: {:ok, %{result | metadata: Map.delete(result.metadata, :activates)}},
+      else: bad(answer, context)
   end
 
   defp answer({:ok, text} = answer, context) when is_binary(text) do

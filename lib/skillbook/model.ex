@@ -81,7 +81,7 @@ defmodule Skillbook.Model do
       max_tokens: positive,
       grammar: {"text", &Options.text?/1},
       extra: {"a map with texts as keys", &(is_map(&1) and Options.texts?(Map.keys(&1)))},
-      timeout: {"a number of milliseconds", &(is_integer(&1) and &1 > 0)},
+      timeout: {"a number of milliseconds", &Options.milliseconds?/1},
       on_retry: {"a function of one argument", &is_function(&1, 1)}
     ]
   end

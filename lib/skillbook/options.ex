@@ -43,6 +43,12 @@ defmodule Skillbook.Options do
     with done when is_list(done) <- result, do: {:ok, Enum.reverse(done)}
   end
 
+  # What the longest timer of the virtual machine has, some 49 days.
+  @longest 4_294_967_295
+
+  @spec milliseconds?(term()) :: boolean()
+  def milliseconds?(value), do: is_integer(value) and value in 1..@longest
+
   @spec text?(term()) :: boolean()
   def text?(value), do: is_binary(value) and value != "" and String.valid?(value)
 

@@ -144,7 +144,7 @@ defmodule Skillbook.Pipeline do
       now: {"a DateTime", &is_struct(&1, DateTime)},
       ask: {"a function of one argument, {module, function} or nil", &Book.ask?/1},
       max_result: {"a number of characters or :infinity", &Book.limit?/1},
-      timeout: {"a number of milliseconds", &(is_integer(&1) and &1 > 0)},
+      timeout: {"a number of milliseconds", &Options.milliseconds?/1},
       agent:
         {"a map, a function without arguments or nil", &(is_nil(&1) or is_map(&1) or is_function(&1, 0))},
       on_result: {"a function of one argument", &is_function(&1, 1)}

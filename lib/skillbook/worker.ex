@@ -33,6 +33,9 @@ defmodule Skillbook.Worker do
       {:exit, reason} -> {:crash, reason}
       nil -> :timeout
     end
+  catch
+    # A task whose process ended with `:noconnection`, as one that was linked to another node, ends its caller.
+    :exit, reason -> {:crash, reason}
   end
 
   @spec stop(t()) :: {:ok, term()} | {:exit, term()} | nil

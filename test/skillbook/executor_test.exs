@@ -73,6 +73,54 @@ defmodule Skillbook.ExecutorTest do
     end
   end
 
+  test "however a handler ends, its caller goes on", %{tmp_dir: folder} do
+    write(folder, %{"x/call.md" => page("x.call", handler("Call"))})
+    view = view(folder)
+
+    capture_log(fn ->
+      for reason <- [:noconnection, :normal, :kill, :shutdown, :noproc, {:nodedown, :a@b}, 1],
+          how <- [&exit/1, &send_exit/1] do
+        call = fn _, _ -> how.(reason) end
+
+        assert [%{status: :error, error: %HandlerError{kind: :crash}}] =
+                 Skillbook.Pipeline.commands(view, ["x.call"], assigns: %{call: call})
+      end
+
+      for {how, kind} <- [{:throw, :crash}, {:exit, :crash}, {:hang, :timeout}] do
+        call = fn _, _ -> {:error, %Skillbook.TestHandlers.BadMessage{how: how}} end
+
+        assert [%{status: :error, error: %HandlerError{kind: ^kind}}] =
+                 Skillbook.Pipeline.commands(view, ["x.call"], assigns: %{call: call}, timeout: 200)
+      end
+    end)
+
+    assert Process.info(self(), :messages) == {:messages, []}
+  end
+
+  defp send_exit(reason) do
+    Process.exit(self(), reason)
+    Process.sleep(:infinity)
+  end
+
+  test "what a handler says of its result is taken with care", %{tmp_dir: folder} do
+    write(folder, %{"x/call.md" => page("x.call", handler("Call"))})
+    view = view(folder)
+
+    run = fn fields ->
+      call = fn _, _ -> {:ok, struct!(Result.ok("text"), fields)} end
+      [result] = Skillbook.Pipeline.commands(view, ["x.call"], assigns: %{call: call})
+      result
+    end
+
+    # Which entries' texts a result holds is not the handler's to say.
+    for activates <- [:odd, [1], [%{name: "x.call", hash: "0"}]],
+        do: assert(run.(metadata: %{activates: activates, more: 1}).metadata == %{more: 1})
+
+    capture_log(fn -> assert %{kind: :bad_return} = run.(status: :error, error: :odd).error end)
+    error = %RuntimeError{message: "no"}
+    assert run.(status: :error, error: error).error == error
+  end
+
   test "a handler that takes too long is stopped", %{tmp_dir: folder} do
     capture_log(fn ->
       assert {:error, %HandlerError{kind: :timeout, timeout: 50} = error} =

@@ -123,6 +123,21 @@ defmodule Skillbook.LongResultsTest do
     end
   end
 
+  test "another entry of the name results.read is one as any other", %{tmp_dir: folder} do
+    write(folder, %{"results/read.md" => page("results.read", handler("Call"))})
+    view = Skillbook.view(book(sources: [folder], max_result: 30))
+
+    for cut <- [%{from: 1}, %{id: "a", from: 1, total: 9, kept: 3}, :odd],
+        {text, to} <- [{"short", nil}, {lines(10), 30}] do
+      call = fn _, _ -> {:ok, Skillbook.Result.ok(text, metadata: %{cut: cut})} end
+      [result] = Skillbook.Pipeline.commands(view, ["results.read"], assigns: %{call: call})
+
+      if to,
+        do: assert(%{id: nil, from: 1, to: ^to} = result.metadata.cut),
+        else: assert(result.content == text)
+    end
+  end
+
   test "who cannot read on is told to ask for less", %{tmp_dir: folder} do
     told =
       "[Cut: these are the characters 1 to 30 of 100; 70 are left out. They cannot be read on: ask for less at a time.]"

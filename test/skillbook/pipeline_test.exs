@@ -53,7 +53,7 @@ defmodule Skillbook.PipelineTest do
     task = Task.async(fn -> Pipeline.commands(view, lines, assigns: %{tell: test}) end)
     assert_receive {:handler, _, _}, 60_000
     stop_supervised!(book)
-    assert [killed, late, long] = Task.await(task)
+    assert [killed, late, long] = Task.await(task, 60_000)
     assert %{error: %Skillbook.HandlerError{kind: :crash}} = killed
 
     assert late.error.kind == :stopped

@@ -100,6 +100,81 @@ defmodule Skillbook.PolicyTest do
     end
   end
 
+  test "no way of writing a command gets past it", %{tmp_dir: folder} do
+    test = self()
+
+    write(folder, %{
+      "x/change.md" => page("x.change", handler("Call") ++ [aliases: "[x.list, alter, x.get]"]),
+      "x/do.md" => page("x.do", handler("Call") ++ [effects: "read"]),
+      "odd.md" => page("change it", handler("Call"))
+    })
+
+    names = ~w(x.change X.CHANGE X.Change x.list X.LIST alter x.get ｘ.change x.chang\u0435 x/change x:change)
+    behind = ["", " --a b", " {\"a\": \"b\"}", " {\"help\": false}", " --help=false", " <<E\na\nE", " # x.do"]
+
+    lines =
+      for(name <- names, more <- behind, do: name <> more) ++
+        [
+          "\"x.change\"",
+          "'x.list' --a",
+          "\"change it\" --a",
+          "get_skill: x.change\nx.change",
+          "Command: x.change",
+          "- x.change"
+        ]
+
+    tools = names ++ ["x__change", "x__list", Skillbook.Tools.Name.from("change it"), "change it"]
+
+    calls =
+      for tool <- tools, arguments <- [%{}, %{"a" => "b"}, %{"help" => false}] do
+        json = Skillbook.JSON.encode(arguments) |> IO.iodata_to_binary()
+
+        [
+          %{"function" => %{"name" => tool, "arguments" => json}},
+          %{"type" => "function_call", "name" => tool, "arguments" => json},
+          %{"type" => "tool_use", "name" => tool, "input" => arguments},
+          %{"name" => tool, "arguments" => arguments}
+        ]
+      end
+      |> List.flatten()
+
+    call = fn _flags, context ->
+      if context.entry.name == "x.do" do
+        for view <- [context.view, %{context.view | profile: context.profile}],
+            do: Pipeline.commands(view, ["x.change", "alter"], assigns: context.assigns)
+
+        {:ok, routed} = Router.route(context.view, "x.change")
+        # As it stands, with what a handler has at hand.
+        Executor.execute(routed, %{context | entry: routed.entry})
+        Executor.execute(routed, Executor.context(context.view, routed, assigns: context.assigns))
+      else
+        send(test, {:ran, context.command.raw})
+      end
+
+      {:ok, "done"}
+    end
+
+    options = [assigns: %{call: call}]
+
+    attempts = fn view ->
+      for line <- ["x.do" | lines], do: Pipeline.commands(view, [line], options)
+      Skillbook.run(view, "```cmd\n#{Enum.join(lines, "\n")}\n```", options)
+      for call <- calls, do: Skillbook.Tools.call(view, call, options)
+    end
+
+    capture_log(fn ->
+      for writes <- [:deny, :delegate, :ask] do
+        attempts.(view(folder, writes: writes))
+        assert {writes, Process.info(self(), :messages)} == {writes, {:messages, []}}
+      end
+
+      # They are ways where writing is allowed.
+      attempts.(view(folder, writes: :run))
+      {:messages, ran} = Process.info(self(), :messages)
+      assert length(ran) > length(calls)
+    end)
+  end
+
   test "the model is told what to do instead", %{tmp_dir: folder} do
     write(folder, pages())
     deny = fn text -> [ask: fn _ -> {:deny, text} end] end

@@ -318,9 +318,19 @@ defmodule Skillbook.ToolsTest do
 
         [written] = Skillbook.Pipeline.commands(view, [text])
         arguments = flags |> JSON.encode() |> IO.iodata_to_binary()
-        {called, _} = Tools.call(view, %{"function" => %{"name" => "x__echo", "arguments" => arguments}})
         same = &Map.drop(&1, [:duration, :command])
-        assert same.(written) == same.(called)
+
+        for call <- [
+              %{"function" => %{"name" => "x__echo", "arguments" => arguments}},
+              %{function: %{name: "x.echo", arguments: flags}},
+              %{"type" => "function_call", "name" => "x__echo", "arguments" => arguments},
+              %{"type" => "tool_use", "name" => "x__echo", "input" => flags},
+              %{"name" => "x__echo", "arguments" => flags}
+            ] do
+          {called, _} = Tools.call(view, call)
+          assert same.(written) == same.(called)
+        end
+
         assert written.content == "flags: #{inspect(flags)}"
       end
     end

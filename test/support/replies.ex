@@ -135,11 +135,19 @@ defmodule Skillbook.Replies do
     shown = String.slice(text, 0, @shown)
     more = String.length(text) - String.length(shown)
     more = if more > 0, do: "… and #{more} characters", else: ""
-    visible(inspect(shown, binaries: :as_strings, printable_limit: :infinity)) <> more
+    # Which characters beyond ASCII `inspect/1` escapes depends on Elixir's version, so it gets none of them.
+    shown = shown |> String.split(~r/[^\x00-\x9F]+/u, include_captures: true) |> Enum.map_join(&quoted/1)
+    "\"#{shown}\"#{more}"
   end
 
   # A value of a JSON object.
   defp value(other), do: "(#{inspect(other)})"
+
+  defp quoted(<<char::utf8, _::binary>> = text) when char > 0x9F, do: visible(text)
+
+  defp quoted(text) do
+    text |> inspect(binaries: :as_strings, printable_limit: :infinity) |> String.slice(1..-2//1)
+  end
 
   defp first_line(text) do
     line = text |> String.split("\n", parts: 2) |> hd()

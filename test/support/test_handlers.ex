@@ -44,6 +44,17 @@ defmodule Skillbook.TestHandlers do
     def execute(%{"to" => to}, _context), do: {:ok, to}
   end
 
+  defmodule BadMessage do
+    @moduledoc false
+    # An error whose message does what messages should not.
+    defexception [:how]
+
+    @impl true
+    def message(%{how: :throw}), do: throw(:secret)
+    def message(%{how: :exit}), do: exit(:secret)
+    def message(%{how: :hang}), do: Process.sleep(:infinity)
+  end
+
   defmodule Call do
     @moduledoc false
     @behaviour Skillbook.Handler

@@ -89,11 +89,12 @@ defmodule Skillbook.Model.OpenAI do
   # Of what is no answer, enough to find its error's message.
   @longest_other 64 * 1024
   @shown 300
+  @cut " …"
 
   @doc "Makes a model of the options above."
   @spec new(keyword()) :: {:ok, t()} | {:error, OptionError.t()}
   def new(options) do
-    with :ok <- options |> hide_key() |> Options.validate("a model", schema()),
+    with :ok <- options |> hide_key() |> Options.validate("a model", schema()) |> hide_login(),
          {:ok, url} <- fetch(options, :url),
          {:ok, _name} <- fetch(options, :model) do
       {:ok, struct!(__MODULE__, Keyword.put(options, :url, endpoint(url)))}
@@ -241,7 +242,12 @@ defmodule Skillbook.Model.OpenAI do
   defp part({:head, status, headers}, answer) do
     type = headers |> Map.get("content-type", "") |> String.downcase()
     stream? = status in 200..299 and String.starts_with?(type, "text/event-stream")
-    {:cont, %{answer | mode: if(stream?, do: :stream, else: {:other, status}), headers: headers}}
+    answer = %{answer | mode: if(stream?, do: :stream, else: {:other, status}), headers: headers}
+
+    case String.downcase(headers["content-encoding"] || "identity") do
+      "identity" -> {:cont, answer}
+      other -> {:halt, encoded(answer, stream?, other)}
+    end
   end
 
   defp part({:data, data}, %{mode: :stream} = answer) do
@@ -255,6 +261,12 @@ defmodule Skillbook.Model.OpenAI do
     other = answer.other <> data
     {if(byte_size(other) < @longest_other, do: :cont, else: :halt), %{answer | other: other}}
   end
+
+  # None was asked for. Of an error, the status says enough.
+  defp encoded(answer, true, encoding),
+    do: bad_answer(answer, "it is encoded as #{shown(encoding)}, which was not asked for")
+
+  defp encoded(answer, false, _encoding), do: answer
 
   defp events([], answer), do: {:cont, answer}
 
@@ -402,7 +414,8 @@ defmodule Skillbook.Model.OpenAI do
   end
 
   defp refused(answer, status, model) do
-    reason = "#{model.url}: #{explained(answer.other)}"
+    # A query may hold a secret.
+    reason = "#{%{model.url | query: nil}}: #{explained(answer.other)}"
     {:error, %ModelError{kind: :refused, status: status, reason: reason}}
   end
 
@@ -461,7 +474,7 @@ defmodule Skillbook.Model.OpenAI do
   defp shown(text) do
     text = if String.valid?(text), do: text, else: inspect(text, printable_limit: @shown)
     line = text |> String.replace(~r/[\s\x00-\x1f\x7f-\x9f]+/u, " ") |> String.trim()
-    if String.length(line) > @shown, do: String.slice(line, 0, @shown) <> " …", else: line
+    if String.length(line) > @shown, do: String.slice(line, 0, @shown) <> @cut, else: line
   end
 
   defp written(answer), do: answer.texts |> Enum.reverse() |> IO.iodata_to_binary()
@@ -470,9 +483,18 @@ defmodule Skillbook.Model.OpenAI do
   defp seconds(milliseconds) when milliseconds < 1000, do: "#{milliseconds} ms"
   defp seconds(milliseconds), do: "#{div(milliseconds, 1000)} s"
 
-  # A server may repeat the key that it refuses.
-  defp without_key({how, %ModelError{} = error}, key) when key != nil,
-    do: {how, %{error | reason: String.replace(error.reason, key.(), "[key]")}}
+  # A server may repeat the key that it refuses, and what it says may be cut within it.
+  defp without_key({how, %ModelError{} = error}, key) when key != nil do
+    key = key.()
+    reason = String.replace(error.reason, key, "[key]")
+
+    cut = Enum.find((byte_size(key) - 1)..1//-1, &String.contains?(reason, binary_part(key, 0, &1) <> @cut))
+
+    reason =
+      if cut, do: String.replace(reason, binary_part(key, 0, cut) <> @cut, "[key]" <> @cut), else: reason
+
+    {how, %{error | reason: reason}}
+  end
 
   defp without_key(outcome, _key), do: outcome
 
@@ -482,6 +504,15 @@ defmodule Skillbook.Model.OpenAI do
   defp hide_key([{:key, key} | options]) when is_binary(key), do: [{:key, :hidden} | options]
   defp hide_key([option | options]), do: [option | hide_key(options)]
   defp hide_key(options), do: options
+
+  # What stands before the host is a secret, even in what is no URL.
+  defp hide_login({:error, %OptionError{option: :url, problem: {:invalid, expected, url}} = error})
+       when is_binary(url) do
+    shown = String.replace(url, ~r{\A(\w+://)?.*@}s, "\\1[hidden]@")
+    {:error, %{error | problem: {:invalid, expected, shown}}}
+  end
+
+  defp hide_login(other), do: other
 
   defp fetch(options, option) do
     with :error <- Keyword.fetch(options, option),
@@ -502,7 +533,7 @@ defmodule Skillbook.Model.OpenAI do
   end
 
   defp schema do
-    milliseconds = {"a number of milliseconds", &(is_integer(&1) and &1 > 0)}
+    milliseconds = {"a number of milliseconds", &Options.milliseconds?/1}
     number = {"a whole number from 0", &(is_integer(&1) and &1 >= 0)}
 
     [

@@ -39,7 +39,9 @@ defmodule Skillbook.Tools.Call do
 
   def read(_call), do: %__MODULE__{shape: :mcp}
 
-  defp strings(map), do: Map.new(map, fn {key, value} -> {to_string(key), value} end)
+  # What has another key was not decoded from JSON, and is in no call.
+  defp strings(map),
+    do: for({key, value} <- map, is_binary(key) or is_atom(key), into: %{}, do: {to_string(key), value})
 
   @doc "The arguments as a map with string keys."
   @spec arguments(t()) :: {:ok, map()} | {:error, ToolCallError.t()}
