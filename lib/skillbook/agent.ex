@@ -466,6 +466,7 @@ defmodule Skillbook.Agent do
         on_event: state.on_event,
         chat: state.chat,
         commands: state.commands,
+        grammar: state.grammar,
         max_repeats: state.max_repeats,
         max_context: state.max_context,
         max_depth: state.max_depth,
