@@ -22,6 +22,9 @@ defmodule Skillbook.Bounded do
 
   # What `results.read` gives is of a text that is kept already.
   defp read(result, %{from: from} = about, view, max) do
+    {parts, about} = Map.pop(about, :parts, [])
+    result = %{result | metadata: result.metadata |> Map.put(:cut, about) |> with_parts(parts)}
+
     case Excerpt.cut(result.content, max) do
       {page, shown} ->
         finish(result, view, page, Map.put(about, :to, from + shown - 1))
@@ -60,7 +63,8 @@ defmodule Skillbook.Bounded do
   defp keep(result, view) do
     if view.book != nil and reads?(view) do
       origin = if result.name, do: {:entry, result.name}, else: {:generation, view.generation}
-      Kept.put(view.book, view.profile, origin, result.content)
+      about = Kept.put(view.book, view.profile, origin, parts(result), result.content)
+      Map.delete(about, :parts)
     else
       lost(result)
     end
@@ -83,9 +87,14 @@ defmodule Skillbook.Bounded do
 
     content = String.trim_trailing(page) <> "\n\n" <> notice(cut)
     # A text of which the model has a part is none that it need not be sent again.
-    metadata = result.metadata |> Map.delete(:activates) |> Map.put(:cut, cut)
+    metadata = result.metadata |> Map.delete(:activates) |> Map.put(:cut, cut) |> with_parts(parts(result))
     %{result | content: content, metadata: metadata}
   end
+
+  defp parts(%Result{metadata: metadata}), do: metadata[:activates] || metadata[:parts] || []
+
+  defp with_parts(metadata, []), do: metadata
+  defp with_parts(metadata, parts), do: Map.put(metadata, :parts, parts)
 
   defp notice(cut) do
     "[Cut: these are the characters #{cut.from} to #{cut.to} of #{cut.total}; #{cut.total - cut.to} are left out. " <>

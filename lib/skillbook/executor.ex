@@ -191,7 +191,7 @@ defmodule Skillbook.Executor do
        when status in [:ok, :error, :template, :help] and (is_nil(error) or is_exception(error)) do
     # Its text is its own, no entry's.
     if text?(content),
-      do: {:ok, %{result | metadata: Map.delete(result.metadata, :activates)}},
+      do: {:ok, %{result | metadata: Map.drop(result.metadata, [:activates, :parts])}},
       else: bad(answer, context)
   end
 

@@ -44,6 +44,24 @@ defmodule Skillbook.Help do
     end
   end
 
+  @doc false
+  # The skill of which the answer to a path shows a file.
+  @spec skills(View.t(), String.t()) :: [Entry.t()]
+  def skills(view, path) do
+    path = String.trim(path)
+    names = String.split(path, "/")
+
+    if length(names) > 1 and entries(view, path) == [] do
+      skill = fn count ->
+        with {:error, _} <- View.fetch(view, names |> Enum.take(count) |> Enum.join("/")), do: nil
+      end
+
+      for {:ok, entry} <- [Enum.find_value((length(names) - 1)..1//-1, skill)], do: entry
+    else
+      []
+    end
+  end
+
   defp entries_of_all(view, path) do
     name = String.replace_suffix(path, ".all", "")
 

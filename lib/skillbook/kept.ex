@@ -20,14 +20,22 @@ defmodule Skillbook.Kept do
   @spec start_link(atom()) :: GenServer.on_start()
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book))
 
-  @typedoc "What is known of a kept result: how many characters it has, and how many from its beginning are kept."
-  @type about :: %{id: String.t(), total: pos_integer(), kept: pos_integer()}
+  @typedoc """
+  What is known of a kept result: how many characters it has, how many from its beginning are kept, and which entries'
+  texts it has parts of.
+  """
+  @type about :: %{
+          id: String.t(),
+          total: pos_integer(),
+          kept: pos_integer(),
+          parts: [%{name: String.t(), hash: String.t()}]
+        }
 
-  @spec put(atom(), Profile.t(), origin(), String.t()) :: about()
-  def put(book, profile, origin, text) do
+  @spec put(atom(), Profile.t(), origin(), [map()], String.t()) :: about()
+  def put(book, profile, origin, parts, text) do
     beginning = beginning(text)
     id = 10 |> :crypto.strong_rand_bytes() |> Base.encode32(case: :lower)
-    about = %{id: id, total: Excerpt.size(text), kept: Excerpt.size(beginning)}
+    about = %{id: id, total: Excerpt.size(text), kept: Excerpt.size(beginning), parts: parts}
     :ok = GenServer.call(name(book), {:put, {id, rights(profile), origin, beginning, about}})
     about
   end

@@ -107,8 +107,12 @@ defmodule Skillbook.Pipeline do
     end
   end
 
-  defp result({:help, text, entries}, _view, _options) do
-    metadata = if entries == [], do: %{}, else: %{activates: Enum.map(entries, &Entry.activation/1)}
+  defp result({:help, text, entries, skills}, _view, _options) do
+    metadata =
+      for {key, [_ | _] = entries} <- [activates: entries, parts: skills],
+          into: %{},
+          do: {key, Enum.map(entries, &Entry.activation/1)}
+
     %Result{status: :help, content: text, metadata: metadata}
   end
 

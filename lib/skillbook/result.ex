@@ -17,7 +17,7 @@ defmodule Skillbook.Result do
     * `:effects` - what changed in the world, a list of atoms such as `:task_created`
     * `:metadata` - whatever else the handler wants to hand on, a map. Where the content holds entries' own texts as a
       whole (`:help`, `:template`), `:activates` has a map for each: its `:name`, and as `:hash` 16 hexadecimal digits of its
-      text's SHA-256. Where it was cut, `:cut` says what is shown, as [running commands](docs/running.md) has it
+      text's SHA-256. `:parts` has the same of those of which the content holds a part, or a file. Where it was cut, `:cut` says what is shown, as [running commands](docs/running.md) has it
   """
 
   @type t :: %__MODULE__{

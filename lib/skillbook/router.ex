@@ -40,14 +40,14 @@ defmodule Skillbook.Router do
   @spec route(View.t(), String.t()) ::
           {:ok, RoutedCommand.t()} | {:help, String.t()} | {:error, CommandError.t() | UnknownSkillError.t()}
   def route(%View{} = view, line) when is_binary(line) do
-    with {:help, text, _entries} <- find(view, line), do: {:help, text}
+    with {:help, text, _entries, _skills} <- find(view, line), do: {:help, text}
   end
 
   @doc false
-  # As `route/2`, and says whose own texts the answer to `get_skill` or `--help` holds.
+  # As `route/2`, and says whose own texts the answer to `get_skill` or `--help` holds, and of which skills it shows files.
   @spec find(View.t(), String.t()) ::
           {:ok, RoutedCommand.t()}
-          | {:help, String.t(), [Entry.t()]}
+          | {:help, String.t(), [Entry.t()], [Entry.t()]}
           | {:error, CommandError.t() | UnknownSkillError.t()}
   def find(%View{ref: ref} = view, line) do
     case Native.route(ref, line) do
@@ -106,12 +106,14 @@ defmodule Skillbook.Router do
       else: [word]
   end
 
+  defp each(paths, entries), do: paths |> Enum.flat_map(entries) |> Enum.uniq_by(& &1.name)
+
   defp help(view, []), do: help(view, [""])
 
   defp help(view, paths) do
     with {:ok, texts} <- Options.each(paths, &Help.get(view, &1)) do
-      entries = paths |> Enum.flat_map(&Help.entries(view, &1)) |> Enum.uniq_by(& &1.name)
-      {:help, Enum.join(texts, "\n\n---\n\n"), entries}
+      {:help, Enum.join(texts, "\n\n---\n\n"), each(paths, &Help.entries(view, &1)),
+       each(paths, &Help.skills(view, &1))}
     end
   end
 end

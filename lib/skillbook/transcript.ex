@@ -68,11 +68,13 @@ defmodule Skillbook.Transcript do
   end
 
   @doc """
-  The entries whose texts the conversation has had, each once, the most recent first.
+  The entries whose whole texts the conversation has had, each once, the most recent first.
   """
   @spec activations(t()) :: [Message.activation()]
   def activations(%__MODULE__{} = transcript) do
-    (Enum.reverse(present(transcript)) ++ transcript.left_out) |> Enum.uniq_by(& &1.name)
+    (Enum.reverse(present(transcript)) ++ transcript.left_out)
+    |> Enum.reject(&Message.part?/1)
+    |> Enum.uniq_by(& &1.name)
   end
 
   @doc false

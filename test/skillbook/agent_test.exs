@@ -583,6 +583,64 @@ defmodule Skillbook.AgentTest do
     end
   end
 
+  describe "a transcript with parts of what its profile may no longer see" do
+    test "loses them, whatever they came from", %{tmp_dir: folder} do
+      write(folder, %{
+        "deep/SKILL.md" =>
+          "---\nname: deep\ndescription: X\nvisibility_labels: [inner]\n---\n" <>
+            String.duplicate("Hush ", 100),
+        "deep/more.md" => "Hush, file.",
+        "open/SKILL.md" => "---\nname: open\ndescription: X\n---\n" <> String.duplicate("Loud ", 100),
+        "open/more.md" => "Loud, file."
+      })
+
+      book = book(sources: [folder], max_result: 200)
+      inner = %Skillbook.Profile{id: "ann", grants: ["inner"]}
+      {:ok, seen} = Elixir.Agent.start_link(fn -> "" end)
+
+      # Of each skill the page, cut, its second piece, the page as instructions, and a file.
+      model =
+        Model.Function.new(fn messages, _ ->
+          said = List.last(messages).content
+          id = with [_, id] <- Regex.run(~r/--id (\S+)/, said), do: id
+          if is_binary(id), do: Elixir.Agent.update(seen, fn _ -> id end)
+          id = Elixir.Agent.get(seen, & &1)
+
+          case Enum.count(messages, &(&1.role == :assistant)) do
+            0 -> cmd("get_skill: deep")
+            1 -> cmd("results.read --id #{id} --from 210")
+            2 -> cmd("deep")
+            3 -> cmd("get_skill: deep/more.md")
+            4 -> cmd("get_skill: open")
+            5 -> cmd("open")
+            6 -> cmd("get_skill: open/more.md")
+            _ -> "Done."
+          end
+        end)
+
+      run = fn options -> Agent.run(book, "Hi", [model: model] ++ options) end
+      first = run.(profile: inner).transcript
+
+      count = fn transcript, word ->
+        Enum.count(transcript.messages, &(&1.kind == :report and &1.content =~ word))
+      end
+
+      assert {count.(first, "Hush"), count.(first, "Loud")} == {4, 3}
+
+      # What is there in parts is nothing to restore.
+      assert Transcript.activations(first) == []
+      assert Agent.rehydrate(Skillbook.view(book, inner), first).text == ""
+      {:ok, kept} = first |> Transcript.to_json() |> Transcript.from_json()
+
+      for transcript <- [first, kept] do
+        second = run.(profile: %{inner | grants: []}, transcript: transcript).transcript
+        assert {count.(second, "Hush"), count.(second, "Loud")} == {0, 3}
+        third = run.(profile: inner, transcript: transcript).transcript
+        assert {count.(third, "Hush"), count.(third, "Loud")} == {4, 3}
+      end
+    end
+  end
+
   describe "a transcript whose entries have others in their place" do
     setup %{book: book} do
       profile = %Skillbook.Profile{id: "ann", grants: ["inner"]}

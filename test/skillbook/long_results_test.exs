@@ -106,7 +106,7 @@ defmodule Skillbook.LongResultsTest do
       assert result.metadata.cut.to <= 50
       assert result.metadata.cut.total == String.length(whole.content)
       # The model has not got the whole text of any entry.
-      assert Map.delete(result.metadata, :cut) == Map.delete(whole.metadata, :activates)
+      assert Map.drop(result.metadata, [:cut, :parts]) == Map.delete(whole.metadata, :activates)
       id = result.metadata.cut.id
       assert run(view, "results.read --id #{id}", max_result: :infinity).content == whole.content
     end

@@ -24,7 +24,7 @@ defmodule Skillbook.Agent.Memory do
 
         case activations != [] && pointer(activations, result, present) do
           pointer when is_binary(pointer) -> {%{result | content: pointer}, {present, new}}
-          _ -> {result, {present ++ activations, new ++ activations}}
+          _ -> {result, {present ++ activations, new ++ activations ++ parts(result)}}
         end
       end)
 
@@ -39,6 +39,12 @@ defmodule Skillbook.Agent.Memory do
   end
 
   defp activations(_result), do: []
+
+  # They say whose texts a report holds; they are nothing to point to, nor to restore.
+  defp parts(%Result{metadata: metadata} = result) do
+    for part <- metadata[:parts] || [],
+        do: %{name: part.name, hash: Message.part(part.hash), command: line(result.command), answer: ""}
+  end
 
   defp pointer(activations, result, present) do
     place = Enum.find(present, &(&1.answer == hd(activations).answer)) || only_text(activations, present)
@@ -103,7 +109,13 @@ defmodule Skillbook.Agent.Memory do
     else
       note = %Message{kind: :note, content: @left_out, at: List.last(dropped).at}
       kept = for {:keep, exchange} <- exchanges, message <- exchange, do: message
-      gone = Enum.flat_map(old_notes ++ dropped, & &1.activations) |> Enum.reverse()
+
+      gone =
+        (old_notes ++ dropped)
+        |> Enum.flat_map(& &1.activations)
+        |> Enum.reject(&Message.part?/1)
+        |> Enum.reverse()
+
       left_out = Enum.uniq_by(gone ++ transcript.left_out, & &1.name)
       %{transcript | messages: head ++ [note | kept], left_out: left_out}
     end
@@ -133,7 +145,10 @@ defmodule Skillbook.Agent.Memory do
           left_out: [String.t()]
         }
   def rehydrate(view, transcript, max_tokens) do
-    present = MapSet.new(Transcript.present(transcript), & &1.name)
+    present =
+      for activation <- Transcript.present(transcript), not Message.part?(activation), do: activation.name
+
+    present = MapSet.new(present)
     wanted = transcript |> Transcript.activations() |> Enum.reject(&(&1.name in present))
 
     {results, left_out, _room} =
@@ -226,8 +241,12 @@ defmodule Skillbook.Agent.Memory do
   defp shown?(%{name: name, hash: hash}, view, known) do
     # An alias of that name is another entry.
     case View.fetch(view, name) do
-      {:ok, %Entry{name: ^name} = entry} -> known or Entry.activation(entry).hash == hash
-      _ -> false
+      {:ok, %Entry{name: ^name} = entry} ->
+        now = Entry.activation(entry).hash
+        known or hash in [now, Message.part(now)]
+
+      _ ->
+        false
     end
   end
 end

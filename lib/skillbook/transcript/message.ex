@@ -9,7 +9,8 @@ defmodule Skillbook.Transcript.Message do
     * `:content` - the text, as the model gets it
     * `:at` - when it was added, UTC
     * `:activations` - the entries whose own text is in it: for each its `:name`, the `:hash` of the text, the `:command` that
-      asked for it, and the `:answer`, a hash of the whole answer
+      asked for it, and the `:answer`, a hash of the whole answer. Of those of which it holds a part, or a file, the hash
+      begins with `part of `
     * `:usage` - of a reply: its `:prompt_tokens` and `:completion_tokens`; otherwise, and if the model does not count, `nil`
 
   Models know three roles: a `:prompt` is the system's, a `:reply` the assistant's, all others the user's.
@@ -26,6 +27,17 @@ defmodule Skillbook.Transcript.Message do
           activations: [activation()],
           usage: Model.usage() | nil
         }
+
+  @part "part of "
+
+  @doc false
+  # The hash of an activation of which the message has a part.
+  @spec part(String.t()) :: String.t()
+  def part(hash), do: @part <> hash
+
+  @doc false
+  @spec part?(activation()) :: boolean()
+  def part?(%{hash: hash}), do: String.starts_with?(hash, @part)
 
   @enforce_keys [:kind, :content, :at]
   defstruct [:kind, :content, :at, activations: [], usage: nil]
