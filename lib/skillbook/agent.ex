@@ -233,7 +233,20 @@ defmodule Skillbook.Agent do
   defp begin(%{view: view, transcript: %{view: old} = transcript} = state) do
     known = old != nil and old.profile == view.profile
     state = %{state | transcript: Memory.withdraw(transcript, view, known)}
-    if known, do: news(state), else: state |> renew_prompt() |> told()
+
+    cond do
+      not known -> state |> renew_prompt() |> told()
+      lost?(old, view) -> state |> renew_prompt() |> news()
+      true -> news(state)
+    end
+  end
+
+  # The prompt may have the text of an entry that can no longer be seen.
+  defp lost?(%{generation: generation}, %{generation: generation}), do: false
+
+  defp lost?(old, view) do
+    names = MapSet.new(View.entries(view), & &1.name)
+    Enum.any?(View.entries(old), &(&1.name not in names))
   end
 
   defp renew_prompt(%{transcript: transcript} = state) do

@@ -583,6 +583,28 @@ defmodule Skillbook.AgentTest do
     end
   end
 
+  test "a transcript with a prompt of what its profile may no longer see gets a new one", %{tmp_dir: folder} do
+    page = fn labels, text ->
+      "---\nname: diary\ndescription: #{text}\nvisibility_labels: [#{labels}]\n---\nIt.\n"
+    end
+
+    write(folder, %{"diary/SKILL.md" => page.("", "Hush."), "open.md" => "# Open\n\nOpen.\n"})
+    book = book(sources: [folder])
+    model = Model.Function.new(fn _, _ -> "Done." end)
+    run = fn transcript -> Agent.run(book, "Hi", model: model, transcript: transcript).transcript end
+    first = run.(nil)
+    assert hd(first.messages).content =~ "Hush."
+
+    # What changed is told, and the prompt stays; what is gone is in it no more.
+    write(folder, %{"diary/SKILL.md" => page.("", "Loud.")})
+    Skillbook.reload(book)
+    second = run.(first)
+    assert hd(second.messages) == hd(first.messages)
+    write(folder, %{"diary/SKILL.md" => page.("inner", "Hush.")})
+    Skillbook.reload(book)
+    for transcript <- [first, second], do: refute(Transcript.to_json(run.(transcript)) =~ "Hush.")
+  end
+
   describe "a transcript with parts of what its profile may no longer see" do
     test "loses them, whatever they came from", %{tmp_dir: folder} do
       write(folder, %{

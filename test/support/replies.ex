@@ -135,19 +135,11 @@ defmodule Skillbook.Replies do
     shown = String.slice(text, 0, @shown)
     more = String.length(text) - String.length(shown)
     more = if more > 0, do: "… and #{more} characters", else: ""
-    # Which characters beyond ASCII `inspect/1` escapes depends on Elixir's version, so it gets none of them.
-    shown = shown |> String.split(~r/[^\x00-\x9F]+/u, include_captures: true) |> Enum.map_join(&quoted/1)
-    "\"#{shown}\"#{more}"
+    visible(inspect(shown, binaries: :as_strings, printable_limit: :infinity)) <> more
   end
 
   # A value of a JSON object.
   defp value(other), do: "(#{inspect(other)})"
-
-  defp quoted(<<char::utf8, _::binary>> = text) when char > 0x9F, do: visible(text)
-
-  defp quoted(text) do
-    text |> inspect(binaries: :as_strings, printable_limit: :infinity) |> String.slice(1..-2//1)
-  end
 
   defp first_line(text) do
     line = text |> String.split("\n", parts: 2) |> hd()
@@ -158,8 +150,11 @@ defmodule Skillbook.Replies do
   defp visible_lines(""), do: []
   defp visible_lines(text), do: text |> String.split("\n") |> Enum.map(&first_line/1)
 
-  # What a reader of the fixtures could not see or tell from something else.
+  # What a reader of the fixtures could not see or tell from something else. Newer Elixirs escape some of it in `inspect/1`.
   defp visible(text) do
+    text =
+      Regex.replace(~r/\\u([0-9A-F]{4})/, text, fn _, point -> <<String.to_integer(point, 16)::utf8>> end)
+
     Regex.replace(
       ~r/[\p{C}\x{A0}\x{AD}\x{2000}-\x{200F}\x{2028}-\x{202F}\x{2060}\x{3000}\x{FEFF}]/u,
       text,

@@ -85,14 +85,19 @@ defmodule Skillbook.Model.HTTP do
   defp connect_tcp(host, port, wait, idle) do
     options = [:binary, active: false, nodelay: true, send_timeout: idle, send_timeout_close: true]
 
-    with {:error, reason} when reason != :timeout <- :gen_tcp.connect(host, port, [:inet | options], wait),
-         {:error, _} <- :gen_tcp.connect(host, port, [:inet6 | options], wait) do
+    [family | more] = if ?: in host, do: [:inet6], else: [:inet, :inet6]
+
+    with {:error, reason} when reason != :timeout <- :gen_tcp.connect(host, port, [family | options], wait),
+         :error <- Enum.find_value(more, :error, &another(:gen_tcp.connect(host, port, [&1 | options], wait))) do
       {:error, {:connect, reason |> :inet.format_error() |> to_string()}}
     else
       {:ok, socket} -> {:ok, {:gen_tcp, socket}}
       {:error, :timeout} -> {:error, :connect_timeout}
     end
   end
+
+  defp another({:ok, _} = connected), do: connected
+  defp another({:error, _}), do: nil
 
   defp secure("http", socket, _host, _wait, _cacertfile), do: {:ok, socket}
 

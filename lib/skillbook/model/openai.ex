@@ -479,7 +479,9 @@ defmodule Skillbook.Model.OpenAI do
 
   defp written(answer), do: answer.texts |> Enum.reverse() |> IO.iodata_to_binary()
 
-  defp where(model), do: "#{model.url.host}:#{model.url.port}"
+  defp where(%{url: %{host: host, port: port}}),
+    do: if(String.contains?(host, ":"), do: "[#{host}]:#{port}", else: "#{host}:#{port}")
+
   defp seconds(milliseconds) when milliseconds < 1000, do: "#{milliseconds} ms"
   defp seconds(milliseconds), do: "#{div(milliseconds, 1000)} s"
 
@@ -554,8 +556,8 @@ defmodule Skillbook.Model.OpenAI do
   defp url?(url) do
     Options.text?(url) and not String.match?(url, ~r/[\s\x00-\x1f]/) and
       match?(
-        {:ok, %URI{scheme: scheme, host: host, userinfo: nil}}
-        when scheme in ["http", "https"] and host not in [nil, ""],
+        {:ok, %URI{scheme: scheme, host: host, port: port, userinfo: nil}}
+        when scheme in ["http", "https"] and host not in [nil, ""] and port in 1..65_535,
         URI.new(url)
       )
   end

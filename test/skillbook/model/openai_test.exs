@@ -453,6 +453,15 @@ defmodule Skillbook.Model.OpenAITest do
     end
   end
 
+  test "an address of IPv6 is one" do
+    {:ok, socket} = :gen_tcp.listen(0, [:binary, active: false, ip: {127, 0, 0, 1}])
+    {:ok, port} = :inet.port(socket)
+    assert {{:error, %{kind: :connection} = error}, [], []} = ask("http://[::1]:#{port}", retries: 0)
+    message = Exception.message(error)
+    assert message =~ "[::1]:#{port}: "
+    refute message =~ "domain"
+  end
+
   describe "TLS" do
     setup do
       key_options = [digest: :sha256, key: {:namedCurve, :secp256r1}]
@@ -465,7 +474,7 @@ defmodule Skillbook.Model.OpenAITest do
             peer: [
               digest: :sha256,
               key: {:namedCurve, :secp256r1},
-              extensions: [{:Extension, {2, 5, 29, 17}, false, [{:dNSName, 'localhost'}]}]
+              extensions: [{:Extension, {2, 5, 29, 17}, false, [{:dNSName, to_charlist("localhost")}]}]
             ]
           },
           client_chain: %{root: key_options, intermediates: [], peer: key_options}
@@ -493,6 +502,37 @@ defmodule Skillbook.Model.OpenAITest do
       {_server, "https://localhost" <> port} = ChatServer.start([[]], tls: tls)
       assert {{:error, error}, [], []} = ask("https://127.0.0.1" <> port, cacertfile: path)
       assert Exception.message(error) =~ "TLS: "
+    end
+
+    test "with one whose time is over is refused" do
+      key = {:namedCurve, :secp256r1}
+      over = {{2020, 1, 1}, {2020, 12, 31}}
+      host = [{:Extension, {2, 5, 29, 17}, false, [{:dNSName, to_charlist("localhost")}]}]
+      root = [digest: :sha256, key: key]
+
+      for {validity, message} <- [{[validity: over], ~r/: TLS: certificate_expired\z/}, {[], nil}] do
+        %{server_config: server, client_config: client} =
+          :public_key.pkix_test_data(%{
+            server_chain: %{
+              root: root,
+              intermediates: [],
+              peer: [digest: :sha256, key: key, extensions: host] ++ validity
+            },
+            client_chain: %{root: root, intermediates: [], peer: root}
+          })
+
+        path = Path.join(System.tmp_dir!(), "ca-#{System.pid()}-#{System.unique_integer([:positive])}.pem")
+        on_exit(fn -> File.rm(path) end)
+
+        File.write!(
+          path,
+          :public_key.pem_encode(for der <- client[:cacerts], do: {:Certificate, der, :not_encrypted})
+        )
+
+        tls = Keyword.take(server, [:cert, :key, :cacerts])
+        {answer, _, []} = chat([ChatServer.answer("a")], tls: tls, cacertfile: path)
+        if message, do: assert(Exception.message(elem(answer, 1)) =~ message), else: assert({:ok, _} = answer)
+      end
     end
 
     test "with a file that is not there", %{tls: tls} do
@@ -615,6 +655,8 @@ defmodule Skillbook.Model.OpenAITest do
           "http://",
           "http:///v1",
           "http://u:p@a",
+          "http://a:0",
+          "http://a:65536",
           "http://a b",
           "http://a\r\nx: y",
           1
