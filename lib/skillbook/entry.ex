@@ -14,8 +14,8 @@ defmodule Skillbook.Entry do
     * `:tags`, `:aliases`, `:requires`, `:allowed_tools` - lists of texts
     * `:labels` - the visibility labels, its own and its source's
     * `:effects` - `:read`, `:write` or `nil`; `effect/1` has what is taken if nothing is written
-    * `:timeout` - how long its handler may take, in milliseconds, or `nil`
-    * `:max_running` - how many calls of its handler may run at a time, or `nil`
+    * `:limits` - those of its handler that the page has: `:timeout`, how long it may take, in milliseconds, and
+      `:max_running`, how many calls of it may run at a time
     * `:strict` - whether a command's flags are checked against its page before it runs
     * `:schedule`, `:timezone` - as written; `:schedule` is `nil` if its source has low trust
     * `:include_in_prompt` - whether it belongs into prompts; profiles may be named that differ
@@ -47,8 +47,7 @@ defmodule Skillbook.Entry do
           aliases: [String.t()],
           requires: [String.t()],
           effects: :read | :write | nil,
-          timeout: pos_integer() | nil,
-          max_running: pos_integer() | nil,
+          limits: %{optional(:timeout) => pos_integer(), optional(:max_running) => pos_integer()},
           strict: boolean(),
           allowed_tools: [String.t()],
           schedule: String.t() | nil,
@@ -70,6 +69,7 @@ defmodule Skillbook.Entry do
           source: String.t()
         }
 
+  # With more than 32 keys, `__struct__` among them, a map is a tree, and each entry costs twice the memory and the time.
   @enforce_keys [:name, :kind, :description, :body, :path, :source]
   defstruct [
     :name,
@@ -79,8 +79,6 @@ defmodule Skillbook.Entry do
     :description,
     :handler,
     :effects,
-    :timeout,
-    :max_running,
     :schedule,
     :timezone,
     :license,
@@ -93,6 +91,7 @@ defmodule Skillbook.Entry do
     labels: [],
     aliases: [],
     requires: [],
+    limits: %{},
     strict: false,
     allowed_tools: [],
     include_in_prompt: true,

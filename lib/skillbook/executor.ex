@@ -77,7 +77,7 @@ defmodule Skillbook.Executor do
     with {:ok, module} <- handler(entry, context),
          :ok <- in_service(book, entry, module),
          :ok <- unless_stopped(context, fn -> Policy.check(routed, context, ask(book, options)) end),
-         timeout = options[:timeout] || entry.timeout || (book && book.timeout) || @default_timeout,
+         timeout = options[:timeout] || entry.limits[:timeout] || (book && book.timeout) || @default_timeout,
          context = %{context | timeout: timeout},
          {:ok, worker} <- unless_stopped(context, fn -> start(book, routed, context, module) end) do
       answer = worker |> Worker.run(timeout) |> outcome(context, timeout)

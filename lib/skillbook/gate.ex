@@ -43,7 +43,7 @@ defmodule Skillbook.Gate do
 
   defp limited?(book, entry), do: book.max_running != :infinity or limit(book, entry) != :infinity
 
-  defp limit(_book, %Entry{max_running: limit}) when limit != nil, do: limit
+  defp limit(_book, %Entry{limits: %{max_running: limit}}), do: limit
   defp limit(book, %Entry{name: "agent.dispatch"}), do: book.max_agents
   defp limit(book, _entry), do: book.max_running_per_skill
 

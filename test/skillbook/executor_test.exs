@@ -177,7 +177,7 @@ defmodule Skillbook.ExecutorTest do
     end
 
     write(folder, %{"x/run.md" => page("x.run", timeout: "1.5m", max_running: 3)})
-    assert %{timeout: 90_000, max_running: 3} = Skillbook.View.fetch!(view(folder), "x.run")
+    assert %{limits: %{timeout: 90_000, max_running: 3}} = Skillbook.View.fetch!(view(folder), "x.run")
   end
 
   test "the log has what crashed, and no argument of a call", %{tmp_dir: folder} do

@@ -21,6 +21,10 @@ defmodule Skillbook.ViewTest do
 
   defp names(entries), do: Enum.map(entries, & &1.name)
 
+  test "an entry is a flat map, which is half as large and copied twice as fast as one with more than 32 keys" do
+    assert map_size(struct(Skillbook.Entry)) <= 32
+  end
+
   test "shows what the labels grant", %{catalog: catalog} do
     open = [
       "email.draft",

@@ -1,6 +1,7 @@
 //! An entry as a `%Skillbook.Entry{}`.
 
 use rustler::{Encoder, Env, NifResult, Term};
+use skillbook_core::document::Fields;
 use skillbook_core::entry::Entry;
 
 use crate::encode;
@@ -21,6 +22,7 @@ mod atoms {
         aliases,
         requires,
         effects,
+        limits,
         timeout,
         max_running,
         strict,
@@ -66,8 +68,7 @@ fn struct_term<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
         (atoms::aliases(), fields.aliases.encode(env)),
         (atoms::requires(), fields.requires.encode(env)),
         (atoms::effects(), effects(env, entry)),
-        (atoms::timeout(), encode::option(env, &fields.timeout)),
-        (atoms::max_running(), encode::option(env, &fields.max_running)),
+        (atoms::limits(), limits(env, fields)?),
         (atoms::strict(), fields.strict.encode(env)),
         (atoms::allowed_tools(), fields.allowed_tools.encode(env)),
         (atoms::schedule(), encode::option(env, &entry.schedule())),
@@ -95,6 +96,12 @@ fn metadata<'a>(env: Env<'a>, pairs: &[(String, String)]) -> NifResult<Term<'a>>
     let (keys, values): (Vec<_>, Vec<_>) =
         pairs.iter().map(|(key, value)| (key.encode(env), value.encode(env))).unzip();
     Term::map_from_term_arrays(env, &keys, &values)
+}
+
+fn limits<'a>(env: Env<'a>, fields: &Fields) -> NifResult<Term<'a>> {
+    let limits = [(atoms::timeout(), fields.timeout), (atoms::max_running(), fields.max_running)];
+    let pairs: Vec<_> = limits.into_iter().filter_map(|(name, limit)| Some((name, limit?))).collect();
+    Term::map_from_pairs(env, &pairs)
 }
 
 fn effects<'a>(env: Env<'a>, entry: &Entry) -> Term<'a> {
