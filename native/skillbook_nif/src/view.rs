@@ -1,6 +1,6 @@
 //! Views: what one profile may see of a generation.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustler::{Atom, Binary, Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
 use skillbook_core::catalog::EntryId;
@@ -38,6 +38,8 @@ pub struct ViewResource {
     view: View,
     catalog: ResourceArc<CatalogResource>,
     generation: Arc<Generation>,
+    /// The default prompt as binaries share it, made when it is first given.
+    prompt: OnceLock<ResourceArc<TextResource>>,
 }
 
 #[rustler::resource_impl]
@@ -135,7 +137,8 @@ fn encode_view<'a>(
     generation: Arc<Generation>,
 ) -> Term<'a> {
     let number = view.generation();
-    (atoms::ok(), ResourceArc::new(ViewResource { view, catalog, generation }), number).encode(env)
+    (atoms::ok(), ResourceArc::new(ViewResource { view, catalog, generation, prompt: OnceLock::new() }), number)
+        .encode(env)
 }
 
 /// The entry, or nil. What is not UTF-8 is no entry's name.
@@ -321,16 +324,16 @@ fn text_or_unknown<'a>(env: Env<'a>, text: Option<String>) -> Term<'a> {
 /// The default prompt, kept for the profile until the next generation.
 #[rustler::nif]
 fn view_prompt_now<'a>(env: Env<'a>, view: ResourceArc<ViewResource>) -> Term<'a> {
-    view.core().prompt_made().map_or_else(|| busy(env), |prompt| encode_prompt(env, prompt))
+    view.core().prompt_made().map_or_else(|| busy(env), |prompt| encode_prompt(env, &view, prompt))
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]
 fn view_prompt_dirty<'a>(env: Env<'a>, view: ResourceArc<ViewResource>) -> Term<'a> {
-    encode_prompt(env, view.core().prompt())
+    encode_prompt(env, &view, view.core().prompt())
 }
 
-fn encode_prompt<'a>(env: Env<'a>, prompt: &Arc<str>) -> Term<'a> {
-    binary(env, &TextResource::new(prompt.clone()), 0..prompt.len())
+fn encode_prompt<'a>(env: Env<'a>, view: &ViewResource, prompt: &Arc<str>) -> Term<'a> {
+    binary(env, view.prompt.get_or_init(|| TextResource::new(prompt.clone())), 0..prompt.len())
 }
 
 #[derive(NifMap)]
