@@ -566,9 +566,9 @@ defmodule Skillbook.Agent do
   end
 
   defp schema do
-    positive = {"a whole number from 1", &positive?/1}
+    positive = {"a whole number from 1", &Options.positive?/1}
     from_zero = {"a whole number from 0", &(is_integer(&1) and &1 >= 0)}
-    positive_or_nil = {"a whole number from 1, or nil", &(is_nil(&1) or positive?(&1))}
+    positive_or_nil = {"a whole number from 1, or nil", &(is_nil(&1) or Options.positive?(&1))}
 
     [
       model: {"a model", &Model.model?/1},
@@ -592,6 +592,4 @@ defmodule Skillbook.Agent do
       clock: {"a function without arguments", &is_function(&1, 0)}
     ]
   end
-
-  defp positive?(value), do: is_integer(value) and value > 0
 end

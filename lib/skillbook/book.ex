@@ -229,16 +229,14 @@ defmodule Skillbook.Book do
 
   @doc "Whether it bounds something: a number from 1, or :infinity."
   @spec limit?(term()) :: boolean()
-  def limit?(value), do: value == :infinity or positive?(value)
-
-  defp positive?(value), do: is_integer(value) and value > 0
+  def limit?(value), do: value == :infinity or Options.positive?(value)
 
   defp breaker?(false), do: true
 
   defp breaker?(options) do
     Keyword.keyword?(options) and
       Enum.all?(options, fn
-        {:failures, failures} -> positive?(failures)
+        {:failures, failures} -> Options.positive?(failures)
         {:cooldown, cooldown} -> Options.milliseconds?(cooldown)
         _ -> false
       end)

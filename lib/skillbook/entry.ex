@@ -127,8 +127,13 @@ defmodule Skillbook.Entry do
   @doc false
   # Says which text a model was handed, so that it need not be sent twice.
   @spec activation(t()) :: %{name: String.t(), hash: String.t()}
-  def activation(%__MODULE__{name: name, body: body}) do
-    digest = :crypto.hash(:sha256, String.trim(body))
-    %{name: name, hash: digest |> binary_part(0, 8) |> Base.encode16(case: :lower)}
+  def activation(%__MODULE__{name: name, body: body}), do: %{name: name, hash: digest(body)}
+
+  @doc false
+  # What two texts that a model reads have in common only if they are the same.
+  @spec digest(String.t()) :: String.t()
+  def digest(text) do
+    digest = :crypto.hash(:sha256, String.trim(text))
+    digest |> binary_part(0, 8) |> Base.encode16(case: :lower)
   end
 end

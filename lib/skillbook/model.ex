@@ -73,7 +73,7 @@ defmodule Skillbook.Model do
   def model?(_), do: false
 
   defp schema do
-    positive = {"a whole number from 1", &(is_integer(&1) and &1 > 0)}
+    positive = {"a whole number from 1", &Options.positive?/1}
 
     [
       stop: {"a list of texts", &Options.texts?/1},

@@ -43,6 +43,9 @@ defmodule Skillbook.Options do
     with done when is_list(done) <- result, do: {:ok, Enum.reverse(done)}
   end
 
+  @spec positive?(term()) :: boolean()
+  def positive?(value), do: is_integer(value) and value > 0
+
   # What the longest timer of the virtual machine has, some 49 days.
   @longest 4_294_967_295
 

@@ -265,7 +265,7 @@ defmodule Skillbook.Tools do
     [
       shape: {":openai, :anthropic or :mcp", &(&1 in [:openai, :anthropic, :mcp])},
       names: {"a list of globs or nil", &(is_nil(&1) or Options.texts?(&1))},
-      limit: {"an integer from 1", &(is_integer(&1) and &1 > 0)}
+      limit: {"an integer from 1", &Options.positive?/1}
     ]
   end
 end

@@ -32,7 +32,7 @@ defmodule Skillbook.Agent.Memory do
   end
 
   defp activations(%Result{metadata: %{activates: entries}} = result) do
-    answer = digest(result.content)
+    answer = Entry.digest(result.content)
 
     for entry <- entries,
         do: %{name: entry.name, hash: entry.hash, command: line(result.command), answer: answer}
@@ -63,12 +63,6 @@ defmodule Skillbook.Agent.Memory do
     do: Enum.find(present, &(&1.name == activation.name and &1.hash == hash))
 
   defp only_text(_activations, _present), do: nil
-
-  # The hash of `metadata.activates`, of any text.
-  defp digest(text) do
-    digest = :crypto.hash(:sha256, String.trim(text))
-    digest |> binary_part(0, 8) |> Base.encode16(case: :lower)
-  end
 
   defp line(command) do
     line = command |> String.split("\n", parts: 2) |> hd() |> String.replace("`", "'")
