@@ -14,6 +14,8 @@ pub enum SourceKind {
     Skills,
     /// Notes: every Markdown file is an entry.
     Notes,
+    /// Records of a database, each of them an entry.
+    Stored,
 }
 
 /// How far a source is trusted. What its documents may do grows with it.
