@@ -102,6 +102,8 @@ defmodule Skillbook.Store.Fields do
     |> String.replace(~r/\p{M}/u, "")
     |> String.replace(@fillers, "")
     |> String.replace(@between, "-")
+    # What was apart may now be one letter.
+    |> String.normalize(:nfc)
     |> String.trim("-")
     |> shortened(@longest_name)
     |> case do
