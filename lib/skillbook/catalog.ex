@@ -26,8 +26,9 @@ defmodule Skillbook.Catalog do
   @doc """
   Reads the sources: a list as `Skillbook.Source.list/1` takes it.
 
-  A later source's entry replaces an earlier one's of the same name, unless the later one has low trust. What is wrong with a file, or with a whole source,
-  is no error but one of the `diagnostics/1`.
+  A later source's entry replaces an earlier one's of the same name, unless the later one has low trust; for a profile
+  that does not see the later one the earlier one is used. What is wrong with a file, or with a whole source, is no error
+  but one of the `diagnostics/1`.
   """
   @spec load([Source.item()]) :: {:ok, t()} | {:error, OptionError.t() | ConfigError.t()}
   def load(sources) when is_list(sources) do
@@ -94,7 +95,7 @@ defmodule Skillbook.Catalog do
   @spec generation(t()) :: pos_integer()
   def generation(%__MODULE__{ref: ref}), do: Native.catalog_generation(ref)
 
-  @doc "How many entries the current generation has."
+  @doc "How many entries of the current generation `Skillbook.View.all/1` shows."
   @spec count(t()) :: non_neg_integer()
   def count(%__MODULE__{ref: ref}), do: Native.catalog_count(ref)
 

@@ -10,7 +10,8 @@ defmodule Skillbook.Change do
 
     * `:generation` - the number of the new generation
     * `:added` - the names of the entries that were not there before
-    * `:changed` - the names of those that are not what they were: text, labels, files or source
+    * `:changed` - the names of those that are not what they were: text, labels, files or source; also of those of which
+      only an entry differs that another one of the name replaces, for a profile that does not see that one uses it
     * `:removed` - the names of those that are gone
 
   The names are sorted. All three lists are empty if only diagnostics differ, or if everything was read again and nothing

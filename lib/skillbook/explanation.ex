@@ -18,9 +18,10 @@ defmodule Skillbook.Explanation do
     * `:path` - the file
     * `:name` - the name of its entry, or `nil`
     * `:source` - the name of its source, or `nil` if it became no entry
-    * `:state` - `:used`, `:index` (of a domain), `:shadowed` (by a later source), `:duplicate` (of another file in its
-      source), `:not_selected` (by the globs of its source), `:refused` (of low trust, where
-      another source has its name) or `:no_entry` (its diagnostics say why)
+    * `:state` - `:used`, `:index` (of a domain), `:shadowed` (by a later source, or by the title of an entry of the
+      store), `:duplicate` (of another file in its source), `:not_selected` (by the globs of its source), `:refused` (of low trust, where
+      another source has its name) or `:no_entry` (its diagnostics say why). What the profile does not see takes no part
+      in what it sees; of that it says what becomes of it for `Skillbook.View.all/1`
     * `:by` - the file that is used in its place, or `nil`
     * `:hidden` - why the profile does not see it, a list of texts
     * `:prompt` - where it stands in the profile's prompt, or `nil` if it is not seen

@@ -1,7 +1,11 @@
-//! What differs between two lists of entries.
+//! What differs between two lists of entries, and between two generations.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use crate::catalog::Catalog;
 
 use crate::entry::Entry;
 
@@ -17,7 +21,25 @@ pub struct Changes<'a> {
 }
 
 impl<'a> Changes<'a> {
-    /// Compares two lists that are in the order of their names.
+    /// Compares two generations: what is used where all are seen, and as changed also the names of which only entries
+    /// differ that others take the place of, since a view that does not see those may use them.
+    pub fn between_generations(old: &'a Catalog, new: &'a Catalog) -> Changes<'a> {
+        let mut changes = Changes::between(old.used(), new.used());
+        let mut known: FxHashSet<&str> = [&changes.added, &changes.changed, &changes.removed]
+            .iter()
+            .flat_map(|entries| entries.iter().map(|entry| &*entry.name))
+            .collect();
+        let all = Changes::between(old.entries(), new.entries());
+        let count = changes.changed.len();
+        let differ = [all.added, all.changed, all.removed].into_iter().flatten();
+        changes.changed.extend(differ.filter(|entry| known.insert(&entry.name)));
+        if changes.changed.len() > count {
+            changes.changed.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        changes
+    }
+
+    /// Compares two lists that are in the order of their names. Those of one name are compared in their order.
     pub fn between(
         old: impl IntoIterator<Item = &'a Arc<Entry>>,
         new: impl IntoIterator<Item = &'a Arc<Entry>>,
@@ -64,7 +86,7 @@ mod tests {
     use crate::assemble::assemble;
     use crate::catalog::Catalog;
     use crate::document::Document;
-    use crate::entry::Source;
+    use crate::entry::{Source, SourceKind};
 
     fn catalog(labels: &[&str], files: &[(&str, &str)]) -> Catalog {
         let labels = labels.iter().map(|label| label.to_string()).collect();
@@ -106,6 +128,40 @@ mod tests {
             assert_eq!(names(&changes.changed), changed, "{files:?}");
             assert_eq!(names(&changes.removed), removed, "{files:?}");
             assert_eq!(changes.is_empty(), added.len() + changed.len() + removed.len() == 0);
+        }
+    }
+
+    #[test]
+    fn tells_what_differs_between_generations() {
+        // Each file is a source of its own: what kind of record it is, its name, its title and its text.
+        type File<'a> = (SourceKind, &'a str, &'a str, &'a str);
+        let build = |files: &[File]| {
+            let source = |(at, (kind, name, title, body)): (usize, &File)| {
+                let source = Arc::new(Source { root: format!("/{at}"), kind: *kind, ..Source::default() });
+                let text = format!("---\nname: {name}\ndescription: d\ntitle: {title}\n---\n{body}");
+                let document = Arc::new(Document::parse(&source.root, &format!("{name}.md"), text.as_bytes()));
+                assemble(&source, vec![document], vec![format!("{name}.md")])
+            };
+            Catalog::build(1, files.iter().enumerate().map(source).collect())
+        };
+        let (file, stored) = (SourceKind::Skills, SourceKind::Stored);
+        let old = [(file, "a", "A", "1"), (file, "a", "A", "2"), (file, "b", "B", "1")];
+        type Row<'a> = (&'a [File<'a>], [&'a [&'a str]; 3]);
+        let rows: [Row; 6] = [
+            (&old, [&[], &[], &[]]),
+            // What is replaced may be what somebody else uses.
+            (&[(file, "a", "A", "3"), old[1], old[2]], [&[], &["a"], &[]]),
+            (&[old[0], (file, "c", "C", "1"), old[2]], [&["c"], &["a"], &[]]),
+            (&[(file, "c", "C", "1"), (file, "d", "D", "1"), old[2]], [&["c", "d"], &[], &["a"]]),
+            (&[old[0], old[1], old[2], (stored, "b", "E", "1")], [&[], &["b"], &[]]),
+            (&[old[0], old[1], old[2], (stored, "e", "B", "1")], [&["e"], &[], &["b"]]),
+        ];
+        let before = build(&old);
+        for (files, [added, changed, removed]) in rows {
+            let after = build(files);
+            let changes = Changes::between_generations(&before, &after);
+            let told = [&changes.added, &changes.changed, &changes.removed].map(|entries| names(entries));
+            assert_eq!(told, [added, changed, removed], "{files:?}");
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::catalog::{Domain, EntryId};
 use crate::entry::{push_line, Entry, Index};
+use crate::precedence;
 use crate::view::View;
 
 /// How many commands stand for the description of a domain that has none.
@@ -20,9 +21,11 @@ pub struct DomainView<'a> {
 impl<'a> DomainView<'a> {
     /// `None` if the view shows none of its commands: then the domain does not exist.
     pub(crate) fn new(view: &'a View, domain: &'a Domain) -> Option<DomainView<'a>> {
-        let exists = domain.entries.iter().any(|id| view.shows(*id));
-        let index = domain.index.as_deref().filter(|index| view.shows_index(index));
-        exists.then_some(DomainView { view, domain, index })
+        if !domain.entries.iter().any(|id| view.shows(*id)) {
+            return None;
+        }
+        let index = precedence::index(view.catalog(), domain, |index| view.shows_index(index), |id| view.shows(id));
+        Some(DomainView { view, domain, index })
     }
 
     /// Its name.

@@ -149,7 +149,7 @@ impl Effects {
 /// One document under the name by which it is read and run.
 #[derive(Debug)]
 pub struct Entry {
-    /// The name, which occurs once in a catalog.
+    /// The name, which occurs once in a view.
     pub name: Arc<str>,
     /// What it is.
     pub kind: Kind,

@@ -4,11 +4,13 @@
 
 use std::sync::Arc;
 
-use crate::catalog::{Unused, Why};
+use crate::assemble::Finding;
+use crate::catalog::{Catalog, EntryId, Unused, Why};
 use crate::diagnostic::Diagnostic;
 use crate::document::{strip_md, SKILL_FILE};
 use crate::entry::{Entry, Index, Kind};
 use crate::glob::Globs;
+use crate::precedence::{index, told};
 use crate::prompt::{Options, Placement, Reason};
 use crate::view::{Profile, View};
 
@@ -30,11 +32,11 @@ pub struct Explained {
     pub name: Option<String>,
     /// The name of its source; `None` if it became no entry.
     pub source: Option<String>,
-    /// What became of it.
+    /// What became of it: for the profile if it sees the file, else where all are seen.
     pub state: State,
     /// The file that is used in its place.
     pub by: Option<String>,
-    /// Why the profile does not see it; empty if it does, or if the file is not used.
+    /// Why the profile does not see it; empty if it does, or if the file is not used where all are seen.
     pub hidden: Vec<String>,
     /// Where it stands in the profile's prompt; `None` if the profile does not see it.
     pub prompt: Option<String>,
@@ -49,9 +51,9 @@ pub enum State {
     Used,
     /// It is the index of a domain.
     Index,
-    /// A later source has an entry of its name.
+    /// A later source has an entry of its name, or the store one of its title.
     Shadowed,
-    /// Another file of its name comes first in its source.
+    /// Another one of its name goes before it in its source.
     Duplicate,
     /// No glob of its source selects it.
     NotSelected,
@@ -80,25 +82,37 @@ impl State {
 pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
     let catalog = view.catalog();
     let mut files: Vec<Explained> = Vec::new();
-    for entry in catalog.entries().iter().filter(|entry| means(entry, name)) {
+    for (id, entry) in (0..).map(EntryId).zip(catalog.entries()).filter(|(_, entry)| means(entry, name)) {
         let hidden = hidden(view.profile(), entry);
-        let prompt = if hidden.is_empty() { placement(view, options, entry) } else { None };
-        files.push(Explained { hidden, prompt, ..of_entry(view, entry, State::Used) });
-    }
-    for Unused { entry, why } in catalog.unused().iter().filter(|unused| means(&unused.entry, name)) {
-        let state = match why {
-            Why::Shadowed => State::Shadowed,
-            Why::Duplicate => State::Duplicate,
-            Why::Unselected => State::NotSelected,
-            Why::Refused => State::Refused,
+        // What is hidden takes no part in what the profile sees, so it is told what becomes of it where all are seen.
+        let all = if hidden.is_empty() { view.unused() } else { catalog.unused() };
+        let explained = match find(all, id) {
+            None => {
+                let prompt = if hidden.is_empty() { placement(view, options, id) } else { None };
+                Explained { hidden, prompt, ..of_entry(view, entry, State::Used) }
+            }
+            Some(unused) => {
+                let mut file = of_entry(view, entry, state(unused.why));
+                file.by = place_taker(catalog, all, unused);
+                file.diagnostics.push(told(catalog, unused));
+                file.diagnostics.sort_by(|a, b| a.place().cmp(&b.place()));
+                file
+            }
         };
-        let used = catalog.named(&entry.name).map(|id| catalog.entry(id).document.path.clone());
-        let by = used.filter(|_| state != State::NotSelected);
-        files.push(Explained { by, ..of_entry(view, entry, state) });
+        files.push(explained);
+    }
+    for entry in catalog.unselected().iter().filter(|entry| means(entry, name)) {
+        files.push(of_entry(view, entry, State::NotSelected));
     }
     for domain in catalog.domains() {
+        let seen = view.domain(&domain.name).and_then(|domain| domain.index().map(|index| &index.document.path));
+        let all = index(catalog, domain, |_| true, |id| catalog.uses(id));
+        let is_used = |index: &Index| {
+            let path = &index.document.path;
+            seen == Some(path) || all.is_some_and(|used| used.document.path == *path)
+        };
         let means = |index: &Index| domain.name == name || means_path(&index.document.path, name);
-        if let Some(index) = domain.index.as_deref().filter(|index| means(index)) {
+        for (_, index) in domain.indexes.iter().filter(|(_, index)| is_used(index) && means(index)) {
             let source = Some(index.source.name.clone());
             files.push(Explained { source, ..of_path(view, &index.document.path, State::Index) });
         }
@@ -111,6 +125,29 @@ pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
     files.sort_by(|a, b| (a.state, &a.path).cmp(&(b.state, &b.path)));
     let close = if files.is_empty() { close(view, name) } else { Vec::new() };
     Explanation { files, close }
+}
+
+fn state(why: Why) -> State {
+    match why {
+        Why::Shadowed => State::Shadowed,
+        Why::Duplicate => State::Duplicate,
+        Why::Refused => State::Refused,
+    }
+}
+
+fn find(unused: &[Unused], id: EntryId) -> Option<&Unused> {
+    unused.binary_search_by_key(&id, |unused| unused.id).ok().map(|at| &unused[at])
+}
+
+/// The file that is used in the end: what takes an entry's place may lose it to another one. An alias takes no place.
+fn place_taker(catalog: &Catalog, all: &[Unused], unused: &Unused) -> Option<String> {
+    let entry = catalog.entry(unused.id);
+    let mut by = unused.by;
+    while let Some(unused) = find(all, by) {
+        by = unused.by;
+    }
+    let by = catalog.entry(by);
+    (unused.why != Why::Refused || by.name == entry.name).then(|| by.document.path.clone())
 }
 
 /// Close names among all, for what is asked may be hidden.
@@ -137,7 +174,6 @@ fn means_path(path: &str, name: &str) -> bool {
 }
 
 fn of_path(view: &View, path: &str, state: State) -> Explained {
-    let findings = view.catalog().findings().iter().map(|finding| &finding.diagnostic);
     Explained {
         path: path.to_owned(),
         name: None,
@@ -146,13 +182,22 @@ fn of_path(view: &View, path: &str, state: State) -> Explained {
         by: None,
         hidden: Vec::new(),
         prompt: None,
-        diagnostics: findings.filter(|diagnostic| diagnostic.path.as_deref() == Some(path)).cloned().collect(),
+        diagnostics: found(view, path, |_| true),
     }
 }
 
 fn of_entry(view: &View, entry: &Arc<Entry>, state: State) -> Explained {
     let (name, source) = (Some(entry.name.to_string()), Some(entry.source.name.clone()));
-    Explained { name, source, ..of_path(view, &entry.document.path, state) }
+    // Records of one name have one path.
+    let own = |finding: &Finding| finding.about.first().is_none_or(|about| Arc::ptr_eq(about, entry));
+    let diagnostics = found(view, &entry.document.path, own);
+    Explained { name, source, diagnostics, ..of_path(view, &entry.document.path, state) }
+}
+
+fn found(view: &View, path: &str, own: impl Fn(&Finding) -> bool) -> Vec<Diagnostic> {
+    let findings = view.catalog().findings().iter().filter(|finding| own(finding));
+    let findings = findings.map(|finding| &finding.diagnostic);
+    findings.filter(|diagnostic| diagnostic.path.as_deref() == Some(path)).cloned().collect()
 }
 
 /// What keeps an entry from a profile.
@@ -174,8 +219,8 @@ fn hidden(profile: &Profile, entry: &Entry) -> Vec<String> {
 }
 
 /// Where an entry that the profile sees stands in its prompt.
-fn placement(view: &View, options: &Options, entry: &Entry) -> Option<String> {
-    let id = view.find_named(&entry.name)?;
+fn placement(view: &View, options: &Options, id: EntryId) -> Option<String> {
+    let entry = view.entry(id)?;
     Some(match view.placement(options, id) {
         Placement::Section(section) => format!("in the section `{}`", section.as_str()),
         Placement::Domain => "only with its domain".to_owned(),

@@ -18,6 +18,7 @@ pub mod help;
 pub mod json;
 pub mod last_good;
 pub mod lint;
+mod precedence;
 pub mod prompt;
 pub mod record;
 pub mod references;

@@ -1,5 +1,5 @@
-//! What entries say of each other: aliases, `requires`, links to files. All of it depends on who reads, since an entry that
-//! a view does not show must look like one that was never written.
+//! What entries say of each other: which one replaces another, aliases, `requires`, links to files. All of it depends on
+//! who reads, since an entry that a view does not show must look like one that was never written.
 
 use std::collections::BTreeSet;
 
@@ -7,6 +7,7 @@ use crate::catalog::EntryId;
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::document::SKILL_FILE;
 use crate::entry::{Entry, Kind};
+use crate::precedence::told;
 use crate::references::resolve;
 use crate::view::View;
 
@@ -15,7 +16,7 @@ const TOLD: usize = 20;
 
 /// The findings about the relations of all entries that the view shows.
 pub(crate) fn diagnose(view: &View) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
+    let mut found: Vec<_> = view.unused().iter().map(|unused| told(view.catalog(), unused)).collect();
     aliases(view, &mut found);
     requires(view, &mut found);
     references(view, &mut found);

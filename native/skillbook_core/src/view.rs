@@ -6,12 +6,12 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashSet;
 
-use crate::catalog::{Catalog, EntryId, Why};
+use crate::catalog::{Catalog, EntryId, Unused, Why};
 use crate::declaration::Declaration;
 use crate::diagnostic::Diagnostic;
 use crate::document::Fields;
 use crate::domain::DomainView;
-use crate::entry::{Entry, Index, Kind, Trust};
+use crate::entry::{Entry, Index, Kind};
 use crate::glob::{BadGlob, Globs};
 use crate::relations;
 use crate::search::Scope;
@@ -127,20 +127,21 @@ pub struct Visible {
     rule: Rule,
     /// Bits of [`about`].
     about: Vec<u8>,
+    unused: Vec<Unused>,
     count: usize,
     pub(crate) prompt: OnceLock<Arc<str>>,
     relations: OnceLock<Vec<Diagnostic>>,
-    contested: OnceLock<FxHashSet<Arc<str>>>,
     pub(crate) search: OnceLock<Scope>,
 }
 
 impl Visible {
     fn new(catalog: &Catalog, rule: Rule) -> Visible {
         let about = |entry: &Arc<Entry>| if rule.admits(entry) { about::of(entry, rule.in_prompt(entry)) } else { 0 };
-        let about: Vec<u8> = catalog.entries().iter().map(about).collect();
+        let mut about: Vec<u8> = catalog.entries().iter().map(about).collect();
+        let unused = catalog.settle(&mut about);
         let count = about.iter().filter(|about| **about != 0).count();
-        let (prompt, relations, contested, search) = Default::default();
-        Visible { rule, about, count, prompt, relations, contested, search }
+        let (prompt, relations, search) = Default::default();
+        Visible { rule, about, unused, count, prompt, relations, search }
     }
 }
 
@@ -207,7 +208,7 @@ impl View {
 
     /// The entry of this name.
     pub fn find_named(&self, name: &str) -> Option<EntryId> {
-        self.catalog.named(name).filter(|id| self.shows(*id))
+        self.catalog.named(name).find(|id| self.shows(*id))
     }
 
     /// The first entry that has this alias.
@@ -251,37 +252,17 @@ impl View {
         self.those(about::LISTED, about::LISTED)
     }
 
-    /// The entries that another one replaces, which is listed too, if they would belong into the prompt.
-    pub(crate) fn shadowed_in_prompt(&self) -> impl Iterator<Item = &Entry> {
-        let shadowed = self.catalog.unused().iter().filter(|unused| unused.why == Why::Shadowed);
-        let shown = |entry: &Arc<Entry>| self.tells_of(entry) && self.visible.rule.in_prompt(entry);
+    /// The entries that another one of their name replaces, which is listed too, if they would belong into the prompt.
+    pub(crate) fn shadowed_in_prompt(&self) -> impl Iterator<Item = (EntryId, &Entry)> {
+        let shadowed = self.unused().iter().filter(|unused| unused.why == Why::Shadowed);
+        let shadowed = shadowed.map(|unused| (unused.id, &**self.catalog.entry(unused.id)));
         let beside = |entry: &Entry| self.find_named(&entry.name).is_some_and(|id| self.lists(id));
-        shadowed.map(|unused| &unused.entry).filter(move |entry| shown(entry) && beside(entry)).map(|entry| &**entry)
+        shadowed.filter(move |(_, entry)| self.visible.rule.in_prompt(entry) && beside(entry))
     }
 
-    /// Whether anything is said of an entry: it is shown, or it is not used and nothing hidden can be the reason.
-    fn tells_of(&self, entry: &Arc<Entry>) -> bool {
-        let is_used = self.catalog.named(&entry.name).is_some_and(|id| Arc::ptr_eq(self.catalog.entry(id), entry));
-        self.visible.rule.admits(entry) && (is_used || !self.contested().contains(&entry.name))
-    }
-
-    /// The names of unused entries that something hidden has too, or has as an alias that refuses the name to low trust.
-    fn contested(&self) -> &FxHashSet<Arc<str>> {
-        self.visible.contested.get_or_init(|| {
-            let rule = &self.visible.rule;
-            let names: FxHashSet<Arc<str>> =
-                self.catalog.unused().iter().map(|unused| unused.entry.name.clone()).collect();
-            if names.is_empty() {
-                return FxHashSet::default();
-            }
-            let used = self.catalog.entries().iter().filter(|entry| !rule.admits(entry));
-            let refusing = used.clone().filter(|entry| entry.trust > Trust::Low);
-            let aliases = refusing.flat_map(|entry| entry.fields().aliases.iter().map(String::as_str));
-            let rivals = self.catalog.unused().iter().filter(|unused| unused.why != Why::Unselected);
-            let rivals = rivals.map(|unused| &unused.entry).filter(|entry| !rule.admits(entry));
-            let taken = used.chain(rivals).map(|entry| &*entry.name).chain(aliases);
-            taken.filter_map(|name| names.get(name).cloned()).collect()
-        })
+    /// The entries that it would show if others did not take their place, in the order of their names.
+    pub fn unused(&self) -> &[Unused] {
+        &self.visible.unused
     }
 
     /// Whether a document with these fields belongs into the profile's prompt, as far as its author says.
@@ -311,7 +292,7 @@ impl View {
         DomainView::new(self, &domains[at])
     }
 
-    /// Whether the profile may read a domain's index. One that it may not read is as if it were not written.
+    /// Whether the profile may read an index. One that it may not read is as if it were not written.
     pub fn shows_index(&self, index: &Index) -> bool {
         let rule = &self.visible.rule;
         rule.grants(&index.labels) && !index.fields().excluded_for.contains(&rule.profile.id)
@@ -323,7 +304,7 @@ impl View {
         let rule = &self.visible.rule;
         let shown = |entries: &[Arc<Entry>]| match rule.unrestricted() {
             true => true,
-            false => !entries.is_empty() && entries.iter().all(|entry| self.tells_of(entry)),
+            false => !entries.is_empty() && entries.iter().all(|entry| rule.admits(entry)),
         };
         let findings = self.catalog.findings().iter();
         let shown = findings.filter(|finding| shown(&finding.about)).map(|finding| &finding.diagnostic);

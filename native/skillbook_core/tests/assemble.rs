@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use common::{skills, source};
+use common::{all, skills, source};
 use proptest::prelude::*;
 use skillbook_core::assemble::{assemble, assemble_again, Assembled};
 use skillbook_core::catalog::Catalog;
@@ -23,13 +23,14 @@ fn matter(name: &str, description: &str, domain: &str) -> String {
 }
 
 /// `kind name`, then `index domain`, then `code path` for each finding.
-fn outline(catalog: &Catalog) -> Vec<String> {
-    let entries = catalog.entries().iter().map(|entry| format!("{} {}", entry.kind.as_str(), entry.name));
-    let indexed = catalog.domains().iter().filter(|domain| domain.index.is_some());
-    let indexes = indexed.map(|domain| format!("index {}", domain.name));
-    let findings = catalog.findings().iter().map(|finding| {
-        let path = finding.diagnostic.path.as_deref().unwrap_or("-");
-        format!("{} {}", finding.diagnostic.code.as_str(), path.trim_start_matches("/s/"))
+fn outline(catalog: Catalog) -> Vec<String> {
+    let view = all(catalog);
+    let entries = view.entries().map(|(_, entry)| format!("{} {}", entry.kind.as_str(), entry.name));
+    let indexed = view.domains().filter(|domain| domain.index().is_some());
+    let indexes = indexed.map(|domain| format!("index {}", domain.name()));
+    let findings = view.diagnostics().map(|found| {
+        let path = found.path.as_deref().unwrap_or("-");
+        format!("{} {}", found.code.as_str(), path.trim_start_matches("/s/"))
     });
     entries.chain(indexes).chain(findings).collect()
 }
@@ -40,7 +41,7 @@ type Row<'a> = (&'a [(&'a str, String)], &'a [&'a str]);
 fn check(kind: SourceKind, files: &[(&str, String)], expected: &[&str]) {
     let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
     let catalog = Catalog::build(1, vec![source("s", kind, &[], &files)]);
-    assert_eq!(outline(&catalog), expected, "{files:?}");
+    assert_eq!(outline(catalog), expected, "{files:?}");
 }
 
 #[test]
@@ -175,7 +176,7 @@ fn notes() {
 fn a_broken_skill_file_leaves_the_files_beside_it() {
     let broken = "---\nvisibility_labels: {a: b}\n---\n";
     let catalog = skills(&[("email/SKILL.md", broken), ("email/send.md", &matter("email.send", "d", ""))]);
-    assert_eq!(outline(&catalog), ["command email.send", "labels_invalid email/SKILL.md"]);
+    assert_eq!(outline(catalog), ["command email.send", "labels_invalid email/SKILL.md"]);
 }
 
 #[test]
@@ -190,7 +191,7 @@ fn a_skill_has_the_files_of_its_folder() {
         ("pdf-tools/tool.py", ""),
         ("pdfs.txt", ""),
     ]);
-    let files = |name| catalog.entry(catalog.named(name).unwrap()).files.clone();
+    let files = |name| catalog.entry(catalog.named(name).next().unwrap()).files.clone();
     assert_eq!(files("pdf"), ["references/forms.md", "scripts/fill.py"]);
     assert_eq!(files("forms"), ["form.txt"]);
     let root = skills(&[("SKILL.md", &pdf), ("a.txt", ""), ("b/c.txt", "")]);
@@ -213,10 +214,12 @@ fn merges_sources() {
     let later = source("t", SourceKind::Skills, &[], &[("a.md", &b), ("c.md", &matter("c", "d", ""))]);
     let catalog = Catalog::build(3, vec![first, later]);
     assert_eq!(catalog.generation(), 3);
-    assert_eq!(catalog.entry(catalog.named("a").unwrap()).document.path, "/t/a.md");
+    // All stay in it, for who may not see some of them.
+    assert_eq!((catalog.named("a").count(), catalog.entries().len(), catalog.count()), (4, 5, 2));
+    let view = all(catalog);
+    assert_eq!(view.entry(view.find("a").unwrap()).unwrap().document.path, "/t/a.md");
     let code = |code: &str| -> Vec<&str> {
-        let findings = catalog.findings().iter().map(|finding| &finding.diagnostic);
-        findings.filter(|found| found.code.as_str() == code).map(|found| found.message.as_str()).collect()
+        view.diagnostics().filter(|found| found.code.as_str() == code).map(|found| found.message.as_str()).collect()
     };
     assert_eq!(
         code("duplicate_name"),
@@ -236,8 +239,8 @@ fn merges_indexes() {
     let first = [("email/SKILL.md", one.as_str()), ("post/SKILL.md", two.as_str()), ("email/send.md", send.as_str())];
     let later = [("email/SKILL.md", three.as_str())];
     let description = |sources| {
-        let catalog = Catalog::build(1, sources);
-        catalog.domains()[0].index.as_ref().unwrap().fields().description.clone().unwrap()
+        let view = all(Catalog::build(1, sources));
+        view.domain("email").unwrap().description()
     };
     assert_eq!(description(vec![source("s", SourceKind::Skills, &[], &first)]), "one");
     let both = vec![source("s", SourceKind::Skills, &[], &first), source("t", SourceKind::Skills, &[], &later)];
@@ -249,7 +252,7 @@ fn the_order_of_the_documents_does_not_matter() {
     let texts = ["a", "b", "c"].map(|name| matter(name, "d", ""));
     let files: Vec<_> = ["x.md", "y.md", "z.md"].into_iter().zip(texts.iter().map(String::as_str)).collect();
     let backwards: Vec<_> = files.iter().rev().copied().collect();
-    assert_eq!(outline(&skills(&files)), outline(&skills(&backwards)));
+    assert_eq!(outline(skills(&files)), outline(skills(&backwards)));
 }
 
 /// What is said about the name of the only file: its line and hint.

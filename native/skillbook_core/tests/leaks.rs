@@ -106,6 +106,11 @@ fn everything(view: &View, names: &[String]) -> String {
         out += &format!("{files:?} {trust:?} {:?} {:?} ", entry.handler(), entry.schedule());
         out += &format!("{} {} {}\n", view.shows(id), view.lists(id), view.in_prompt(id));
     }
+    for unused in view.unused() {
+        let told =
+            [unused.id, unused.by].map(|id| view.catalog().entry(id)).map(|entry| (&entry.name, &entry.document));
+        out += &format!("{told:?} {:?} {}\n", unused.why, view.shows(unused.id));
+    }
     out += &format!("{:?}\n", view.listed().map(|(_, entry)| &entry.name).collect::<Vec<_>>());
     for (number, name) in names.iter().enumerate() {
         let ways = [view.find(name), view.find_named(name), view.find_aliased(name)];
@@ -222,10 +227,8 @@ proptest! {
     ) {
         let documents: Vec<_> = (0..specs.len()).map(|at| document(at, &specs)).collect();
         let names: Vec<_> = (0..specs.len()).flat_map(|at| [used_name(at, &specs), format!("alias-{}", marker(at))]).collect();
-        // The index's author lists every entry by its name and its alias; a document that lost its name has none.
-        let lost = |at: usize| (0..specs.len()).any(|other| other != at && used_name(other, &specs) == used_name(at, &specs));
-        let listed = names.iter().enumerate().filter(|(place, _)| place % 2 == 0 || !lost(place / 2));
-        let lines: String = listed.map(|(_, name)| format!("| {name} | in the table |\n")).collect();
+        // The index's author lists every entry by its name and its alias.
+        let lines: String = names.iter().map(|name| format!("| {name} | in the table |\n")).collect();
         let index = format!(
             "---\ndomain: dom0\ndescription: zqIqz\nvisibility_labels: [{}]\n---\n{lines}zqIqz\n",
             index_labels.join(", ")
@@ -306,7 +309,7 @@ fn globs_for(weight: f64) -> impl Strategy<Value = Option<Vec<&'static str>>> {
 #[derive(Debug, Clone)]
 struct Folder {
     trust: Trust,
-    notes: bool,
+    kind: SourceKind,
     labels: Vec<&'static str>,
     available: Option<Vec<&'static str>>,
     inline: Option<Vec<&'static str>>,
@@ -332,6 +335,10 @@ struct Member {
     source: usize,
     /// The number of its name, which others may have too.
     name: usize,
+    /// The number of the name that is its title, or of no name.
+    title: Option<usize>,
+    /// A record of low trust.
+    low: bool,
     /// In a source of notes: without a name.
     bare: bool,
     /// A skill that is one file.
@@ -365,17 +372,24 @@ fn folder() -> impl Strategy<Value = Folder> {
     let trusts = prop_oneof![Just(Trust::None), Just(Trust::Low), Just(Trust::Medium), Just(Trust::High)];
     let few = proptest::option::weighted(0.3, labels()).prop_map(Option::unwrap_or_default);
     let index = proptest::option::weighted(0.5, page());
-    (trusts, proptest::bool::weighted(0.3), few, globs(), globs(), index).prop_map(
-        |(trust, notes, labels, available, inline, index)| Folder { trust, notes, labels, available, inline, index },
-    )
+    let kinds = prop_oneof![3 => Just(SourceKind::Skills), 2 => Just(SourceKind::Notes), 2 => Just(SourceKind::Stored)];
+    (trusts, kinds, few, globs(), globs(), index).prop_map(|(trust, kind, labels, available, inline, index)| {
+        // The store has no commands, so no domain.
+        let index = index.filter(|_| kind != SourceKind::Stored);
+        Folder { trust, kind, labels, available, inline, index }
+    })
 }
 
 fn member() -> impl Strategy<Value = Member> {
-    let flags = (proptest::bool::weighted(0.3), proptest::bool::weighted(0.3), proptest::bool::weighted(0.3));
-    (0..4usize, 0..NAMES, flags, proptest::option::weighted(0.3, 0..NAMES), page()).prop_map(
-        |(source, name, (bare, single, wrong_name), inside, page)| Member {
+    let flag = || proptest::bool::weighted(0.3);
+    let inside = proptest::option::weighted(0.3, 0..NAMES);
+    let title = proptest::option::weighted(0.5, 0..NAMES + 2);
+    (0..4usize, 0..NAMES, title, (flag(), flag(), flag(), flag()), inside, page()).prop_map(
+        |(source, name, title, (bare, single, wrong_name, low), inside, page)| Member {
             source,
             name,
+            title,
+            low,
             bare,
             single,
             wrong_name,
@@ -424,15 +438,25 @@ impl World {
         &self.folders[self.members[at].source]
     }
 
+    fn is_stored(&self, at: usize) -> bool {
+        self.folder(at).kind == SourceKind::Stored
+    }
+
     fn is_note(&self, at: usize) -> bool {
-        self.folder(at).notes && self.members[at].bare
+        self.folder(at).kind == SourceKind::Notes && self.members[at].bare
     }
 
     fn name(&self, at: usize) -> String {
-        match self.is_note(at) {
-            true => format!("note-{}", marker(at)),
-            false => numbered(self.members[at].name),
+        match self.members[at].name {
+            _ if self.is_note(at) => format!("note-{}", marker(at)),
+            // The store has no commands.
+            name if self.is_stored(at) => numbered(name | 1),
+            name => numbered(name),
         }
+    }
+
+    fn title(&self, at: usize) -> String {
+        self.members[at].title.map_or_else(|| format!("Title {}", marker(at)), numbered)
     }
 
     fn path(&self, at: usize) -> String {
@@ -444,6 +468,9 @@ impl World {
         let around = member.inside.filter(|other| {
             *other < at && self.members[*other].source == member.source && !self.members[*other].single
         });
+        if self.is_stored(at) {
+            return format!("{name}.md");
+        }
         match around.filter(|other| is_skill(*other) && self.members[*other].inside.is_none()) {
             _ if self.is_note(at) => format!("{name}.md"),
             _ if name.starts_with("dom.") => format!("dom/{file}.md"),
@@ -454,7 +481,7 @@ impl World {
     }
 
     fn is_low(&self, at: usize) -> bool {
-        self.folder(at).trust == Trust::Low
+        self.folder(at).trust == Trust::Low || (self.is_stored(at) && self.members[at].low)
     }
 
     fn is_selected(&self, at: usize) -> bool {
@@ -471,64 +498,59 @@ impl World {
             && (self.is_note(at) || !reader.is_excluded(page))
     }
 
-    /// The documents that are read.
-    fn read(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.members.len()).filter(|at| self.folder(*at).trust != Trust::None)
-    }
-
-    /// The document that is used for a name, before aliases are looked at.
-    fn first_choice(&self, name: &str) -> Option<usize> {
-        let candidates = |source| {
-            let of_source = self.read().filter(move |at| self.members[*at].source == source);
-            of_source.filter(|at| self.is_selected(*at) && self.name(*at) == name)
-        };
-        (0..self.folders.len()).fold(None, |used, source| match candidates(source).min_by_key(|at| self.path(*at)) {
-            Some(at) if used.is_none() || !self.is_low(at) => Some(at),
-            _ => used,
-        })
+    /// The documents that a catalog has as entries, used or not.
+    fn candidates(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.members.len()).filter(|at| self.folder(*at).trust != Trust::None && self.is_selected(*at))
     }
 
     fn has_alias(&self, at: usize, alias: &str) -> bool {
         self.members[at].page.aliases.iter().any(|number| numbered(*number) == alias)
     }
 
-    /// The documents that are entries.
-    fn used(&self) -> Vec<usize> {
-        let first: Vec<_> = self.read().filter(|at| self.first_choice(&self.name(*at)) == Some(*at)).collect();
-        let taken =
-            |at: usize| first.iter().any(|other| !self.is_low(*other) && self.has_alias(*other, &self.name(at)));
-        first.iter().copied().filter(|at| !self.is_low(*at) || !taken(*at)).collect()
-    }
-
-    /// The source whose index a domain has.
-    fn used_index(&self) -> Option<usize> {
-        let sources = (0..self.folders.len())
-            .filter(|source| self.folders[*source].trust != Trust::None && self.folders[*source].index.is_some());
-        let is_low = |source: usize| self.folders[source].trust == Trust::Low;
-        let used =
-            sources.fold(None, |used, source| if used.is_some() && is_low(source) { used } else { Some(source) })?;
-        let foreign = self.used().iter().any(|at| !self.is_low(*at) && self.name(*at).starts_with("dom."));
-        (!is_low(used) || !foreign).then_some(used)
-    }
-
-    /// The documents that are left of a world in which nothing that is hidden was ever written: all that the reader may
-    /// see, without those whose name they do not have because of something hidden.
-    fn told(&self, reader: &Reader) -> Vec<usize> {
-        let used = self.used();
-        let contested = |name: &str| {
-            self.read().any(|at| self.is_selected(at) && self.name(at) == name && !self.shows(at, reader))
-                || used.iter().any(|at| !self.is_low(*at) && self.has_alias(*at, name) && !self.shows(*at, reader))
+    /// Of the documents that the reader may see, the one that is used for a name, before titles and aliases are looked at.
+    fn first_choice(&self, name: &str, reader: &Reader) -> Option<usize> {
+        let candidates = self.candidates().filter(|at| self.name(*at) == name && self.shows(*at, reader));
+        let candidates: Vec<_> = candidates.collect();
+        let best = |source: &usize| {
+            let own = candidates.iter().copied().filter(|at| self.members[*at].source == *source);
+            match self.folders[*source].kind {
+                SourceKind::Stored => own.max_by_key(|at| (!self.is_low(*at), *at)),
+                _ => own.min_by_key(|at| self.path(*at)),
+            }
         };
-        let seen = self.read().filter(|at| self.shows(*at, reader));
-        seen.filter(|at| used.contains(at) || !contested(&self.name(*at))).collect()
+        let best: Vec<_> = (0..self.folders.len()).filter_map(|source| best(&source)).collect();
+        best.iter().rfind(|at| !self.is_low(**at)).or(best.first()).copied()
     }
 
-    fn told_index(&self, reader: &Reader) -> Option<usize> {
-        self.used_index().filter(|source| {
-            let folder = &self.folders[*source];
-            folder.index.as_ref().is_some_and(|index| reader.may_see(&index.labels) && !reader.is_excluded(index))
-                && reader.may_see(&folder.labels)
-        })
+    /// The documents that a reader is shown.
+    fn used(&self, reader: &Reader) -> Vec<usize> {
+        let mut used: Vec<_> =
+            self.candidates().filter(|at| self.first_choice(&self.name(*at), reader) == Some(*at)).collect();
+        let called = |at: usize| {
+            let title = if self.is_note(at) { self.name(at) } else { self.title(at) };
+            [self.name(at), title]
+        };
+        let stored: Vec<_> = used.iter().copied().filter(|at| self.is_stored(*at) && !self.is_low(*at)).collect();
+        used.retain(|at| {
+            let replaces = |other: &usize| {
+                let same = called(*other).iter().any(|text| called(*at).contains(text));
+                same && self.members[*other].source > self.members[*at].source
+            };
+            self.is_stored(*at) || self.name(*at).starts_with("dom.") || !stored.iter().any(replaces)
+        });
+        let trusted: Vec<_> = used.iter().copied().filter(|at| !self.is_low(*at)).collect();
+        used.retain(|at| !self.is_low(*at) || !trusted.iter().any(|other| self.has_alias(*other, &self.name(*at))));
+        used
+    }
+
+    /// The sources whose indexes the reader may see.
+    fn shown_indexes(&self, reader: &Reader) -> Vec<usize> {
+        let shown = |folder: &Folder| {
+            let index = folder.index.as_ref();
+            reader.may_see(&folder.labels)
+                && index.is_some_and(|index| reader.may_see(&index.labels) && !reader.is_excluded(index))
+        };
+        (0..self.folders.len()).filter(|source| shown(&self.folders[*source])).collect()
     }
 
     fn names(&self) -> Vec<String> {
@@ -536,13 +558,12 @@ impl World {
         (0..=NAMES).map(numbered).chain(notes).collect()
     }
 
-    /// Of the names, those that some entry has and none that the reader may see.
+    /// Of the names, those that only documents have which the reader may not see.
     fn hidden_names(&self, reader: &Reader) -> Vec<String> {
-        let used = self.used();
         let has = |at: usize, name: &str| self.name(at) == name || self.has_alias(at, name);
         let hidden = |name: &String| {
-            let mut having = used.iter().filter(|at| has(**at, name)).peekable();
-            having.peek().is_some() && !having.any(|at| self.shows(*at, reader))
+            let mut having = self.candidates().filter(|at| has(*at, name)).peekable();
+            having.peek().is_some() && !having.any(|at| self.shows(at, reader))
         };
         self.names().into_iter().filter(hidden).collect()
     }
@@ -568,8 +589,9 @@ impl World {
     fn text(&self, at: usize) -> String {
         let (member, mark, name) = (&self.members[at], marker(at), self.name(at));
         let described = format!(
-            "name: {name}\ndescription: About {mark}\ntitle: Title {mark}\ntags: [{mark}]\ntrigger_keywords: [k{mark}]\n\
-             allowed-tools: Read(x) {mark}\nhandler: {mark}\nschedule: daily\n"
+            "name: {name}\ndescription: About {mark}\ntitle: {}\ntags: [{mark}]\ntrigger_keywords: [k{mark}]\n\
+             allowed-tools: Read(x) {mark}\nhandler: {mark}\nschedule: daily\n",
+            self.title(at)
         );
         let more = if self.is_note(at) { "" } else { &described };
         let linked = member.page.links.iter().filter(|other| **other < self.members.len());
@@ -583,37 +605,42 @@ impl World {
 
     /// The catalog of some of the documents and indexes, and without some names in what indexes say.
     fn catalog(&self, generation: u64, members: &[usize], indexes: &[usize], unnamed: &[String]) -> Arc<Catalog> {
-        let assembled = self.folders.iter().enumerate().map(|(source, folder)| {
-            let mut files: Vec<(String, String)> = Vec::new();
-            let own = members.iter().filter(|at| self.members[**at].source == source);
-            for at in own.filter(|_| folder.trust != Trust::None) {
-                let path = self.path(*at);
-                if let Some(folder) = path.strip_suffix("SKILL.md") {
-                    files.push((format!("{folder}file.txt"), String::new()));
-                }
-                files.push((path, self.text(*at)));
-            }
-            let index = folder.index.as_ref().filter(|_| indexes.contains(&source) && folder.trust != Trust::None);
-            if let Some(index) = index {
-                let named = self.names().into_iter().filter(|name| !unnamed.contains(name));
-                let rows: String = named.map(|name| format!("| {name} | in the table |\n")).collect();
-                let text = self.front(index, &format!("domain: dom\ndescription: Index {source}\n"));
-                files.push(("dom/SKILL.md".to_owned(), format!("{text}# Index {source}\n{rows}\nEnd\n")));
-            }
-            let globs = |globs: &Option<Vec<&str>>| {
-                let texts = |globs: &Vec<&str>| globs.iter().map(|glob| glob.to_string()).collect::<Vec<_>>();
-                globs.as_ref().map(|globs| Globs::new(&texts(globs)).unwrap())
-            };
-            let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let globs = |globs: &Option<Vec<&str>>| {
+            let texts = |globs: &Vec<&str>| globs.iter().map(|glob| glob.to_string()).collect::<Vec<_>>();
+            globs.as_ref().map(|globs| Globs::new(&texts(globs)).unwrap())
+        };
+        let assembled = self.folders.iter().enumerate().map(|(at, folder)| {
             let source = Source {
-                name: format!("s{source}"),
-                kind: if folder.notes { SourceKind::Notes } else { SourceKind::Skills },
+                name: format!("s{at}"),
+                kind: folder.kind,
                 labels: folder.labels.iter().map(|label| label.to_string()).collect(),
                 trust: folder.trust,
                 available: globs(&folder.available),
                 inline: globs(&folder.inline),
                 ..Source::default()
             };
+            let own = members.iter().copied().filter(|member| self.members[*member].source == at);
+            let own = own.filter(|_| folder.trust != Trust::None);
+            if folder.kind == SourceKind::Stored {
+                let trust = |at| if self.is_low(at) { Trust::Low } else { folder.trust };
+                return common::records(&source, own.map(|at| (trust(at), self.path(at), self.text(at))));
+            }
+            let mut files: Vec<(String, String)> = Vec::new();
+            for member in own {
+                let path = self.path(member);
+                if let Some(folder) = path.strip_suffix("SKILL.md") {
+                    files.push((format!("{folder}file.txt"), String::new()));
+                }
+                files.push((path, self.text(member)));
+            }
+            let index = folder.index.as_ref().filter(|_| indexes.contains(&at) && folder.trust != Trust::None);
+            if let Some(index) = index {
+                let named = self.names().into_iter().filter(|name| !unnamed.contains(name));
+                let rows: String = named.map(|name| format!("| {name} | in the table |\n")).collect();
+                let text = self.front(index, &format!("domain: dom\ndescription: Index {at}\n"));
+                files.push(("dom/SKILL.md".to_owned(), format!("{text}# Index {at}\n{rows}\nEnd\n")));
+            }
+            let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
             common::source_of(source, &files)
         });
         Arc::new(Catalog::build(generation, assembled.collect()))
@@ -623,9 +650,9 @@ impl World {
     fn views(&self, generation: u64, reader: &Reader) -> [View; 2] {
         let all: Vec<_> = (0..self.members.len()).collect();
         let sources: Vec<_> = (0..self.folders.len()).collect();
-        let index: Vec<_> = self.told_index(reader).into_iter().collect();
+        let shown: Vec<_> = all.iter().copied().filter(|at| self.shows(*at, reader)).collect();
         let whole = self.catalog(generation, &all, &sources, &[]);
-        let told = self.catalog(generation, &self.told(reader), &index, &self.hidden_names(reader));
+        let told = self.catalog(generation, &shown, &self.shown_indexes(reader), &self.hidden_names(reader));
         let lists = || reader.skills.iter().map(Vec::as_slice);
         [whole, told].map(|catalog| common::narrowed(&catalog, reader.id, &reader.grants, lists()))
     }
@@ -700,6 +727,15 @@ proptest! {
         let others = after.views(2, &other);
         for (old, new) in old.iter().zip(&new) {
             new.catalog().search_from(old.catalog());
+        }
+        for (world, reader, [view, _]) in [(&before, &reader, &old), (&after, &reader, &new), (&after, &other, &others)] {
+            let used = world.used(reader).into_iter().filter(|at| !world.is_note(*at));
+            let mut used: Vec<_> = used.map(|at| format!("About {}", marker(at))).collect();
+            let shown = view.entries().filter(|(_, entry)| !entry.name.starts_with("note-"));
+            let mut shown: Vec<_> = shown.map(|(_, entry)| entry.description().to_owned()).collect();
+            used.sort();
+            shown.sort();
+            prop_assert_eq!(shown, used);
         }
         for views in [&old, &new, &others] {
             same("everything", views.each_ref().map(|view| everything(view, &names)))?;

@@ -264,6 +264,26 @@ fn a_later_generation_answers_as_one_that_was_made_anew() {
     }
 }
 
+#[test]
+fn a_later_generation_knows_documents_of_one_name_apart() {
+    let of = |name: &str, body: &str| source(name, SourceKind::Skills, &[], &[("a.md", &doc("a", "", body))]);
+    let [one, two, three] = [("s", "apples"), ("t", "pears"), ("u", "plums")].map(|(name, body)| of(name, body));
+    let before = all(Catalog::build(1, vec![one.clone(), two.clone(), three.clone()]));
+    before.search(&Query::new("a"));
+    for (sources, found) in [
+        (vec![one.clone(), three.clone()], "plums"),
+        (vec![one.clone(), two.clone()], "pears"),
+        (vec![three.clone(), one.clone()], "apples"),
+        (vec![one.clone(), one.clone()], "apples"),
+    ] {
+        let next = Catalog::build(2, sources);
+        next.search_from(before.catalog());
+        let next = all(next);
+        let having = |query: &&str| !next.search(&Query::new(query)).is_empty();
+        assert_eq!(["apples", "pears", "plums"].into_iter().filter(having).collect::<Vec<_>>(), [found]);
+    }
+}
+
 fn source_of(files: &[(String, String)]) -> skillbook_core::assemble::Assembled {
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     source("s", SourceKind::Skills, &[], &files)

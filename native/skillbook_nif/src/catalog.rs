@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use arc_swap::ArcSwap;
+use rustc_hash::FxHashMap;
 use rustler::{Binary, Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
 use skillbook_core::assemble::Assembled;
 use skillbook_core::catalog::{Catalog, EntryId};
@@ -32,12 +33,9 @@ pub struct Generation {
 impl Generation {
     /// Takes over the terms of those entries that are the same in the generation before.
     fn new(catalog: Catalog, before: Option<&Generation>) -> Generation {
-        let mut known =
-            before.into_iter().flat_map(|before| before.catalog.entries().iter().zip(&before.terms)).peekable();
-        let term = |entry: &Arc<Entry>| {
-            while known.next_if(|(other, _)| other.name < entry.name).is_some() {}
-            known.next_if(|(other, _)| Arc::ptr_eq(other, entry)).map(|(_, term)| term.clone()).unwrap_or_default()
-        };
+        let before = before.into_iter().flat_map(|before| before.catalog.entries().iter().zip(&before.terms));
+        let known: FxHashMap<_, _> = before.map(|(entry, term)| (Arc::as_ptr(entry), term)).collect();
+        let term = |entry| known.get(&Arc::as_ptr(entry)).map(|term| Arc::clone(term)).unwrap_or_default();
         let terms = catalog.entries().iter().map(term).collect();
         Generation { catalog: Arc::new(catalog), terms }
     }
@@ -142,7 +140,7 @@ impl CatalogResource {
         let new = build(number, sources, Some(&old));
         new.catalog.search_from(&old.catalog);
         self.current.store(new.clone());
-        let changes = Changes::between(old.catalog.entries(), new.catalog.entries());
+        let changes = Changes::between_generations(&old.catalog, &new.catalog);
         let names = |entries: &[&Arc<Entry>]| entries.iter().map(|entry| entry.name.clone()).collect();
         Reloaded {
             number,
@@ -279,7 +277,7 @@ fn catalog_generation(catalog: ResourceArc<CatalogResource>) -> u64 {
 
 #[rustler::nif]
 fn catalog_count(catalog: ResourceArc<CatalogResource>) -> usize {
-    catalog.current().catalog.entries().len()
+    catalog.current().catalog.count()
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]

@@ -1,7 +1,5 @@
 //! The sections that are XML, and what keeps a document from writing any of it.
 
-use std::sync::Arc;
-
 use crate::entry::{push_line, Entry};
 use crate::prompt::plan::{Plan, What};
 use crate::prompt::section::Section;
@@ -53,12 +51,12 @@ impl View {
     /// Those entries of the prompt in the order of their sources, then of their names; also those that a later
     /// source replaces, if that one is listed too.
     fn by_source(&self, of: u8, wanted: u8) -> Vec<(What<'_>, &Entry)> {
-        let shadowed = self.shadowed_in_prompt().filter(|entry| about::of(entry, true) & of == wanted);
-        let mut all: Vec<_> =
-            self.pieces(of, wanted).chain(shadowed.map(|entry| (What::Shadowed(entry.kind), entry))).collect();
-        let place = |entry: &Entry| self.catalog().sources().iter().position(|known| Arc::ptr_eq(known, &entry.source));
-        all.sort_by_cached_key(|(_, entry)| (place(entry), entry.name.clone()));
-        all
+        let shown = self.those(of, wanted).map(|(id, entry)| (id, What::Entry(id, entry.kind), &**entry));
+        let shadowed = self.shadowed_in_prompt().filter(|(_, entry)| about::of(entry, true) & of == wanted);
+        let shadowed = shadowed.map(|(id, entry)| (id, What::Shadowed(entry.kind), entry));
+        let mut all: Vec<_> = shown.chain(shadowed).collect();
+        all.sort_unstable_by_key(|(id, ..)| (self.catalog().rank(*id), *id));
+        all.into_iter().map(|(_, what, entry)| (what, entry)).collect()
     }
 }
 

@@ -56,7 +56,7 @@ impl Count {
 #[derive(Debug, Default)]
 pub struct Index {
     /// Which documents these are, to know them again in the next generation without keeping their texts.
-    documents: Vec<(Arc<str>, Weak<Document>)>,
+    documents: Vec<Weak<Document>>,
     /// How many words each body has.
     lengths: Vec<u32>,
     text: String,
@@ -86,8 +86,11 @@ impl Index {
         }
         let mut kept = vec![None; earlier.documents.len()];
         let mut unread = Vec::new();
+        // The weak references keep the addresses from being used again.
+        let known: FxHashMap<*const Document, usize> =
+            earlier.documents.iter().enumerate().map(|(old, document)| (document.as_ptr(), old)).collect();
         for (place, entry) in entries.iter().enumerate() {
-            match earlier.place_of(entry) {
+            match known.get(&Arc::as_ptr(&entry.document)).copied().filter(|old| kept[*old].is_none()) {
                 Some(old) => {
                     kept[old] = Some(place as u32);
                     lengths[place] = earlier.lengths[old];
@@ -116,7 +119,7 @@ impl Index {
         order.sort_unstable_by_key(|term| &terms.list[*term as usize]);
 
         let mut index = Index { lengths, ..Index::default() };
-        index.documents = entries.iter().map(|entry| (entry.name.clone(), Arc::downgrade(&entry.document))).collect();
+        index.documents = entries.iter().map(|entry| Arc::downgrade(&entry.document)).collect();
         let total = sizes.iter().sum();
         index.places = vec![0; total];
         index.counts = vec![Count::default(); total];
@@ -159,12 +162,6 @@ impl Index {
                 self.counts[at] = *count;
             }
         }
-    }
-
-    fn place_of(&self, entry: &Entry) -> Option<usize> {
-        let place = self.documents.binary_search_by(|(name, _)| (**name).cmp(&entry.name)).ok()?;
-        // The weak reference keeps the address from being used again.
-        std::ptr::eq(self.documents[place].1.as_ptr(), Arc::as_ptr(&entry.document)).then_some(place)
     }
 
     /// How many terms there are; they are numbered in their order.

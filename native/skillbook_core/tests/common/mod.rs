@@ -6,7 +6,7 @@ use std::sync::Arc;
 use skillbook_core::assemble::{assemble, Assembled};
 use skillbook_core::catalog::Catalog;
 use skillbook_core::document::Document;
-use skillbook_core::entry::{Source, SourceKind};
+use skillbook_core::entry::{Source, SourceKind, Trust};
 use skillbook_core::view::{Profile, View};
 
 pub fn source(name: &str, kind: SourceKind, labels: &[&str], files: &[(&str, &str)]) -> Assembled {
@@ -21,6 +21,17 @@ pub fn source_of(source: Source, files: &[(&str, &str)]) -> Assembled {
     let parse = |(path, text): &(&str, &str)| Arc::new(Document::parse(&source.root, path, text.as_bytes()));
     let documents = markdown.map(parse).collect();
     assemble(&source, documents, files.iter().map(|(path, _)| path.to_string()).collect())
+}
+
+/// Records in their order: how far each is trusted, its path and its text.
+pub fn records(source: &Source, records: impl Iterator<Item = (Trust, String, String)>) -> Assembled {
+    records.fold(Assembled::default(), |mut all, (trust, path, text)| {
+        let one = source_of(Source { trust, ..source.clone() }, &[(&path, &text)]);
+        all.entries.extend(one.entries);
+        all.unselected.extend(one.unselected);
+        all.findings.extend(one.findings);
+        all
+    })
 }
 
 pub fn skills(files: &[(&str, &str)]) -> Catalog {

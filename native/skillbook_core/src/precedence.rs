@@ -1,0 +1,325 @@
+//! Which of several entries is used, among those that a view may see.
+//!
+//! A catalog keeps all candidates, and each view picks for itself: what it is not shown takes no part, so it is used,
+//! replaced and refused as if nothing hidden had ever been written.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::assemble::Finding;
+use crate::catalog::{Catalog, Domain, EntryId};
+use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::document::Document;
+use crate::entry::{Entry, Index, Kind, Source, SourceKind, Trust};
+
+/// Why an entry is not used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Why {
+    /// Another one of its name goes before it in its source.
+    Duplicate,
+    /// A later source has one of its name, or the store one of its title.
+    Shadowed,
+    /// Its source is of low trust, and another source's entry has its name, or an alias of its name.
+    Refused,
+}
+
+/// An entry that is not used though it may be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Unused {
+    /// The entry.
+    pub id: EntryId,
+    /// Why it is not used.
+    pub why: Why,
+    /// The entry that takes its place or its name; a third one may replace that one.
+    pub by: EntryId,
+}
+
+/// The entries of a catalog of which one may keep another from being used. Most catalogs have few, so that a view looks
+/// at few.
+#[derive(Debug, Default)]
+pub(crate) struct Conflicts {
+    /// Those of one name.
+    names: Vec<Range<u32>>,
+    /// Records of the store and entries of files that are called the same, by name or title.
+    titles: Vec<[Vec<EntryId>; 2]>,
+    /// Trusted entries with an alias, and those of low trust that have it as their name.
+    aliases: Vec<[Vec<EntryId>; 2]>,
+}
+
+impl Conflicts {
+    /// The conflicts among entries in the order of their names, of which some have several.
+    pub fn new(
+        entries: &[Arc<Entry>],
+        names: &FxHashMap<Arc<str>, Range<u32>>,
+        aliases: &FxHashMap<String, Vec<EntryId>>,
+    ) -> Conflicts {
+        let entry = |id: EntryId| &*entries[id.0 as usize];
+        let ids = || (0..entries.len() as u32).map(EntryId);
+        let mut several: Vec<_> = names.values().filter(|ids| ids.len() > 1).cloned().collect();
+        several.sort_unstable_by_key(|ids| ids.start);
+
+        let mut titles: FxHashMap<&str, [Vec<EntryId>; 2]> = FxHashMap::default();
+        for id in ids().filter(|id| is_stored(entry(*id)) && !is_low(entry(*id))) {
+            called(entry(id)).for_each(|text| titles.entry(text).or_default()[0].push(id));
+        }
+        if !titles.is_empty() {
+            for id in ids().filter(|id| !is_stored(entry(*id)) && entry(*id).kind != Kind::Command) {
+                for text in called(entry(id)) {
+                    if let Some([_, files]) = titles.get_mut(text) {
+                        files.push(id);
+                    }
+                }
+            }
+        }
+        let mut titles: Vec<_> = titles.into_iter().filter(|(_, [_, files])| !files.is_empty()).collect();
+        titles.sort_unstable_by_key(|(text, _)| *text);
+
+        // Those of one name stand together.
+        let mut claims: Vec<(&str, [Vec<EntryId>; 2])> = Vec::new();
+        for id in ids().filter(|id| is_low(entry(*id))) {
+            let name = &*entry(id).name;
+            match claims.last_mut().filter(|(last, _)| *last == name) {
+                Some((_, [_, low])) => low.push(id),
+                None => {
+                    // Those of low trust come last.
+                    let owners = aliases.get(name).into_iter().flatten().copied();
+                    let trusted: Vec<_> = owners.take_while(|owner| !is_low(entry(*owner))).collect();
+                    if !trusted.is_empty() {
+                        claims.push((name, [trusted, vec![id]]));
+                    }
+                }
+            }
+        }
+        let titles = titles.into_iter().map(|(_, ids)| ids).collect();
+        let aliases = claims.into_iter().map(|(_, ids)| ids).collect();
+        Conflicts { names: several, titles, aliases }
+    }
+
+    /// Which of the entries that are shown are not used, in their order. What is shown is not 0, and what is not used
+    /// becomes 0.
+    pub fn settle(&self, entries: &[Arc<Entry>], ranks: &[u32], shown: &mut [u8]) -> Vec<Unused> {
+        let rank = |id: EntryId| ranks[id.0 as usize];
+        let mut unused = Vec::new();
+        for ids in &self.names {
+            let candidates = ids.clone().map(EntryId).filter(|id| shown[id.0 as usize] != 0);
+            let candidates = candidates.map(|id| (id, rank(id), Standing::of(&*entries[id.0 as usize])));
+            let before = unused.len();
+            settle(candidates, |id, why, by| unused.push(Unused { id, why, by }));
+            unused[before..].iter().for_each(|unused| shown[unused.id.0 as usize] = 0);
+        }
+        let mut lose = |id: EntryId, why, by, shown: &mut [u8]| {
+            if std::mem::take(&mut shown[id.0 as usize]) != 0 {
+                unused.push(Unused { id, why, by });
+            }
+        };
+        for [stored, files] in &self.titles {
+            let stored = stored.iter().copied().filter(|id| shown[id.0 as usize] != 0);
+            let Some(last) = stored.min_by_key(|id| (std::cmp::Reverse(rank(*id)), *id)) else { continue };
+            files.iter().filter(|id| rank(**id) < rank(last)).for_each(|id| lose(*id, Why::Shadowed, last, shown));
+        }
+        // Names go before aliases, so an entry of low trust would take an alias by having its name.
+        for [trusted, low] in &self.aliases {
+            let Some(owner) = trusted.iter().copied().rfind(|id| shown[id.0 as usize] != 0) else { continue };
+            low.iter().for_each(|id| lose(*id, Why::Refused, owner, shown));
+        }
+        unused.sort_unstable_by_key(|unused| unused.id);
+        unused
+    }
+}
+
+fn is_low(entry: &Entry) -> bool {
+    entry.trust == Trust::Low
+}
+
+fn is_stored(entry: &Entry) -> bool {
+    entry.source.kind == SourceKind::Stored
+}
+
+/// What an entry is called: its name, and its title if that is another text.
+fn called(entry: &Entry) -> impl Iterator<Item = &str> {
+    let title = entry.title.as_deref().filter(|title| !title.is_empty() && **title != *entry.name);
+    std::iter::once(&*entry.name).chain(title)
+}
+
+/// What it depends on whether one of several goes before the others.
+#[derive(Clone, Copy)]
+struct Standing {
+    is_stored: bool,
+    is_low: bool,
+}
+
+impl Standing {
+    fn of<T: Named>(item: &T) -> Standing {
+        Standing { is_stored: item.source().kind == SourceKind::Stored, is_low: item.trust() == Trust::Low }
+    }
+}
+
+/// The one of some candidates of a name that is used. They come in the order of their sources' ranks, and those of one
+/// source in its order, of which the first is used; of records, the last, but none of low trust before others.
+fn settle<T: Copy>(candidates: impl Iterator<Item = (T, u32, Standing)>, mut lose: impl FnMut(T, Why, T)) -> Option<T> {
+    let mut candidates = candidates.peekable();
+    let mut used = None;
+    while let Some((mut own, rank, mut standing)) = candidates.next() {
+        while let Some((other, _, others)) = candidates.next_if(|(_, other, _)| *other == rank) {
+            if standing.is_stored && (!others.is_low || standing.is_low) {
+                lose(own, Why::Duplicate, other);
+                (own, standing) = (other, others);
+            } else {
+                lose(other, Why::Duplicate, own);
+            }
+        }
+        used = match used {
+            Some(earlier) if standing.is_low => {
+                lose(own, Why::Refused, earlier);
+                used
+            }
+            Some(earlier) => {
+                lose(earlier, Why::Shadowed, own);
+                Some(own)
+            }
+            None => Some(own),
+        };
+    }
+    used
+}
+
+/// The index of a domain that is used among those that are shown.
+pub(crate) fn index<'a>(
+    catalog: &Catalog,
+    domain: &'a Domain,
+    shows: impl Fn(&Index) -> bool,
+    uses: impl Fn(EntryId) -> bool,
+) -> Option<&'a Index> {
+    let index = chosen_index(domain, shows, |_, _, _| {})?;
+    (index.source.trust > Trust::Low || owner(catalog, domain, uses).is_none()).then_some(index)
+}
+
+/// A trusted command of the domain that is used. An index speaks for all commands of its domain, so one of low trust is
+/// used only where there is no such one.
+fn owner(catalog: &Catalog, domain: &Domain, uses: impl Fn(EntryId) -> bool) -> Option<EntryId> {
+    domain.entries.iter().copied().rfind(|id| uses(*id) && !is_low(catalog.entry(*id)))
+}
+
+/// The same before it is asked whose the commands are.
+fn chosen_index<'a>(
+    domain: &'a Domain,
+    shows: impl Fn(&Index) -> bool,
+    lose: impl FnMut(&'a Index, Why, &'a Index),
+) -> Option<&'a Index> {
+    let shown = domain.indexes.iter().filter(|(_, index)| shows(index));
+    settle(shown.map(|(rank, index)| (&**index, *rank, Standing::of(&**index))), lose)
+}
+
+/// What is said of an entry that is not used.
+pub(crate) fn told(catalog: &Catalog, unused: &Unused) -> Diagnostic {
+    let (entry, by) = (&**catalog.entry(unused.id), &**catalog.entry(unused.by));
+    let name = &*entry.name;
+    match unused.why {
+        Why::Shadowed if entry.name != by.name => {
+            let same = called(entry).find(|text| called(by).any(|other| other == *text)).unwrap_or_default();
+            replaced(name, entry, by, &format!(": both are called `{same}`"))
+        }
+        Why::Refused if entry.name != by.name => {
+            refused(format!("`{name}` is an alias of {}", by.document.path), entry)
+        }
+        why => lost(name, entry, why, by),
+    }
+}
+
+/// What entries and indexes have in common here.
+trait Named {
+    fn document(&self) -> &Document;
+    fn source(&self) -> &Source;
+    fn trust(&self) -> Trust;
+}
+
+impl Named for Entry {
+    fn document(&self) -> &Document {
+        &self.document
+    }
+    fn source(&self) -> &Source {
+        &self.source
+    }
+    fn trust(&self) -> Trust {
+        self.trust
+    }
+}
+
+impl Named for Index {
+    fn document(&self) -> &Document {
+        &self.document
+    }
+    fn source(&self) -> &Source {
+        &self.source
+    }
+    fn trust(&self) -> Trust {
+        self.source.trust
+    }
+}
+
+/// What is said of one that is not used because of another one of its name.
+fn lost<T: Named>(name: &str, item: &T, why: Why, by: &T) -> Diagnostic {
+    let path = by.document().path.as_str();
+    match why {
+        Why::Duplicate => {
+            let same = by.document().text == item.document().text;
+            let what = if same { "this is the same document as" } else { "the name is already that of" };
+            let message = match item.source().kind {
+                SourceKind::Stored => format!("`{name}`: another record has this name too, and is used"),
+                _ => format!("`{name}`: {what} {path}, which is used"),
+            };
+            let hint = if same { "remove one of them" } else { "give one of them another name" };
+            Diagnostic::new(Code::DuplicateName, Severity::Warning, message)
+                .hint(hint)
+                .in_file(item.document().path.as_str())
+        }
+        Why::Shadowed => replaced(name, item, by, ""),
+        Why::Refused => refused(format!("`{name}` is that of {path}"), item),
+    }
+}
+
+fn replaced<T: Named>(name: &str, item: &T, by: &T, reason: &str) -> Diagnostic {
+    let place = format!("{} from the source `{}`", by.document().path, by.source().name);
+    // Who chose entries of both sources by name asked for both, and gets one.
+    let chosen = item.source().has_globs() && by.source().has_globs();
+    let severity = if chosen { Severity::Warning } else { Severity::Info };
+    Diagnostic::new(Code::Shadowed, severity, format!("`{name}` is replaced by {place}{reason}"))
+        .in_file(item.document().path.as_str())
+}
+
+/// What is said of one of low trust that would take another one's place.
+fn refused<T: Named>(reason: String, item: &T) -> Diagnostic {
+    let (why, hint) = match item.trust() < item.source().trust {
+        true => ("it was imported with low trust".to_owned(), "give it another name"),
+        false => (
+            format!("the source `{}` has low trust", item.source().name),
+            "give it another name, or give the source more trust",
+        ),
+    };
+    let message = format!("{reason}, and {why}, so this one is not used");
+    let diagnostic = Diagnostic::new(Code::ReplacementRefused, Severity::Warning, message);
+    diagnostic.hint(hint).in_file(item.document().path.as_str())
+}
+
+/// What is said of indexes that are not used, for who sees all.
+pub(crate) fn diagnose_indexes(catalog: &Catalog) -> Vec<Arc<Finding>> {
+    let mut found = Vec::new();
+    for domain in catalog.domains() {
+        let name = &domain.name;
+        let used = chosen_index(domain, |_| true, |index, why, by| found.push(lost(name, index, why, by)));
+        let Some(index) = used else { continue };
+        let owner = owner(catalog, domain, |id| catalog.uses(id)).filter(|_| index.source.trust == Trust::Low);
+        if let Some(owner) = owner {
+            let reason =
+                format!("the domain `{name}` has commands of the source `{}`", catalog.entry(owner).source.name);
+            found.push(refused(reason, index));
+        } else if !domain.entries.iter().any(|id| catalog.uses(*id)) {
+            let message = format!("the domain `{name}` has an index and no commands, so it is not listed");
+            let diagnostic = Diagnostic::new(Code::DomainWithoutCommands, Severity::Info, message);
+            found.push(diagnostic.in_file(index.document.path.as_str()));
+        }
+    }
+    found.into_iter().map(Finding::trusted).collect()
+}

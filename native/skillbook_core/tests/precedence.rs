@@ -1,0 +1,373 @@
+//! Which of several entries a view uses: those that it does not show take no part.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{doc, narrowed, records, source_of, view};
+use skillbook_core::catalog::Catalog;
+use skillbook_core::entry::{Source, SourceKind, Trust};
+use skillbook_core::glob::Globs;
+use skillbook_core::view::View;
+
+/// `/SOURCE/FILE`, a name, and more lines of frontmatter.
+type File<'a> = (&'a str, &'a str, &'a str);
+
+const RED: &str = "visibility_labels: [red]\n";
+
+/// The catalog of some files, with the sources in the order in which they are named first. `store` and `import` are
+/// records of one source, of medium and low trust; `low` has low trust, `notes` holds notes, and `b-only` selects `b`.
+fn catalog(files: &[File]) -> Arc<Catalog> {
+    let parts = |path: &'_ str| -> (String, String) {
+        let (source, file) = path[1..].split_once('/').unwrap();
+        (source.to_owned(), file.to_owned())
+    };
+    let group = |path: &str| match &*parts(path).0 {
+        "import" => "store".to_owned(),
+        other => other.to_owned(),
+    };
+    let mut sources: Vec<String> = Vec::new();
+    for (path, ..) in files {
+        if !sources.contains(&group(path)) {
+            sources.push(group(path));
+        }
+    }
+    let assembled = sources.iter().map(|name| {
+        let own = files.iter().filter(|(path, ..)| group(path) == *name);
+        let texts: Vec<_> = own.map(|(path, name, more)| (parts(path), text(name, more))).collect();
+        let source = Source {
+            name: name.clone(),
+            kind: match &**name {
+                "store" => SourceKind::Stored,
+                "notes" => SourceKind::Notes,
+                _ => SourceKind::Skills,
+            },
+            trust: if name == "low" { Trust::Low } else { Trust::Medium },
+            available: (name == "b-only").then(|| Globs::new(&["b".to_owned()]).unwrap()),
+            ..Source::default()
+        };
+        if source.kind == SourceKind::Stored {
+            let trust = |kind: &str| if kind == "import" { Trust::Low } else { Trust::Medium };
+            return records(
+                &source,
+                texts.iter().map(|((kind, file), text)| (trust(kind), file.clone(), text.clone())),
+            );
+        }
+        let files: Vec<_> = texts.iter().map(|((_, file), text)| (file.as_str(), text.as_str())).collect();
+        source_of(source, &files)
+    });
+    Arc::new(Catalog::build(1, assembled.collect()))
+}
+
+/// Without a name it is a note.
+fn text(name: &str, more: &str) -> String {
+    match name {
+        "" => format!("---\n{more}---\nText\n"),
+        name => doc(name, more, ""),
+    }
+}
+
+/// The paths that are used, then those that are not: why, and by which.
+fn outcome(view: &View) -> Vec<String> {
+    let used = view.entries().map(|(_, entry)| entry.document.path.clone());
+    let path = |id| view.catalog().entry(id).document.path.as_str();
+    let unused =
+        view.unused().iter().map(|unused| format!("{} {:?} by {}", path(unused.id), unused.why, path(unused.by)));
+    used.chain(unused).collect()
+}
+
+#[test]
+fn each_view_uses_one_of_those_that_it_shows() {
+    const WEEKLY: &str = "title: Weekly report\n";
+    let red_weekly = format!("{RED}{WEEKLY}");
+    // The files, what is used without grants, and what with the label that the red ones have.
+    type Row<'a> = (&'a [File<'a>], &'a [&'a str], &'a [&'a str]);
+    let rows: &[Row] = &[
+        // The later source.
+        (&[("/s/a.md", "a", ""), ("/t/a.md", "a", RED)], &["/s/a.md"], &["/t/a.md", "/s/a.md Shadowed by /t/a.md"]),
+        (&[("/s/a.md", "a", RED), ("/t/a.md", "a", "")], &["/t/a.md"], &["/t/a.md", "/s/a.md Shadowed by /t/a.md"]),
+        (
+            &[("/s/a.md", "a", ""), ("/t/a.md", "a", RED), ("/u/a.md", "a", "")],
+            &["/u/a.md", "/s/a.md Shadowed by /u/a.md"],
+            &["/u/a.md", "/s/a.md Shadowed by /t/a.md", "/t/a.md Shadowed by /u/a.md"],
+        ),
+        // Of one source the first by path.
+        (&[("/s/1.md", "a", RED), ("/s/2.md", "a", "")], &["/s/2.md"], &["/s/1.md", "/s/2.md Duplicate by /s/1.md"]),
+        (&[("/s/1.md", "a", ""), ("/s/2.md", "a", RED)], &["/s/1.md"], &["/s/1.md", "/s/2.md Duplicate by /s/1.md"]),
+        // Low trust replaces nothing.
+        (
+            &[("/s/a.md", "a", RED), ("/low/a.md", "a", "")],
+            &["/low/a.md"],
+            &["/s/a.md", "/low/a.md Refused by /s/a.md"],
+        ),
+        (
+            &[("/low/a.md", "a", ""), ("/s/a.md", "a", RED)],
+            &["/low/a.md"],
+            &["/s/a.md", "/low/a.md Shadowed by /s/a.md"],
+        ),
+        (
+            &[("/s/a.md", "a", ""), ("/low/a.md", "a", ""), ("/t/a.md", "a", RED)],
+            &["/s/a.md", "/low/a.md Refused by /s/a.md"],
+            &["/t/a.md", "/s/a.md Shadowed by /t/a.md", "/low/a.md Refused by /s/a.md"],
+        ),
+        // Nor does it take an alias, but of what is shown.
+        (
+            &[("/s/o.md", "o", "visibility_labels: [red]\naliases: [post]\n"), ("/low/post.md", "post", "")],
+            &["/low/post.md"],
+            &["/s/o.md", "/low/post.md Refused by /s/o.md"],
+        ),
+        (
+            &[("/s/o.md", "o", "aliases: [post]\n"), ("/low/post.md", "post", "")],
+            &["/s/o.md", "/low/post.md Refused by /s/o.md"],
+            &["/s/o.md", "/low/post.md Refused by /s/o.md"],
+        ),
+        (
+            &[("/s/o.md", "o", "aliases: [post]\n"), ("/t/o.md", "o", RED), ("/low/post.md", "post", "")],
+            &["/s/o.md", "/low/post.md Refused by /s/o.md"],
+            &["/t/o.md", "/low/post.md", "/s/o.md Shadowed by /t/o.md"],
+        ),
+        // What no glob selects is not used.
+        (&[("/s/a.md", "a", RED), ("/b-only/a.md", "a", "")], &[], &["/s/a.md"]),
+        (
+            &[("/s/b.md", "b", RED), ("/b-only/b.md", "b", "")],
+            &["/b-only/b.md"],
+            &["/b-only/b.md", "/s/b.md Shadowed by /b-only/b.md"],
+        ),
+        // Of records the last one.
+        (
+            &[("/s/a.md", "a", ""), ("/store/1.md", "a", ""), ("/store/2.md", "a", RED)],
+            &["/store/1.md", "/s/a.md Shadowed by /store/1.md"],
+            &["/store/2.md", "/s/a.md Shadowed by /store/2.md", "/store/1.md Duplicate by /store/2.md"],
+        ),
+        (
+            &[("/s/a.md", "a", ""), ("/store/1.md", "a", RED), ("/store/2.md", "a", "")],
+            &["/store/2.md", "/s/a.md Shadowed by /store/2.md"],
+            &["/store/2.md", "/s/a.md Shadowed by /store/2.md", "/store/1.md Duplicate by /store/2.md"],
+        ),
+        (
+            &[("/store/1.md", "a", RED), ("/import/2.md", "a", "")],
+            &["/store/2.md"],
+            &["/store/1.md", "/store/2.md Duplicate by /store/1.md"],
+        ),
+        (
+            &[("/import/1.md", "a", ""), ("/store/2.md", "a", RED)],
+            &["/store/1.md"],
+            &["/store/2.md", "/store/1.md Duplicate by /store/2.md"],
+        ),
+        (
+            &[("/import/1.md", "a", ""), ("/import/2.md", "a", RED)],
+            &["/store/1.md"],
+            &["/store/2.md", "/store/1.md Duplicate by /store/2.md"],
+        ),
+        (
+            &[("/s/a.md", "a", RED), ("/import/1.md", "a", "")],
+            &["/store/1.md"],
+            &["/s/a.md", "/store/1.md Refused by /s/a.md"],
+        ),
+        // A record replaces what is called by its name or title.
+        (
+            &[("/s/weekly.md", "weekly", WEEKLY), ("/store/1.md", "report", &red_weekly)],
+            &["/s/weekly.md"],
+            &["/store/1.md", "/s/weekly.md Shadowed by /store/1.md"],
+        ),
+        (
+            &[("/s/plan.md", "plan", ""), ("/store/1.md", "x", "title: plan\nvisibility_labels: [red]\n")],
+            &["/s/plan.md"],
+            &["/store/1.md", "/s/plan.md Shadowed by /store/1.md"],
+        ),
+        (
+            &[("/s/x.md", "x", "title: plan\n"), ("/store/1.md", "plan", RED)],
+            &["/s/x.md"],
+            &["/store/1.md", "/s/x.md Shadowed by /store/1.md"],
+        ),
+        (
+            &[("/notes/x.md", "", WEEKLY), ("/store/1.md", "report", &red_weekly)],
+            &["/notes/x.md"],
+            &["/store/1.md", "/notes/x.md Shadowed by /store/1.md"],
+        ),
+        (
+            &[("/s/a.md", "a", WEEKLY), ("/t/a.md", "a", &red_weekly), ("/store/1.md", "report", WEEKLY)],
+            &["/store/1.md", "/s/a.md Shadowed by /store/1.md"],
+            &["/store/1.md", "/s/a.md Shadowed by /t/a.md", "/t/a.md Shadowed by /store/1.md"],
+        ),
+        // Of two such records the first by name is told.
+        (
+            &[("/s/weekly.md", "weekly", WEEKLY), ("/store/1.md", "a", &red_weekly), ("/store/2.md", "b", WEEKLY)],
+            &["/store/2.md", "/s/weekly.md Shadowed by /store/2.md"],
+            &["/store/1.md", "/store/2.md", "/s/weekly.md Shadowed by /store/1.md"],
+        ),
+        // But only if it is used itself.
+        (
+            &[("/s/weekly.md", "weekly", WEEKLY), ("/store/1.md", "a", WEEKLY), ("/store/2.md", "a", RED)],
+            &["/store/1.md", "/s/weekly.md Shadowed by /store/1.md"],
+            &["/store/2.md", "/s/weekly.md", "/store/1.md Duplicate by /store/2.md"],
+        ),
+        // What is replaced has no alias any more.
+        (
+            &[
+                ("/s/x.md", "x", "title: plan\naliases: [post]\n"),
+                ("/low/post.md", "post", ""),
+                ("/store/1.md", "plan", RED),
+            ],
+            &["/s/x.md", "/low/post.md Refused by /s/x.md"],
+            &["/store/1.md", "/low/post.md", "/s/x.md Shadowed by /store/1.md"],
+        ),
+        // Texts are compared exactly, and no title is no text.
+        (
+            &[("/s/x.md", "x", "title: Plan\n"), ("/store/1.md", "plan", "")],
+            &["/store/1.md", "/s/x.md"],
+            &["/store/1.md", "/s/x.md"],
+        ),
+        (
+            &[("/s/x.md", "x", "title: ''\n"), ("/store/1.md", "y", "title: ''\n")],
+            &["/s/x.md", "/store/1.md"],
+            &["/s/x.md", "/store/1.md"],
+        ),
+        // Commands, other records, later sources and what low trust is called like stay.
+        (
+            &[("/s/mail/send.md", "mail.send", WEEKLY), ("/store/1.md", "a", WEEKLY)],
+            &["/store/1.md", "/s/mail/send.md"],
+            &["/store/1.md", "/s/mail/send.md"],
+        ),
+        (
+            &[("/store/1.md", "a", WEEKLY), ("/store/2.md", "b", WEEKLY)],
+            &["/store/1.md", "/store/2.md"],
+            &["/store/1.md", "/store/2.md"],
+        ),
+        (
+            &[("/store/1.md", "a", WEEKLY), ("/s/weekly.md", "weekly", WEEKLY)],
+            &["/store/1.md", "/s/weekly.md"],
+            &["/store/1.md", "/s/weekly.md"],
+        ),
+        (
+            &[("/s/weekly.md", "weekly", WEEKLY), ("/import/1.md", "a", WEEKLY)],
+            &["/store/1.md", "/s/weekly.md"],
+            &["/store/1.md", "/s/weekly.md"],
+        ),
+        (
+            &[("/low/weekly.md", "weekly", WEEKLY), ("/store/1.md", "a", WEEKLY)],
+            &["/store/1.md", "/low/weekly.md Shadowed by /store/1.md"],
+            &["/store/1.md", "/low/weekly.md Shadowed by /store/1.md"],
+        ),
+    ];
+    for (files, without, with) in rows {
+        let catalog = catalog(files);
+        assert_eq!(outcome(&view(&catalog, "p", &[], None)), *without, "{files:?}");
+        let seeing = view(&catalog, "p", &["red"], None);
+        assert_eq!(outcome(&seeing), *with, "{files:?}");
+        assert_eq!(catalog.count(), seeing.count());
+        assert_eq!(catalog.unused(), seeing.unused());
+        let used: Vec<_> = catalog.used().map(|entry| &entry.document.path).collect();
+        assert_eq!(used, seeing.entries().map(|(_, entry)| &entry.document.path).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn two_profiles_may_each_have_an_entry_of_one_name() {
+    let labelled = |label: &str| format!("visibility_labels: [{label}]\n");
+    let (red, blue) = (labelled("red"), labelled("blue"));
+    let catalog = catalog(&[("/store/1.md", "a", &red), ("/store/2.md", "a", &blue)]);
+    let found = |grants: &[&str]| {
+        let view = view(&catalog, "p", grants, None);
+        (view.find("a").map(|id| view.entry(id).unwrap().document.path.clone()), view.count())
+    };
+    assert_eq!(found(&["red"]), (Some("/store/1.md".to_owned()), 1));
+    assert_eq!(found(&["blue"]), (Some("/store/2.md".to_owned()), 1));
+    assert_eq!(found(&["red", "blue"]), (Some("/store/2.md".to_owned()), 1));
+    assert_eq!(found(&[]), (None, 0));
+}
+
+#[test]
+fn globs_and_exclusion_hide_as_labels_do() {
+    let excluded = "exclude_from_prompt_profile_ids: [p]\n";
+    let catalog = catalog(&[("/s/a.md", "a", ""), ("/t/a.md", "a", excluded), ("/store/1.md", "b", "title: a\n")]);
+    let used = |id: &str, globs: &[&str]| outcome(&narrowed(&catalog, id, &[], [globs].into_iter()));
+    assert_eq!(used("p", &["a"]), ["/s/a.md"]);
+    assert_eq!(used("q", &["a"]), ["/t/a.md", "/s/a.md Shadowed by /t/a.md"]);
+    assert_eq!(used("p", &["*"]), ["/store/1.md", "/s/a.md Shadowed by /store/1.md"]);
+}
+
+#[test]
+fn what_is_said_of_those_that_are_not_used() {
+    let files = [
+        ("/s/weekly.md", "weekly", "title: Weekly report\n"),
+        ("/s/post.md", "post", ""),
+        ("/low/late.md", "late", ""),
+        ("/low/post.md", "post", ""),
+        ("/store/1.md", "report", "title: Weekly report\naliases: [late]\n"),
+        ("/store/2.md", "post", ""),
+        ("/store/3.md", "post", RED),
+        ("/import/4.md", "weekly", ""),
+    ];
+    let catalog = catalog(&files);
+    let told = |grants: &[&str]| -> Vec<String> {
+        let view = view(&catalog, "p", grants, None);
+        let about_names = |code: &str| ["shadowed", "duplicate_name", "replacement_refused"].contains(&code);
+        let found = view.diagnostics().filter(|found| about_names(found.code.as_str()));
+        found.map(|found| format!("{}: {}", found.path.as_deref().unwrap(), found.message)).collect()
+    };
+    let always = |by: &str| {
+        [
+            "/low/late.md: `late` is an alias of /store/1.md, and the source `low` has low trust, so this one is not used"
+                .to_owned(),
+            "/low/post.md: `post` is that of /s/post.md, and the source `low` has low trust, so this one is not used"
+                .to_owned(),
+            format!("/s/post.md: `post` is replaced by /store/{by}.md from the source `store`"),
+            "/s/weekly.md: `weekly` is replaced by /store/1.md from the source `store`: both are called `Weekly report`"
+                .to_owned(),
+        ]
+    };
+    let refused =
+        "/store/4.md: `weekly` is that of /s/weekly.md, and the source `store` has low trust, so this one is not used";
+    assert_eq!(told(&[]), [&always("2")[..], &[refused.to_owned()]].concat());
+    let twice = "/store/2.md: `post`: another record has this name too, and is used".to_owned();
+    assert_eq!(told(&["red"]), [&always("3")[..], &[twice, refused.to_owned()]].concat());
+}
+
+#[test]
+fn a_domain_has_the_last_index_that_is_shown() {
+    let index = |text: &str, more: &str| format!("---\ndomain: email\ndescription: {text}\n{more}---\n");
+    let source = |name: &str, trust: Trust, files: &[(&str, String)]| {
+        let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+        source_of(Source { name: name.into(), trust, ..Source::default() }, &files)
+    };
+    let (open, red) = (|text: &str| index(text, ""), |text: &str| index(text, RED));
+    let (read, secret) = (doc("email.read", "", ""), doc("email.send", RED, ""));
+    let (medium, low) = (Trust::Medium, Trust::Low);
+    const INDEX: &str = "email/SKILL.md";
+    let command = || ("email/read.md", read.clone());
+    let rows = [
+        (
+            vec![source("s", medium, &[(INDEX, open("One")), command()]), source("t", medium, &[(INDEX, red("Two"))])],
+            "One",
+            "Two",
+        ),
+        (
+            vec![source("s", medium, &[(INDEX, red("One")), command()]), source("t", medium, &[(INDEX, open("Two"))])],
+            "Two",
+            "Two",
+        ),
+        (vec![source("s", medium, &[(INDEX, red("One")), ("post/SKILL.md", open("Two")), command()])], "Two", "One"),
+        (vec![source("s", medium, &[(INDEX, open("One")), ("post/SKILL.md", red("Two")), command()])], "One", "One"),
+        // Of low trust, and alone; beside an index; beside a command.
+        (vec![source("l", low, &[(INDEX, open("Low")), command()])], "Low", "Low"),
+        (
+            vec![source("s", medium, &[(INDEX, red("One"))]), source("l", low, &[(INDEX, open("Low")), command()])],
+            "Low",
+            "One",
+        ),
+        (
+            vec![
+                source("s", medium, &[("email/send.md", secret)]),
+                source("l", low, &[(INDEX, open("Low")), command()]),
+            ],
+            "Low",
+            "email.read, email.send",
+        ),
+    ];
+    for (number, (sources, without, with)) in rows.into_iter().enumerate() {
+        let catalog = Arc::new(Catalog::build(1, sources));
+        let description = |grants: &[&str]| view(&catalog, "p", grants, None).domain("email").unwrap().description();
+        assert_eq!([description(&[]), description(&["red"])], [without, with], "{number}");
+    }
+}
