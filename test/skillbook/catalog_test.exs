@@ -5,7 +5,7 @@ defmodule Skillbook.CatalogTest do
   doctest Skillbook.Source
   doctest Skillbook.OptionError
 
-  alias Skillbook.{Catalog, Source, View}
+  alias Skillbook.{Catalog, Profile, Source, View}
 
   @moduletag :tmp_dir
 
@@ -202,6 +202,25 @@ defmodule Skillbook.CatalogTest do
       catalog = load([Path.join(root, "1"), Path.join(root, "2")])
       assert View.fetch!(View.all(catalog), "a").title == "Two"
       assert findings(catalog, root) == [shadowed: "1/a.md"]
+    end
+
+    test "keeps the replaced entry for who does not see the other one", %{tmp_dir: root} do
+      secret = skill("a", "title: Two\nvisibility_labels: [secret]\n")
+      write(root, [{"1/a.md", skill("a", "title: One\n")}, {"2/a.md", secret}])
+      catalog = load([Path.join(root, "1"), Path.join(root, "2")])
+      {:ok, guest} = View.new(catalog, %Profile{id: "guest"})
+      assert View.fetch!(guest, "a").title == "One"
+      assert View.diagnostics(guest) == []
+      assert View.fetch!(View.all(catalog), "a").title == "Two"
+      assert Catalog.count(catalog) == 1
+
+      write(root, [{"1/a.md", skill("a", "title: New\n")}])
+      assert %{added: [], changed: ["a"], removed: []} = Catalog.refresh(catalog, :all)
+      {:ok, guest} = View.new(catalog, %Profile{id: "guest"})
+      assert View.fetch!(guest, "a").title == "New"
+      File.rm!(Path.join(root, "1/a.md"))
+      assert %{added: [], changed: ["a"], removed: []} = Catalog.refresh(catalog, :all)
+      assert Catalog.count(catalog) == 1
     end
 
     test "makes no atoms of what is in files", %{tmp_dir: root} do

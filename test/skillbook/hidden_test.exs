@@ -45,6 +45,9 @@ defmodule Skillbook.HiddenTest do
       "zqxskill/SKILL.md" =>
         "---\nname: zqxskill\ndescription: zqx\nvisibility_labels: [secret]\n---\nzqx lines\n",
       "zqxskill/zqxfile.md" => "zqx file\n",
+      # Of names that a guest sees, first by path.
+      "azqx/SKILL.md" => "---\nname: haiku\ndescription: zqx\nvisibility_labels: [secret]\n---\nzqx lines\n",
+      "mail/azqx.md" => page("mail.send", handler("Raise") ++ labels),
       "zqxodd.md" => page("zqx odd name", labels),
       "zqxnote.md" => "---\nname: zqxnote\nvisibility_labels: [secret]\n---\n# zqx note\n\nA zqx note.\n"
     }

@@ -30,6 +30,64 @@ fn told(catalog: &Arc<Catalog>, name: &str) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
+fn what_is_hidden_takes_no_part() {
+    let page = |name: &str, more: &str| doc(name, more, "x");
+    let other = "visibility_labels: [other]\n";
+    let weekly = "title: Weekly report\n";
+    let index = |more: &str| format!("---\ndomain: mail\ndescription: d\n{more}---\n");
+    let sources = [
+        vec![
+            ("ab.md", page("ab", "")),
+            ("ac.md", page("ac", other)),
+            ("ad.md", page("ad", "")),
+            ("aweekly.md", page("aweekly", weekly)),
+            ("mail/SKILL.md", index("")),
+            ("mail/send.md", page("mail.send", "")),
+        ],
+        vec![
+            ("ab.md", page("ab", other)),
+            ("ac.md", page("ac", "")),
+            ("ad.md", page("ad", "")),
+            ("mail/SKILL.md", index(other)),
+        ],
+        vec![("ad.md", page("ad", "title: Weekly report\n"))],
+    ];
+    let mut assembled: Vec<_> = ["s", "t", "u"]
+        .into_iter()
+        .zip(&sources)
+        .map(|(name, files)| {
+            let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+            source(name, SourceKind::Skills, &[], &files)
+        })
+        .collect();
+    let store = Source { name: "v".into(), kind: SourceKind::Stored, ..Source::default() };
+    let records = [("areport", ""), ("areport", other)].map(|(name, more)| page(name, &format!("{weekly}{more}")));
+    let records = records.into_iter().map(|text| (Trust::Medium, "areport.md".to_owned(), text));
+    assembled.push(common::records(&store, records));
+    let catalog = Arc::new(Catalog::build(1, assembled));
+    const HELD: &str = "the profile does not hold its label `other`";
+    const SHOWN: &str = "in the section `skills`";
+    let rows: &[(&str, &[String])] = &[
+        ("ab", &[format!("used | /s/ab.md | {SHOWN}"), format!("used | /t/ab.md | {HELD}")]),
+        ("ac", &[format!("used | /t/ac.md | {SHOWN}"), "shadowed | /s/ac.md | /t/ac.md | shadowed".to_owned()]),
+        (
+            "ad",
+            &[
+                "shadowed | /s/ad.md | /v/areport.md | shadowed".to_owned(),
+                "shadowed | /t/ad.md | /v/areport.md | shadowed".to_owned(),
+                "shadowed | /u/ad.md | /v/areport.md | shadowed".to_owned(),
+            ],
+        ),
+        ("aweekly", &["shadowed | /s/aweekly.md | /v/areport.md | shadowed".to_owned()]),
+        ("areport", &[format!("used | /v/areport.md | {SHOWN}"), format!("used | /v/areport.md | {HELD}")]),
+        ("mail", &["index | /s/mail/SKILL.md | shadowed".to_owned(), "index | /t/mail/SKILL.md".to_owned()]),
+    ];
+    for (name, expected) in rows {
+        assert_eq!(told(&catalog, name), (expected.to_vec(), vec![]), "{name}");
+    }
+}
+
+#[test]
 fn tells_what_became_of_a_name() {
     let usage = "## Usage\n\nmail.send --to <a>\n";
     let files = [
