@@ -21,6 +21,7 @@ pub mod lint;
 pub mod prompt;
 pub mod references;
 mod relations;
+pub mod schedule;
 pub mod search;
 pub mod sections;
 pub mod suggest;
