@@ -23,6 +23,7 @@ pub mod prompt;
 pub mod record;
 pub mod references;
 mod relations;
+pub mod schedule;
 pub mod search;
 pub mod sections;
 pub mod suggest;

@@ -1,0 +1,126 @@
+//! When something runs by itself: a cron expression in a time zone, and the times at which it fires.
+//!
+//! ```
+//! use skillbook_core::schedule::Schedule;
+//!
+//! let schedule = Schedule::parse("0 9 * * MON", "Europe/Berlin").unwrap();
+//! let thursday = 1_790_000_000;
+//! let next = schedule.next(thursday).unwrap();
+//! assert_eq!(schedule.local(next).unwrap(), "2026-09-28 09:00 +02:00");
+//! assert_eq!(schedule.describe(), "at 09:00 on Mondays, Europe/Berlin");
+//! ```
+//!
+//! Nothing here reads a clock: times are arguments, in seconds since 1970 in UTC.
+//!
+//! # Fields
+//!
+//! Five, or six with the second first, with blanks between them; without it the second is 0.
+//!
+//! | field | values |
+//! |---|---|
+//! | second | 0 to 59 |
+//! | minute | 0 to 59 |
+//! | hour | 0 to 23 |
+//! | day of month | 1 to 31, `L` for the last day |
+//! | month | 1 to 12, `JAN` to `DEC` |
+//! | day of week | 0 to 7 (0 and 7 are Sunday), `SUN` to `SAT`; `5L` for the last Friday of a month, `1#2` for the second Monday |
+//!
+//! `*` is every value, `a-b` a range, `a,b` a list; `*/n`, `a-b/n` and `a/n` (from `a` on) every n-th value. `?` is `*` in the
+//! two day fields. Letters may be large or small. Instead of fields: `@yearly` or `@annually`, `@monthly`, `@weekly`, `@daily` or
+//! `@midnight`, `@hourly`.
+//!
+//! If one of the two day fields begins with `*` or `?`, a day must fit both. Else it must fit one of them: `0 0 13 * FRI` is
+//! every 13th and every Friday.
+//!
+//! # Changes of the clocks
+//!
+//! Where the second, the minute or the hour begins with `*`, time is counted as it passes: what the clocks skip does not
+//! happen, what they show twice happens twice. All others name times of the clock, and each of their times happens
+//! once: one that the clocks skip at the end of the gap (several of one gap together), one that they show twice the
+//! first time. These are the rules of the cron of Debian and of cronie; here they hold for six fields too.
+
+mod cron;
+mod describe;
+mod error;
+mod parse;
+mod zone;
+
+pub use cron::Cron;
+pub use error::Error;
+pub use zone::Zone;
+
+use jiff::tz::Offset;
+use jiff::Timestamp;
+
+/// A cron expression in a time zone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schedule {
+    cron: Cron,
+    zone: Zone,
+}
+
+impl Schedule {
+    /// An expression in a zone.
+    pub fn new(cron: Cron, zone: Zone) -> Schedule {
+        Schedule { cron, zone }
+    }
+
+    /// Reads an expression and the name of a zone.
+    pub fn parse(expression: &str, zone: &str) -> Result<Schedule, Error> {
+        Ok(Schedule::new(Cron::parse(expression)?, Zone::named(zone)?))
+    }
+
+    /// The time zone.
+    pub fn zone(&self) -> &Zone {
+        &self.zone
+    }
+
+    /// The first time at which it fires after another, never that one; `None` if that would be after the year 9999.
+    pub fn next(&self, after: i64) -> Option<i64> {
+        let mut at = after.checked_add(1)?;
+        loop {
+            let stretch = self.zone.stretch(at)?;
+            let mut from = at + stretch.offset;
+            if let (Some(start), false) = (stretch.start, self.cron.real_time) {
+                let skipped = start + stretch.offset_before;
+                let shown = start + stretch.offset;
+                if at == start && self.cron.at_or_after(skipped)? < shown {
+                    return Some(start);
+                }
+                // Up to where the clocks were before they went back, all has happened.
+                from = from.max(skipped);
+            }
+            let found = self.cron.at_or_after(from)? - stretch.offset;
+            match stretch.end {
+                Some(end) if found >= end => at = end,
+                _ => return Some(found),
+            }
+        }
+    }
+
+    /// The times at which it fires after another, in their order.
+    pub fn upcoming(&self, after: i64) -> impl Iterator<Item = i64> + '_ {
+        std::iter::successors(self.next(after), |at| self.next(*at))
+    }
+
+    /// A time as the clocks of the zone show it, with their offset from UTC; `None` if it is outside of the years -9999 to 9999.
+    pub fn local(&self, at: i64) -> Option<String> {
+        let offset = self.zone.offset(at)?;
+        let time = Offset::UTC.to_datetime(Timestamp::from_second(at.checked_add(offset)?).ok()?);
+        let seconds = if time.second() == 0 { String::new() } else { format!(":{:02}", time.second()) };
+        let (sign, ahead) = if offset < 0 { ('-', -offset) } else { ('+', offset) };
+        Some(format!(
+            "{} {:02}:{:02}{seconds} {sign}{:02}:{:02}",
+            time.date(),
+            time.hour(),
+            time.minute(),
+            ahead / 3600,
+            ahead / 60 % 60
+        ))
+    }
+
+    /// What it means, on one line.
+    pub fn describe(&self) -> String {
+        format!("{}, {}", self.cron.describe(), self.zone.name())
+    }
+}

@@ -1,0 +1,89 @@
+//! Time zones by their names in the IANA database, which is part of the library.
+
+use jiff::tz::{TimeZone, TimeZoneDatabase};
+use jiff::Timestamp;
+
+use super::Error;
+
+/// A time zone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Zone {
+    zone: TimeZone,
+    name: String,
+}
+
+/// A stretch of time in which a zone has one offset.
+pub(super) struct Stretch {
+    /// Its first second; `None` if it has no beginning.
+    pub start: Option<i64>,
+    /// The first second after it; `None` if it has no end.
+    pub end: Option<i64>,
+    /// The seconds that its clocks are ahead of UTC.
+    pub offset: i64,
+    /// The same of the stretch before it.
+    pub offset_before: i64,
+}
+
+impl Zone {
+    /// UTC, which is meant where no zone is written.
+    pub fn utc() -> Zone {
+        Zone { zone: TimeZone::UTC, name: "UTC".into() }
+    }
+
+    /// The zone of a name, in any case.
+    ///
+    /// ```
+    /// use skillbook_core::schedule::Zone;
+    ///
+    /// assert_eq!(Zone::named("europe/berlin").unwrap().name(), "Europe/Berlin");
+    /// let error = Zone::named("Berlin").unwrap_err();
+    /// assert_eq!(error.to_string(), "expected the name of a time zone, got \"Berlin\"");
+    /// assert_eq!(error.hint(), "write Europe/Berlin");
+    /// ```
+    pub fn named(name: &str) -> Result<Zone, Error> {
+        let found = TimeZoneDatabase::bundled().get(name).ok();
+        let found = found.and_then(|zone| Some(Zone { name: zone.iana_name()?.to_owned(), zone }));
+        found.ok_or_else(|| Error::new("the name of a time zone", name, 0..name.len(), hint(name)))
+    }
+
+    /// The name, as the database spells it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The offset from UTC at a time, both in seconds.
+    pub(super) fn offset(&self, at: i64) -> Option<i64> {
+        Some(i64::from(self.zone.to_offset(Timestamp::from_second(at).ok()?).seconds()))
+    }
+
+    /// The stretch that a time lies in.
+    pub(super) fn stretch(&self, at: i64) -> Option<Stretch> {
+        let offset = self.offset(at)?;
+        let second = |at| Timestamp::from_second(at).ok();
+        let start = self.zone.preceding(second(at + 1)?).next().map(|change| change.timestamp().as_second());
+        let end = self.zone.following(second(at)?).next().map(|change| change.timestamp().as_second());
+        let offset_before = start.and_then(|start| self.offset(start - 1)).unwrap_or(offset);
+        Some(Stretch { start, end, offset, offset_before })
+    }
+}
+
+/// A zone whose city is meant, or one that is spelled nearly so.
+fn hint(name: &str) -> String {
+    let asked = name.replace(' ', "_").to_ascii_lowercase();
+    let near = |zone: &str| {
+        let zone = zone.to_ascii_lowercase();
+        let city = zone.rsplit('/').next().unwrap_or_default();
+        if city == asked {
+            return Some(0);
+        }
+        // Longer texts are no names, and measuring takes time that grows with them.
+        let distance = if asked.len() > 40 { usize::MAX } else { strsim::osa_distance(&zone, &asked) };
+        (distance <= asked.len() / 4).then_some(distance)
+    };
+    let database = TimeZoneDatabase::bundled();
+    let closest = database.available().filter_map(|zone| Some((near(zone.as_str())?, zone.to_string()))).min();
+    match closest {
+        Some((_, zone)) => format!("write {zone}"),
+        None => "write a name such as Europe/Berlin, America/New_York or UTC".into(),
+    }
+}
