@@ -254,7 +254,7 @@ defmodule Skillbook.Package.Inspection.Text do
   defp heredoc({:heredoc, word} = state, line), do: if(String.trim(line) == word, do: :shell, else: state)
 
   defp programs(line) do
-    line = line |> String.trim() |> String.replace(~r/\A(?:[$>%#]|PS[^>]*>)\s+/, "")
+    line = line |> String.trim() |> String.replace(~r/\A(?:\$|PS[^>]*>)\s+/, "")
 
     if line == "" or String.starts_with?(line, ["#", "//", "::", "-", "REM "]) do
       []
