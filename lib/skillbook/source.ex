@@ -55,6 +55,8 @@ defmodule Skillbook.Source do
           | {:conventional, keyword()}
           | {:config, Path.t()}
           | {:config, Path.t(), keyword()}
+          | {:installed, Path.t()}
+          | {:installed, Path.t(), keyword()}
 
   @enforce_keys [:path, :name]
   defstruct [:path, :name, :available, :inline, kind: :skills, labels: [], optional: false, trust: :medium]
@@ -82,12 +84,19 @@ defmodule Skillbook.Source do
     * a path, options of a source, or a source
     * `:conventional` or `{:conventional, options}` - the sources of `conventional/1`
     * `{:config, path}` or `{:config, path, options}` - the sources of `from_json/2`
+    * `{:installed, path}` or `{:installed, path, options}` - a folder of skills that `Skillbook.Package` installed: other people's,
+      so with the trust `:low` and the label `"imported"`, which only profiles see that hold it. Options of a source may say
+      otherwise
 
   ## Examples
 
       iex> {:ok, sources} = Skillbook.Source.list(["/srv/skills", {:conventional, home: "/home/ann", project: "/srv/app"}])
       iex> Enum.map(sources, & &1.name)
       ["skills", "user .claude", "user .agents", "project .claude", "project .agents"]
+
+      iex> {:ok, [source]} = Skillbook.Source.list([{:installed, "/srv/app/.agents/skills"}])
+      iex> {source.name, source.trust, source.labels}
+      {"installed", :low, ["imported"]}
   """
   @spec list([item()]) :: {:ok, [t()]} | {:error, OptionError.t() | ConfigError.t()}
   def list(items) when is_list(items) do
@@ -98,6 +107,12 @@ defmodule Skillbook.Source do
   defp item({:conventional, options}), do: conventional(options)
   defp item({:config, path}), do: from_json(path, [])
   defp item({:config, path, options}), do: from_json(path, options)
+  defp item({:installed, path}), do: item({:installed, path, []})
+
+  defp item({:installed, path, options}) when is_binary(path) and is_list(options) do
+    item([path: path] ++ Keyword.merge([name: "installed", labels: ["imported"], trust: :low], options))
+  end
+
   defp item(source), do: with({:ok, source} <- new(source), do: {:ok, [source]})
 
   @doc """

@@ -47,12 +47,19 @@ defmodule Skillbook.CLI.Book do
   defp start(options, store, watch) do
     Skillbook.start_link(
       name: @name,
-      sources: options.dirs,
+      sources: Enum.map(options.dirs, &source/1),
       builtins: options.builtins,
       store: store,
       watch: watch,
       write_to: List.last(options.dirs) || "skills"
     )
+  end
+
+  # Whoever names the folder of installed skills may see them; they are somebody else's all the same.
+  defp source(folder) do
+    if File.exists?(Path.join(folder, "skills.lock.json")),
+      do: {:installed, folder, name: Path.basename(Path.expand(folder)), labels: []},
+      else: folder
   end
 
   # What is only read needs no database, and leaves none behind in the folder it was asked from.

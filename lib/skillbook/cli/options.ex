@@ -15,7 +15,13 @@ defmodule Skillbook.CLI.Options do
     {"list", CLI.List},
     {"search", CLI.Search},
     {"lint", CLI.Lint},
-    {"explain", CLI.Explain}
+    {"explain", CLI.Explain},
+    {"install", CLI.Install},
+    {"update", CLI.Update},
+    {"outdated", CLI.Outdated},
+    {"restore", CLI.Restore},
+    {"remove", CLI.Remove},
+    {"export", CLI.Export}
   ]
 
   @globals [

@@ -1,0 +1,40 @@
+defmodule Skillbook.CLI.Outdated do
+  @moduledoc false
+  @behaviour Skillbook.CLI.Command
+
+  alias Skillbook.CLI.Packages
+  alias Skillbook.Package
+
+  @impl true
+  def switches, do: [to: :string, json: :boolean]
+
+  @impl true
+  def args(names), do: {:ok, names}
+
+  @impl true
+  def summary, do: "list installed skills, and which of them have something new"
+
+  @impl true
+  def help do
+    """
+    Usage: skillbook [OPTIONS] outdated [NAME...] [--to FOLDER] [--json]
+
+    Lists installed skills, or those named: current, outdated (the source has something else), pinned (to a commit) or changed (by
+    hand). Nothing is changed.
+
+      --to FOLDER       the folder of installed skills (default: .agents/skills)
+      --json            as a JSON array
+
+    Exit status: 1 if a source cannot be reached or a skill's folder is missing.
+
+    Examples:
+      skillbook outdated
+      skillbook outdated pdf --json
+    """
+  end
+
+  @impl true
+  def run(%{args: names} = options) do
+    Packages.run(options, "outdated", [:to], fn given -> Package.outdated(names, given) end)
+  end
+end

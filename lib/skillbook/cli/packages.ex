@@ -1,0 +1,271 @@
+defmodule Skillbook.CLI.Packages do
+  @moduledoc false
+  # What the commands that install, update and take away skills have in common: their options, the question whether a skill
+  # is accepted, and how outcomes are shown.
+
+  alias Skillbook.CLI.Terminal
+  alias Skillbook.{Diagnostic, JSON, PackageError}
+  alias Skillbook.Package.{Outcome, Question}
+
+  # How many findings of one kind are shown, of those that are no warnings.
+  @shown 8
+  @most_lines 60
+
+  @doc "Runs what gives outcomes, with the options of `Skillbook.Package` that the flags say, and prints them."
+  def run(options, command, keys, fun) do
+    terminal = Terminal.new(options.color)
+    result = fun.(given(options, keys) ++ [progress: &progress(terminal, &1)])
+    done(terminal)
+
+    case result do
+      {:ok, outcomes} ->
+        if options.flags[:json], do: put_json(outcomes), else: put(outcomes, terminal)
+        if Enum.any?(outcomes, &(&1.action == :failed)), do: 1, else: 0
+
+      {:error, error} ->
+        complain(error, command)
+        1
+    end
+  end
+
+  @doc "The error, and where there is help."
+  def complain(error, command),
+    do: Terminal.complain([Exception.message(error), "\nSee: skillbook #{command} --help"])
+
+  defp given(options, keys) do
+    flags = Keyword.take(options.flags, keys)
+
+    if Keyword.has_key?(options.flags, :to) or :to not in keys,
+      do: flags,
+      else: [to: ".agents/skills"] ++ flags
+  end
+
+  @doc "How a question is answered: by `--yes`, by whoever sits there, or not at all."
+  def accept(options) do
+    terminal = Terminal.new(options.color)
+
+    fn question ->
+      done(terminal)
+
+      unless options.flags[:json], do: Terminal.put(report(question, terminal))
+
+      cond do
+        options.flags[:yes] -> true
+        options.flags[:json] -> false
+        true -> person?(terminal) and ask(question)
+      end
+    end
+  end
+
+  # A terminal on both sides: bin/skillbook has seen whether it is one, and says so.
+  defp person?(terminal) do
+    terminal.width != nil and
+      (System.get_env("SKILLBOOK_KEYS") == nil or System.get_env("SKILLBOOK_PERSON") == "1")
+  end
+
+  defp ask(question) do
+    verb = if question.new, do: "Install", else: "Update"
+    Terminal.write("#{verb} #{question.name}? y/n> ")
+
+    case IO.read(:stdio, :line) do
+      line when is_binary(line) -> line |> String.trim() |> String.downcase() |> Kernel.in(["y", "yes"])
+      _ -> false
+    end
+  end
+
+  # What is being done, on a terminal, in one line that the next one takes the place of.
+  defp progress(%{width: nil}, _text), do: :ok
+
+  defp progress(terminal, text) do
+    line =
+      terminal
+      |> Terminal.safe(text)
+      |> String.replace("\n", " ")
+      |> String.slice(0, max(terminal.width - 1, 10))
+
+    IO.write(:stderr, ["\r\e[K", line])
+  end
+
+  defp done(%{width: nil}), do: :ok
+  defp done(_terminal), do: IO.write(:stderr, "\r\e[K")
+
+  # Outcomes
+
+  defp put([], _terminal), do: Terminal.put("Nothing is installed.")
+
+  defp put(outcomes, terminal) do
+    width = outcomes |> Enum.map(&String.length(&1.name)) |> Enum.max()
+    for outcome <- outcomes, do: put_outcome(outcome, width, terminal)
+    :ok
+  end
+
+  defp put_outcome(%Outcome{action: :failed} = outcome, _width, _terminal),
+    do: Terminal.complain(Exception.message(outcome.error))
+
+  defp put_outcome(outcome, width, terminal) do
+    Terminal.put([
+      Terminal.style(terminal, :bright, String.pad_trailing(outcome.name, width)),
+      "  ",
+      Terminal.style(terminal, color(outcome.action), to_string(outcome.action)),
+      if(outcome.commit,
+        do: Terminal.style(terminal, :faint, "  " <> String.slice(outcome.commit, 0, 12)),
+        else: ""
+      ),
+      for(
+        {how, path} <- outcome.changes,
+        do: "\n  #{how} by hand: #{Terminal.safe(%Terminal{width: 80}, path)}"
+      )
+    ])
+  end
+
+  defp color(action) when action in [:installed, :updated, :restored], do: :green
+  defp color(action) when action in [:outdated, :changed], do: :yellow
+  defp color(_), do: :faint
+
+  defp put_json(outcomes) do
+    outcomes
+    |> Enum.map(fn outcome ->
+      error =
+        with %PackageError{} = error <- outcome.error,
+             do: %{kind: error.kind, message: Exception.message(error)}
+
+      question = with %Question{} = question <- outcome.question, do: fields(question)
+      changes = for {how, path} <- outcome.changes, do: %{how: how, path: path}
+
+      %{
+        name: outcome.name,
+        action: outcome.action,
+        commit: outcome.commit,
+        changes: changes,
+        error: error,
+        question: question
+      }
+    end)
+    |> JSON.encode()
+    |> Terminal.put()
+  end
+
+  defp fields(question) do
+    findings = for finding <- question.inspection.findings, do: Map.delete(finding, :key)
+
+    %{
+      new: question.new,
+      source: question.source,
+      files: question.inspection.files,
+      bytes: question.inspection.bytes,
+      findings: findings,
+      grown: for(finding <- question.grown, do: Map.delete(finding, :key)),
+      diagnostics: Enum.map(question.diagnostics, &JSON.diagnostic/1)
+    }
+  end
+
+  # The report
+
+  @titles [
+    instruction: "addresses a model's rules",
+    hidden: "hidden characters",
+    blob: "blobs",
+    hook: "run by other programs",
+    binary: "programs and unknown files",
+    script: "scripts",
+    archive: "archives",
+    tool: "tools",
+    command: "commands in code blocks",
+    host: "hosts",
+    comment: "comments that are not shown"
+  ]
+
+  @doc "What a skill can do, or what it can do beyond what was accepted."
+  def report(%Question{} = question, terminal) do
+    safe = &Terminal.safe(%Terminal{width: 80}, visible(&1))
+    from = [question.source, question.commit && " at " <> String.slice(question.commit, 0, 12)]
+
+    [
+      Terminal.heading(terminal, safe.(question.name)),
+      "\n",
+      if(question.new, do: [safe.(question.description), "\n"], else: ""),
+      Terminal.style(terminal, :faint, ["from ", safe.(IO.iodata_to_binary(Enum.reject(from, &is_nil/1)))]),
+      "\n",
+      "#{count(question.inspection.files, "file")}, #{question.inspection.bytes} bytes\n",
+      if(question.new, do: "", else: "It can do more than what was accepted:\n"),
+      findings(question.grown, terminal, safe),
+      for({path, lines} <- question.diffs, do: diff(path, lines, terminal, safe)),
+      diagnostics(question.diagnostics, safe)
+    ]
+  end
+
+  defp findings([], _terminal, _safe), do: "Nothing of note was found in it.\n"
+
+  defp findings(findings, terminal, safe) do
+    for {kind, title} <- @titles, of_kind = Enum.filter(findings, &(&1.kind == kind)), of_kind != [] do
+      warning? = Enum.any?(of_kind, &(&1.level == :warning))
+      {shown, left} = Enum.split(of_kind, if(warning?, do: length(of_kind), else: @shown))
+
+      [
+        Terminal.style(terminal, if(warning?, do: :red, else: :cyan), title),
+        "\n",
+        for(finding <- shown, do: ["  ", line(finding, safe), "\n"]),
+        if(left == [],
+          do: "",
+          else:
+            "  and #{length(left)} more: #{left |> Enum.map_join(", ", & &1.what) |> safe.() |> String.slice(0, 300)}\n"
+        )
+      ]
+    end
+  end
+
+  defp line(finding, safe) do
+    place = if finding.line, do: "#{finding.file}:#{finding.line}", else: finding.file
+    what = if finding.what == finding.file, do: "", else: ["  ", safe.(finding.what)]
+    times = if finding.count > 1, do: " (#{finding.count} times)", else: ""
+
+    reason =
+      if finding.kind in [:command, :host, :comment] and finding.level == :notice,
+        do: "",
+        else: ["  - ", finding.reason]
+
+    [safe.(place), what, times, reason]
+  end
+
+  defp diff(path, lines, terminal, safe) do
+    {shown, left} = Enum.split(lines, @most_lines)
+
+    [
+      Terminal.style(terminal, :bright, ["changes in ", safe.(path)]),
+      "\n",
+      for(line <- shown, do: ["  ", Terminal.style(terminal, line_color(line), safe.(line)), "\n"]),
+      if(left == [], do: "", else: "  and #{length(left)} lines more\n")
+    ]
+  end
+
+  defp line_color("+" <> _), do: :green
+  defp line_color("-" <> _), do: :red
+  defp line_color("@@"), do: :cyan
+  defp line_color(_), do: :faint
+
+  defp diagnostics([], _safe), do: ""
+
+  defp diagnostics(diagnostics, safe) do
+    {shown, left} = Enum.split(diagnostics, 5)
+
+    [
+      "what lint says\n",
+      for(
+        %Diagnostic{} = one <- shown,
+        do: ["  ", safe.(one |> to_string() |> String.split("\n") |> hd()), "\n"]
+      ),
+      if(left == [], do: "", else: "  and #{length(left)} more\n")
+    ]
+  end
+
+  # What is not seen must be seen here.
+  defp visible(text) do
+    Regex.replace(~r/[\p{Cf}\x{115F}\x{1160}\x{3164}\x{FFA0}\x{FE00}-\x{FE0F}]/u, text, fn <<code::utf8,
+                                                                                             _::binary>> ->
+      "<U+" <> Integer.to_string(code, 16) <> ">"
+    end)
+  end
+
+  defp count(1, word), do: "1 #{word}"
+  defp count(n, word), do: "#{n} #{word}s"
+end

@@ -1,0 +1,295 @@
+defmodule Skillbook.Package.Inspection.Text do
+  @moduledoc false
+  # What is told of a text: hidden characters, comments, blobs, hosts, what code blocks call, and sentences that address a
+  # model's rules.
+
+  import Skillbook.Package.Inspection.Finding, only: [digest: 1, finding: 6, finding: 7]
+
+  @doc "The findings of one file's text."
+  def findings(path, text) do
+    lines = lines(text)
+    markdown? = path |> Path.extname() |> String.downcase() |> Kernel.in([".md", ".markdown", ".mdx"])
+
+    List.flatten([
+      hidden(path, text, lines),
+      mixed(path, text, lines),
+      blobs(path, text, lines),
+      hosts(path, text, lines),
+      sentences(path, text, lines),
+      tools(path, text, lines),
+      if(markdown?, do: [comments(path, text, lines), commands(path, text)], else: [])
+    ])
+  end
+
+  # Where each line begins, for the line of an offset.
+  defp lines(text), do: [0 | for({at, 1} <- :binary.matches(text, "\n"), do: at + 1)] |> List.to_tuple()
+
+  defp line(lines, offset), do: line(lines, offset, 0, tuple_size(lines))
+
+  defp line(_lines, _offset, low, high) when high - low <= 1, do: low + 1
+
+  defp line(lines, offset, low, high) do
+    middle = div(low + high, 2)
+
+    if elem(lines, middle) <= offset,
+      do: line(lines, offset, middle, high),
+      else: line(lines, offset, low, middle)
+  end
+
+  # The first group of each match, or the whole of it, with its line.
+  defp scan(regex, text, lines) do
+    for [{from, _} | groups] <- Regex.scan(regex, text, return: :index) do
+      {at, length} =
+        case groups do
+          [{at, length} | _] when length > 0 -> {at, length}
+          _ -> hd(Regex.run(regex, text, return: :index, offset: from))
+        end
+
+      {binary_part(text, at, length), line(lines, at)}
+    end
+  end
+
+  # Characters
+
+  # Flags of regions, families of emoji, the joiners of scripts that need them, and a byte order mark are as they should be.
+  @hidden ~r/\x{1F3F4}[\x{E0020}-\x{E007E}]{1,6}\x{E007F}(*SKIP)(*FAIL)|\A\x{FEFF}(*SKIP)(*FAIL)|(?<=[\p{So}\x{FE0F}\x{1F3FB}-\x{1F3FF}])\x{200D}(*SKIP)(*FAIL)|(?<=[\p{Arabic}\p{Devanagari}\p{Bengali}\p{Tamil}\p{Telugu}\p{Malayalam}\p{Sinhala}\p{Kannada}])[\x{200C}\x{200D}](*SKIP)(*FAIL)|(?:[\x{00AD}\x{034F}\x{061C}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180E}\x{200B}-\x{200F}\x{202A}-\x{202E}\x{2060}-\x{206F}\x{3164}\x{FFA0}\x{FEFF}\x{FFF9}-\x{FFFB}\x{1D173}-\x{1D17A}\x{E0000}-\x{E007F}\x{E0100}-\x{E01EF}]|[\x{FE00}-\x{FE0F}]{2}|[\x{00}-\x{08}\x{0B}\x{0E}-\x{1F}\x{7F}-\x{9F}])/u
+
+  defp hidden(path, text, lines) do
+    for {character, line} <- scan(@hidden, text, lines) do
+      <<code::utf8, _::binary>> = character
+      {name, level} = character(code)
+      what = "U+" <> (code |> Integer.to_string(16) |> String.pad_leading(4, "0")) <> " " <> name
+      finding(:hidden, level, what, path, line, "a character that is not seen", "#{path} #{name}")
+    end
+  end
+
+  defp character(code) when code in 0xE0000..0xE007F,
+    do: {"tag, which spells a text that nobody sees", :warning}
+
+  defp character(code) when code in 0x202A..0x202E or code in 0x2066..0x2069,
+    do: {"turns the direction of a text", :warning}
+
+  defp character(code) when code in 0x200E..0x200F or code == 0x061C, do: {"direction mark", :notice}
+
+  defp character(code) when code in 0xFE00..0xFE0F or code in 0xE0100..0xE01EF,
+    do: {"variation selectors in a row", :warning}
+
+  defp character(0x00AD), do: {"soft hyphen", :notice}
+  defp character(0xFEFF), do: {"byte order mark within a text", :notice}
+  defp character(code) when code < 0x20 or code in 0x7F..0x9F, do: {"control character", :warning}
+  defp character(code) when code in [0x200B, 0x200C, 0x200D, 0x2060], do: {"zero width", :warning}
+  defp character(_), do: {"filler", :warning}
+
+  @mixed ~r/(?<![\p{L}\p{N}])(?=\p{L}*[A-Za-z])(?=\p{L}*[\x{0400}-\x{04FF}\x{0391}\x{0392}\x{0395}-\x{0397}\x{0399}\x{039A}\x{039C}\x{039D}\x{039F}\x{03A1}\x{03A4}\x{03A5}\x{03A7}\x{03BF}\x{03C1}])[\p{L}]{3,}/u
+
+  defp mixed(path, text, lines) do
+    for {word, line} <- scan(@mixed, text, lines) do
+      finding(:hidden, :warning, word, path, line, "a word with letters of two alphabets that look alike")
+    end
+  end
+
+  @blob ~r/[A-Za-z0-9+\/_-]{160,}={0,2}/
+
+  defp blobs(path, text, lines) do
+    for {blob, line} <- scan(@blob, text, lines), dense?(blob) do
+      what = "#{String.slice(blob, 0, 24)}… (#{byte_size(blob)} characters)"
+      finding(:blob, :warning, what, path, line, "may hold something that is not seen", digest(blob))
+    end
+  end
+
+  defp dense?(blob) do
+    blob =~ ~r/[a-z]/ and blob =~ ~r/[A-Z]/ and blob =~ ~r/[0-9]/ and
+      blob |> String.graphemes() |> Enum.uniq() |> length() >= 24
+  end
+
+  # Addresses
+
+  @url ~r/\bhttps?:\/\/(?:[^\s\/@"'<>]*@)?(\[[0-9a-fA-F:.]+\]|[^\s\/:?#"'<>()\[\]{}|\\^`,;*$%&@!]+)/iu
+  @examples ~r/(?:\A|\.)(?:example\.(?:com|org|net|edu)|example|test|invalid|localhost)\z|\A127\.|\A0\.0\.0\.0\z/
+  @drops ~r/(?:\A|\.)(?:webhook\.site|requestbin\.(?:com|net)|pipedream\.net|ngrok(?:-free)?\.(?:io|app|dev)|pastebin\.com|transfer\.sh|file\.io|0x0\.st|interact\.sh|oast\.\w+|burpcollaborator\.net|requestcatcher\.com|beeceptor\.com)\z/
+
+  defp hosts(path, text, lines) do
+    for {host, line} <- scan(@url, text, lines),
+        host = host |> String.downcase() |> String.trim("."),
+        String.contains?(host, [".", ":"]) and not (host =~ @examples) do
+      {level, reason} = host(host)
+      finding(:host, level, host, path, line, reason)
+    end
+  end
+
+  defp host(host) do
+    cond do
+      host =~ @drops ->
+        {:warning, "a service that takes whatever is sent to it"}
+
+      host =~ ~r/\A\[|\A\d+(\.\d+){3}\z/ ->
+        {if(private?(host), do: :notice, else: :warning), "a number in place of a name"}
+
+      host =~ ~r/(?:\A|\.)xn--|[^\x00-\x7F]/ ->
+        {:warning, "a name in letters that may look like others"}
+
+      true ->
+        {:notice, "a URL names it"}
+    end
+  end
+
+  defp private?(host), do: host =~ ~r/\A(10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|\[::1\])/
+
+  # Sentences. Each is a reason and what it is found by, first in the group if there is one.
+
+  @sentences [
+    {"asks to disregard what was said before",
+     ~r/\b(?:ignore|disregard|forget|override|bypass)\s+(?:(?:all|any|every|each|the|your|my|these|those|of|and|or|other)\s+){0,4}(?:previous|prior|above|preceding|earlier|system|existing|original|safety)\s+(?:(?:system|safety|and|or)\s+){0,2}(?:instructions?|prompts?|rules?|guidelines?|directives?|constraints?|messages?|polic(?:y|ies))\b/i},
+    {"claims to be the system",
+     ~r/(?:<\|?\/?(?:im_start|im_end|system|endoftext)\|?>|<\/?system[-_]?(?:prompt|reminder|message|instructions?)>|\[\/?INST\]|<<\/?SYS>>)/i},
+    {"claims to be the system",
+     ~r/^\s*(?:#+\s*)?(?:\[system\]|system\s*(?:message|override|instruction|prompt)?\s*:)\s*(?:you\b|ignore\b|from now\b|new\b|override\b|important\b)/im},
+    {"claims that other rules hold now",
+     ~r/\b(?:your\s+(?:new|real|true|actual)\s+(?:instructions?|rules?|purpose|task|system prompt)\s+(?:is|are)\b|new\s+system\s+prompt\s*:|you\s+are\s+(?:no\s+longer|not)\s+bound\s+by|you\s+are\s+now\s+(?:in\s+)?(?:an?\s+)?(?:DAN\b|unrestricted|jailbroken|developer\s+mode|god\s+mode)|(?:enter|enable|activate)\s+(?:developer|god|DAN|jailbreak)\s+mode)/i},
+    {"asks to keep something from the user",
+     ~r/\b(?:do\s+not|don['’]t|never|must\s+not|should\s+not|without)\s+(?:ever\s+)?(?:tell(?:ing)?|inform(?:ing)?|notify(?:ing)?|mention(?:ing)?\s+(?:this|it|that|these|any\s+of\s+this)?\s*to|reveal(?:ing)?\s+(?:this|it|that|these)?\s*to|disclos(?:e|ing)\s+(?:this|it|that|these)?\s*to|alert(?:ing)?|let(?:ting)?)\s+(?:the\s+|your\s+)?(?:users?|humans?|operator|owner|anyone|anybody)\b/i},
+    {"asks to keep something from the user",
+     ~r/\b(?:hide|conceal|keep)\s+(?:this|it|that|these\s+\w+|the\s+(?:fact|action|command|output|request|existence)\w*)\s+(?:\w+\s+){0,3}?(?:hidden\s+|secret\s+)?from\s+(?:the\s+|your\s+)?(?:user|human|operator|owner)\b/i},
+    {"asks not to ask",
+     ~r/\b(?:without\s+(?:asking|requesting|waiting\s+for|seeking)\s+(?:(?:the\s+)?user(?:['’]s)?\s+)?(?:for\s+)?(?:any\s+)?(?:permission|confirmation|approval|consent)|(?:auto[- ]?approve|always\s+approve)\s+(?:all|every|any)\b|(?:bypass|circumvent|disable|turn\s+off)\s+(?:the\s+|all\s+|any\s+)?(?:safety|security|permission|approval|sandbox|guardrails?)\s*(?:checks?|prompts?|restrictions?|filters?|measures?|controls?|mode)?)\b/i},
+    {"asks not to ask",
+     ~r/(?<![\w-])(?:--dangerously-skip-permissions|--dangerously-bypass-approvals-and-sandbox|--yolo|--trust-all-tools|bypassPermissions)\b/},
+    {"asks to send away what is secret",
+     ~r/\b(?:send|post|upload|exfiltrate|forward|transmit|leak|email|submit)\s+(?:(?:me|us|all|any|the|your|their|user['’]?s?|its|every|of|contents?|current|full|entire|these|those|these|found)\s+){0,6}(?:api[\s_-]?keys?|secrets?|(?:access|auth|session)\s+tokens?|passwords?|credentials?|private\s+keys?|ssh\s+keys?|environment\s+variables?|\.env\b|env\s+vars?|conversation(?:\s+history)?|chat\s+history|system\s+prompt)\b[^.\n]{0,40}?\b(?:to|via|at|on)\s+(?:https?:|the\s+(?:server|endpoint|webhook|url|following)|an?\s+(?:external|remote|server|webhook|endpoint)|this\s+(?:url|address|endpoint|webhook)|[\w.+-]+@)/i},
+    {"sends what is secret away",
+     ~r/\b(?:curl|wget|nc|Invoke-WebRequest|Invoke-RestMethod)\b[^\n]{0,200}(?:\$\(\s*(?:cat|env|printenv|base64)\b[^\n]{0,80}|`\s*(?:cat|env|printenv)\b[^\n]{0,80}|@~?\/?[\w.\/-]*(?:\.env|id_rsa|id_ed25519|credentials|\.netrc|\.npmrc)\b)/i},
+    {"reads what is secret",
+     ~r/(?:~|\$HOME|\/root|\/home\/\w+)\/\.(?:ssh\/(?:id_\w+|authorized_keys)|aws\/credentials|netrc|gnupg\/|kube\/config|docker\/config\.json|config\/gcloud\/\w+)|\/etc\/shadow\b/},
+    {"sends what a reader has in an image's address",
+     ~r/!\[[^\]\n]*\]\(https?:\/\/[^)\s]*[?&][^)\s]*=(?:\{\{?|\$\{|<)[^)\n]*\)/i},
+    {"runs what it fetches",
+     ~r/\b(?:curl|wget|iwr|Invoke-WebRequest)\b[^\n|;]{0,300}\|\s*(?:sudo\s+)?(?:ba|z|k|da)?sh\b|\b(?:bash|sh|zsh)\s+(?:-c\s+)?["']?(?:<\(|\$\()\s*(?:curl|wget)\b|\b(?:iex|Invoke-Expression)\b[^\n]{0,80}\b(?:iwr|irm|DownloadString|Invoke-WebRequest)\b/i},
+    {"runs what is hidden in a blob",
+     ~r/\bbase64\s+(?:-d|-D|--decode)\b[^\n|]{0,100}\|\s*(?:sudo\s+)?(?:bash|sh|zsh|python3?|node|perl)\b|\b(?:eval|exec)\s*\(\s*(?:atob|base64\.b64decode|Buffer\.from|compile\s*\(\s*base64)\b/i},
+    {"changes what a program is told elsewhere",
+     ~r/\b(?:append|add|write|insert|copy)\b[^.\n]{0,80}\b(?:to|into)\s+(?:your\s+|the\s+)?(?:~\/\S*)?(?:\.bashrc|\.zshrc|\.profile|crontab|authorized_keys|~\/\.claude\/(?:CLAUDE\.md|settings\.json))/i}
+  ]
+
+  defp sentences(path, text, lines) do
+    for {reason, regex} <- @sentences, {sentence, line} <- scan(regex, text, lines) do
+      finding(:instruction, :warning, sentence, path, line, reason)
+    end
+  end
+
+  defp tools(path, text, lines) do
+    for {tool, line} <- scan(~r/\bmcp__[\w-]+/, text, lines) do
+      finding(:tool, :notice, tool, path, line, "a text names this tool of a server")
+    end
+  end
+
+  # Markdown
+
+  defp comments(path, text, lines) do
+    for {comment, line} <- scan(~r/<!--(?!\[if)(.*?)(?:-->|\z)/s, text, lines), String.trim(comment) != "" do
+      finding(:comment, :notice, comment, path, line, "is not seen where Markdown is shown")
+    end
+  end
+
+  @shells [
+    "sh",
+    "bash",
+    "shell",
+    "zsh",
+    "fish",
+    "console",
+    "shell-session",
+    "terminal",
+    "powershell",
+    "ps1",
+    "pwsh",
+    "bat",
+    "cmd",
+    "batch"
+  ]
+  @words ~w(if then else elif fi for do done while until case esac in function select time return exit break continue local export
+            declare typeset readonly unset set shift source alias true false cd pwd echo printf read test let eval exec trap wait)
+
+  # Programs that know it run a command in backticks behind an exclamation mark when they read the page.
+  defp commands(path, text) do
+    text
+    |> String.split(["\r\n", "\n"])
+    |> Enum.with_index(1)
+    |> Enum.reduce({nil, []}, &block(&1, &2, path))
+    |> elem(1)
+  end
+
+  # The state is the open fence: its mark, and for a shell's what goes on from the line before.
+  defp block({line, number}, {nil, done}, path) do
+    case Regex.run(~r/^\s*(?:[>*+-]\s+|\d+\.\s+)*(`{3,}|~{3,})\s*([\w.+-]*)/, line) do
+      [_, mark, language] ->
+        {{mark, if(String.downcase(language) in @shells, do: :shell, else: :other)}, done}
+
+      nil ->
+        {nil, hooks(line, number, path) ++ done}
+    end
+  end
+
+  defp block({line, number}, {{mark, state} = fence, done}, path) do
+    cond do
+      closes?(line, mark) -> {nil, done}
+      state == :other -> {fence, done}
+      match?({:heredoc, _}, state) -> {{mark, heredoc(state, line)}, done}
+      state == :continued -> {{mark, next(line)}, done}
+      true -> {{mark, next(line)}, Enum.map(programs(line), &command(&1, number, path)) ++ done}
+    end
+  end
+
+  defp closes?(line, mark) do
+    trimmed = String.trim(line)
+    String.starts_with?(trimmed, mark) and String.trim(trimmed, String.first(mark)) == ""
+  end
+
+  defp next(line) do
+    case Regex.run(~r/<<-?\s*["']?(\w+)["']?/, line) do
+      [_, word] -> {:heredoc, word}
+      nil -> if(String.ends_with?(line, ["\\", "`"]), do: :continued, else: :shell)
+    end
+  end
+
+  defp heredoc({:heredoc, word} = state, line), do: if(String.trim(line) == word, do: :shell, else: state)
+
+  defp programs(line) do
+    line = line |> String.trim() |> String.replace(~r/\A(?:\$|PS[^>]*>)\s+/, "")
+
+    if line == "" or String.starts_with?(line, ["#", "//", "::", "-", "REM "]) do
+      []
+    else
+      line
+      # What is quoted is no command, and what is behind a # no longer either.
+      |> String.replace(~r/'[^']*'|"(?:[^"\\]|\\.)*"/, "Q")
+      |> String.replace(~r/\s#.*\z/, "")
+      |> String.split(~r/\|\|?|&&|;|\$\(|\(/)
+      |> Enum.map(&program/1)
+      |> Enum.reject(&is_nil/1)
+    end
+  end
+
+  defp program(text) do
+    words =
+      text
+      |> String.split()
+      |> Enum.drop_while(&(&1 =~ ~r/\A\w+=/ or &1 in ~w(sudo env nohup exec time then do else !)))
+
+    with [word | _] <- words,
+         true <- word =~ ~r/\A(?:\.{0,2}\/)?[A-Za-z][\w.\/+-]*\z/ and not (word =~ ~r/[.:,]\z/),
+         false <- word in @words do
+      word
+    else
+      _ -> nil
+    end
+  end
+
+  defp command(word, number, path),
+    do: finding(:command, :notice, word, path, number, "a code block calls it")
+
+  defp hooks(line, number, path) do
+    for [_, command] <- Regex.scan(~r/(?:^|\s)!`([^`]+)`/, line) do
+      finding(:hook, :warning, command, path, number, "some programs run this as soon as the skill is read")
+    end
+  end
+end

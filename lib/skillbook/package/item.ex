@@ -1,0 +1,191 @@
+defmodule Skillbook.Package.Item do
+  @moduledoc false
+  # One file of a skill or of what it comes from, and the rules that all of them obey, whatever they come from.
+
+  alias Skillbook.PackageError
+
+  @type t :: %__MODULE__{
+          path: String.t(),
+          type: :file | :link | :special,
+          executable: boolean(),
+          size: non_neg_integer(),
+          content: term()
+        }
+
+  @enforce_keys [:path, :type]
+  defstruct [:path, :type, :content, executable: false, size: 0]
+
+  @files 1_000
+  @largest 16 * 1024 * 1024
+  @total 64 * 1024 * 1024
+  @name 255
+  @path 1_000
+  @deep 32
+
+  # What Windows takes for a device, with any extension.
+  @devices ~w(con prn aux nul conin$ conout$) ++ for(name <- ~w(com lpt), n <- 1..9, do: "#{name}#{n}")
+
+  @doc "The largest file that is taken, in bytes."
+  def largest, do: @largest
+
+  @doc "How many bytes a source may have in all once it is unpacked."
+  def total, do: 4 * @total
+
+  @doc "How many files and folders a source may have."
+  def count, do: 50_000
+
+  @doc "Whether the files of one skill may be written: their kinds, names, number and sizes."
+  @spec check([t()]) :: :ok | {:error, PackageError.t()}
+  def check(items) do
+    with :ok <- each(items, &kind/1),
+         :ok <- each(items, &name/1),
+         :ok <- each(items, &size/1),
+         :ok <- limits(items),
+         do: collisions(items)
+  end
+
+  @doc "Whether a path of an archive stays where it is unpacked; what leads out of it speaks against the whole archive."
+  @spec inside(String.t()) :: :ok | {:error, PackageError.t()}
+  def inside(path) do
+    cond do
+      not String.valid?(path) or String.contains?(path, <<0>>) ->
+        name_error(path, "has a name that is not UTF-8")
+
+      String.starts_with?(path, ["/", "\\"]) or path =~ ~r/\A[A-Za-z]:/ ->
+        name_error(path, "has an absolute name")
+
+      ".." in String.split(path, ["/", "\\"]) ->
+        name_error(path, "leads out of the archive")
+
+      byte_size(path) > @path ->
+        name_error(String.slice(path, 0, 60) <> "…", "has a name of more than #{@path} bytes")
+
+      true ->
+        :ok
+    end
+  end
+
+  defp each(items, fun) do
+    Enum.find_value(items, :ok, fn item ->
+      with :ok <- fun.(item), do: nil
+    end)
+  end
+
+  defp kind(%{type: :file}), do: :ok
+
+  defp kind(%{type: :link, path: path}),
+    do:
+      PackageError.new(
+        :special,
+        path,
+        "is a link, and links are not installed",
+        "ask its author for a copy of the file"
+      )
+
+  defp kind(%{path: path}),
+    do: PackageError.new(:special, path, "is neither a file nor a folder, and is not installed")
+
+  defp name(%{path: path}) do
+    parts = String.split(path, "/")
+
+    cond do
+      not String.valid?(path) -> name_error(path, "has a name that is not UTF-8")
+      byte_size(path) > @path -> name_error(path, "has a name of more than #{@path} bytes")
+      length(parts) > @deep -> name_error(path, "lies more than #{@deep} folders deep")
+      true -> Enum.find_value(parts, :ok, &part(&1, path))
+    end
+  end
+
+  defp part(part, path) do
+    cond do
+      part in ["", ".", ".."] ->
+        name_error(path, "leads out of its folder")
+
+      byte_size(part) > @name ->
+        name_error(path, "has a name of more than #{@name} bytes")
+
+      String.downcase(part) == ".git" ->
+        name_error(path, "belongs to a git repository, and is not installed")
+
+      part =~ ~r/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/u ->
+        name_error(path, "has characters in its name that are not seen")
+
+      part =~ ~r/[<>:"|?*\\]/ or part =~ ~r/[. ]\z/ ->
+        name_error(path, "has a name that Windows does not take")
+
+      part |> String.downcase() |> String.split(".") |> hd() |> String.trim_trailing() |> device?() ->
+        name_error(path, "has the name of a Windows device")
+
+      true ->
+        nil
+    end
+  end
+
+  defp device?(name), do: name in @devices
+
+  defp size(%{size: size, path: path}) when size > @largest,
+    do: PackageError.new(:limit, path, "has #{size} bytes, and a file may have #{@largest}")
+
+  defp size(_item), do: :ok
+
+  defp limits(items) do
+    total = items |> Enum.map(& &1.size) |> Enum.sum()
+
+    cond do
+      length(items) > @files ->
+        PackageError.new(:limit, "the skill", "has #{length(items)} files, and may have #{@files}")
+
+      total > @total ->
+        PackageError.new(:limit, "the skill", "has #{total} bytes in all, and may have #{@total}")
+
+      true ->
+        :ok
+    end
+  end
+
+  # A file system may take two spellings for one name, and one of two files would silently be the other.
+  defp collisions(items) do
+    files = Enum.map(items, & &1.path)
+    folders = files |> Enum.flat_map(&folders/1) |> Enum.uniq()
+
+    (files ++ folders)
+    |> Enum.reduce_while(%{}, fn path, seen ->
+      case Map.fetch(seen, fold(path)) do
+        {:ok, other} -> {:halt, {path, other}}
+        :error -> {:cont, Map.put(seen, fold(path), path)}
+      end
+    end)
+    |> case do
+      {path, path} -> name_error(path, "occurs twice")
+      {path, other} -> name_error(path, "differs from #{other} in case or in the form of its characters only")
+      %{} -> :ok
+    end
+  end
+
+  defp folders(path) do
+    case Path.dirname(path) do
+      "." -> []
+      folder -> [folder | folders(folder)]
+    end
+  end
+
+  defp fold(path), do: path |> String.normalize(:nfkc) |> String.upcase() |> String.downcase()
+
+  defp name_error(path, reason), do: PackageError.new(:name, path, reason <> ", and nothing is installed")
+
+  @doc """
+  The hash of a skill's files: SHA-256, in hexadecimal, over the files in the order of their paths' bytes; of each the path,
+  a zero byte, `755` for an executable one or `644`, a zero byte, the size in decimal digits, a zero byte, and its bytes.
+  """
+  @spec hash([{t(), binary()}]) :: String.t()
+  def hash(files) do
+    files
+    |> Enum.sort_by(fn {item, _} -> item.path end)
+    |> Enum.reduce(:crypto.hash_init(:sha256), fn {item, bytes}, state ->
+      mode = if item.executable, do: "755", else: "644"
+      :crypto.hash_update(state, [item.path, 0, mode, 0, Integer.to_string(byte_size(bytes)), 0, bytes])
+    end)
+    |> :crypto.hash_final()
+    |> Base.encode16(case: :lower)
+  end
+end
