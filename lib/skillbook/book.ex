@@ -256,7 +256,7 @@ defmodule Skillbook.Book do
     def child_spec(book), do: %{id: __MODULE__, start: {__MODULE__, :start_link, [book]}}
 
     def start_link(book) do
-      with {:ok, _versions} <- Migrations.run(Skillbook.Book.sql(book)), do: :ignore
+      with :ok <- Migrations.prepare(Skillbook.Book.sql(book)), do: :ignore
     end
   end
 
