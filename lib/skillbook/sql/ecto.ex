@@ -21,8 +21,11 @@ defmodule Skillbook.SQL.Ecto do
   take turns by an advisory lock; other writes of the application do not wait for them.
 
   What a repo allows a statement in time (`:timeout`, 15 seconds) and waits for a connection (`:queue_target`) also
-  counts here: the first is an error of the kind `:closed`, the second one of the kind `:busy`. On SQLite a statement
-  whose process is killed runs on to its end.
+  counts here: the first is an error of the kind `:closed`, the second one of the kind `:busy`.
+
+  Writers of SQLite that come through different connections of a pool do not queue, they try again until one of them has
+  waited for too long: where many processes write at once, `pool_size: 1` in the repo's configuration lets them take turns.
+  A read on SQLite whose process is killed runs on to its end.
 
   ## Examples
 
@@ -146,14 +149,13 @@ defmodule Skillbook.SQL.Ecto do
     end
   end
 
-  # On PostgreSQL a write outside a transaction would not wait for those inside one.
-  defp in_turn(%{dialect: :postgres} = sql, statement, fun) do
+  # On PostgreSQL a write outside a transaction would not wait for those inside one; on SQLite it would wait inside the
+  # driver, and run in the end though its process was killed.
+  defp in_turn(sql, statement, fun) do
     if Statements.writes?(statement) and not sql.repo.in_transaction?(),
       do: transaction(sql, fn _sql -> fun.() end),
       else: fun.()
   end
-
-  defp in_turn(_sql, _statement, fun), do: fun.()
 
   @impl SQL
   def transaction(%__MODULE__{repo: repo} = sql, fun) do
@@ -227,7 +229,7 @@ defmodule Skillbook.SQL.Ecto do
          do: own(sql, "set local lock_timeout = '#{before}'")
   end
 
-  defp own(sql, text), do: run(sql, %{text: text}, [], nil)
+  defp own(sql, text), do: run(sql, %{text: text, words: []}, [], nil)
 
   # A statement that fails takes back only itself, also on PostgreSQL.
   defp run(%{repo: repo, dialect: dialect} = sql, statement, params, text) do
@@ -238,9 +240,23 @@ defmodule Skillbook.SQL.Ecto do
 
     with {:ok, result} <- guarded(sql, text, fn -> repo.query(statement.text, params, options) end) do
       rows = for row <- result.rows || [], do: Enum.map(row, &value/1)
-      {:ok, %{columns: result.columns || [], rows: rows, num_rows: result.num_rows || 0}}
+      columns = result.columns || []
+
+      {:ok,
+       %{columns: columns, rows: rows, num_rows: affected(sql, statement, columns) || result.num_rows || 0}}
     end
   end
+
+  # The adapter of SQLite does not say how many rows a statement changed. Such a statement is in a transaction, so the
+  # connection is the same.
+  defp affected(%{dialect: :sqlite} = sql, %{words: [word | _]}, [])
+       when word in ~w(insert update delete replace with) do
+    with {:ok, %{rows: [[changes]]}} <- sql.repo.query("select changes()", [], []),
+         do: changes,
+         else: (_ -> nil)
+  end
+
+  defp affected(_sql, _statement, _columns), do: nil
 
   defp plain({:blob, bytes}), do: bytes
   defp plain(param), do: param
@@ -278,7 +294,7 @@ defmodule Skillbook.SQL.Ecto do
 
   defp error(sql, text, exception) do
     error = describe(sql, exception)
-    if text, do: Error.in_statement(error, text), else: error
+    if text != nil and error.kind != :busy, do: Error.in_statement(error, text), else: error
   end
 
   defp describe(sql, %{__struct__: Postgrex.Error, postgres: %{code: code} = postgres}) do
