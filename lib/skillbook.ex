@@ -33,6 +33,9 @@ defmodule Skillbook do
     * `:max_wait` - how long a command waits for its turn then, in milliseconds; 30,000 by default
     * `:breaker` - after how many failures in a row a handler is left alone, and for how many milliseconds:
       `[failures: 5, cooldown: 30_000]` by default, or `false`
+    * `:usage` - what becomes of the counts of `usage/2`, which a book with a `:store` keeps: every how many milliseconds they
+      are written down, how many days they are kept, and how many different ones fit into memory meanwhile:
+      `[flush: 5_000, keep: 365, most: 10_000]` by default, or `false`
     * `:ask` - who is asked whether a command that changes something may run, for profiles with `writes: :ask`: a function
       of one argument or `{module, function}`, as `t:Skillbook.Request.ask/0`
     * `:max_result` - how many characters of a result the model gets at once; 30,000 by default, or `:infinity`
@@ -232,6 +235,15 @@ defmodule Skillbook do
     view = View.all(book.catalog)
     Catalog.diagnostics(book.catalog) ++ Breaker.diagnostics(book, &View.fetch(view, &1))
   end
+
+  @doc """
+  How often the skills of a running book were read, run, and failed, as a view may see it; `Skillbook.Usage` says more.
+
+  The options are those of `Skillbook.Usage.report/2`.
+  """
+  @spec usage(View.t(), keyword()) ::
+          {:ok, Skillbook.Usage.t()} | {:error, Skillbook.OptionError.t() | Skillbook.SQL.Error.t()}
+  defdelegate usage(view, options \\ []), to: Skillbook.Usage, as: :report
 
   @doc """
   What became of a name for a profile: which files could be meant, which one is used, why it is hidden, and where it stands

@@ -22,8 +22,10 @@ defmodule Skillbook.Book do
   }
 
   alias Skillbook.SQL.{Migrations, SQLite}
+  alias Skillbook.Usage.{Counter, Writer}
 
   @breaker [failures: 5, cooldown: 30_000]
+  @usage [flush: 5_000, keep: 365, most: 10_000]
 
   @type t :: %__MODULE__{
           name: atom(),
@@ -40,6 +42,7 @@ defmodule Skillbook.Book do
           max_wait: pos_integer(),
           max_result: pos_integer() | :infinity,
           breaker: [failures: pos_integer(), cooldown: pos_integer()] | false,
+          usage: [flush: pos_integer(), keep: pos_integer(), most: pos_integer()] | false,
           telemetry_flags: boolean(),
           watch: boolean() | [poll: pos_integer()]
         }
@@ -60,6 +63,7 @@ defmodule Skillbook.Book do
     max_wait: 30_000,
     max_result: 30_000,
     breaker: @breaker,
+    usage: @usage,
     telemetry_flags: false,
     watch: true
   ]
@@ -118,6 +122,7 @@ defmodule Skillbook.Book do
 
     children =
       store ++
+        usage(book) ++
         [
           Watcher.subscribers(book.name),
           {Kept, book.name},
@@ -130,6 +135,13 @@ defmodule Skillbook.Book do
 
     # What comes later in the list works with what comes earlier; nothing does with the watcher.
     Supervisor.init(children, strategy: :rest_for_one)
+  end
+
+  defp usage(%{store: store, usage: usage}) when store == nil or usage == false, do: []
+
+  defp usage(book) do
+    Counter.new(book.name, book.usage[:most])
+    [{Writer, %{book: book.name, usage: book.usage, sql: fn -> sql(book) end}}]
   end
 
   @doc false
@@ -146,6 +158,7 @@ defmodule Skillbook.Book do
     :max_wait,
     :max_result,
     :breaker,
+    :usage,
     :telemetry_flags,
     :watch
   ]
@@ -159,6 +172,7 @@ defmodule Skillbook.Book do
       book = %__MODULE__{name: name, profiles: profiles, sources: sources}
       book = %{book | store: store(options[:store], name), write_to: expand(options[:write_to])}
       options = Keyword.replace_lazy(options, :breaker, &(&1 && Keyword.merge(@breaker, &1)))
+      options = Keyword.replace_lazy(options, :usage, &(&1 && Keyword.merge(@usage, &1)))
       {:ok, struct!(book, Keyword.take(options, @plain))}
     end
   end
@@ -217,6 +231,7 @@ defmodule Skillbook.Book do
       max_wait: {"a number of milliseconds", &Options.milliseconds?/1},
       max_result: {"a number of characters or :infinity", &limit?/1},
       breaker: {"[failures: number, cooldown: milliseconds] or false", &breaker?/1},
+      usage: {"[flush: milliseconds, keep: days, most: number] or false", &usage?/1},
       telemetry_flags: {"a boolean", &is_boolean/1},
       watch: {"a boolean or [poll: milliseconds]", &watch?/1}
     ]
@@ -242,6 +257,13 @@ defmodule Skillbook.Book do
       end)
   end
 
+  defp usage?(false), do: true
+
+  defp usage?(options) do
+    Keyword.keyword?(options) and
+      Enum.all?(options, fn {name, value} -> Keyword.has_key?(@usage, name) and Options.positive?(value) end)
+  end
+
   defp watch?(poll: interval), do: Options.milliseconds?(interval)
   defp watch?(value), do: is_boolean(value)
 
@@ -256,7 +278,7 @@ defmodule Skillbook.Book do
     def child_spec(book), do: %{id: __MODULE__, start: {__MODULE__, :start_link, [book]}}
 
     def start_link(book) do
-      with {:ok, _versions} <- Migrations.run(Skillbook.Book.sql(book)), do: :ignore
+      with :ok <- Migrations.prepare(Skillbook.Book.sql(book)), do: :ignore
     end
   end
 

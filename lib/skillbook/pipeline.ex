@@ -91,7 +91,15 @@ defmodule Skillbook.Pipeline do
   defp ended(%Result{error: %HandlerError{kind: kind}} = result),
     do: {:exception, result, %{status: :error, kind: kind}}
 
-  defp ended(result), do: {:stop, result, %{status: result.status}}
+  defp ended(result), do: {:stop, result, Map.merge(%{status: result.status}, reads(result.metadata))}
+
+  # The entries whose texts it has, or parts of them.
+  defp reads(metadata) do
+    case for(key <- [:activates, :parts], entry <- metadata[key] || [], do: entry.name) do
+      [] -> %{}
+      names -> %{reads: Enum.uniq(names)}
+    end
+  end
 
   # Of a line that is no command nothing is told: whatever it holds may be a secret.
   defp about(view, book, found) do

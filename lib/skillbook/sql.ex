@@ -77,6 +77,15 @@ defmodule Skillbook.SQL do
   @callback dialect(t()) :: dialect()
 
   @doc """
+  Whether a book that starts brings the database to its tables, which it does where this is left out.
+
+  If not, they belong to somebody else's migrations, and a book without them does not start.
+  """
+  @callback migrates?(t()) :: boolean()
+
+  @optional_callbacks migrates?: 1
+
+  @doc """
   Runs one statement.
 
       iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :query_example)

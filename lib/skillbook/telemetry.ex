@@ -1,7 +1,9 @@
 defmodule Skillbook.Telemetry do
   @moduledoc false
   # Tells `:telemetry` what happens, if the application has it; docs/telemetry.md lists the events. Events carry ids, names,
-  # counts and times, never what a flag holds.
+  # counts and times, never what a flag holds. A book that counts its usage counts the same events.
+
+  alias Skillbook.Usage.Counter
 
   @type name :: [atom(), ...]
 
@@ -17,7 +19,7 @@ defmodule Skillbook.Telemetry do
     if :erlang.function_exported(:telemetry, :execute, 3),
       do: apply(:telemetry, :execute, [name, measurements, metadata])
 
-    :ok
+    Counter.event(name, measurements, metadata)
   end
 
   @doc """

@@ -14,6 +14,7 @@ defmodule Skillbook.CLI.Options do
     {"get", CLI.Get},
     {"list", CLI.List},
     {"search", CLI.Search},
+    {"usage", CLI.Usage},
     {"lint", CLI.Lint},
     {"explain", CLI.Explain},
     {"install", CLI.Install},

@@ -67,6 +67,15 @@ defmodule Skillbook.SQL.Error do
   end
 
   @doc false
+  # The text shows no more of a statement than this.
+  @shown 500
+  def in_statement(%__MODULE__{} = error, sql) do
+    text = String.trim(sql)
+    shown = if String.length(text) > @shown, do: String.slice(text, 0, @shown) <> "…", else: text
+    %{error | message: "#{error.message}\n  in: #{shown}", sql: sql}
+  end
+
+  @doc false
   def param(number, value, expected) do
     %__MODULE__{
       kind: :params,

@@ -46,6 +46,10 @@ defmodule Skillbook.SQL.FullText do
     ]
   end
 
+  @doc "What is left of it when the table is gone: the index of SQLite is a table of its own."
+  def drop(:sqlite, table), do: ["drop table #{index(table)}"]
+  def drop(:postgres, _table), do: []
+
   @doc """
   The parts of a query over `table t` whose text matches the parameter `place`: what to join, the condition, and
   what to order by for the best match first.

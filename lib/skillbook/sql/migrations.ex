@@ -25,6 +25,11 @@ defmodule Skillbook.SQL.Migrations do
   @doc "What to run, in this order, for a database of that dialect; a text may hold several statements."
   @callback up(SQL.dialect()) :: [String.t()]
 
+  @doc "What takes it back."
+  @callback down(SQL.dialect()) :: [String.t()]
+
+  @optional_callbacks down: 1
+
   # In the order of their versions.
   @migrations [
     {1, "tasks and memories", Skillbook.SQL.Migrations.V1},
@@ -41,6 +46,61 @@ defmodule Skillbook.SQL.Migrations do
   def run(sql, migrations \\ @migrations) do
     with {:ok, pending} <- pending(sql, migrations), do: run_all(sql, pending, migrations, [])
   end
+
+  @doc """
+  What a book does before it uses a database: it runs what is missing or, if the connection says that its tables are
+  somebody else's, finds out whether they are there.
+  """
+  @spec prepare(SQL.t()) :: :ok | {:error, Error.t()}
+  def prepare(%connection{} = sql) do
+    if Code.ensure_loaded?(connection) and function_exported?(connection, :migrates?, 1) and
+         not connection.migrates?(sql) do
+      with {:ok, [_ | _] = missing} <- pending(sql, @migrations),
+           do: {:error, missing_error(missing)},
+           else:
+             (
+               {:ok, []} -> :ok
+               error -> error
+             )
+    else
+      with {:ok, _versions} <- run(sql), do: :ok
+    end
+  end
+
+  @doc """
+  Takes back what the database has, from the last version down to `version`; gives the versions that this call took back.
+
+  What their tables hold is gone.
+  """
+  @spec undo(SQL.t(), pos_integer(), [migration()]) :: {:ok, [pos_integer()]} | {:error, Error.t()}
+  def undo(sql, version, migrations \\ @migrations) do
+    SQL.transaction(sql, fn sql ->
+      with {:ok, pending} <- pending(sql, migrations) do
+        (migrations -- pending)
+        |> Enum.reverse()
+        |> Enum.take_while(&(elem(&1, 0) >= version))
+        |> undo_all(sql, [])
+      end
+    end)
+  end
+
+  defp undo_all([], _sql, done), do: {:ok, Enum.reverse(done)}
+
+  defp undo_all([{version, name, module} | rest], sql, done) do
+    with :ok <- batches(sql, module.down(SQL.dialect(sql))),
+         {:ok, _} <- SQL.query(sql, "delete from skillbook_migrations where version = $1", [version]) do
+      undo_all(rest, sql, [version | done])
+    else
+      {:error, error} ->
+        {:error,
+         %{error | message: "migration #{version} (#{name}) could not be taken back: #{error.message}"}}
+    end
+  end
+
+  @doc "The migrations up to a version, or all."
+  @spec list(pos_integer() | nil) :: [migration()]
+  def list(nil), do: @migrations
+  def list(version), do: Enum.take_while(@migrations, &(elem(&1, 0) <= version))
 
   defp run_all(_sql, [], _migrations, done), do: {:ok, Enum.reverse(done)}
 
@@ -65,13 +125,13 @@ defmodule Skillbook.SQL.Migrations do
     with {:ok, _} <- SQL.query(sql, table()),
          {:ok, pending} <- pending(sql, migrations),
          true <- migration in pending || {:ok, :already_there},
-         :ok <- up(sql, module.up(SQL.dialect(sql))),
+         :ok <- batches(sql, module.up(SQL.dialect(sql))),
          {:ok, _} <- SQL.query(sql, record(), [version, name, DateTime.utc_now()]) do
       {:ok, :done}
     end
   end
 
-  defp up(sql, statements) do
+  defp batches(sql, statements) do
     Enum.reduce_while(statements, :ok, fn statements, :ok ->
       case SQL.execute_batch(sql, statements) do
         :ok -> {:cont, :ok}
@@ -111,6 +171,18 @@ defmodule Skillbook.SQL.Migrations do
       message:
         "the database belongs to a newer Skillbook: it has migration #{version} (#{name}), " <>
           "this one knows them up to #{newest}; update Skillbook or use another database"
+    }
+  end
+
+  defp missing_error(missing) do
+    names = Enum.map_join(missing, ", ", fn {version, name, _module} -> "#{version} (#{name})" end)
+
+    %Error{
+      kind: :no_such_table,
+      message:
+        "the application's database does not have the tables of Skillbook, migration #{names}; write a migration " <>
+          "of the application whose up/0 calls Skillbook.SQL.Migrations.Ecto.up() and whose down/0 calls " <>
+          "Skillbook.SQL.Migrations.Ecto.down(), and run it, or give the store the option migrate: true"
     }
   end
 

@@ -55,6 +55,11 @@ defmodule Skillbook.SQL.Migrations.V1 do
       FullText.create(dialect, "skillbook_memories", [{"content", 4}, {"category", 1}, {"tags", 2}])
   end
 
+  def down(dialect) do
+    ["drop table skillbook_task_tags", "drop table skillbook_tasks", "drop table skillbook_memories"] ++
+      FullText.drop(dialect, "skillbook_tasks") ++ FullText.drop(dialect, "skillbook_memories")
+  end
+
   # Identifiers are handed to models and people, so one that is gone must not come back as another's.
   defp id(:sqlite), do: "integer primary key autoincrement"
   defp id(:postgres), do: "bigint generated always as identity primary key"

@@ -65,7 +65,7 @@ defmodule Skillbook.SQL.Migrations.V2 do
         primary key (entry_id, version)
       )
       """,
-      # `bucket` is the beginning of a day or an hour; `duration` is the sum in microseconds.
+      # `bucket` is an hour (2026-03-01T09) or a day (2026-03-01) in UTC; `duration` is the sum in microseconds.
       """
       create table skillbook_usage (
         bucket text not null,
@@ -82,6 +82,10 @@ defmodule Skillbook.SQL.Migrations.V2 do
       # id is how nodes find out that they share it.
       "insert into skillbook_settings (key, value) values ('revision', '0'), ('database', #{random(dialect)})"
     ]
+  end
+
+  def down(_dialect) do
+    for table <- ~w(entry_versions entries usage settings), do: "drop table skillbook_#{table}"
   end
 
   defp id(:sqlite), do: "integer primary key autoincrement"

@@ -1,0 +1,180 @@
+defmodule Skillbook.Usage do
+  @moduledoc """
+  How often the skills of a book were read, run, and failed, for whom and when.
+
+  A book with a database counts the commands that go through it: those of replies, of tools and of the shell. It counts
+  into memory, and writes down every few seconds and when it stops; a virtual machine that is killed loses what was counted
+  since. Several nodes on one database add up. Calls from Elixir that only read, such as `Skillbook.get/2` and
+  `Skillbook.View.fetch/2`, are not counted.
+
+  ## Events
+
+    * `:read` - its text was given: by `get_skill`, by a domain's `.all`, or as the template of an entry without a handler
+    * `:run` - its handler gave an answer
+    * `:failed` - it gave an error or no answer, or was refused
+
+  ## Fields of a report
+
+    * `:by` - what its rows are about
+    * `:since`, `:until` - the times it is about, whole hours in UTC; days that are over for 30 days count as a whole
+    * `:rows` - maps with `:key` (a name, a profile's id, an event, or an hour `"2026-03-01T09"` or day `"2026-03-01"`),
+      `:read`, `:run`, `:failed`, their sum `:count`, and `:duration`, the milliseconds that an average run took (`nil`
+      without one). Those with the highest counts come first, times come in their order
+    * `:total` - one such map of all rows together, its key `nil`
+    * `:unnamed` - how many events have no name, because there were too many different ones at once; 0 in the report of a
+      restricted profile
+
+  ## Who sees what
+
+  A report shows only names that its view shows now. A profile with all grants and all skills sees the counts of all
+  profiles, any other one only its own, unless trusted code asks with `profiles: :all`.
+  """
+
+  alias Skillbook.{Book, OptionError, Options, Profile, SQL, View}
+  alias Skillbook.Usage.Writer
+
+  @type by :: :name | :profile | :event | :time
+  @type row :: %{
+          key: String.t() | nil,
+          read: non_neg_integer(),
+          run: non_neg_integer(),
+          failed: non_neg_integer(),
+          count: non_neg_integer(),
+          duration: float() | nil
+        }
+  @type t :: %__MODULE__{
+          by: by(),
+          since: DateTime.t(),
+          until: DateTime.t(),
+          rows: [row()],
+          total: row(),
+          unnamed: non_neg_integer()
+        }
+
+  @enforce_keys [:by, :since, :until, :rows, :total, :unnamed]
+  defstruct @enforce_keys
+
+  @day 86_400
+
+  @doc """
+  What was counted, as the view of a running book may see it.
+
+  ## Options
+
+    * `:since`, `:until` - a `DateTime` each. Default: the last 7 days
+    * `:by` - `:name` (the default), `:profile`, `:event` or `:time`
+    * `:names` - globs over names, as in `Skillbook.Profile`; all if it is left out
+    * `:profiles` - `:own` or `:all`, see above
+
+  A book without a database, or with `usage: false`, counts nothing, and its reports are empty.
+
+      iex> {:ok, _pid} = Skillbook.start_link(name: :counted, sources: ["test/support/fixtures/skills"], store: ":memory:")
+      iex> Skillbook.run(Skillbook.view(:counted), "```skill\\nhaiku\\n```")
+      iex> {:ok, report} = Skillbook.Usage.report(Skillbook.View.all(:counted))
+      iex> for row <- report.rows, do: {row.key, row.read, row.run, row.failed}
+      [{"haiku", 1, 0, 0}]
+  """
+  @spec report(View.t(), keyword()) :: {:ok, t()} | {:error, OptionError.t() | SQL.Error.t()}
+  def report(view, options \\ [])
+
+  def report(%View{book: nil}, _options),
+    do: raise(ArgumentError, "expected the view of a running book, got one of a catalog alone")
+
+  def report(%View{} = view, options) do
+    book = Book.fetch!(view.book)
+
+    with :ok <- Options.validate(options, "a report of usage", schema()),
+         {:ok, shown} <- shown(book, view, options[:names]),
+         {since, until} = times(options),
+         {:ok, rows} <- rows(book, since, until, view.profile, options) do
+      {:ok, build(rows, view.profile, shown, since, until, options)}
+    end
+  end
+
+  defp shown(_book, view, nil), do: {:ok, view}
+  defp shown(book, view, globs), do: View.new(book.catalog, Profile.narrow(view.profile, globs))
+
+  defp times(options) do
+    until = Keyword.get_lazy(options, :until, &DateTime.utc_now/0)
+    {Keyword.get_lazy(options, :since, fn -> DateTime.add(until, -7 * @day, :second) end), until}
+  end
+
+  defp rows(%{store: store, usage: usage}, _since, _until, _profile, _options)
+       when store == nil or usage == false,
+       do: {:ok, []}
+
+  # An hour or a day counts if a part of it lies between the two times.
+  defp rows(book, since, until, profile, options) do
+    bucket = if options[:by] == :time, do: "bucket", else: "''"
+    everybody = options[:profiles] == :all or (options[:profiles] == nil and unrestricted?(profile))
+    {own, params} = if everybody, do: {"", []}, else: {"and profile = $4", [profile.id]}
+    hour = hour(since)
+
+    statement = """
+    select name, profile, event, #{bucket}, cast(sum(count) as bigint), cast(sum(duration) as bigint)
+    from skillbook_usage
+    where ((length(bucket) > 10 and bucket >= $1) or (length(bucket) = 10 and bucket >= $2)) and bucket <= $3 #{own}
+    group by 1, 2, 3, 4
+    """
+
+    with :ok <- Writer.flush(book.name),
+         {:ok, %{rows: rows}} <-
+           SQL.query(Book.sql(book), statement, [hour, binary_part(hour, 0, 10), hour(until)] ++ params),
+         do: {:ok, rows}
+  end
+
+  defp hour(time), do: time |> DateTime.shift_zone!("Etc/UTC") |> DateTime.to_iso8601() |> binary_part(0, 13)
+
+  defp build(rows, profile, shown, since, until, options) do
+    names = shown |> View.entries() |> MapSet.new(& &1.name)
+    {unnamed, named} = Enum.split_with(rows, fn [name | _] -> name == "" end)
+    named = for [name | _] = row <- named, name in names, do: row
+    by = options[:by] || :name
+
+    %__MODULE__{
+      by: by,
+      since: since,
+      until: until,
+      rows: named |> Enum.group_by(&key(&1, by)) |> Enum.map(&sum/1) |> sort(by),
+      total: sum({nil, named}),
+      unnamed: if(unrestricted?(profile), do: sum({nil, unnamed}).count, else: 0)
+    }
+  end
+
+  defp unrestricted?(%Profile{} = profile), do: profile.grants == :all and Profile.globs(profile) == []
+
+  defp key([name, _, _, _, _, _], :name), do: name
+  defp key([_, profile, _, _, _, _], :profile), do: profile
+  defp key([_, _, event, _, _, _], :event), do: event
+  defp key([_, _, _, bucket, _, _], :time), do: bucket
+
+  defp sum({key, rows}) do
+    counts = Enum.group_by(rows, &Enum.at(&1, 2), &Enum.at(&1, 4))
+    of = fn event -> counts |> Map.get(event, []) |> Enum.sum() end
+    [read, run, failed] = Enum.map(["read", "run", "failed"], of)
+    time = rows |> Enum.map(&List.last/1) |> Enum.sum()
+    timed = run + failed
+
+    %{
+      key: key,
+      read: read,
+      run: run,
+      failed: failed,
+      count: read + run + failed,
+      duration: if(timed > 0, do: Float.round(time / timed / 1000, 3))
+    }
+  end
+
+  defp sort(rows, :time), do: Enum.sort_by(rows, & &1.key)
+  defp sort(rows, _by), do: Enum.sort_by(rows, &{-&1.count, &1.key})
+
+  defp schema do
+    [
+      since: {"a DateTime", &is_struct(&1, DateTime)},
+      until: {"a DateTime", &is_struct(&1, DateTime)},
+      by: {":name, :profile, :event or :time", &(&1 in [:name, :profile, :event, :time])},
+      names: {"a list of globs", &Options.texts?/1},
+      profiles: {":own or :all", &(&1 in [:own, :all])}
+    ]
+  end
+end

@@ -1,0 +1,160 @@
+defmodule Skillbook.Usage.Writer do
+  @moduledoc false
+  # Writes a book's counts down every few seconds and when it stops, and thins out what is old: hours become days, days go.
+  #
+  # A count is in the table or in the database: rows are taken out, added in one transaction, and put back if that fails.
+
+  use GenServer
+
+  require Logger
+
+  alias Skillbook.SQL
+  alias Skillbook.Usage.Counter
+
+  # After so many days an hour's counts are added to its day's.
+  @hours 30
+  # Rows of one statement: far fewer parameters than either database takes.
+  @rows 500
+
+  @type options :: %{book: atom(), usage: keyword(), sql: (() -> SQL.t())}
+
+  @spec start_link(options()) :: GenServer.on_start()
+  def start_link(options), do: GenServer.start_link(__MODULE__, options, name: name(options.book))
+
+  @doc "Writes down what is counted until now."
+  @spec flush(atom()) :: :ok | {:error, SQL.Error.t()}
+  def flush(book), do: GenServer.call(name(book), :flush, :infinity)
+
+  defp name(book), do: Module.concat(book, UsageWriter)
+
+  @impl true
+  def init(options) do
+    Process.flag(:trap_exit, true)
+    {:ok, schedule(Map.merge(options, %{thinned: nil, failed: false}))}
+  end
+
+  @impl true
+  def handle_call(:flush, _from, state) do
+    {answer, state} = write(state)
+    {:reply, answer, state}
+  end
+
+  @impl true
+  def handle_info(:flush, state) do
+    {_answer, state} = write(state)
+    {:noreply, schedule(state)}
+  end
+
+  def handle_info(_message, state), do: {:noreply, state}
+
+  @impl true
+  def terminate(_reason, state), do: write(state)
+
+  defp schedule(state) do
+    Process.send_after(self(), :flush, state.usage[:flush])
+    state
+  end
+
+  defp write(state) do
+    rows = Counter.take(state.book)
+
+    case stored(state, rows) do
+      :ok ->
+        {:ok, thin_daily(%{state | failed: false})}
+
+      {:error, error} ->
+        Counter.put_back(state.book, rows)
+        # A database that is away for long is told of once.
+        unless state.failed, do: Logger.warning("usage is not written down: #{Exception.message(error)}")
+        {{:error, error}, %{state | failed: true}}
+    end
+  end
+
+  defp stored(_state, []), do: :ok
+  defp stored(state, rows), do: with_sql(state, &store(&1, rows))
+
+  # While the database starts anew there is none, and its processes may end in the middle.
+  defp with_sql(state, fun) do
+    fun.(state.sql.())
+  rescue
+    error in ArgumentError -> {:error, error}
+  catch
+    :exit, _reason -> {:error, SQL.Error.closed()}
+  end
+
+  @doc "Adds counts to those that are stored: all of them or, with an error, none."
+  @spec store(SQL.t(), [Counter.row()]) :: :ok | {:error, SQL.Error.t()}
+  def store(sql, rows) do
+    rows =
+      for {{hour, name, profile, event}, count, time} <- rows,
+          do: [hour(hour), name, profile, event, count, time]
+
+    with {:ok, _} <- SQL.transaction(sql, &add(&1, rows)), do: :ok
+  end
+
+  # In the order of their keys, so that two writers never wait for each other in a circle.
+  defp add(sql, rows) do
+    rows
+    |> Enum.sort()
+    |> Enum.chunk_every(@rows)
+    |> Enum.reduce_while({:ok, nil}, fn rows, done ->
+      case SQL.query(sql, insert(length(rows)), Enum.concat(rows)) do
+        {:ok, _} -> {:cont, done}
+        error -> {:halt, error}
+      end
+    end)
+  end
+
+  defp insert(count) do
+    values =
+      Enum.map_join(0..(count - 1), ", ", fn row ->
+        "(" <> Enum.map_join(1..6, ", ", &"$#{row * 6 + &1}") <> ")"
+      end)
+
+    """
+    insert into skillbook_usage (bucket, name, profile, event, count, duration) values #{values}
+    on conflict (bucket, name, profile, event) do update
+    set count = skillbook_usage.count + excluded.count, duration = skillbook_usage.duration + excluded.duration
+    """
+  end
+
+  defp hour(number),
+    do: number |> Kernel.*(3600) |> DateTime.from_unix!() |> DateTime.to_iso8601() |> binary_part(0, 13)
+
+  defp thin_daily(state) do
+    today = DateTime.to_date(DateTime.utc_now())
+
+    if state.thinned != today and with_sql(state, &thin(&1, today, state.usage[:keep])) == :ok,
+      do: %{state | thinned: today},
+      else: state
+  end
+
+  @doc "Makes days of the hours that are old enough, and drops what is older than `keep` days."
+  @spec thin(SQL.t(), Date.t(), pos_integer()) :: :ok | {:error, SQL.Error.t()}
+  def thin(sql, today, keep) do
+    done =
+      SQL.transaction(sql, fn sql ->
+        with {:ok, _} <-
+               SQL.query(sql, "delete from skillbook_usage where bucket < $1", [Date.add(today, -keep)]),
+             # One statement takes the rows away and gives them, so that of two nodes only one adds them up.
+             {:ok, %{rows: rows}} <- SQL.query(sql, take(), [Date.add(today, -@hours)]),
+             do: add(sql, days(rows))
+      end)
+
+    with {:ok, _} <- done, do: :ok
+  end
+
+  defp take do
+    "delete from skillbook_usage where length(bucket) > 10 and bucket < $1 " <>
+      "returning bucket, name, profile, event, count, duration"
+  end
+
+  defp days(rows) do
+    rows
+    |> Enum.group_by(
+      fn [bucket | row] -> [binary_part(bucket, 0, 10) | Enum.take(row, 3)] end,
+      &Enum.take(&1, -2)
+    )
+    |> Enum.map(fn {key, numbers} -> key ++ Enum.zip_with(numbers, &Enum.sum/1) end)
+  end
+end
