@@ -92,6 +92,7 @@ defmodule Skillbook.Executor do
   ## Options
 
     * `:now` - the time of the call, UTC; the clock's if it is left out
+    * `:by` - `:agent` (the default) or `:user`
     * `:assigns` - a map for the handler; empty if it is left out
     * `:agent` - what `Skillbook.Context` says of it; `nil` if it is left out
   """
@@ -108,6 +109,7 @@ defmodule Skillbook.Executor do
       sql: book && Book.sql(book),
       write_to: book && book.write_to,
       now: Keyword.get_lazy(options, :now, &DateTime.utc_now/0),
+      by: Keyword.get(options, :by, :agent),
       assigns: Keyword.get(options, :assigns, %{}),
       agent: agent(options[:agent])
     }
