@@ -24,7 +24,7 @@ defmodule Skillbook do
     * `:profiles` - on whose behalf skills may be read and run: options of `Skillbook.Profile`. There is always one of
       the id `"default"`, which may see everything that has no visibility labels, unless you define it otherwise
     * `:roles` - what several profiles have in common: lists of `:id`, which profiles name as their `:role`, and of the
-      options `:grants`, `:skills`, `:tools` and `:writes` of `Skillbook.Profile`
+      options `:grants`, `:skills`, `:tools`, `:writes` and `:labels` of `Skillbook.Profile`
     * `:write_to` - the folder into which commands may write skills; it is a source too, the last one if you do not list it
     * `:timeout` - how long a handler may take, in milliseconds; 30,000 by default. A page's own `timeout` goes before it
     * `:max_running`, `:max_running_per_skill` - how many handlers run at a time, in all and of one skill; `:infinity` by

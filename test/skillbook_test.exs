@@ -49,7 +49,19 @@ defmodule SkillbookTest do
             {[name: :x, profiles: [[grants: []]]], "a profile needs the option :id"},
             {[name: :x, roles: [[grants: []]]], "a role needs the option :id"},
             {[name: :x, roles: [[id: "a", role: "b"]]],
-             "unknown option :role for a role. The options are :id, :grants, :skills, :within, :tools, :writes"},
+             "unknown option :role for a role. The options are :id, :grants, :skills, :within, :tools, :writes, :labels"},
+            {[name: :x, profiles: [[id: "p", labels: "a"]]],
+             "expected a list of texts as the option :labels of a profile, got: \"a\""},
+            {[name: :x, profiles: [[id: "p", grants: ["a"], labels: ["a", "a", "b"]]]],
+             "expected labels that are among its :grants as the option :labels of a profile, got: [\"b\"]"},
+            {[
+               name: :x,
+               roles: [[id: "r", grants: ["a"], labels: ["a"]]],
+               profiles: [[id: "p", role: "r", grants: []]]
+             ],
+             "expected labels that are among its :grants as the option :labels of a profile, got: [\"a\"]"},
+            {[name: :x, profiles: [%Skillbook.Profile{id: "p", labels: ["a"]}]],
+             "expected labels that are among its :grants as the option :labels of a profile, got: [\"a\"]"},
             {[name: :x, roles: [[id: "a"], [id: "b"]], profiles: [[id: "p", role: "c"]]],
              "expected one of the roles \"a\", \"b\" as the option :role of a profile, got: \"c\""},
             {[name: :x, profiles: [[id: "p", role: "c"]]],
@@ -112,6 +124,18 @@ defmodule SkillbookTest do
         assert {profile.grants, profile.skills, profile.tools} == expected
         assert {profile.id, profile.role} == {"ann", "reader"}
         assert profile.writes == Keyword.get(own, :writes, :deny)
+      end
+    end
+
+    test "may have from it the grants of which its labels are, or the labels", %{tmp_dir: folder} do
+      for {role, own} <- [
+            {[grants: ["a"]], [labels: ["a"]]},
+            {[labels: ["a"]], [grants: ["a"]]},
+            {[labels: ["a"], grants: []], [grants: :all]}
+          ] do
+        options = [roles: [[id: "r"] ++ role], profiles: [[id: "ann", role: "r"] ++ own]]
+        book = book([sources: [folder], builtins: false] ++ options)
+        assert Skillbook.view(book, "ann").profile.labels == ["a"]
       end
     end
 

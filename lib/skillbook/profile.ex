@@ -15,8 +15,11 @@ defmodule Skillbook.Profile do
     * `:writes` - what becomes of a command that changes something (`Skillbook.Entry.effect/1`): `:run` (the default) runs
       it, `:delegate` tells the model to hand it to an agent, `:ask` asks the `:ask` callback of the run or the book, `:deny`
       refuses it
+    * `:labels` - visibility labels that all it writes into the store carries besides those it gives; they are among its
+      `:grants`. It can neither leave them out nor edit or delete an entry that lacks one of them. None (`[]`) by default
     * `:role` - the id of one of the book's `:roles`, which says what this list leaves out of `:grants`, `:skills`,
-      `:tools` and `:writes`; `nil` (the default) for none. A profile that is made without a book only keeps it, and so does a struct
+      `:tools`, `:writes` and `:labels`; `nil` (the default) for none. A profile that is made without a book only keeps it,
+      and so does a struct
 
   ## Examples
 
@@ -27,6 +30,10 @@ defmodule Skillbook.Profile do
       iex> {:error, error} = Skillbook.Profile.new(id: "mail", grants: "external")
       iex> Exception.message(error)
       "expected :all or a list of texts as the option :grants of a profile, got: \\"external\\""
+
+      iex> {:error, error} = Skillbook.Profile.new(id: "mail", grants: ["external"], labels: ["external", "mail"])
+      iex> Exception.message(error)
+      "expected labels that are among its :grants as the option :labels of a profile, got: [\\"mail\\"]"
   """
 
   alias Skillbook.{OptionError, Options}
@@ -40,20 +47,34 @@ defmodule Skillbook.Profile do
           within: [[glob()]],
           tools: :all | [String.t()],
           writes: writes(),
+          labels: [String.t()],
           role: String.t() | nil
         }
 
   @enforce_keys [:id]
-  defstruct [:id, :role, grants: [], skills: :all, within: [], tools: :all, writes: :run]
+  defstruct [:id, :role, grants: [], skills: :all, within: [], tools: :all, writes: :run, labels: []]
 
   @typedoc "What the profiles of a role have in common, by the role's id."
   @type roles :: %{String.t() => keyword()}
 
   @doc "Makes a profile of options, or of a profile."
   @spec new(t() | keyword()) :: {:ok, t()} | {:error, OptionError.t()}
-  def new(%__MODULE__{} = profile), do: {:ok, profile}
-
   def new(options) do
+    with {:ok, profile} <- read(options), do: consistent(profile)
+  end
+
+  @doc false
+  @spec new(t() | keyword(), roles()) :: {:ok, t()} | {:error, OptionError.t()}
+  def new(options, roles) do
+    with {:ok, profile} <- read(options),
+         {:ok, role} <- fetch_role(profile.role, roles) do
+      if is_list(options), do: new(Keyword.merge(role, options)), else: new(profile)
+    end
+  end
+
+  defp read(%__MODULE__{} = profile), do: {:ok, profile}
+
+  defp read(options) do
     with :ok <- Options.validate(options, "a profile", schema()) do
       if Keyword.has_key?(options, :id),
         do: {:ok, struct!(__MODULE__, options)},
@@ -61,14 +82,23 @@ defmodule Skillbook.Profile do
     end
   end
 
-  @doc false
-  @spec new(t() | keyword(), roles()) :: {:ok, t()} | {:error, OptionError.t()}
-  def new(options, roles) do
-    with {:ok, profile} <- new(options),
-         {:ok, role} <- fetch_role(profile.role, roles) do
-      if is_list(options), do: new(Keyword.merge(role, options)), else: {:ok, profile}
+  # Checked once the role is known, which may have the one or the other. A profile must see what it writes.
+  defp consistent(profile) do
+    case foreign(profile, profile.labels) do
+      [] ->
+        {:ok, profile}
+
+      labels ->
+        problem = {:invalid, "labels that are among its :grants", labels}
+        {:error, %OptionError{subject: "a profile", option: :labels, problem: problem}}
     end
   end
+
+  @doc false
+  # Those of the labels that the profile does not hold.
+  @spec foreign(t(), [String.t()]) :: [String.t()]
+  def foreign(%__MODULE__{grants: :all}, _labels), do: []
+  def foreign(%__MODULE__{grants: grants}, labels), do: Enum.reject(labels, &(&1 in grants))
 
   @doc false
   @spec roles([keyword()]) :: {:ok, roles()} | {:error, OptionError.t()}
@@ -146,6 +176,7 @@ defmodule Skillbook.Profile do
         {"a list of lists of texts", &(is_list(&1) and Enum.all?(&1, fn globs -> Options.texts?(globs) end))},
       tools: all_or_texts,
       writes: {":run, :delegate, :ask or :deny", &(&1 in [:run, :delegate, :ask, :deny])},
+      labels: {"a list of texts", &Options.texts?/1},
       role: {"text or nil", &(is_nil(&1) or Options.text?(&1))}
     ]
   end

@@ -26,7 +26,10 @@ defmodule Skillbook.SQL.Migrations do
   @callback up(SQL.dialect()) :: [String.t()]
 
   # In the order of their versions.
-  @migrations [{1, "tasks and memories", Skillbook.SQL.Migrations.V1}]
+  @migrations [
+    {1, "tasks and memories", Skillbook.SQL.Migrations.V1},
+    {2, "the store", Skillbook.SQL.Migrations.V2}
+  ]
 
   @doc """
   Runs what the database does not have yet; gives the versions that this call ran.

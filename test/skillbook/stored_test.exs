@@ -1,0 +1,50 @@
+defmodule Skillbook.StoredTest do
+  use ExUnit.Case, async: true
+
+  alias Skillbook.{SQL, Stored}
+  alias Skillbook.SQL.{Migrations, SQLite}
+
+  test "a row of the table and back" do
+    {:ok, _} = SQLite.start_link(path: ":memory:", name: :stored_row)
+    sql = SQLite.handle(:stored_row)
+    {:ok, _} = Migrations.run(sql)
+
+    stored = %Stored{
+      name: "milk",
+      kind: :note,
+      title: "Milk; '\"",
+      content: "Two bottles.",
+      tags: ["b", "a", "ä\"]"],
+      labels: ["a", "b"],
+      include_in_prompt: false,
+      excluded_for: ["guest"],
+      source: :import,
+      author: "bob",
+      version: 3,
+      enabled: false,
+      created_at: ~U[2026-03-01 09:30:00Z],
+      updated_at: ~U[2026-03-02 09:30:00Z],
+      hash: "00",
+      attachments: ["x.png"]
+    }
+
+    fields = Stored.columns() -- [:id]
+    values = Enum.map(fields, &Stored.to_column(&1, Map.fetch!(stored, &1))) ++ ["", 1]
+    places = Enum.map_join(1..length(values), ", ", &"$#{&1}")
+    insert = "insert into skillbook_entries (#{Enum.join(fields, ", ")}, scope, revision) values (#{places})"
+    SQL.query!(sql, insert, values)
+
+    [row] = SQL.query!(sql, "select #{Enum.join(Stored.columns(), ", ")} from skillbook_entries").rows
+    assert Stored.from_row(row) == %{stored | id: 1}
+  end
+
+  test "labels and ids are written sorted and once each, tags in their order" do
+    assert Stored.to_column(:labels, ["b", "a", "b"]) == ~s(["a","b"])
+    assert Stored.to_column(:excluded_for, ["b", "a"]) == ~s(["a","b"])
+    assert Stored.to_column(:tags, ["b", "a"]) == ~s(["b","a"])
+  end
+
+  test "the id is not shown" do
+    refute inspect(%Stored{id: 4711}) =~ "4711"
+  end
+end
