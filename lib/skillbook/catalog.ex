@@ -16,7 +16,7 @@ defmodule Skillbook.Catalog do
       {:ok, 2}
   """
 
-  alias Skillbook.{Change, ConfigError, Diagnostic, Native, OptionError, Source}
+  alias Skillbook.{Change, ConfigError, Diagnostic, Native, OptionError, Source, Stored}
 
   @type t :: %__MODULE__{ref: reference(), sources: [Source.t()]}
 
@@ -64,6 +64,28 @@ defmodule Skillbook.Catalog do
 
   def refresh(%__MODULE__{ref: ref}, paths) when is_list(paths),
     do: change(Native.catalog_reload_paths(ref, Enum.map(paths, &Path.expand/1)))
+
+  @doc false
+  # Takes entries of the database, which came or changed, into the source that `Source.stored/0` makes, and leaves out those
+  # of some ids. Only then is there a new generation if anything differs.
+  @spec put_stored(t(), [Stored.t()], [pos_integer()]) :: Change.t()
+  def put_stored(%__MODULE__{ref: ref} = catalog, stored, removed_ids) do
+    check_stored(catalog)
+    change(Native.catalog_store(ref, stored, removed_ids))
+  end
+
+  @doc false
+  # The ids of the entries that `put_stored/3` put there.
+  @spec stored_ids(t()) :: [pos_integer()]
+  def stored_ids(%__MODULE__{ref: ref} = catalog) do
+    check_stored(catalog)
+    Native.catalog_stored_ids(ref)
+  end
+
+  defp check_stored(%__MODULE__{sources: sources}) do
+    if not Enum.any?(sources, &(&1.kind == :stored)),
+      do: raise(ArgumentError, "expected a catalog with the source of a store, got one of files alone")
+  end
 
   defp change({generation, added, changed, removed}),
     do: %Change{generation: generation, added: added, changed: changed, removed: removed}

@@ -12,15 +12,20 @@ defmodule Skillbook.Closest do
   @doc "The candidate closest to `word`, from `threshold` (0.0 to 1.0) on, or nil."
   @spec to(String.t(), [String.t()], float()) :: String.t() | nil
   def to(word, candidates, threshold \\ 0.75)
-  def to(word, _candidates, _threshold) when byte_size(word) > @longest, do: nil
+  def to(word, candidates, threshold), do: word |> several(candidates, 1, threshold) |> List.first()
 
-  def to(word, candidates, threshold) do
-    case candidates
-         |> Enum.map(&{closeness(key(word), key(&1)), &1})
-         |> Enum.max_by(&elem(&1, 0), fn -> nil end) do
-      {closeness, candidate} when closeness >= threshold -> candidate
-      _ -> nil
-    end
+  @doc "Up to `count` candidates close to `word`, the closest first, from `threshold` (0.0 to 1.0) on."
+  @spec several(String.t(), [String.t()], pos_integer(), float()) :: [String.t()]
+  def several(word, candidates, count, threshold \\ 0.75)
+  def several(word, _candidates, _count, _threshold) when byte_size(word) > @longest, do: []
+
+  def several(word, candidates, count, threshold) do
+    candidates
+    |> Enum.map(&{closeness(key(word), key(&1)), &1})
+    |> Enum.filter(&(elem(&1, 0) >= threshold))
+    |> Enum.sort_by(&elem(&1, 0), :desc)
+    |> Enum.take(count)
+    |> Enum.map(&elem(&1, 1))
   end
 
   defp closeness(one, other) do

@@ -38,7 +38,7 @@ defmodule Skillbook.Source do
   @type t :: %__MODULE__{
           path: Path.t(),
           name: String.t(),
-          kind: :skills | :notes,
+          kind: :skills | :notes | :stored,
           labels: [String.t()],
           optional: boolean(),
           trust: :none | :low | :medium | :high,
@@ -187,6 +187,11 @@ defmodule Skillbook.Source do
   def builtin do
     %__MODULE__{path: Application.app_dir(:skillbook, "priv/skills"), name: "builtin", trust: :high}
   end
+
+  @doc false
+  # What the database of a book holds, which is no folder: its path is what the paths of its entries begin with.
+  @spec stored() :: t()
+  def stored, do: %__MODULE__{path: "store", name: "store", kind: :stored}
 
   defp fetch_path(options) do
     with :error <- Keyword.fetch(options, :path) do

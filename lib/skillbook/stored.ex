@@ -86,7 +86,7 @@ defmodule Skillbook.Stored do
   def from_row(row) do
     @columns
     |> Enum.zip(row)
-    |> Enum.map(fn {column, value} -> {column, from(column, value)} end)
+    |> Enum.map(fn {column, value} -> {column, from_column(column, value)} end)
     |> then(&struct!(__MODULE__, &1))
   end
 
@@ -105,24 +105,24 @@ defmodule Skillbook.Stored do
 
   @doc false
   # The value of a field as it stands in a column of its name.
-  @spec from(atom(), term()) :: term()
-  def from(_field, nil), do: nil
-  def from(field, value) when field in [:include_in_prompt, :enabled], do: value == 1
-  def from(:kind, "skill"), do: :skill
-  def from(:kind, "note"), do: :note
-  def from(:source, "user"), do: :user
-  def from(:source, "agent"), do: :agent
-  def from(:source, "import"), do: :import
+  @spec from_column(atom(), term()) :: term()
+  def from_column(_field, nil), do: nil
+  def from_column(field, value) when field in [:include_in_prompt, :enabled], do: value == 1
+  def from_column(:kind, "skill"), do: :skill
+  def from_column(:kind, "note"), do: :note
+  def from_column(:source, "user"), do: :user
+  def from_column(:source, "agent"), do: :agent
+  def from_column(:source, "import"), do: :import
 
-  def from(field, json) when field in [:tags, :labels, :proactive_for, :excluded_for, :attachments] do
+  def from_column(field, json) when field in [:tags, :labels, :proactive_for, :excluded_for, :attachments] do
     {:ok, list} = JSON.decode(json)
     list
   end
 
-  def from(field, text) when field in [:created_at, :updated_at, :deleted_at] do
+  def from_column(field, text) when field in [:created_at, :updated_at, :deleted_at] do
     {:ok, time, 0} = DateTime.from_iso8601(text)
     time
   end
 
-  def from(_field, value), do: value
+  def from_column(_field, value), do: value
 end

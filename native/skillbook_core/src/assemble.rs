@@ -67,10 +67,11 @@ pub fn assemble_again(
     let mut builder = Builder { source, folders, resources: FxHashMap::default(), index: None };
     builder.resources = builder.all_resources(&documents, &files);
     let mut out = Assembled::default();
-    let mut earlier = earlier.made.iter().peekable();
+    // Not by path: records may have the same name.
+    let earlier: FxHashMap<*const Document, &Arc<Made>> =
+        earlier.made.iter().map(|made| (Arc::as_ptr(&made.document), made)).collect();
     for document in &documents {
-        while earlier.next_if(|made| made.document.path < document.path).is_some() {}
-        let made = match earlier.peek().filter(|made| builder.is_same(made, document)) {
+        let made = match earlier.get(&Arc::as_ptr(document)).filter(|made| builder.is_same(made, document)) {
             Some(made) => Arc::clone(made),
             None => Arc::new(builder.make(document)),
         };
@@ -161,18 +162,18 @@ impl<'a> Builder<'a> {
         self.resources.get(document.folder()).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether it still counts what the same document gave before.
     fn is_same(&self, made: &Made, document: &Arc<Document>) -> bool {
         let has_files = |entry: &Entry| document.is_skill_file() && entry.kind == Kind::Skill;
         let files = |entry: &Arc<Entry>| !has_files(entry) || entry.files == self.files(document);
-        Arc::ptr_eq(&made.document, document)
-            && made.folder.as_ref() == self.folder(document)
-            && made.entry.as_ref().is_none_or(files)
+        made.folder.as_ref() == self.folder(document) && made.entry.as_ref().is_none_or(files)
     }
 
     fn make(&mut self, document: &'a Arc<Document>) -> Made {
         let mut notes = document.diagnostics.clone();
         let entry = match document.fields() {
             None => None,
+            Some(fields) if self.source.kind == SourceKind::Stored => self.record(document, fields, &mut notes),
             Some(fields) if document.is_skill_file() => self.skill_file(document, fields, &mut notes),
             Some(fields) => self.other_file(document, fields, &mut notes),
         };
@@ -215,6 +216,31 @@ impl<'a> Builder<'a> {
             notes.push(entry.document.at_field(field, diagnostic));
         }
         true
+    }
+
+    /// Each record is an entry. None is a command, so that none ever runs or replaces one.
+    fn record(&self, document: &Arc<Document>, fields: &Fields, notes: &mut Notes) -> Option<Entry> {
+        let Some(name) = &fields.name else {
+            let message = "expected a name, got none; the record is not used";
+            notes.push(Diagnostic::new(Code::NameMissing, Severity::Error, message));
+            return None;
+        };
+        if command_name(name).is_some() {
+            let message = format!("the name {} is a command's, and a record is none; it is not used", quote(name));
+            let hint = "give it a name without a dot";
+            notes.push(Diagnostic::new(Code::NameReserved, Severity::Error, message).hint(hint));
+            return None;
+        }
+        let stored = document.of_record()?;
+        if stored.kind == Kind::Skill && fields.description.is_none() {
+            let message = "expected a description of the skill, got none; nobody can know what it is for";
+            notes.push(Diagnostic::new(Code::DescriptionMissing, Severity::Warning, message));
+        }
+        let entry = match stored.kind {
+            Kind::Note => self.note(document, fields),
+            kind => self.entry(document, fields, name, kind),
+        };
+        Some(Entry { trust: stored.trust, ..entry })
     }
 
     fn skill_file(&mut self, document: &'a Arc<Document>, fields: &Fields, notes: &mut Notes) -> Option<Entry> {
@@ -438,6 +464,7 @@ impl<'a> Builder<'a> {
             title: fields.title.clone(),
             labels: self.labels(fields),
             source: self.source.clone(),
+            trust: self.source.trust,
             document: document.clone(),
             selection: self.source.selects(name).unwrap_or(Selection::Available),
             files: Vec::new(),

@@ -109,7 +109,7 @@ impl Catalog {
             }
         }
         for ids in aliases.values_mut() {
-            ids.sort_by_key(|id| entries[id.0 as usize].source.trust == Trust::Low);
+            ids.sort_by_key(|id| entries[id.0 as usize].trust == Trust::Low);
         }
         for (name, index) in &indexes.used {
             if !domains.contains_key(&**name) {
@@ -201,6 +201,7 @@ impl Catalog {
 trait Named {
     fn document(&self) -> &Document;
     fn source(&self) -> &Source;
+    fn trust(&self) -> Trust;
     fn about(self: &Arc<Self>) -> Option<Arc<Entry>>;
 }
 
@@ -210,6 +211,9 @@ impl Named for Entry {
     }
     fn source(&self) -> &Source {
         &self.source
+    }
+    fn trust(&self) -> Trust {
+        self.trust
     }
     fn about(self: &Arc<Self>) -> Option<Arc<Entry>> {
         Some(self.clone())
@@ -222,6 +226,9 @@ impl Named for Index {
     }
     fn source(&self) -> &Source {
         &self.source
+    }
+    fn trust(&self) -> Trust {
+        self.source.trust
     }
     fn about(self: &Arc<Self>) -> Option<Arc<Entry>> {
         None
@@ -267,7 +274,7 @@ impl<T: Named> Merge<T> {
             return;
         }
         for (name, item) in own {
-            if let Some(earlier) = self.used.get(&name).filter(|_| item.source().trust == Trust::Low) {
+            if let Some(earlier) = self.used.get(&name).filter(|_| item.trust() == Trust::Low) {
                 let message = format!("`{name}` is that of {}", earlier.document().path);
                 findings.push(refused(message, &item, earlier));
                 self.unused.push((item, Why::Refused));
@@ -287,10 +294,10 @@ impl<T: Named> Merge<T> {
 impl Merge<Entry> {
     /// Names go before aliases, so an entry of low trust would take an alias by having its name.
     fn refuse_aliases(&mut self, findings: &mut Vec<Arc<Finding>>) {
-        let trusted = self.used.values().filter(|entry| entry.source.trust > Trust::Low);
+        let trusted = self.used.values().filter(|entry| entry.trust > Trust::Low);
         let aliases: FxHashMap<&str, &Arc<Entry>> =
             trusted.flat_map(|entry| entry.fields().aliases.iter().map(move |alias| (alias.as_str(), entry))).collect();
-        let low = self.used.iter().filter(|(_, entry)| entry.source.trust == Trust::Low);
+        let low = self.used.iter().filter(|(_, entry)| entry.trust == Trust::Low);
         let taken = low.filter_map(|(name, entry)| Some((name.clone(), entry.clone(), *aliases.get(&**name)?)));
         let taken: Vec<_> = taken.map(|(name, entry, other)| (name, entry, other.clone())).collect();
         for (name, entry, other) in taken {
@@ -305,11 +312,11 @@ impl Merge<Entry> {
 impl Merge<Index> {
     /// An index speaks for all commands of its domain, so one of low trust is used only where they are too.
     fn refuse_foreign(&mut self, entries: &Merge<Entry>, findings: &mut Vec<Arc<Finding>>) {
-        let trusted = entries.used.values().filter(|entry| entry.source.trust > Trust::Low);
+        let trusted = entries.used.values().filter(|entry| entry.trust > Trust::Low);
         let owners: FxHashMap<&str, &Arc<Entry>> =
             trusted.filter_map(|entry| Some((entry.domain.as_deref()?, entry))).collect();
         self.used.retain(|name, index| {
-            let owner = owners.get(&**name).filter(|_| index.source.trust == Trust::Low);
+            let owner = owners.get(&**name).filter(|_| index.trust() == Trust::Low);
             if let Some(owner) = owner {
                 let message = format!("the domain `{name}` has commands of the source `{}`", owner.source.name);
                 findings.push(Finding::trusted(refusal(message, &**index)));
@@ -320,9 +327,16 @@ impl Merge<Index> {
 }
 
 fn refusal<T: Named>(reason: String, item: &T) -> Diagnostic {
-    let message = format!("{reason}, and the source `{}` has low trust, so this one is not used", item.source().name);
+    let (why, hint) = match item.trust() < item.source().trust {
+        true => ("it was imported with low trust".to_owned(), "give it another name"),
+        false => (
+            format!("the source `{}` has low trust", item.source().name),
+            "give it another name, or give the source more trust",
+        ),
+    };
+    let message = format!("{reason}, and {why}, so this one is not used");
     let diagnostic = Diagnostic::new(Code::ReplacementRefused, Severity::Warning, message);
-    diagnostic.hint("give it another name, or give the source more trust").in_file(item.document().path.as_str())
+    diagnostic.hint(hint).in_file(item.document().path.as_str())
 }
 
 fn refused<T: Named>(reason: String, item: &Arc<T>, other: &Arc<T>) -> Arc<Finding> {

@@ -53,9 +53,8 @@ impl<'a> Changes<'a> {
 
 /// Whether two entries of one name are the same to everybody who reads them.
 fn same(a: &Arc<Entry>, b: &Arc<Entry>) -> bool {
-    let documents = Arc::ptr_eq(&a.document, &b.document)
-        || (a.document.path == b.document.path && a.document.text == b.document.text);
-    let rest = |entry: &Entry| (entry.kind, entry.selection, entry.source.trust);
+    let documents = Arc::ptr_eq(&a.document, &b.document) || a.document.is_same(&b.document);
+    let rest = |entry: &Entry| (entry.kind, entry.selection, entry.trust);
     Arc::ptr_eq(a, b) || (documents && rest(a) == rest(b) && a.labels == b.labels && a.files == b.files)
 }
 

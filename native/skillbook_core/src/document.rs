@@ -1,4 +1,5 @@
-//! One file as it was written: its text and the fields of its frontmatter, whatever other files say.
+//! One file as it was written: its text and the fields of its frontmatter, whatever other files say; or a record of a
+//! database, whose columns are its fields.
 //!
 //! A [`Document`] depends on its bytes and its path only, so a reload keeps those whose bytes did not change. What a
 //! catalog makes of it is an [`Entry`](crate::entry::Entry).
@@ -8,7 +9,8 @@ use std::sync::{Arc, OnceLock};
 
 use crate::declaration::{self, Declaration};
 use crate::diagnostic::{apply, Code, Diagnostic, Fix, Severity};
-use crate::entry::Effects;
+use crate::entry::{Effects, Kind};
+use crate::record::{Record, Stored};
 use crate::references::{self, Reference};
 use crate::value::Value;
 use crate::{frontmatter, sections};
@@ -28,7 +30,7 @@ pub const SKILL_FILE: &str = "SKILL.md";
 /// A file's text and fields.
 #[derive(Debug, Clone)]
 pub struct Document {
-    /// The file's full path.
+    /// The file's full path; a record's is made of its name.
     pub path: String,
     /// The whole text.
     pub text: Arc<str>,
@@ -39,6 +41,7 @@ pub struct Document {
     relative: usize,
     body: Range<usize>,
     usable: bool,
+    stored: Option<Stored>,
     pub(crate) fields: Fields,
     declaration: OnceLock<Option<Declaration>>,
 }
@@ -107,17 +110,7 @@ pub struct Fields {
 impl Document {
     /// Reads the file at `relative` (with `/` between folders) below `root`.
     pub fn parse(root: &str, relative: &str, bytes: &[u8]) -> Document {
-        let mut document = Document {
-            path: format!("{root}/{relative}"),
-            text: Arc::from(""),
-            diagnostics: Vec::new(),
-            references: Vec::new(),
-            relative: root.len() + 1,
-            body: 0..0,
-            usable: false,
-            fields: Fields::default(),
-            declaration: OnceLock::new(),
-        };
+        let mut document = Document::empty(root, relative);
         match simdutf8::compat::from_utf8(bytes) {
             Ok(text) => document.read(text),
             Err(error) => {
@@ -130,6 +123,81 @@ impl Document {
             }
         }
         document
+    }
+
+    /// Makes one of a record. Its path is that of a file with the record's name in `root`; a name that cannot stand there
+    /// is none, and gives a document without one.
+    ///
+    /// ```
+    /// use skillbook_core::document::Document;
+    /// use skillbook_core::record::{Origin, Record};
+    ///
+    /// let record = Record {
+    ///     name: "milk".into(),
+    ///     is_skill: false,
+    ///     title: "Milk".into(),
+    ///     description: String::new(),
+    ///     content: "---\nhandler: Milk\n---\nTwo litres".into(),
+    ///     tags: vec!["shopping".into()],
+    ///     labels: Vec::new(),
+    ///     include_in_prompt: true,
+    ///     proactive_for: Vec::new(),
+    ///     excluded_for: Vec::new(),
+    ///     origin: Origin::User,
+    ///     version: 1,
+    /// };
+    /// let document = Document::stored("store", &record);
+    /// let fields = document.fields().unwrap();
+    /// assert_eq!((document.path.as_str(), document.body()), ("store/milk.md", "Two litres"));
+    /// assert_eq!((fields.tags.as_slice(), &fields.handler), (["shopping".to_owned()].as_slice(), &None));
+    /// ```
+    pub fn stored(root: &str, record: &Record) -> Document {
+        let name = record.name.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut document = Document::empty(root, &format!("{name}.md"));
+        document.text = record.content.clone();
+        let text = &*record.content;
+        let own = frontmatter::parse(text).map_err(|error| document.diagnostics.push(error.to_diagnostic()));
+        let own = own.ok();
+        let written = |key: &str| own.as_ref().and_then(|own| plain(own.data.get(key)?));
+        document.body = own.as_ref().map_or(0, |own| own.body_offset)..text.len();
+        let is_skill = record.is_skill || written("name").is_some() && written("description").is_some();
+        let description = match record.description.trim() {
+            "" => written("description").unwrap_or_default(),
+            description => description.to_owned(),
+        };
+        let data = record.data(&description);
+        document.diagnostics.extend(own.map(|own| own.diagnostics).unwrap_or_default());
+        // The columns stand on no line of the text.
+        let mut reader = Reader { data: &data, block: "", diagnostics: &mut document.diagnostics };
+        if let Some(fields) = reader.fields(true, &text[document.body.clone()]) {
+            document.fields = Fields { data, ..fields };
+            document.usable = true;
+        }
+        let kind = if is_skill { Kind::Skill } else { Kind::Note };
+        document.stored = Some(Stored { kind, trust: record.origin.trust() });
+        document.name_diagnostics();
+        document
+    }
+
+    fn empty(root: &str, relative: &str) -> Document {
+        Document {
+            path: format!("{root}/{relative}"),
+            text: Arc::from(""),
+            diagnostics: Vec::new(),
+            references: Vec::new(),
+            relative: root.len() + 1,
+            body: 0..0,
+            usable: false,
+            stored: None,
+            fields: Fields::default(),
+            declaration: OnceLock::new(),
+        }
+    }
+
+    fn name_diagnostics(&mut self) {
+        for diagnostic in &mut self.diagnostics {
+            diagnostic.path = Some(self.path.clone());
+        }
     }
 
     fn read(&mut self, text: &str) {
@@ -151,9 +219,7 @@ impl Document {
         if self.usable && self.is_skill_file() {
             self.references = references::find(text, self.body.start);
         }
-        for diagnostic in &mut self.diagnostics {
-            diagnostic.path = Some(self.path.clone());
-        }
+        self.name_diagnostics();
     }
 
     /// The line of a name, put on top of the frontmatter: if it then reads the same with that name.
@@ -221,9 +287,22 @@ impl Document {
         self.usable.then_some(&self.fields)
     }
 
+    /// What only a record's document has.
+    pub fn of_record(&self) -> Option<Stored> {
+        self.stored
+    }
+
+    /// Whether both say the same of the same place, be they read at different times.
+    pub fn is_same(&self, other: &Document) -> bool {
+        // A file's fields are in its text; a record's are not.
+        let columns =
+            || self.stored == other.stored && (self.stored.is_none() || self.fields.data == other.fields.data);
+        self.path == other.path && self.text == other.text && columns()
+    }
+
     /// Whether this is a `SKILL.md`.
     pub fn is_skill_file(&self) -> bool {
-        self.path.strip_suffix(SKILL_FILE).is_some_and(|folder| folder.ends_with('/'))
+        self.stored.is_none() && self.path.strip_suffix(SKILL_FILE).is_some_and(|folder| folder.ends_with('/'))
     }
 
     /// Whether this file makes its folder a skill's: the other files in it are the skill's resources, never entries.

@@ -161,6 +161,8 @@ pub struct Entry {
     pub labels: Vec<String>,
     /// Its source.
     pub source: Arc<Source>,
+    /// How far its text is trusted: as far as its source, but a record as far as who wrote it.
+    pub trust: Trust,
     /// Its text and fields.
     pub document: Arc<Document>,
     /// How its source's globs select it.
@@ -175,14 +177,14 @@ impl Entry {
         &self.document.fields
     }
 
-    /// `handler`, unless its source is of low trust.
+    /// `handler`, unless its trust is low.
     pub fn handler(&self) -> Option<&str> {
-        self.fields().handler.as_deref().filter(|_| self.source.trust > Trust::Low)
+        self.fields().handler.as_deref().filter(|_| self.trust > Trust::Low)
     }
 
-    /// `schedule`, unless its source is of low trust.
+    /// `schedule`, unless its trust is low.
     pub fn schedule(&self) -> Option<&str> {
-        self.fields().schedule.as_deref().filter(|_| self.source.trust > Trust::Low)
+        self.fields().schedule.as_deref().filter(|_| self.trust > Trust::Low)
     }
 
     /// The flags that a command's page declares; skills and notes may speak of any program's.

@@ -19,6 +19,7 @@ pub mod json;
 pub mod last_good;
 pub mod lint;
 pub mod prompt;
+pub mod record;
 pub mod references;
 mod relations;
 pub mod search;

@@ -24,7 +24,7 @@ impl View {
         let Some(entry) = self.entry(id) else { return Some(Vec::new()) };
         let own = asked(entry);
         match (own, profile) {
-            (_, None) if entry.source.trust <= Trust::Low => Some(Vec::new()),
+            (_, None) if entry.trust <= Trust::Low => Some(Vec::new()),
             (own, None) => own.map(<[String]>::to_vec),
             (None, Some(profile)) => Some(profile.to_vec()),
             (Some(own), Some(profile)) => Some(both(own, profile)),

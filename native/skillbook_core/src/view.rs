@@ -78,6 +78,12 @@ impl Rule {
     }
 }
 
+/// Whether a profile may see an entry, be it in a catalog or not: the rule of its views.
+pub fn sees(profile: &Profile) -> Result<impl Fn(&Entry) -> bool, BadGlob> {
+    let rule = Rule::new(profile)?;
+    Ok(move |entry: &Entry| rule.admits(entry))
+}
+
 /// What a view knows of each entry without looking at it: prompts and lists go over all entries several times, and those
 /// lie all over the memory.
 pub(crate) mod about {
@@ -269,7 +275,7 @@ impl View {
                 return FxHashSet::default();
             }
             let used = self.catalog.entries().iter().filter(|entry| !rule.admits(entry));
-            let refusing = used.clone().filter(|entry| entry.source.trust > Trust::Low);
+            let refusing = used.clone().filter(|entry| entry.trust > Trust::Low);
             let aliases = refusing.flat_map(|entry| entry.fields().aliases.iter().map(String::as_str));
             let rivals = self.catalog.unused().iter().filter(|unused| unused.why != Why::Unselected);
             let rivals = rivals.map(|unused| &unused.entry).filter(|entry| !rule.admits(entry));

@@ -101,9 +101,9 @@ fn everything(view: &View, names: &[String]) -> String {
     let mut out = format!("{} of generation {}\n", view.count(), view.generation());
     let ids = || (0..view.catalog().entries().len() as u32 + 1).map(EntryId);
     for (id, entry) in view.entries() {
-        let Entry { name, kind, domain, title, labels, source, document, selection, files } = &**entry;
+        let Entry { name, kind, domain, title, labels, source, trust, document, selection, files } = &**entry;
         out += &format!("{name} {kind:?} {domain:?} {title:?} {labels:?} {} {document:?} {selection:?}", source.name);
-        out += &format!("{files:?} {:?} {:?} ", entry.handler(), entry.schedule());
+        out += &format!("{files:?} {trust:?} {:?} {:?} ", entry.handler(), entry.schedule());
         out += &format!("{} {} {}\n", view.shows(id), view.lists(id), view.in_prompt(id));
     }
     out += &format!("{:?}\n", view.listed().map(|(_, entry)| &entry.name).collect::<Vec<_>>());

@@ -3,10 +3,11 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use arc_swap::ArcSwap;
 use rustler::{Binary, Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
+use skillbook_core::assemble::Assembled;
 use skillbook_core::catalog::{Catalog, EntryId};
 use skillbook_core::changes::Changes;
 use skillbook_core::entry::{Entry, Source, SourceKind, Trust};
@@ -15,6 +16,7 @@ use skillbook_core::view::{Profile, View};
 
 use crate::load::Loaded;
 use crate::shared::FrozenTerm;
+use crate::store::{Row, Store};
 use crate::{encode, entry};
 
 mod atoms {
@@ -47,11 +49,41 @@ impl Generation {
     }
 }
 
+/// A source and what is known of it.
+enum Held {
+    Folder(Box<Loaded>),
+    Store(Store),
+}
+
+impl Held {
+    fn new(source: Arc<Source>) -> Held {
+        match source.kind {
+            SourceKind::Stored => Held::Store(Store::new(source)),
+            SourceKind::Skills | SourceKind::Notes => Held::Folder(Box::new(Loaded::new(source))),
+        }
+    }
+
+    fn assembled(&self) -> &Assembled {
+        match self {
+            Held::Folder(loaded) => loaded.assembled(),
+            Held::Store(store) => store.assembled(),
+        }
+    }
+
+    /// Records are handed over; they are not looked for.
+    fn refresh(&mut self, changed: Option<&[PathBuf]>) -> bool {
+        match self {
+            Held::Folder(loaded) => loaded.refresh(changed),
+            Held::Store(_) => false,
+        }
+    }
+}
+
 /// A book's sources and its current generation.
 pub struct CatalogResource {
     current: ArcSwap<Generation>,
     /// Held while loading, so that generations come one after another.
-    sources: Mutex<Vec<Loaded>>,
+    sources: Mutex<Vec<Held>>,
 }
 
 #[rustler::resource_impl]
@@ -80,18 +112,34 @@ impl CatalogResource {
     /// Looks at all sources again and makes the next generation, or at what these changed paths touch; then a generation
     /// is made only if anything differs.
     pub fn reload(&self, paths: Option<&[PathBuf]>) -> Reloaded {
-        let mut sources = self.sources.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut sources = self.sources();
         let mut differs = paths.is_none();
         for source in sources.iter_mut() {
             differs |= source.refresh(paths);
         }
+        self.next(&sources, differs)
+    }
+
+    /// Takes records into the source that holds them and leaves others out; a generation is made only if anything differs.
+    /// `None` if there is no such source.
+    fn store(&self, rows: Vec<Row>, removed: &[i64]) -> Option<Reloaded> {
+        let mut sources = self.sources();
+        let differs = store_of(&mut sources)?.put(rows, removed);
+        Some(self.next(&sources, differs))
+    }
+
+    fn sources(&self) -> MutexGuard<'_, Vec<Held>> {
+        self.sources.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn next(&self, sources: &[Held], differs: bool) -> Reloaded {
         let old = self.current();
         let number = old.catalog.generation();
         if !differs {
             return Reloaded { number, added: Vec::new(), changed: Vec::new(), removed: Vec::new() };
         }
         let number = number + 1;
-        let new = build(number, &sources, Some(&old));
+        let new = build(number, sources, Some(&old));
         new.catalog.search_from(&old.catalog);
         self.current.store(new.clone());
         let changes = Changes::between(old.catalog.entries(), new.catalog.entries());
@@ -105,7 +153,14 @@ impl CatalogResource {
     }
 }
 
-fn build(number: u64, sources: &[Loaded], before: Option<&Generation>) -> Arc<Generation> {
+fn store_of(sources: &mut [Held]) -> Option<&mut Store> {
+    sources.iter_mut().find_map(|source| match source {
+        Held::Store(store) => Some(store),
+        Held::Folder(_) => None,
+    })
+}
+
+fn build(number: u64, sources: &[Held], before: Option<&Generation>) -> Arc<Generation> {
     let assembled = sources.iter().map(|source| source.assembled().clone()).collect();
     Arc::new(Generation::new(Catalog::build(number, assembled), before))
 }
@@ -114,6 +169,7 @@ fn build(number: u64, sources: &[Loaded], before: Option<&Generation>) -> Arc<Ge
 enum Kind {
     Skills,
     Notes,
+    Stored,
 }
 
 #[derive(NifUnitEnum)]
@@ -145,6 +201,7 @@ impl SourceOptions {
             kind: match self.kind {
                 Kind::Skills => SourceKind::Skills,
                 Kind::Notes => SourceKind::Notes,
+                Kind::Stored => SourceKind::Stored,
             },
             labels: self.labels,
             root: self.path,
@@ -186,7 +243,7 @@ fn globs_filter(env: Env<'_>, patterns: Vec<String>, names: Vec<String>) -> Term
 fn catalog_load(sources: Vec<SourceOptions>) -> NifResult<ResourceArc<CatalogResource>> {
     let source = |options: SourceOptions| options.source().map(Arc::new).map_err(|_| rustler::Error::BadArg);
     let sources = sources.into_iter().map(source).collect::<NifResult<Vec<_>>>()?;
-    let sources: Vec<Loaded> = sources.into_iter().map(Loaded::new).collect();
+    let sources: Vec<Held> = sources.into_iter().map(Held::new).collect();
     let current = ArcSwap::new(build(1, &sources, None));
     Ok(ResourceArc::new(CatalogResource { current, sources: Mutex::new(sources) }))
 }
@@ -200,6 +257,19 @@ fn catalog_reload(catalog: ResourceArc<CatalogResource>) -> Reloaded {
 fn catalog_reload_paths(catalog: ResourceArc<CatalogResource>, paths: Vec<Binary>) -> Reloaded {
     let paths: Vec<PathBuf> = paths.iter().map(|path| PathBuf::from(OsStr::from_bytes(path))).collect();
     catalog.reload(Some(&paths))
+}
+
+/// As `catalog_reload`, with records that came or changed, and the ids of those that are gone.
+#[rustler::nif(schedule = "DirtyIo")]
+fn catalog_store(catalog: ResourceArc<CatalogResource>, rows: Vec<Row>, removed: Vec<i64>) -> NifResult<Reloaded> {
+    let whole = rows.iter().all(|row| row.content.is_some());
+    whole.then(|| catalog.store(rows, &removed)).flatten().ok_or(rustler::Error::BadArg)
+}
+
+/// The ids of the records that it holds.
+#[rustler::nif(schedule = "DirtyIo")]
+fn catalog_stored_ids(catalog: ResourceArc<CatalogResource>) -> NifResult<Vec<i64>> {
+    store_of(&mut catalog.sources()).map(|store| store.ids()).ok_or(rustler::Error::BadArg)
 }
 
 #[rustler::nif]

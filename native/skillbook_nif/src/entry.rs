@@ -81,7 +81,7 @@ fn struct_term<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
         (atoms::compatibility(), encode::option(env, &fields.compatibility)),
         (atoms::metadata(), metadata(env, &fields.metadata)?),
         (atoms::selection(), encode::own_atom(env, entry.selection.as_str())),
-        (atoms::trust(), encode::own_atom(env, entry.source.trust.as_str())),
+        (atoms::trust(), encode::own_atom(env, entry.trust.as_str())),
         (atoms::files(), entry.files.encode(env)),
         (atoms::usage(), encode::option(env, &fields.usage)),
         (atoms::data(), encode::value(env, &fields.data)?),

@@ -16,6 +16,7 @@ mod route;
 mod search;
 mod shared;
 mod sql;
+mod store;
 mod text;
 mod twin;
 mod view;

@@ -92,7 +92,7 @@ impl ViewResource {
 }
 
 /// `:all` is `None`.
-fn list_or_all(term: Term) -> NifResult<Option<Vec<String>>> {
+pub fn list_or_all(term: Term) -> NifResult<Option<Vec<String>>> {
     match term.decode::<Atom>() {
         Ok(atom) if atom == atoms::all() => Ok(None),
         _ => term.decode().map(Some),

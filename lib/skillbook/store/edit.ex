@@ -1,0 +1,72 @@
+defmodule Skillbook.Store.Edit do
+  @moduledoc false
+  # The five ways to change a content.
+
+  alias Skillbook.StoreError
+
+  @type t ::
+          {:replace, String.t()}
+          | {:find_replace, find :: String.t(), with :: String.t(), all?: boolean()}
+          | {:append, String.t()}
+          | {:prepend, String.t()}
+          | {:delete, String.t()}
+
+  @expected "{:replace, text}, {:find_replace, find, with, all?: boolean}, {:append, text}, {:prepend, text} or {:delete, text}"
+
+  # Lines further in are not compared, and only so much of each is.
+  @compared_lines 500
+  @compared_characters 100
+
+  @doc "The content with an edit made to it; `name` is the entry's, for errors."
+  @spec apply(t(), String.t(), String.t()) :: {:ok, String.t()} | {:error, StoreError.t()}
+  def apply({:replace, text}, _content, _name) when is_binary(text), do: {:ok, text}
+  def apply({:append, text}, content, _name) when is_binary(text), do: {:ok, content <> text}
+  def apply({:prepend, text}, content, _name) when is_binary(text), do: {:ok, text <> content}
+  def apply({:delete, text}, content, name) when is_binary(text), do: replace(content, text, "", false, name)
+
+  def apply({:find_replace, find, with, all?: all?}, content, name)
+      when is_binary(find) and is_binary(with) and is_boolean(all?),
+      do: replace(content, find, with, all?, name)
+
+  def apply(edit, _content, _name),
+    do: {:error, %StoreError{kind: :invalid, field: :edit, expected: @expected, value: edit}}
+
+  defp replace(_content, "", _with, _all?, _name) do
+    expected = "a text to look for of at least one character"
+    {:error, %StoreError{kind: :invalid, field: :edit, expected: expected, value: ""}}
+  end
+
+  defp replace(content, find, with, all?, name) do
+    case :binary.match(content, find) do
+      :nomatch ->
+        {:error, %StoreError{kind: :text_not_found, name: name, value: find, nearest: nearest(content, find)}}
+
+      {at, length} when not all? ->
+        <<before::binary-size(at), _::binary-size(length), rest::binary>> = content
+        {:ok, before <> with <> rest}
+
+      _ ->
+        {:ok, String.replace(content, find, with)}
+    end
+  end
+
+  # The line most like the first line of the text that has letters.
+  defp nearest("", _find), do: nil
+
+  defp nearest(content, find) do
+    wanted = find |> lines() |> Enum.find(find, &(String.trim(&1) != "")) |> key()
+
+    {line, number} =
+      content
+      |> lines()
+      |> Enum.take(@compared_lines)
+      |> Enum.with_index(1)
+      |> Enum.max_by(fn {line, _number} -> String.jaro_distance(wanted, key(line)) end)
+
+    {number, String.trim(line)}
+  end
+
+  defp lines(text), do: String.split(text, ["\r\n", "\n"])
+
+  defp key(line), do: line |> String.slice(0, @compared_characters) |> String.trim() |> String.downcase()
+end

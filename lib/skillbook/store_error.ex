@@ -1,0 +1,194 @@
+defmodule Skillbook.StoreError do
+  @moduledoc """
+  Why the store did not do what it was asked for. Nothing was changed.
+
+  ## Fields
+
+    * `:kind` - which rule was broken:
+      * `:not_found` - it has no such entry
+      * `:no_version` - the entry has no such version
+      * `:is_file` - the name is that of a file's entry
+      * `:exists` - the name is taken
+      * `:version_conflict` - the entry is not at the version that was expected
+      * `:text_not_found` - the text to replace or delete is not in the content
+      * `:label_not_held` - labels that the profile does not hold
+      * `:own_labels` - the entry is, or would be, without a label that all the profile writes carries
+      * `:not_visible` - the profile would not see what it writes
+      * `:missing`, `:unknown`, `:invalid` - a field that is needed, that does not exist, or whose value cannot be
+      * `:no_store` - the view's book has no database
+    * `:name` - the entry's name as it was asked for, or `nil`
+    * `:suggestions` - for `:not_found`, up to three names that the profile sees, the closest first
+    * `:deleted_at` - for `:not_found`, when an entry of that name was deleted, or `nil`
+    * `:expected` - the version expected; what a field must be
+    * `:actual` - the version that it is at, or the last one that there is
+    * `:author`, `:at` - for `:version_conflict`, the id of the profile that wrote the actual version, and when
+    * `:nearest` - for `:text_not_found`, `{number, line}` of the line most like the text, or `nil`
+    * `:labels` - the labels that are not held, or not there
+    * `:field` - a field's name
+    * `:value` - what came: a field's value, the text that was looked for
+    * `:example` - a value to write instead, or `nil`
+
+  ## Examples
+
+      iex> error = %Skillbook.StoreError{kind: :not_found, name: "milc", suggestions: ["milk"]}
+      iex> Exception.message(error)
+      ~s(the store has no entry "milc"; did you mean milk?)
+
+      iex> error = %Skillbook.StoreError{kind: :version_conflict, name: "milk", expected: 3, actual: 5}
+      iex> Exception.message(%{error | author: "bob", at: ~U[2026-03-01 09:30:00Z]})
+      ~s("milk" is at version 5, which "bob" wrote at 2026-03-01T09:30:00Z, not at the expected version 3. Read it again and make the change to what it is now)
+  """
+
+  @type kind ::
+          :not_found
+          | :no_version
+          | :is_file
+          | :exists
+          | :version_conflict
+          | :text_not_found
+          | :label_not_held
+          | :own_labels
+          | :not_visible
+          | :missing
+          | :unknown
+          | :invalid
+          | :no_store
+
+  @type t :: %__MODULE__{
+          kind: kind(),
+          name: String.t() | nil,
+          suggestions: [String.t()],
+          deleted_at: DateTime.t() | nil,
+          expected: pos_integer() | String.t() | [atom()] | nil,
+          actual: pos_integer() | nil,
+          author: String.t() | nil,
+          at: DateTime.t() | nil,
+          nearest: {pos_integer(), String.t()} | nil,
+          labels: [String.t()],
+          field: atom(),
+          value: term(),
+          example: String.t() | nil
+        }
+
+  @enforce_keys [:kind]
+  defexception [
+    :kind,
+    :name,
+    :deleted_at,
+    :expected,
+    :actual,
+    :author,
+    :at,
+    :nearest,
+    :field,
+    :value,
+    :example,
+    suggestions: [],
+    labels: []
+  ]
+
+  # Who pasted a page into the wrong place must not get the page back.
+  @shown 60
+
+  @impl true
+  def message(%{kind: :not_found, deleted_at: nil} = error),
+    do: "the store has no entry #{show(error.name)}#{offer(error.suggestions)}"
+
+  def message(%{kind: :not_found} = error) do
+    "the entry #{show(error.name)} was deleted at #{DateTime.to_iso8601(error.deleted_at)}. " <>
+      "Restore one of its versions, or create it anew"
+  end
+
+  def message(%{kind: :no_version} = error) do
+    "#{show(error.name)} has no version #{show(error.value)} that can be read here; its last one is #{error.actual}"
+  end
+
+  def message(%{kind: :is_file} = error) do
+    "#{show(error.name)} comes from a file, which the store neither changes nor keeps versions of. " <>
+      if(error.name =~ ".", do: "Change the file", else: "Create an entry of this name to replace it")
+  end
+
+  def message(%{kind: :exists} = error),
+    do: "the store has an entry #{show(error.name)} already. Update it, or take another name"
+
+  def message(%{kind: :version_conflict} = error) do
+    "#{show(error.name)} is at version #{error.actual}, which #{show(error.author)} wrote at " <>
+      "#{DateTime.to_iso8601(error.at)}, not at the expected version #{error.expected}. " <>
+      "Read it again and make the change to what it is now"
+  end
+
+  def message(%{kind: :text_not_found, nearest: nil} = error),
+    do: "the text #{show(error.value)} is not in #{show(error.name)}, whose content is empty"
+
+  def message(%{kind: :text_not_found, nearest: {number, line}} = error) do
+    "the text #{show(error.value)} is not in #{show(error.name)}; the nearest line is line #{number}: #{show(line)}. " <>
+      "Write the text exactly as it stands there"
+  end
+
+  def message(%{kind: :label_not_held} = error),
+    do: "expected labels that this profile holds, got: #{list(error.labels)}. Leave them out"
+
+  def message(%{kind: :own_labels, name: nil} = error) do
+    "expected labels with #{list(error.labels)}, which all that this profile writes carries, got none of that. " <>
+      "Write them too"
+  end
+
+  def message(%{kind: :own_labels} = error) do
+    "#{show(error.name)} lacks #{list(error.labels)}, which all that this profile writes carries, so it cannot change it. " <>
+      "Create an entry of another name"
+  end
+
+  def message(%{kind: :not_visible} = error) do
+    "expected an entry that this profile sees itself, got #{show(error.name)}, which is outside of its skills or " <>
+      "excludes it. Take another name, or leave the profile out of excluded_for"
+  end
+
+  def message(%{kind: :missing} = error),
+    do: "an entry needs the #{error.field}: #{error.expected}" <> write(error)
+
+  def message(%{kind: :unknown} = error) do
+    close = Skillbook.Closest.to(to_string(error.field), Enum.map(error.expected, &to_string/1))
+    guess = if close, do: ", did you mean #{close}?", else: "."
+
+    "unknown field #{show(to_string(error.field))} for an entry#{guess} The fields are #{Enum.join(error.expected, ", ")}"
+  end
+
+  def message(%{kind: :invalid} = error),
+    do:
+      "expected #{error.expected} as the #{error.field} of an entry, got: #{show(error.value)}" <>
+        write(error)
+
+  def message(%{kind: :no_store}) do
+    "the store needs a view of a running book that has a database. Start the book with the option store:, " <>
+      ~s(for example store: "skillbook.db")
+  end
+
+  defp write(%{example: nil}), do: ""
+  defp write(%{example: example}), do: ". Write for example: #{example}"
+
+  defp offer([]), do: ""
+  defp offer([name]), do: "; did you mean #{name}?"
+
+  defp offer(names) do
+    {last, others} = List.pop_at(names, -1)
+    "; did you mean #{Enum.join(others, ", ")} or #{last}?"
+  end
+
+  defp list(texts), do: Enum.map_join(texts, ", ", &show/1)
+
+  # Only the beginning of a text is looked at, however long it is.
+  defp show(text) when is_binary(text) do
+    if String.valid?(text) do
+      case String.split_at(text, @shown) do
+        {text, ""} -> quoted(text)
+        {text, _rest} -> quoted(text <> "...")
+      end
+    else
+      inspect(text, limit: 20)
+    end
+  end
+
+  defp show(value), do: inspect(value, limit: 5, printable_limit: @shown)
+
+  defp quoted(text), do: inspect(text, binaries: :as_strings, printable_limit: :infinity)
+end

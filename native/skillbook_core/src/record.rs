@@ -1,0 +1,102 @@
+//! A text with its columns as a database has them, in the place of a file with its frontmatter.
+
+use std::sync::Arc;
+
+use crate::entry::{Kind, Trust};
+use crate::value::Value;
+
+/// What a database has of one entry. The columns decide: they are read as the frontmatter fields of the same meaning, and
+/// none of the content's own frontmatter is, but that a name and a description in it make a skill of a note.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// The name.
+    pub name: String,
+    /// Whether it is a skill whatever its content has; else it is a note.
+    pub is_skill: bool,
+    /// The title.
+    pub title: String,
+    /// The description; that of the content's frontmatter is taken if it is blank.
+    pub description: String,
+    /// The whole text, frontmatter included.
+    pub content: Arc<str>,
+    /// The tags.
+    pub tags: Vec<String>,
+    /// The visibility labels.
+    pub labels: Vec<String>,
+    /// Whether it belongs into prompts.
+    pub include_in_prompt: bool,
+    /// The ids of the profiles into whose prompts it belongs in any case.
+    pub proactive_for: Vec<String>,
+    /// The ids of the profiles that it is kept from.
+    pub excluded_for: Vec<String>,
+    /// Who wrote it.
+    pub origin: Origin,
+    /// Its version, from 1.
+    pub version: i64,
+}
+
+/// Who wrote a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// A person.
+    User,
+    /// A model.
+    Agent,
+    /// It was brought in from elsewhere.
+    Import,
+}
+
+impl Origin {
+    /// `user`, `agent` or `import`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Origin::User => "user",
+            Origin::Agent => "agent",
+            Origin::Import => "import",
+        }
+    }
+
+    /// How far its texts are trusted.
+    pub fn trust(self) -> Trust {
+        match self {
+            Origin::User | Origin::Agent => Trust::Medium,
+            Origin::Import => Trust::Low,
+        }
+    }
+}
+
+/// What a document of a record has beside its text and fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stored {
+    /// A skill or a note.
+    pub kind: Kind,
+    /// How far its text is trusted.
+    pub trust: Trust,
+}
+
+impl Record {
+    /// The columns under the names that frontmatter has for them.
+    pub(crate) fn data(&self, description: &str) -> Value {
+        let text = |text: &str| Value::Str(text.to_owned());
+        let list = |texts: &[String]| Value::List(texts.iter().map(|item| text(item)).collect());
+        let columns = [
+            ("name", text(&self.name)),
+            ("title", text(&self.title)),
+            ("description", text(description)),
+            ("tags", list(&self.tags)),
+            ("visibility_labels", list(&self.labels)),
+            ("include_in_prompt", Value::Bool(self.include_in_prompt)),
+            ("proactive_for_profile_ids", list(&self.proactive_for)),
+            ("exclude_from_prompt_profile_ids", list(&self.excluded_for)),
+            ("version", Value::Int(self.version)),
+            ("source", text(self.origin.as_str())),
+        ];
+        let is_empty = |value: &Value| match value {
+            Value::Str(text) => text.is_empty(),
+            Value::List(items) => items.is_empty(),
+            _ => false,
+        };
+        let there = columns.into_iter().filter(|(_, value)| !is_empty(value));
+        Value::Map(there.map(|(key, value)| (key.to_owned(), value)).collect())
+    }
+}

@@ -1,0 +1,387 @@
+//! What becomes of the records of a database.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{doc, source, view};
+use proptest::prelude::*;
+use skillbook_core::assemble::{assemble, assemble_again, Assembled};
+use skillbook_core::catalog::Catalog;
+use skillbook_core::changes::Changes;
+use skillbook_core::diagnostic::Code;
+use skillbook_core::document::Document;
+use skillbook_core::entry::{Entry, Kind, Source, SourceKind, Trust};
+use skillbook_core::explain::explain;
+use skillbook_core::lint::lint;
+use skillbook_core::prompt::{Format, Options};
+use skillbook_core::record::{Origin, Record};
+use skillbook_core::search::Query;
+use skillbook_core::value::Value;
+use skillbook_core::view::{sees, Profile, View};
+
+fn record(name: &str, content: &str) -> Record {
+    Record {
+        name: name.into(),
+        is_skill: false,
+        title: format!("About {name}"),
+        description: String::new(),
+        content: content.into(),
+        tags: Vec::new(),
+        labels: Vec::new(),
+        include_in_prompt: true,
+        proactive_for: Vec::new(),
+        excluded_for: Vec::new(),
+        origin: Origin::User,
+        version: 1,
+    }
+}
+
+fn skill(name: &str, description: &str) -> Record {
+    Record { is_skill: true, description: description.into(), ..record(name, "Body") }
+}
+
+fn store() -> Arc<Source> {
+    Arc::new(Source { name: "store".into(), root: "store".into(), kind: SourceKind::Stored, ..Source::default() })
+}
+
+fn documents(records: &[Record]) -> Vec<Arc<Document>> {
+    records.iter().map(|record| Arc::new(Document::stored("store", record))).collect()
+}
+
+fn assembled(records: &[Record]) -> Assembled {
+    assemble(&store(), documents(records), Vec::new())
+}
+
+fn only(record: Record) -> Arc<Entry> {
+    let assembled = assembled(&[record]);
+    assert_eq!(assembled.entries.len(), 1, "{:?}", assembled.findings);
+    assembled.entries[0].clone()
+}
+
+fn codes(assembled: &Assembled) -> Vec<Code> {
+    assembled.findings.iter().map(|finding| finding.diagnostic.code).collect()
+}
+
+fn texts(items: &[&str]) -> Vec<String> {
+    items.iter().map(|item| item.to_string()).collect()
+}
+
+#[test]
+fn columns_are_the_fields() {
+    let all = Record {
+        name: "milk".into(),
+        is_skill: true,
+        title: "Milk".into(),
+        description: "What to buy".into(),
+        content:
+            "---\nname: other\ntitle: Other\ntags: [x]\nvisibility_labels: [y]\ninclude_in_prompt: true\n---\n# Text\n"
+                .into(),
+        tags: texts(&["a", "b, c"]),
+        labels: texts(&["home", "family"]),
+        include_in_prompt: false,
+        proactive_for: texts(&["cook"]),
+        excluded_for: texts(&["guest"]),
+        origin: Origin::Agent,
+        version: 7,
+    };
+    let entry = only(all);
+    let fields = entry.fields();
+    assert_eq!((&*entry.name, entry.kind, entry.title.as_deref()), ("milk", Kind::Skill, Some("Milk")));
+    assert_eq!((entry.description(), entry.body()), ("What to buy", "# Text\n"));
+    assert_eq!((&fields.tags, &entry.labels), (&texts(&["a", "b, c"]), &texts(&["family", "home"])));
+    assert_eq!((&fields.proactive_for, &fields.excluded_for), (&texts(&["cook"]), &texts(&["guest"])));
+    assert!(!fields.include_in_prompt);
+    assert_eq!((entry.document.path.as_str(), &*entry.source.name), ("store/milk.md", "store"));
+    assert_eq!(
+        (fields.data.get("version"), fields.data.get("source")),
+        (Some(&Value::Int(7)), Some(&"agent".into_value()))
+    );
+    assert_eq!(fields.data.get("name"), Some(&"milk".into_value()));
+}
+
+trait IntoValue {
+    fn into_value(self) -> Value;
+}
+
+impl IntoValue for &str {
+    fn into_value(self) -> Value {
+        Value::Str(self.to_owned())
+    }
+}
+
+#[test]
+fn empty_columns_are_no_fields() {
+    let entry = only(Record { title: String::new(), ..record("milk", "Text") });
+    let Value::Map(pairs) = &entry.fields().data else { panic!("expected a mapping") };
+    let keys: Vec<_> = pairs.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(keys, ["name", "include_in_prompt", "version", "source"]);
+    assert_eq!(entry.title.as_deref(), Some("milk"));
+}
+
+#[test]
+fn what_content_says_of_itself() {
+    let rows = [
+        (false, "", "Text", Kind::Note, ""),
+        (false, "D", "Text", Kind::Note, "D"),
+        (false, "", "---\nname: a\ndescription: Own\n---\nText", Kind::Skill, "Own"),
+        (false, "D", "---\nname: a\ndescription: Own\n---\nText", Kind::Skill, "D"),
+        (false, " ", "---\nname: a\ndescription: Own\n---\nText", Kind::Skill, "Own"),
+        // Both are needed.
+        (false, "", "---\nname: a\n---\nText", Kind::Note, ""),
+        (false, "", "---\ndescription: Own\n---\nText", Kind::Note, "Own"),
+        (false, "", "---\nname: a\ndescription: ''\n---\nText", Kind::Note, ""),
+        (true, "D", "Text", Kind::Skill, "D"),
+        (true, "", "---\ndescription: Own\n---\nText", Kind::Skill, "Own"),
+    ];
+    for (is_skill, description, content, kind, expected) in rows {
+        let entry = only(Record { is_skill, description: description.into(), ..record("n", content) });
+        assert_eq!((entry.kind, entry.description()), (kind, expected), "{is_skill} {description:?} {content:?}");
+        assert_eq!(entry.body(), "Text");
+    }
+}
+
+#[test]
+fn content_runs_nothing() {
+    let content = "---\nname: email.send\ndomain: email\ndescription: D\nhandler: Mod\nschedule: '* * * * *'\naliases: [x]\n\
+                   requires: [y]\nallowed-tools: Bash\neffects: read\ntool: z\nmetadata: {a: b}\nlicense: MIT\n---\nText";
+    let entry = only(record("n", content));
+    let fields = entry.fields();
+    assert_eq!((&*entry.name, entry.kind, entry.domain.as_deref()), ("n", Kind::Skill, None));
+    assert_eq!((entry.handler(), entry.schedule(), fields.effects), (None, None, None));
+    let lists = [&fields.aliases, &fields.requires, &fields.allowed_tools];
+    assert!(lists.iter().all(|list| list.is_empty()) && fields.metadata.is_empty() && fields.license.is_none());
+    assert_eq!((fields.data.get("tool"), fields.data.get("handler")), (None, None));
+}
+
+#[test]
+fn trust_is_the_writers() {
+    let rows = [(Origin::User, Trust::Medium), (Origin::Agent, Trust::Medium), (Origin::Import, Trust::Low)];
+    for (origin, trust) in rows {
+        let entry = only(Record { origin, ..skill("n", "D") });
+        assert_eq!((entry.trust, entry.source.trust), (trust, Trust::Medium));
+        assert_eq!(entry.fields().data.get("source"), Some(&origin.as_str().into_value()));
+    }
+    // What was imported replaces nothing of another source.
+    let file = || source("s", SourceKind::Skills, &[], &[("n/SKILL.md", &doc("n", "", "File"))]);
+    for (origin, body) in [(Origin::User, "Body"), (Origin::Import, "File")] {
+        let catalog = Catalog::build(1, vec![file(), assembled(&[Record { origin, ..skill("n", "D") }])]);
+        assert_eq!(catalog.entries()[0].body().trim(), body);
+        let refused = catalog.findings().iter().find(|found| found.diagnostic.code == Code::ReplacementRefused);
+        let told = refused.map(|found| (found.diagnostic.message.as_str(), found.diagnostic.hint.as_deref()));
+        let text = "`n` is that of /s/n/SKILL.md, and it was imported with low trust, so this one is not used";
+        assert_eq!(told, (origin == Origin::Import).then_some((text, Some("give it another name"))));
+    }
+}
+
+#[test]
+fn what_cannot_be_an_entry() {
+    let rows = [
+        ("", 0, vec![Code::NameMissing], "expected a name, got none; the record is not used"),
+        (" \n", 0, vec![Code::NameMissing], "expected a name, got none; the record is not used"),
+        (
+            "email.send",
+            0,
+            vec![Code::NameReserved],
+            "the name `email.send` is a command's, and a record is none; it is not used",
+        ),
+        ("node.", 1, vec![], ""),
+        ("SKILL", 1, vec![], ""),
+        ("über-größe", 1, vec![], ""),
+    ];
+    for (name, count, expected, message) in rows {
+        let assembled = assembled(&[record(name, "Text")]);
+        assert_eq!((assembled.entries.len(), codes(&assembled)), (count, expected), "{name:?}");
+        let told = assembled.findings.first().map_or("", |found| found.diagnostic.message.as_str());
+        assert_eq!(told, message);
+    }
+    // Its labels cannot be known.
+    let blank = assembled(&[Record { labels: texts(&["a", " "]), ..record("n", "Text") }]);
+    assert_eq!((blank.entries.len(), codes(&blank)), (0, vec![Code::LabelsInvalid]));
+    let undescribed = assembled(&[skill("n", "")]);
+    assert_eq!((undescribed.entries.len(), codes(&undescribed)), (1, vec![Code::DescriptionMissing]));
+}
+
+#[test]
+fn content_that_cannot_be_taken_apart_is_the_body() {
+    let content = "---\nname: [\nText";
+    let assembled = assembled(&[record("n", content)]);
+    assert_eq!((assembled.entries[0].body(), assembled.entries[0].kind), (content, Kind::Note));
+    let found = &assembled.findings[0].diagnostic;
+    assert_eq!((found.code, found.path.as_deref()), (Code::FrontmatterUnclosed, Some("store/n.md")));
+}
+
+#[test]
+fn records_of_one_name_are_entries_each() {
+    let labelled = |label: &str, text: &str| Record { labels: texts(&[label]), ..record("n", text) };
+    let first = documents(&[labelled("a", "one"), labelled("b", "two"), labelled("c", "three")]);
+    let before = assemble(&store(), first.clone(), Vec::new());
+    let bodies = |assembled: &Assembled| assembled.entries.iter().map(|e| e.body().to_owned()).collect::<Vec<_>>();
+    assert_eq!(bodies(&before), ["one", "two", "three"]);
+    // The others are taken over as they are.
+    let mut changed = first.clone();
+    changed[1] = documents(&[labelled("b", "2")])[0].clone();
+    let after = assemble_again(&store(), changed, Vec::new(), &before);
+    assert_eq!(bodies(&after), ["one", "2", "three"]);
+    let kept = |at: usize| Arc::ptr_eq(&before.entries[at], &after.entries[at]);
+    assert_eq!([kept(0), kept(1), kept(2)], [true, false, true]);
+}
+
+#[test]
+fn a_column_makes_a_change() {
+    let old = Catalog::build(1, vec![assembled(&[record("n", "Text")])]);
+    let rows = [
+        (record("n", "Text"), false),
+        (record("n", "Other"), true),
+        (Record { tags: texts(&["t"]), ..record("n", "Text") }, true),
+        (Record { title: "T".into(), ..record("n", "Text") }, true),
+        (Record { include_in_prompt: false, ..record("n", "Text") }, true),
+        (Record { excluded_for: texts(&["p"]), ..record("n", "Text") }, true),
+        (Record { origin: Origin::Import, ..record("n", "Text") }, true),
+        (Record { version: 2, ..record("n", "Text") }, true),
+        (Record { is_skill: true, ..record("n", "Text") }, true),
+    ];
+    for (record, differs) in rows {
+        let new = Catalog::build(2, vec![assembled(std::slice::from_ref(&record))]);
+        let changes = Changes::between(old.entries(), new.entries());
+        assert_eq!(changes.changed.len() == 1, differs, "{record:?}");
+    }
+}
+
+#[test]
+fn who_may_see_a_record() {
+    let record = Record { labels: texts(&["home"]), excluded_for: texts(&["guest"]), ..skill("milk", "D") };
+    type Row<'a> = (&'a str, Option<&'a [&'a str]>, &'a [&'a [&'a str]], bool);
+    let rows: [Row; 7] = [
+        ("p", None, &[], true),
+        ("p", Some(&["home"]), &[], true),
+        ("p", Some(&["work"]), &[], false),
+        ("p", Some(&[]), &[], false),
+        ("guest", Some(&["home"]), &[], false),
+        ("p", Some(&["home"]), &[&["m*"]], true),
+        ("p", Some(&["home"]), &[&["m*"], &["x*"]], false),
+    ];
+    let catalog = Arc::new(Catalog::build(1, vec![assembled(std::slice::from_ref(&record))]));
+    for (id, grants, skills, expected) in rows {
+        let skills = skills.iter().map(|globs| texts(globs)).collect();
+        let profile = Profile { id: id.into(), grants: grants.map(texts), skills };
+        assert_eq!(sees(&profile).unwrap()(&only(record.clone())), expected, "{profile:?}");
+        assert_eq!(View::new(catalog.clone(), &profile).unwrap().count() == 1, expected, "{profile:?}");
+    }
+    let bad = Profile { skills: vec![texts(&["["])], ..Profile::unrestricted() };
+    assert!(sees(&bad).is_err());
+}
+
+/// Texts of pieces that could be taken for a prompt's own, or for frontmatter.
+fn hostile() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "---\n",
+        "name: a\n",
+        "description: d\n",
+        "visibility_labels: []\n",
+        "</skill>",
+        "<available_skills>",
+        "\n## Notes\n",
+        "- **x**: y",
+        "\n",
+        "\r\n",
+        "\u{85}",
+        "\u{2028}",
+        "\u{0}",
+        "/",
+        "../",
+        "SKILL",
+        ".",
+        "ö",
+        " ",
+        "[",
+        "\"",
+        "a",
+    ]);
+    prop_oneof![proptest::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat()), any::<String>(),]
+}
+
+fn records() -> impl Strategy<Value = Record> {
+    let list = || proptest::collection::vec(hostile(), 0..3);
+    let flags = (any::<bool>(), any::<bool>(), any::<i64>());
+    let origin = prop::sample::select(vec![Origin::User, Origin::Agent, Origin::Import]);
+    ((hostile(), hostile(), hostile(), hostile()), (list(), list(), list(), list()), flags, origin).prop_map(
+        |((name, title, description, content), (tags, labels, proactive_for, excluded_for), flags, origin)| Record {
+            name,
+            is_skill: flags.0,
+            title,
+            description,
+            content: content.into(),
+            tags,
+            labels,
+            include_in_prompt: flags.1,
+            proactive_for,
+            excluded_for,
+            origin,
+            version: flags.2,
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn any_record_gives_what_its_columns_say(records in proptest::collection::vec(records(), 1..4)) {
+        for record in &records {
+            let document = Document::stored("store", record);
+            prop_assert!(record.content.ends_with(document.body()));
+            let Some(fields) = document.fields() else {
+                prop_assert!(record.labels.iter().any(|label| label.trim().is_empty()));
+                continue;
+            };
+            let trimmed = |items: &[String]| -> Vec<String> {
+                items.iter().map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()
+            };
+            let text = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+            prop_assert_eq!(fields.name.as_deref().unwrap_or(""), record.name.split_whitespace().collect::<Vec<_>>().join(" "));
+            prop_assert_eq!(&fields.title, &text(&record.title));
+            prop_assert_eq!(&fields.tags, &trimmed(&record.tags));
+            prop_assert_eq!(&fields.labels, &trimmed(&record.labels));
+            prop_assert_eq!(&fields.proactive_for, &trimmed(&record.proactive_for));
+            prop_assert_eq!(&fields.excluded_for, &trimmed(&record.excluded_for));
+            prop_assert_eq!(fields.include_in_prompt, record.include_in_prompt);
+            if let Some(description) = text(&record.description) {
+                prop_assert_eq!(fields.description.as_deref(), Some(description.as_str()));
+            }
+        }
+        let catalog = Arc::new(Catalog::build(1, vec![assembled(&records)]));
+        let labels: Vec<&str> = records.iter().flat_map(|record| &record.labels).map(|label| label.trim()).collect();
+        let reader = view(&catalog, "reader", &labels, None);
+        lint(&reader);
+        for record in &records {
+            explain(&reader, &record.name, &Options::default());
+            reader.help(&record.name);
+            reader.search(&Query::new(&record.title));
+        }
+    }
+
+    #[test]
+    fn what_stands_in_a_prompt_of_it_is_on_lines_of_its_own(
+        record in records(),
+        format in prop::sample::select(Format::ALL.to_vec()),
+    ) {
+        let plain = Record { name: "plain".into(), is_skill: record.is_skill, ..skill("plain", "D") };
+        let lines = |record: &Record| {
+            let record = Record {
+                content: "Body".into(), labels: vec![], include_in_prompt: true, excluded_for: vec![], ..record.clone()
+            };
+            let catalog = Arc::new(Catalog::build(1, vec![assembled(&[record])]));
+            let reader = view(&catalog, "reader", &[], None);
+            let options = Options { sections: format.sections().to_vec(), ..Options::default() };
+            (reader.count(), reader.prompt_with(&options).lines().count())
+        };
+        let (count, found) = lines(&record);
+        let usual = Record {
+            title: if record.title.trim().is_empty() { String::new() } else { "T".into() },
+            description: if record.description.trim().is_empty() { String::new() } else { "D".into() },
+            ..plain
+        };
+        if count == 1 {
+            prop_assert_eq!(found, lines(&usual).1);
+        }
+    }
+}
