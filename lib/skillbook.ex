@@ -146,6 +146,8 @@ defmodule Skillbook do
 
     * `:assigns` - a map that handlers find in their context
     * `:now` - the time of the turn, UTC; the clock's if it is left out
+    * `:by` - who wrote the commands: `:agent` (default), a model, or `:user`, a person; skills and notes that they write are
+      marked so
     * `:timeout` - how long each handler may take, in milliseconds; its page's or the book's if it is left out
     * `:ask` - who is asked about commands that change something; the book's if it is left out
     * `:max_result` - how many characters of each result the model gets, or `:infinity`; the book's if it is left out

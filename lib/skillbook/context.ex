@@ -12,6 +12,7 @@ defmodule Skillbook.Context do
     * `:sql` - the handle for `Skillbook.SQL`, or `nil` if the book has no store
     * `:write_to` - the folder into which commands may write skills, or `nil`
     * `:now` - the time of the call, UTC; handlers never read the clock themselves
+    * `:by` - who wrote the command: `:agent`, a model, or `:user`; what it writes is marked so
     * `:assigns` - what the application gave to `Skillbook.run/3`, a map
     * `:timeout` - how long the handler may take, in milliseconds; `nil` where it is called without `Skillbook.Executor`
     * `:agent` - the run of `Skillbook.Agent` that the call is part of, or `nil`: its `:model`; its `:depth`, how many runs it is
@@ -38,13 +39,27 @@ defmodule Skillbook.Context do
           sql: term() | nil,
           write_to: Path.t() | nil,
           now: DateTime.t(),
+          by: :agent | :user,
           assigns: map(),
           timeout: pos_integer() | nil,
           agent: agent() | nil
         }
 
   @enforce_keys [:view, :profile, :entry, :command, :now]
-  defstruct [:book, :view, :profile, :entry, :command, :sql, :write_to, :now, :timeout, :agent, assigns: %{}]
+  defstruct [
+    :book,
+    :view,
+    :profile,
+    :entry,
+    :command,
+    :sql,
+    :write_to,
+    :now,
+    :timeout,
+    :agent,
+    by: :agent,
+    assigns: %{}
+  ]
 
   @doc false
   # What log lines of a call carry.

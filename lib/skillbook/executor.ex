@@ -27,6 +27,7 @@ defmodule Skillbook.Executor do
     Result,
     RoutedCommand,
     Strict,
+    View,
     Worker
   }
 
@@ -92,6 +93,7 @@ defmodule Skillbook.Executor do
   ## Options
 
     * `:now` - the time of the call, UTC; the clock's if it is left out
+    * `:by` - `:agent` (the default) or `:user`
     * `:assigns` - a map for the handler; empty if it is left out
     * `:agent` - what `Skillbook.Context` says of it; `nil` if it is left out
   """
@@ -108,6 +110,7 @@ defmodule Skillbook.Executor do
       sql: book && Book.sql(book),
       write_to: book && book.write_to,
       now: Keyword.get_lazy(options, :now, &DateTime.utc_now/0),
+      by: Keyword.get(options, :by, :agent),
       assigns: Keyword.get(options, :assigns, %{}),
       agent: agent(options[:agent])
     }
@@ -189,9 +192,8 @@ defmodule Skillbook.Executor do
          context
        )
        when status in [:ok, :error, :template, :help] and (is_nil(error) or is_exception(error)) do
-    # Its text is its own, no entry's.
     if text?(content),
-      do: {:ok, %{result | metadata: Map.drop(result.metadata, [:activates, :parts])}},
+      do: {:ok, %{result | metadata: shown(result.metadata, context.view)}},
       else: bad(answer, context)
   end
 
@@ -209,6 +211,26 @@ defmodule Skillbook.Executor do
   end
 
   defp answer(other, context), do: bad(other, context)
+
+  # A handler that reads for the model says whose texts it gives. Only what the view shows with this very text is believed.
+  defp shown(metadata, view) do
+    {texts, more} = Map.split(metadata, [:activates, :parts])
+
+    for {key, [_ | _] = texts} <- texts,
+        not List.improper?(texts),
+        [_ | _] = shown <- [Enum.filter(texts, &shown?(&1, view))],
+        into: more,
+        do: {key, shown}
+  end
+
+  defp shown?(%{name: name} = text, view) when is_binary(name) do
+    case text?(name) and View.fetch(view, name) do
+      {:ok, %Entry{name: ^name} = entry} -> Entry.activation(entry) == text
+      _ -> false
+    end
+  end
+
+  defp shown?(_text, _view), do: false
 
   defp text?(text), do: is_binary(text) and String.valid?(text)
 

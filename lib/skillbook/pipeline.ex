@@ -128,7 +128,7 @@ defmodule Skillbook.Pipeline do
 
   # A book may stop in the middle of a turn; what ran until then is still reported.
   defp result({:ok, routed}, view, options) do
-    context = Executor.context(view, routed, Keyword.take(options, [:now, :assigns, :agent]))
+    context = Executor.context(view, routed, Keyword.take(options, [:now, :by, :assigns, :agent]))
 
     case Executor.execute(routed, context, Keyword.take(options, [:timeout, :ask])) do
       {:ok, result} -> result
@@ -154,6 +154,7 @@ defmodule Skillbook.Pipeline do
       on_error: {":continue or :halt", &(&1 in [:continue, :halt])},
       assigns: {"a map", &is_map/1},
       now: {"a DateTime", &is_struct(&1, DateTime)},
+      by: {":agent or :user", &(&1 in [:agent, :user])},
       ask: {"a function of one argument, {module, function} or nil", &Book.ask?/1},
       max_result: {"a number of characters or :infinity", &Book.limit?/1},
       timeout: {"a number of milliseconds", &Options.milliseconds?/1},

@@ -21,6 +21,7 @@ defmodule Skillbook.Tools do
   """
 
   alias Skillbook.{
+    Closest,
     Declaration,
     Entry,
     Flag,
@@ -42,15 +43,19 @@ defmodule Skillbook.Tools do
   @limit 128
   @longest 1024
 
+  # How close a name must come to one that a page chose.
+  @near 0.9
+
   @type shape :: :openai | :anthropic | :mcp
 
   @doc """
   The tools of a view: `get_skill` first, then the commands and skills that a model is told of, by name.
 
   They are maps with string keys, ready for any JSON encoder. Dots in names are written `__` (`tasks__search`); a name with
-  other characters than letters, digits, `.`, `_` and `-` gets some of its hash at its end. Notes are no tools; `get_skill`
-  reads them. A flag's schema has what its page plainly says (`Skillbook.Declaration`), and nothing more; only a page with
-  `strict: true` refuses other properties.
+  other characters than letters, digits, `.`, `_` and `-` gets some of its hash at its end. A page may choose the tool's name
+  (`tool: create_skill`). Dashes in the names of flags are written `_`. Notes are no tools; `get_skill` reads them. A flag's
+  schema has what its page plainly says (`Skillbook.Declaration`), and nothing more; only a page with `strict: true` refuses
+  other properties.
 
   ## Options
 
@@ -108,7 +113,7 @@ defmodule Skillbook.Tools do
 
     result =
       with {:ok, name} <- entry_name(view, call),
-           {:ok, arguments} <- arguments(call, name) do
+           {:ok, arguments} <- arguments(view, call, name) do
         [result] = Pipeline.commands(view, [Call.line(name, arguments)], options)
         result
       else
@@ -121,17 +126,20 @@ defmodule Skillbook.Tools do
 
   defp failed(error), do: %{Result.error(error) | duration: 0}
 
-  defp arguments(call, name) do
-    with {:error, error} <- Call.arguments(call), do: {:error, {error, name}}
+  defp arguments(view, call, name) do
+    case Call.arguments(call) do
+      {:ok, arguments} -> {:ok, Schema.flags(arguments, declaration(view, name))}
+      {:error, error} -> {:error, {error, name}}
+    end
   end
 
   # The flags that must be there, or else the first one.
   defp example(_view, @get_skill), do: ~s({"path": "NAME"})
 
   defp example(view, name) do
-    flags = with {:ok, %Declaration{flags: flags}} <- View.flags(view, name), do: flags, else: (_ -> [])
+    flags = with %Declaration{flags: flags} <- declaration(view, name), do: flags, else: (nil -> [])
     shown = with [] <- Enum.filter(flags, & &1.required), do: Enum.take(flags, 1)
-    "{#{Enum.map_join(shown, ", ", &~s("#{&1.name}": #{example(&1)}))}}"
+    "{#{Enum.map_join(shown, ", ", &~s("#{Schema.name(&1.name)}": #{example(&1)}))}}"
   end
 
   defp example(%Flag{type: :switch}), do: "true"
@@ -147,18 +155,20 @@ defmodule Skillbook.Tools do
     name = if String.valid?(tool), do: Name.resolve(view, tool), else: tool
 
     case View.fetch(view, name) do
-      {:ok, _entry} -> {:ok, name}
+      {:ok, entry} -> {:ok, entry.name}
       {:error, error} -> {:error, unknown(view, tool, error.suggestions)}
     end
   end
 
   defp entry_name(_view, _call), do: {:error, %ToolCallError{kind: :call}}
 
-  # Domains are suggested for commands as well, and are no tools.
+  # Domains are suggested for commands as well, and are no tools. Names that pages chose are no entries' names.
   defp unknown(view, tool, suggestions) do
-    tools = for name <- suggestions, match?({:ok, _}, View.fetch(view, name)), do: Name.from(name)
     name = if String.valid?(tool), do: tool, else: inspect(tool)
-    %ToolCallError{kind: :unknown, name: name, suggestions: tools}
+    chosen = for %{data: %{"tool" => _}} = entry <- listed(view, nil), do: Name.of(view, entry)
+    tools = for name <- suggestions, {:ok, entry} <- [View.fetch(view, name)], do: Name.of(view, entry)
+    near = name |> Closest.to(chosen, @near) |> List.wrap()
+    %ToolCallError{kind: :unknown, name: name, suggestions: Enum.take(Enum.uniq(near ++ tools), 3)}
   end
 
   defp named(entries, nil), do: entries
@@ -179,19 +189,24 @@ defmodule Skillbook.Tools do
   end
 
   defp tool(view, entry) do
-    declaration =
-      case View.flags(view, entry.name) do
-        {:ok, declaration} -> declaration
-        {:error, _} -> nil
-      end
+    declaration = declaration(view, entry.name)
 
     %{
-      name: Name.from(entry.name),
+      name: Name.of(view, entry),
       title: entry.title,
       description: description(entry, declaration),
       schema: Schema.object(declaration, entry.strict),
       reads: Entry.effect(entry) == :read
     }
+  end
+
+  defp declaration(_view, @get_skill), do: nil
+
+  defp declaration(view, name) do
+    case View.flags(view, name) do
+      {:ok, declaration} -> declaration
+      {:error, _} -> nil
+    end
   end
 
   defp get_skill(left_out) do
@@ -230,7 +245,7 @@ defmodule Skillbook.Tools do
   defp choices(%Declaration{choices: choices}) do
     for %{names: names, required: required} <- choices do
       many = if required, do: "Exactly", else: "At most"
-      "#{many} one of #{Enum.join(names, ", ")} is given."
+      "#{many} one of #{Enum.map_join(names, ", ", &Schema.name/1)} is given."
     end
   end
 

@@ -6,6 +6,7 @@ defmodule Skillbook.BuiltinSkillsTest do
   alias Skillbook.Handlers.Workflow.Index
 
   @moduletag :tmp_dir
+  @example [path: "test/support/fixtures/pages", kind: :notes]
 
   setup_all do
     {:ok, catalog} = Catalog.load([Source.builtin()])
@@ -24,8 +25,10 @@ defmodule Skillbook.BuiltinSkillsTest do
 
   # All commands in a text: the lines of examples, the indented lines of workflows, and what stands in backticks.
   defp commands(text) do
-    lines = Regex.scan(~r/^ *((?:agent|tasks|memory|results|workflows?)\.[a-z_]+(?: .*)?)$/m, text)
-    inline = Regex.scan(~r/`((?:agent|tasks|memory|results|workflows?)\.[a-z_]+[^`]*)`/, text)
+    lines =
+      Regex.scan(~r/^ *((?:agent|memory|notes|results|skills|tasks|workflows?)\.[a-z_]+(?: .*)?)$/m, text)
+
+    inline = Regex.scan(~r/`((?:agent|memory|notes|results|skills|tasks|workflows?)\.[a-z_]+[^`]*)`/, text)
     for [_, line] <- lines ++ inline, not String.contains?(line, ["<", "["]), do: line
   end
 
@@ -50,7 +53,9 @@ defmodule Skillbook.BuiltinSkillsTest do
     assert Enum.map(entries, & &1.name) == ~w(
              agent.dispatch
              memory.save memory.search
+             notes.get
              results.read
+             skills.load
              tasks.create tasks.delete tasks.get tasks.search tasks.update
              workflow.build workflow.list
              workflows.daily_digest workflows.weekly_review
@@ -108,9 +113,26 @@ defmodule Skillbook.BuiltinSkillsTest do
         context = context(sql: prepared(), view: view, write_to: write_to)
 
         # A page that shows how to leave a required flag out shows it in an example of an error, and there is none.
-        assert {:ok, result} = execute(context, line), "#{page}: #{line}: #{run(context, line)}"
+        assert {:ok, result} = in_book(name, line) || execute(context, line),
+               "#{page}: #{line}: #{run(context, line)}"
+
         assert result.content != ""
       end
+    end
+  end
+
+  # What works with entries needs those that pages speak of, in a book of its own.
+  defp in_book(name, line) do
+    if name =~ ~r/\A(notes|skills)\./ do
+      book = :"pages_#{System.unique_integer([:positive])}"
+
+      start_supervised!({Skillbook, name: book, sources: [@example], store: ":memory:", watch: false},
+        id: book
+      )
+
+      [result] = Skillbook.run(Skillbook.view(book), "```cmd\n#{line}\n```").results
+      stop_supervised!(book)
+      if result.status == :ok, do: {:ok, result}, else: flunk("#{line}: #{result.content}")
     end
   end
 
@@ -134,7 +156,9 @@ defmodule Skillbook.BuiltinSkillsTest do
 
   test "what only reads says so", %{entries: entries} do
     reads = for entry <- entries, entry.effects == :read, do: entry.name
-    assert reads == ~w(memory.search results.read tasks.get tasks.search workflow.list workflows.daily_digest)
+
+    assert reads ==
+             ~w(memory.search notes.get results.read skills.load tasks.get tasks.search workflow.list workflows.daily_digest)
   end
 
   # A database of its own for each command, with the tasks that pages speak of.

@@ -3,7 +3,7 @@ defmodule Skillbook.ExecutorTest do
 
   import ExUnit.CaptureLog
 
-  alias Skillbook.{Executor, HandlerError, NotFoundError, Result, Router}
+  alias Skillbook.{Entry, Executor, HandlerError, NotFoundError, Result, Router, View}
 
   @moduletag :tmp_dir
 
@@ -112,9 +112,24 @@ defmodule Skillbook.ExecutorTest do
       result
     end
 
-    # Which entries' texts a result holds is not the handler's to say.
-    for activates <- [:odd, [1], [%{name: "x.call", hash: "0"}]],
-        do: assert(run.(metadata: %{activates: activates, more: 1}).metadata == %{more: 1})
+    # Whose texts a result holds is believed only of what the view shows.
+    text = view |> View.fetch!("x.call") |> Entry.activation()
+
+    for key <- [:activates, :parts] do
+      for texts <- [
+            :odd,
+            [],
+            [1],
+            [text | text],
+            [%{name: "x.call", hash: "0"}],
+            [%{text | name: "x.gone"}],
+            [%{text | name: <<255>>}],
+            [Map.put(text, :more, 1)]
+          ],
+          do: assert({texts, run.(metadata: %{key => texts, more: 1}).metadata} == {texts, %{more: 1}})
+
+      assert run.(metadata: %{key => [1, text], more: 1}).metadata == %{key => [text], more: 1}
+    end
 
     capture_log(fn -> assert %{kind: :bad_return} = run.(status: :error, error: :odd).error end)
     error = %RuntimeError{message: "no"}

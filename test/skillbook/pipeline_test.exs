@@ -5,6 +5,24 @@ defmodule Skillbook.PipelineTest do
 
   @moduletag :tmp_dir
 
+  test "handlers are told who wrote the command: a model, unless the caller says otherwise", %{
+    tmp_dir: folder
+  } do
+    write(folder, %{"x/call.md" => page("x.call", handler("Call"))})
+    view = view(folder)
+    assigns = %{call: fn _, context -> {:ok, "#{context.by}"} end}
+    rows = [{[], "agent"}, {[by: :agent], "agent"}, {[by: :user], "user"}]
+
+    for {options, by} <- rows do
+      options = [assigns: assigns] ++ options
+      assert [%{content: ^by}] = Skillbook.run(view, "```cmd\nx.call\n```", options).results
+      assert {%{content: ^by}, _} = Skillbook.Tools.call(view, %{"name" => "x.call"}, options)
+    end
+
+    message = "expected :agent or :user as the option :by of run, got: :import"
+    assert_raise Skillbook.OptionError, message, fn -> Skillbook.run(view, "", by: :import) end
+  end
+
   test "on_error: what runs after a command that failed", %{tmp_dir: folder} do
     write(folder, %{
       "x/run.md" => page("x.run", handler("Text")),

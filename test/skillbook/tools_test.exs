@@ -71,6 +71,105 @@ defmodule Skillbook.ToolsTest do
     end
   end
 
+  describe "names that pages choose" do
+    defp tools(view), do: for(%{"name" => name} <- Tools.definitions(view, shape: :mcp), do: name)
+    defp own(tool, fields \\ []), do: [tool: tool, aliases: "[#{tool}]"] ++ fields
+
+    test "are taken where vendors allow them and the page has them as an alias", %{tmp_dir: folder} do
+      rows = [
+        {own("make_note"), "make_note"},
+        {own("make-note9"), "make-note9"},
+        {own(String.duplicate("a", 64)), String.duplicate("a", 64)},
+        {own(String.duplicate("a", 65)), "x__make"},
+        {[tool: "make_note"], "x__make"},
+        {[tool: "make_note", aliases: "[other]"], "x__make"},
+        {own("get_skill"), "x__make"},
+        {own("tasks__get"), "x__make"},
+        {own("make.note"), "x__make"},
+        {own("make note"), "x__make"},
+        {own("x-0123456789abcdef"), "x__make"},
+        {own("Übung"), "x__make"},
+        {own("5"), "x__make"},
+        {own("[a]"), "x__make"}
+      ]
+
+      for {{fields, tool}, number} <- Enum.with_index(rows) do
+        folder = write(Path.join(folder, "#{number}"), %{"x/make.md" => page("x.make", fields)})
+        assert {fields, tools(view(folder))} == {fields, ["get_skill", tool]}
+      end
+    end
+
+    test "are the first page's by name, and of nobody else's name", %{tmp_dir: folder} do
+      write(folder, %{
+        "x/a.md" => page("x.a", own("make")),
+        "x/b.md" => page("x.b", own("make")),
+        "x/c.md" => page("x.c", own("haiku")),
+        "haiku.md" => page("haiku")
+      })
+
+      assert tools(view(folder)) == ["get_skill", "haiku", "make", "x__b", "x__c"]
+
+      for {tool, name} <- [{"make", "x.a"}, {"x__a", "x.a"}, {"x__b", "x.b"}, {"haiku", "haiku"}],
+          do: assert({%Result{name: ^name}, _} = Tools.call(view(folder), %{"name" => tool}))
+    end
+
+    test "nothing hidden takes one", %{tmp_dir: folder} do
+      write(folder, %{
+        "x/a.md" => page("x.a", own("make", visibility_labels: "[red]")),
+        "x/b.md" => page("x.b", own("make"))
+      })
+
+      {:ok, catalog} = Catalog.load([folder])
+      {:ok, guest} = View.new(catalog, id: "guest")
+      assert tools(guest) == ["get_skill", "make"]
+      assert {%Result{name: "x.b"}, _} = Tools.call(guest, %{"name" => "make"})
+      assert tools(View.all(catalog)) == ["get_skill", "make", "x__b"]
+    end
+
+    test "are not for sources of low trust", %{tmp_dir: folder} do
+      write(folder, %{"x/a.md" => page("x.a", own("make"))})
+      {:ok, catalog} = Catalog.load([[path: folder, trust: :low]])
+      assert tools(View.all(catalog)) == ["get_skill", "x__a"]
+    end
+
+    test "are suggested", %{tmp_dir: folder} do
+      write(folder, %{"x/make_note.md" => page("x.make_note", own("write_note"))})
+
+      assert {%Result{content: ~s(unknown tool "write_noet"; did you mean write_note? ) <> _}, _} =
+               Tools.call(view(folder), %{"name" => "write_noet"})
+    end
+  end
+
+  test "properties have _ for the dashes of flags, and reach the flags", %{tmp_dir: folder} do
+    write(folder, %{
+      "x/a.md" =>
+        page(
+          "x.a",
+          [handler: "Skillbook.TestHandlers.Text"],
+          "## Flags\n\n--due-day  A day (required)\n--c  C\n"
+        )
+    })
+
+    view = view(folder)
+    assert [_, %{"inputSchema" => schema}] = Tools.definitions(view, shape: :mcp)
+    assert {Map.keys(schema["properties"]), schema["required"]} == {~w(c due_day), ["due_day"]}
+
+    rows = [
+      {%{"due_day" => "x"}, %{"due-day" => "x"}},
+      {%{"due-day" => "x"}, %{"due-day" => "x"}},
+      {%{"due-day" => "x", "due_day" => "y"}, %{"due-day" => "x", "due_day" => "y"}},
+      {%{"due_day" => "x", "c_d" => "z"}, %{"due-day" => "x", "c_d" => "z"}}
+    ]
+
+    for {arguments, flags} <- rows do
+      assert {%Result{content: content}, _} = Tools.call(view, %{"name" => "x__a", "arguments" => arguments})
+      assert content == "flags: #{inspect(flags)}"
+    end
+
+    assert {%Result{content: text}, _} = Tools.call(view, %{"name" => "x__a", "arguments" => "["})
+    assert text =~ ~s(Write for example: {"due_day": "VALUE"})
+  end
+
   describe "definitions" do
     test "in the three shapes" do
       view = builtin()

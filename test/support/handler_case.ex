@@ -9,6 +9,8 @@ defmodule Skillbook.HandlerCase do
   alias Skillbook.{Context, SQL}
 
   @handlers %{
+    "notes.get" => Skillbook.Handlers.Notes.Get,
+    "skills.load" => Skillbook.Handlers.Skills.Load,
     "agent.dispatch" => Skillbook.Handlers.Agent.Dispatch,
     "tasks.create" => Skillbook.Handlers.Tasks.Create,
     "tasks.search" => Skillbook.Handlers.Tasks.Search,

@@ -40,7 +40,7 @@ defmodule Skillbook.CLI.Run do
     case read(file) do
       {:ok, text} ->
         Book.with_book(options, :write, fn book ->
-          report = Skillbook.run(Book.view(book, options), text)
+          report = Skillbook.run(Book.view(book, options), text, by: :user)
           if options.flags[:json], do: put_json(report), else: put(report, Terminal.new(options.color))
           status(report)
         end)

@@ -159,7 +159,7 @@ defmodule Skillbook.CLI.Shell do
 
   defp execute(%{terminal: terminal} = state, reply) do
     # A view a turn, so that a reload is seen by the next command and never by half of one.
-    case Input.run(state.input, fn -> Skillbook.run(view(state), reply) end) do
+    case Input.run(state.input, fn -> Skillbook.run(view(state), reply, by: :user) end) do
       {:ok, report, input} ->
         for result <- report.results, do: Terminal.put(Run.outcome(terminal, result))
         if report.text != "", do: Terminal.put(Terminal.safe(terminal, report.text))

@@ -2,12 +2,16 @@ defmodule Skillbook.Tools.Name do
   @moduledoc false
   # Names of tools are `^[a-zA-Z0-9_-]{1,64}$` at all vendors. A name of usual characters keeps them, with `__` for each dot,
   # which can be read back. Every other name is cut to those characters and ends in a part of its hash, which cannot, so it is
-  # looked for in the view. A tool's name depends on its entry's alone: it tells of no other entry and outlives reloads.
+  # looked for in the view. Such a name depends on its entry's alone: it tells of no other entry and outlives reloads.
+  #
+  # A page may choose its own with `tool`. It counts where the view finds the entry by it as by an alias, so that a tool and
+  # a command of the same name are the same, and two entries never have one name.
 
-  alias Skillbook.View
+  alias Skillbook.{Entry, View}
 
   @longest 64
   @hash 16
+  @get_skill "get_skill"
 
   @doc """
   The tool's name of an entry's.
@@ -21,6 +25,31 @@ defmodule Skillbook.Tools.Name do
   def from(name) do
     tool = String.replace(name, ".", "__")
     if plain?(name) and byte_size(tool) <= @longest, do: tool, else: hashed(name)
+  end
+
+  @doc """
+  The tool's name of an entry of a view: the one that its page chose, or else `from/1` of its name.
+
+      iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
+      iex> view = Skillbook.View.all(catalog)
+      iex> Skillbook.Tools.Name.of(view, Skillbook.View.fetch!(view, "tasks.get"))
+      "tasks__get"
+  """
+  @spec of(View.t(), Entry.t()) :: String.t()
+  def of(view, %Entry{name: name, data: data, aliases: aliases, trust: trust}) do
+    with %{"tool" => tool} when trust != :low <- data,
+         true <- tool in aliases and chosen?(tool),
+         {:ok, %Entry{name: ^name}} <- View.fetch(view, tool) do
+      tool
+    else
+      _ -> from(name)
+    end
+  end
+
+  # No other entry's `from/1` gives it.
+  defp chosen?(tool) do
+    is_binary(tool) and byte_size(tool) <= @longest and tool =~ ~r/\A[a-zA-Z0-9_-]+\z/ and plain?(tool) and
+      tool != @get_skill
   end
 
   @doc "The entry's name that a tool stands for in a view; where there is none, the name that comes closest."

@@ -1,6 +1,7 @@
 defmodule Skillbook.Tools.Schema do
   @moduledoc false
-  # A declaration as JSON Schema, draft 2020-12. What the page does not say is left open.
+  # A declaration as JSON Schema, draft 2020-12. What the page does not say is left open. Properties have `_` for the dashes
+  # of flags, as models write them in JSON.
 
   alias Skillbook.{Declaration, Flag}
 
@@ -15,12 +16,25 @@ defmodule Skillbook.Tools.Schema do
     # `--help` asks for the page and belongs to every command.
     flags = Enum.reject(flags, &(&1.name == "help"))
     {named, unnamed} = Enum.split_with(flags, &(&1.name =~ @property))
-    required = for flag <- named, flag.required, do: flag.name
+    required = for flag <- named, flag.required, do: name(flag.name)
 
-    %{"type" => "object", "properties" => Map.new(named, &{&1.name, property(&1)})}
+    %{"type" => "object", "properties" => Map.new(named, &{name(&1.name), property(&1)})}
     |> put("required", required, required != [])
     |> put("additionalProperties", false, strict and unnamed == [])
   end
+
+  @doc "Arguments with the names of the flags that their properties stand for."
+  @spec flags(map(), Declaration.t() | nil) :: map()
+  def flags(arguments, nil), do: arguments
+
+  def flags(arguments, %Declaration{flags: flags}) do
+    names = for %Flag{name: name} <- flags, not is_map_key(arguments, name), into: %{}, do: {name(name), name}
+    Map.new(arguments, fn {property, value} -> {Map.get(names, property, property), value} end)
+  end
+
+  @doc "The property that a flag of this name is."
+  @spec name(String.t()) :: String.t()
+  def name(flag), do: String.replace(flag, "-", "_")
 
   defp property(%Flag{} = flag) do
     type = if flag.several, do: %{"type" => "array", "items" => item(flag)}, else: type(flag)
