@@ -87,6 +87,7 @@ mod tests {
     use crate::catalog::Catalog;
     use crate::document::Document;
     use crate::entry::{Source, SourceKind};
+    use crate::record::{Origin, Record};
 
     fn catalog(labels: &[&str], files: &[(&str, &str)]) -> Catalog {
         let labels = labels.iter().map(|label| label.to_string()).collect();
@@ -131,6 +132,23 @@ mod tests {
         }
     }
 
+    fn record(name: &str, title: &str, content: &str) -> Record {
+        Record {
+            name: name.into(),
+            is_skill: true,
+            title: title.into(),
+            description: "d".into(),
+            content: content.into(),
+            tags: Vec::new(),
+            labels: Vec::new(),
+            include_in_prompt: true,
+            proactive_for: Vec::new(),
+            excluded_for: Vec::new(),
+            origin: Origin::User,
+            version: 1,
+        }
+    }
+
     #[test]
     fn tells_what_differs_between_generations() {
         // Each file is a source of its own: what kind of record it is, its name, its title and its text.
@@ -138,8 +156,13 @@ mod tests {
         let build = |files: &[File]| {
             let source = |(at, (kind, name, title, body)): (usize, &File)| {
                 let source = Arc::new(Source { root: format!("/{at}"), kind: *kind, ..Source::default() });
-                let text = format!("---\nname: {name}\ndescription: d\ntitle: {title}\n---\n{body}");
-                let document = Arc::new(Document::parse(&source.root, &format!("{name}.md"), text.as_bytes()));
+                let document = Arc::new(match kind {
+                    SourceKind::Stored => Document::stored(&source.root, &record(name, title, body)),
+                    _ => {
+                        let text = format!("---\nname: {name}\ndescription: d\ntitle: {title}\n---\n{body}");
+                        Document::parse(&source.root, &format!("{name}.md"), text.as_bytes())
+                    }
+                });
                 assemble(&source, vec![document], vec![format!("{name}.md")])
             };
             Catalog::build(1, files.iter().enumerate().map(source).collect())

@@ -292,9 +292,10 @@ fn what_is_said_of_those_that_are_not_used() {
     let files = [
         ("/s/weekly.md", "weekly", "title: Weekly report\n"),
         ("/s/post.md", "post", ""),
+        ("/s/tardy.md", "tardy", "aliases: [late]\n"),
         ("/low/late.md", "late", ""),
         ("/low/post.md", "post", ""),
-        ("/store/1.md", "report", "title: Weekly report\naliases: [late]\n"),
+        ("/store/1.md", "report", "title: Weekly report\n"),
         ("/store/2.md", "post", ""),
         ("/store/3.md", "post", RED),
         ("/import/4.md", "weekly", ""),
@@ -308,7 +309,7 @@ fn what_is_said_of_those_that_are_not_used() {
     };
     let always = |by: &str| {
         [
-            "/low/late.md: `late` is an alias of /store/1.md, and the source `low` has low trust, so this one is not used"
+            "/low/late.md: `late` is an alias of /s/tardy.md, and the source `low` has low trust, so this one is not used"
                 .to_owned(),
             "/low/post.md: `post` is that of /s/post.md, and the source `low` has low trust, so this one is not used"
                 .to_owned(),
@@ -318,7 +319,7 @@ fn what_is_said_of_those_that_are_not_used() {
         ]
     };
     let refused =
-        "/store/4.md: `weekly` is that of /s/weekly.md, and the source `store` has low trust, so this one is not used";
+        "/store/4.md: `weekly` is that of /s/weekly.md, and it was imported with low trust, so this one is not used";
     assert_eq!(told(&[]), [&always("2")[..], &[refused.to_owned()]].concat());
     let twice = "/store/2.md: `post`: another record has this name too, and is used".to_owned();
     assert_eq!(told(&["red"]), [&always("3")[..], &[twice, refused.to_owned()]].concat());

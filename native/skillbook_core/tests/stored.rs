@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{doc, source, view};
+use common::{all, doc, source, view};
 use proptest::prelude::*;
 use skillbook_core::assemble::{assemble, assemble_again, Assembled};
 use skillbook_core::catalog::Catalog;
@@ -165,10 +165,11 @@ fn trust_is_the_writers() {
     // What was imported replaces nothing of another source.
     let file = || source("s", SourceKind::Skills, &[], &[("n/SKILL.md", &doc("n", "", "File"))]);
     for (origin, body) in [(Origin::User, "Body"), (Origin::Import, "File")] {
-        let catalog = Catalog::build(1, vec![file(), assembled(&[Record { origin, ..skill("n", "D") }])]);
-        assert_eq!(catalog.entries()[0].body().trim(), body);
-        let refused = catalog.findings().iter().find(|found| found.diagnostic.code == Code::ReplacementRefused);
-        let told = refused.map(|found| (found.diagnostic.message.as_str(), found.diagnostic.hint.as_deref()));
+        let view = all(Catalog::build(1, vec![file(), assembled(&[Record { origin, ..skill("n", "D") }])]));
+        let used: Vec<_> = view.entries().map(|(_, entry)| entry.body().trim()).collect();
+        assert_eq!(used, [body]);
+        let refused = view.diagnostics().find(|found| found.code == Code::ReplacementRefused);
+        let told = refused.map(|found| (found.message.as_str(), found.hint.as_deref()));
         let text = "`n` is that of /s/n/SKILL.md, and it was imported with low trust, so this one is not used";
         assert_eq!(told, (origin == Origin::Import).then_some((text, Some("give it another name"))));
     }

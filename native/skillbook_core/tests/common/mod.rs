@@ -7,6 +7,7 @@ use skillbook_core::assemble::{assemble, Assembled};
 use skillbook_core::catalog::Catalog;
 use skillbook_core::document::Document;
 use skillbook_core::entry::{Source, SourceKind, Trust};
+use skillbook_core::record::{Origin, Record};
 use skillbook_core::view::{Profile, View};
 
 pub fn source(name: &str, kind: SourceKind, labels: &[&str], files: &[(&str, &str)]) -> Assembled {
@@ -23,15 +24,32 @@ pub fn source_of(source: Source, files: &[(&str, &str)]) -> Assembled {
     assemble(&source, documents, files.iter().map(|(path, _)| path.to_string()).collect())
 }
 
-/// Records in their order: how far each is trusted, its path and its text.
+/// Records in their order: how far each is trusted, its path, and a text whose frontmatter has what becomes its columns.
 pub fn records(source: &Source, records: impl Iterator<Item = (Trust, String, String)>) -> Assembled {
-    records.fold(Assembled::default(), |mut all, (trust, path, text)| {
-        let one = source_of(Source { trust, ..source.clone() }, &[(&path, &text)]);
-        all.entries.extend(one.entries);
-        all.unselected.extend(one.unselected);
-        all.findings.extend(one.findings);
-        all
-    })
+    let root = format!("/{}", source.name);
+    let source = Arc::new(Source { root: root.clone(), ..source.clone() });
+    let document = |(trust, path, text): (Trust, String, String)| {
+        let written = Document::parse(&root, &path, text.as_bytes());
+        let fields = written.fields().unwrap();
+        let record = Record {
+            name: fields.name.clone().unwrap(),
+            is_skill: fields.description.is_some(),
+            title: fields.title.clone().unwrap_or_default(),
+            description: fields.description.clone().unwrap_or_default(),
+            content: written.body().into(),
+            tags: fields.tags.clone(),
+            labels: fields.labels.clone(),
+            include_in_prompt: fields.include_in_prompt,
+            proactive_for: fields.proactive_for.clone(),
+            excluded_for: fields.excluded_for.clone(),
+            origin: if trust == Trust::Low { Origin::Import } else { Origin::User },
+            version: 1,
+        };
+        let mut document = Document::stored(&root, &record);
+        document.path.clone_from(&written.path);
+        Arc::new(document)
+    };
+    assemble(&source, records.map(document).collect(), Vec::new())
 }
 
 pub fn skills(files: &[(&str, &str)]) -> Catalog {
