@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use rustc_hash::FxHashMap;
 
 use crate::assemble::{Assembled, Finding};
-use crate::entry::{Entry, Index, Trust};
-use crate::precedence::{diagnose_indexes, Conflicts};
+use crate::entry::{Entry, Index};
+use crate::precedence::{diagnose_indexes, Conflicts, Place};
 pub use crate::precedence::{Unused, Why};
 use crate::search;
 use crate::suggest::Words;
@@ -23,8 +23,8 @@ pub struct EntryId(pub u32);
 pub struct Domain {
     /// Its name.
     pub name: String,
-    /// Each `SKILL.md` of its folders, with its source's place among the sources, by which they are ordered.
-    pub(crate) indexes: Vec<(u32, Arc<Index>)>,
+    /// Each `SKILL.md` of its folders, in the order of the sources.
+    pub(crate) indexes: Vec<(Place, Arc<Index>)>,
     /// Its commands in the order of their names.
     pub entries: Vec<EntryId>,
 }
@@ -34,8 +34,8 @@ pub struct Domain {
 pub struct Catalog {
     generation: u64,
     entries: Vec<Arc<Entry>>,
-    /// For each entry its source's place among the sources.
-    ranks: Vec<u32>,
+    /// For each entry that of its source.
+    places: Vec<Place>,
     names: FxHashMap<Arc<str>, Range<u32>>,
     aliases: FxHashMap<String, Vec<EntryId>>,
     domains: Vec<Domain>,
@@ -64,14 +64,14 @@ impl Catalog {
             unselected.extend(source.unselected);
             all.extend(source.entries.into_iter().map(|entry| (entry.name.clone(), rank, entry)));
             for index in source.indexes {
-                domains.entry(index.domain.clone()).or_default().indexes.push((rank, index));
+                domains.entry(index.domain.clone()).or_default().indexes.push((Place::new(rank, &*index), index));
             }
         }
         // Those of one name stay in the order of their sources, and of their paths.
         all.sort_by(|(a, ..), (b, ..)| a.cmp(b));
         let mut names: FxHashMap<Arc<str>, Range<u32>> = FxHashMap::default();
         names.reserve(all.len());
-        let (mut entries, mut ranks) = (Vec::with_capacity(all.len()), Vec::with_capacity(all.len()));
+        let (mut entries, mut places) = (Vec::with_capacity(all.len()), Vec::with_capacity(all.len()));
         let mut aliases: FxHashMap<String, Vec<EntryId>> = FxHashMap::default();
         for (at, (name, rank, entry)) in (0..).zip(all) {
             names.entry(name).or_insert(at..at).end = at + 1;
@@ -86,18 +86,18 @@ impl Catalog {
             for alias in &entry.fields().aliases {
                 aliases.entry(alias.clone()).or_default().push(EntryId(at));
             }
+            places.push(Place::new(rank, &*entry));
             entries.push(entry);
-            ranks.push(rank);
         }
         for ids in aliases.values_mut() {
-            ids.sort_by_key(|id| entries[id.0 as usize].trust == Trust::Low);
+            ids.sort_by_key(|id| places[id.0 as usize].low);
         }
-        let conflicts = Conflicts::new(&entries, &names, &aliases);
-        let unused = conflicts.settle(&entries, &ranks, &mut vec![1; entries.len()]);
+        let conflicts = Conflicts::new(&entries, &places, &names, &aliases);
+        let unused = conflicts.settle(&places, &mut vec![1; entries.len()]);
         let mut catalog = Catalog {
             generation,
             entries,
-            ranks,
+            places,
             names,
             aliases,
             domains: domains.into_iter().map(|(name, domain)| Domain { name, ..domain }).collect(),
@@ -136,9 +136,9 @@ impl Catalog {
         &self.entries[id.0 as usize]
     }
 
-    /// Its source's place among the sources.
-    pub(crate) fn rank(&self, id: EntryId) -> u32 {
-        self.ranks[id.0 as usize]
+    /// Its place among the entries of its name.
+    pub(crate) fn place(&self, id: EntryId) -> Place {
+        self.places[id.0 as usize]
     }
 
     /// The entries of this name, of which a view uses at most one.
@@ -183,7 +183,7 @@ impl Catalog {
 
     /// Leaves of the shown entries those that are used; gives the others.
     pub(crate) fn settle(&self, shown: &mut [u8]) -> Vec<Unused> {
-        self.conflicts.settle(&self.entries, &self.ranks, shown)
+        self.conflicts.settle(&self.places, shown)
     }
 
     /// The entries that no glob of their source selects.

@@ -36,6 +36,20 @@ pub struct Unused {
     pub by: EntryId,
 }
 
+/// What precedence depends on: a source's place among the sources, whether trust is low, and whether it is the store.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub rank: u32,
+    pub low: bool,
+    stored: bool,
+}
+
+impl Place {
+    pub fn new<T: Named>(rank: u32, item: &T) -> Place {
+        Place { rank, low: item.trust() == Trust::Low, stored: item.source().kind == SourceKind::Stored }
+    }
+}
+
 /// The entries of a catalog of which one may keep another from being used. Most catalogs have few, so that a view looks
 /// at few.
 #[derive(Debug, Default)]
@@ -52,20 +66,22 @@ impl Conflicts {
     /// The conflicts among entries in the order of their names, of which some have several.
     pub fn new(
         entries: &[Arc<Entry>],
+        places: &[Place],
         names: &FxHashMap<Arc<str>, Range<u32>>,
         aliases: &FxHashMap<String, Vec<EntryId>>,
     ) -> Conflicts {
         let entry = |id: EntryId| &*entries[id.0 as usize];
-        let ids = || (0..entries.len() as u32).map(EntryId);
+        let place = |id: EntryId| places[id.0 as usize];
+        let ids = || (0..).map(EntryId).zip(places);
         let mut several: Vec<_> = names.values().filter(|ids| ids.len() > 1).cloned().collect();
         several.sort_unstable_by_key(|ids| ids.start);
 
         let mut titles: FxHashMap<&str, [Vec<EntryId>; 2]> = FxHashMap::default();
-        for id in ids().filter(|id| is_stored(entry(*id)) && !is_low(entry(*id))) {
+        for (id, _) in ids().filter(|(_, place)| place.stored && !place.low) {
             called(entry(id)).for_each(|text| titles.entry(text).or_default()[0].push(id));
         }
         if !titles.is_empty() {
-            for id in ids().filter(|id| !is_stored(entry(*id)) && entry(*id).kind != Kind::Command) {
+            for (id, _) in ids().filter(|(id, place)| !place.stored && entry(*id).kind != Kind::Command) {
                 for text in called(entry(id)) {
                     if let Some([_, files]) = titles.get_mut(text) {
                         files.push(id);
@@ -78,14 +94,14 @@ impl Conflicts {
 
         // Those of one name stand together.
         let mut claims: Vec<(&str, [Vec<EntryId>; 2])> = Vec::new();
-        for id in ids().filter(|id| is_low(entry(*id))) {
+        for (id, _) in ids().filter(|(_, place)| place.low) {
             let name = &*entry(id).name;
             match claims.last_mut().filter(|(last, _)| *last == name) {
                 Some((_, [_, low])) => low.push(id),
                 None => {
                     // Those of low trust come last.
                     let owners = aliases.get(name).into_iter().flatten().copied();
-                    let trusted: Vec<_> = owners.take_while(|owner| !is_low(entry(*owner))).collect();
+                    let trusted: Vec<_> = owners.take_while(|owner| !place(*owner).low).collect();
                     if !trusted.is_empty() {
                         claims.push((name, [trusted, vec![id]]));
                     }
@@ -99,12 +115,12 @@ impl Conflicts {
 
     /// Which of the entries that are shown are not used, in their order. What is shown is not 0, and what is not used
     /// becomes 0.
-    pub fn settle(&self, entries: &[Arc<Entry>], ranks: &[u32], shown: &mut [u8]) -> Vec<Unused> {
-        let rank = |id: EntryId| ranks[id.0 as usize];
+    pub fn settle(&self, places: &[Place], shown: &mut [u8]) -> Vec<Unused> {
+        let rank = |id: EntryId| places[id.0 as usize].rank;
         let mut unused = Vec::new();
         for ids in &self.names {
             let candidates = ids.clone().map(EntryId).filter(|id| shown[id.0 as usize] != 0);
-            let candidates = candidates.map(|id| (id, rank(id), Standing::of(&*entries[id.0 as usize])));
+            let candidates = candidates.map(|id| (id, places[id.0 as usize]));
             let before = unused.len();
             settle(candidates, |id, why, by| unused.push(Unused { id, why, by }));
             unused[before..].iter().for_each(|unused| shown[unused.id.0 as usize] = 0);
@@ -129,49 +145,28 @@ impl Conflicts {
     }
 }
 
-fn is_low(entry: &Entry) -> bool {
-    entry.trust == Trust::Low
-}
-
-fn is_stored(entry: &Entry) -> bool {
-    entry.source.kind == SourceKind::Stored
-}
-
 /// What an entry is called: its name, and its title if that is another text.
 fn called(entry: &Entry) -> impl Iterator<Item = &str> {
     let title = entry.title.as_deref().filter(|title| !title.is_empty() && **title != *entry.name);
     std::iter::once(&*entry.name).chain(title)
 }
 
-/// What it depends on whether one of several goes before the others.
-#[derive(Clone, Copy)]
-struct Standing {
-    is_stored: bool,
-    is_low: bool,
-}
-
-impl Standing {
-    fn of<T: Named>(item: &T) -> Standing {
-        Standing { is_stored: item.source().kind == SourceKind::Stored, is_low: item.trust() == Trust::Low }
-    }
-}
-
 /// The one of some candidates of a name that is used. They come in the order of their sources' ranks, and those of one
-/// source in its order, of which the first is used; of records, the last, but none of low trust before others.
-fn settle<T: Copy>(candidates: impl Iterator<Item = (T, u32, Standing)>, mut lose: impl FnMut(T, Why, T)) -> Option<T> {
+/// source in its order, of which the first is used; of records, the last.
+fn settle<T: Copy>(candidates: impl Iterator<Item = (T, Place)>, mut lose: impl FnMut(T, Why, T)) -> Option<T> {
     let mut candidates = candidates.peekable();
     let mut used = None;
-    while let Some((mut own, rank, mut standing)) = candidates.next() {
-        while let Some((other, _, others)) = candidates.next_if(|(_, other, _)| *other == rank) {
-            if standing.is_stored && (!others.is_low || standing.is_low) {
+    while let Some((mut own, mut place)) = candidates.next() {
+        while let Some((other, of)) = candidates.next_if(|(_, other)| other.rank == place.rank) {
+            if place.stored && (!of.low || place.low) {
                 lose(own, Why::Duplicate, other);
-                (own, standing) = (other, others);
+                (own, place) = (other, of);
             } else {
                 lose(other, Why::Duplicate, own);
             }
         }
         used = match used {
-            Some(earlier) if standing.is_low => {
+            Some(earlier) if place.low => {
                 lose(own, Why::Refused, earlier);
                 used
             }
@@ -199,7 +194,7 @@ pub(crate) fn index<'a>(
 /// A trusted command of the domain that is used. An index speaks for all commands of its domain, so one of low trust is
 /// used only where there is no such one.
 fn owner(catalog: &Catalog, domain: &Domain, uses: impl Fn(EntryId) -> bool) -> Option<EntryId> {
-    domain.entries.iter().copied().rfind(|id| uses(*id) && !is_low(catalog.entry(*id)))
+    domain.entries.iter().copied().rfind(|id| uses(*id) && !catalog.place(*id).low)
 }
 
 /// The same before it is asked whose the commands are.
@@ -209,7 +204,7 @@ fn chosen_index<'a>(
     lose: impl FnMut(&'a Index, Why, &'a Index),
 ) -> Option<&'a Index> {
     let shown = domain.indexes.iter().filter(|(_, index)| shows(index));
-    settle(shown.map(|(rank, index)| (&**index, *rank, Standing::of(&**index))), lose)
+    settle(shown.map(|(place, index)| (&**index, *place)), lose)
 }
 
 /// What is said of an entry that is not used.
@@ -229,7 +224,7 @@ pub(crate) fn told(catalog: &Catalog, unused: &Unused) -> Diagnostic {
 }
 
 /// What entries and indexes have in common here.
-trait Named {
+pub(crate) trait Named {
     fn document(&self) -> &Document;
     fn source(&self) -> &Source;
     fn trust(&self) -> Trust;
