@@ -20,7 +20,11 @@ defmodule Skillbook do
       `Skillbook.Source.list/1` takes. A later one's entry replaces an earlier one's of the same name
     * `:builtins` - whether the skills that come with Skillbook are there, before all others; `true` by default
     * `:store` - the database of skills that keep something: the path of a SQLite file, `":memory:"`, or
-      `{Skillbook.SQL.SQLite, options}`. Without it those skills say that they need it
+      `{Skillbook.SQL.SQLite, options}`. Without it those skills say that they need it. What people and agents write into
+      it is the source `"store"`, the last one: it is read before the book is there, and again whenever it changes, whoever
+      writes it. While the database cannot be read the book goes on with what it has
+    * `:store_poll` - how often the database is asked for changes that nobody told of, in milliseconds; 500 by default.
+      Books of connected nodes that share a database, and databases that tell by themselves, need no asking
     * `:profiles` - on whose behalf skills may be read and run: options of `Skillbook.Profile`. There is always one of
       the id `"default"`, which may see everything that has no visibility labels, unless you define it otherwise
     * `:roles` - what several profiles have in common: lists of `:id`, which profiles name as their `:role`, and of the

@@ -16,6 +16,7 @@ defmodule Skillbook.Book do
     Profile,
     Request,
     Source,
+    Store.Follower,
     Telemetry,
     Watcher,
     Worker
@@ -30,6 +31,8 @@ defmodule Skillbook.Book do
           sources: [Source.t()],
           catalog: Catalog.t() | nil,
           store: {module(), keyword()} | nil,
+          store_poll: pos_integer(),
+          revision: :atomics.atomics_ref() | nil,
           profiles: %{String.t() => Profile.t()},
           write_to: Path.t() | nil,
           timeout: pos_integer(),
@@ -49,8 +52,10 @@ defmodule Skillbook.Book do
     :name,
     :catalog,
     :store,
+    :revision,
     :write_to,
     :ask,
+    store_poll: 500,
     sources: [],
     profiles: %{},
     timeout: 30_000,
@@ -116,6 +121,9 @@ defmodule Skillbook.Book do
   def init(book) do
     store = if book.store, do: [book.store, {__MODULE__.Migration, book}], else: []
 
+    follower =
+      if book.store, do: [%{id: Follower, start: {__MODULE__, :start_follower, [book.name]}}], else: []
+
     children =
       store ++
         [
@@ -126,18 +134,22 @@ defmodule Skillbook.Book do
           {__MODULE__.Registration, book},
           {Task.Supervisor, name: Worker.supervisor(book.name)},
           %{id: Watcher, start: {__MODULE__, :start_watcher, [book.name]}}
-        ]
+        ] ++ follower
 
-    # What comes later in the list works with what comes earlier; nothing does with the watcher.
+    # What comes later in the list works with what comes earlier.
     Supervisor.init(children, strategy: :rest_for_one)
   end
 
   @doc false
   def start_watcher(name), do: Watcher.start_link(fetch!(name))
 
+  @doc false
+  def start_follower(name), do: Follower.start_link(fetch!(name))
+
   # Options
 
   @plain [
+    :store_poll,
     :timeout,
     :ask,
     :max_running,
@@ -156,8 +168,14 @@ defmodule Skillbook.Book do
          {:ok, roles} <- Profile.roles(options[:roles] || []),
          {:ok, profiles} <- profiles(options[:profiles] || [], roles),
          {:ok, sources} <- sources(options) do
-      book = %__MODULE__{name: name, profiles: profiles, sources: sources}
-      book = %{book | store: store(options[:store], name), write_to: expand(options[:write_to])}
+      book = %__MODULE__{
+        name: name,
+        profiles: profiles,
+        sources: sources,
+        write_to: expand(options[:write_to])
+      }
+
+      book = with_store(book, store(options[:store], name))
       options = Keyword.replace_lazy(options, :breaker, &(&1 && Keyword.merge(@breaker, &1)))
       {:ok, struct!(book, Keyword.take(options, @plain))}
     end
@@ -194,6 +212,12 @@ defmodule Skillbook.Book do
   defp expand(nil), do: nil
   defp expand(path), do: Path.expand(path)
 
+  # What people and agents write goes before files, those that commands write too.
+  defp with_store(book, nil), do: book
+
+  defp with_store(book, store),
+    do: %{book | store: store, sources: book.sources ++ [Source.stored()], revision: :atomics.new(1, [])}
+
   defp store(nil, _name), do: nil
   defp store(path, name) when is_binary(path), do: store({SQLite, path: path}, name)
 
@@ -206,6 +230,7 @@ defmodule Skillbook.Book do
       sources: {"a list of sources", &is_list/1},
       builtins: {"a boolean", &is_boolean/1},
       store: {"a path or {module, options}", &store?/1},
+      store_poll: {"a number of milliseconds", &Options.milliseconds?/1},
       profiles: {"a list of profiles", &is_list/1},
       roles: {"a list of roles", &is_list/1},
       write_to: {"a folder or nil", &(is_nil(&1) or Options.text?(&1))},
@@ -251,12 +276,15 @@ defmodule Skillbook.Book do
 
   defmodule Migration do
     @moduledoc false
-    # Not a process: a step between the database's start and that of what works with it.
+    # Not a process: a step between the database's start and that of what works with it. The catalog has what the database
+    # holds before anybody can find the book.
 
     def child_spec(book), do: %{id: __MODULE__, start: {__MODULE__, :start_link, [book]}}
 
     def start_link(book) do
-      with {:ok, _versions} <- Migrations.run(Skillbook.Book.sql(book)), do: :ignore
+      with {:ok, _versions} <- Migrations.run(Skillbook.Book.sql(book)),
+           {:ok, _revision} <- Follower.load(book),
+           do: :ignore
     end
   end
 

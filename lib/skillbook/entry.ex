@@ -26,12 +26,12 @@ defmodule Skillbook.Entry do
     * `:license`, `:compatibility` - texts or `nil`
     * `:metadata` - a map of texts, as the Agent Skills format has it
     * `:selection` - how its source's globs select it: `:available` or `:inline`
-    * `:trust` - its source's trust: `:low`, `:medium` or `:high`
+    * `:trust` - its source's trust: `:low`, `:medium` or `:high`; in the store that of who wrote it, `:low` if it was imported
     * `:files` - the other files of a skill's folder, relative to it, sorted
     * `:usage` - the first line of its Usage section
-    * `:data` - the frontmatter as written, with string keys
+    * `:data` - the frontmatter as written, with string keys; in the store the columns under the same names
     * `:body` - the text after the frontmatter
-    * `:path` - its file
+    * `:path` - its file; in the store `store/NAME.md`
     * `:source` - its source's name
   """
 

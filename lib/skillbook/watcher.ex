@@ -1,11 +1,11 @@
 defmodule Skillbook.Watcher do
   @moduledoc false
-  # The one place where the catalog of a running book is read again: when files changed, and when somebody asks for it. So
-  # one reload comes after another, and subscribers hear of generations in their order. Reading goes on without it.
+  # The one place where a running book gets new generations: when files changed, when somebody asks for it, and when its
+  # store changed. So one comes after another, and subscribers hear of them in their order. Reading goes on without it.
 
   use GenServer
 
-  alias Skillbook.{Catalog, Change, Native, Telemetry}
+  alias Skillbook.{Catalog, Change, Native, Stored, Telemetry}
 
   require Logger
 
@@ -21,6 +21,11 @@ defmodule Skillbook.Watcher do
   @doc "Reads everything again; subscribers have been told when it returns."
   @spec reload(atom()) :: Change.t()
   def reload(book), do: GenServer.call(name(book), :reload, :infinity)
+
+  @doc "Takes in what the database holds; subscribers have been told when it returns."
+  @spec put_stored(atom(), [Stored.t()], [pos_integer()]) :: Change.t()
+  def put_stored(book, stored, removed_ids),
+    do: GenServer.call(name(book), {:put_stored, stored, removed_ids}, :infinity)
 
   @spec subscribe(atom()) :: :ok
   def subscribe(book) do
@@ -48,20 +53,26 @@ defmodule Skillbook.Watcher do
   defp watch(%{watch: false}), do: nil
 
   defp watch(%{watch: watch, sources: sources}) do
-    roots = for source <- sources, source.trust != :none, uniq: true, do: source.path
+    roots = for source <- sources, source.trust != :none, source.kind != :stored, uniq: true, do: source.path
     poll = if is_list(watch), do: watch[:poll]
     Native.watch_start(roots, poll != nil, poll || @interval)
   end
 
   @impl true
   def handle_call(:reload, _from, state) do
-    {change, state} = refresh(state, :all)
+    {change, state} = next(state, &Catalog.refresh(&1, :all))
+    {:reply, change, state}
+  end
+
+  def handle_call({:put_stored, stored, removed_ids}, _from, state) do
+    {change, state} = next(state, &Catalog.put_stored(&1, stored, removed_ids))
     {:reply, change, state}
   end
 
   @impl true
   def handle_info({:skillbook_paths, paths}, state) do
-    {_change, state} = refresh(state, waiting(paths))
+    paths = waiting(paths)
+    {_change, state} = next(state, &Catalog.refresh(&1, paths))
     {:noreply, state}
   end
 
@@ -87,9 +98,9 @@ defmodule Skillbook.Watcher do
   defp merge(paths, more) when is_list(paths) and is_list(more), do: Enum.uniq(more ++ paths)
   defp merge(_paths, _more), do: :all
 
-  defp refresh(state, paths) do
+  defp next(state, make) do
     began = System.monotonic_time()
-    change = Catalog.refresh(state.catalog, paths)
+    change = make.(state.catalog)
 
     if change.generation != state.generation do
       tell(state, change, System.monotonic_time() - began)

@@ -1,7 +1,7 @@
 defmodule Skillbook.TelemetryTest do
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Agent, Model, ModelError, Pipeline, Telemetry}
+  alias Skillbook.{Agent, FakeSQL, Model, ModelError, Pipeline, Telemetry}
 
   @moduletag :tmp_dir
   @moduletag :capture_log
@@ -181,9 +181,20 @@ defmodule Skillbook.TelemetryTest do
     write(folder, %{"x/call.md" => page("x.call", handler("Call"))})
 
     {book, view} =
-      start(folder, max_running: 1, max_wait: 1, max_result: 50, breaker: [failures: 1, cooldown: 1])
+      start(folder,
+        max_running: 1,
+        max_wait: 1,
+        max_result: 50,
+        breaker: [failures: 1, cooldown: 1],
+        store: {FakeSQL, name: :telemetry_store, path: ":memory:"},
+        store_poll: 1
+      )
 
     test = self()
+    FakeSQL.away(:telemetry_store, true)
+    assert_receive {[_, :store, :away], _, _} = away, 60_000
+    FakeSQL.away(:telemetry_store, false)
+    assert_receive {[_, :store, :back], _, _} = back, 60_000
     run = fn line, assigns -> Pipeline.commands(view, [line], assigns: assigns) end
     run.("x.call", %{call: fn _, _ -> raise "oops" end})
     assert_receive {[_, :breaker, :half_open], _, _} = half_open, 60_000
@@ -200,7 +211,7 @@ defmodule Skillbook.TelemetryTest do
     keys = fn map -> map |> Map.keys() |> Enum.map(&to_string/1) |> Enum.sort() end
 
     told =
-      for {[:skillbook | name], measurements, metadata} <- [half_open | received()], uniq: true do
+      for {[:skillbook | name], measurements, metadata} <- [away, back, half_open | received()], uniq: true do
         {Enum.map_join(name, ", ", &inspect/1), keys.(measurements), keys.(metadata)}
       end
 

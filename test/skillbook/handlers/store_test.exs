@@ -398,7 +398,6 @@ defmodule Skillbook.Handlers.StoreTest do
     assert %{data: %{deleted: true}, effects: [:note_deleted]} = result(book, "notes.delete tea")
   end
 
-  @tag skip: "needs the store in the catalog"
   test "what the store has is found by notes.get and skills.load, and gone after it is deleted", %{book: book} do
     pdf = "skills.create --name pdf --title PDF --description D --content Anew."
     assert answer(book, @dates) =~ "Created"

@@ -1,0 +1,329 @@
+defmodule Skillbook.Store.FollowerTest do
+  use Skillbook.SkillsCase, async: true
+
+  import ExUnit.CaptureLog
+  import Skillbook.StoredRows
+
+  alias Skillbook.{Book, Change, FakeSQL, SQL, View, Watcher}
+  alias Skillbook.Store.Follower
+
+  @moduletag :tmp_dir
+
+  # A busy machine is slow.
+  @patience 30_000
+
+  # A poll that is never waited for: what comes without it came by a notice or by `sync/2`.
+  @never 3_600_000
+
+  defp sql(book), do: Book.sql(Book.fetch!(book))
+  defp names(book), do: for(entry <- View.entries(View.all(book)), do: entry.name)
+  defp body(book, name), do: View.fetch!(View.all(book), name).body
+
+  defp id(book, name) do
+    [[id]] = SQL.query!(sql(book), "select id from skillbook_entries where name = $1", [name]).rows
+    id
+  end
+
+  defp open(folder, options \\ []) do
+    defaults = [builtins: false, store: Path.join(folder, "store.db"), store_poll: @never]
+    book = book(Keyword.merge(defaults, options))
+    :ok = Skillbook.subscribe(book)
+    book
+  end
+
+  defp change(book) do
+    assert_receive {:skillbook, ^book, %Change{} = change}, @patience
+    Map.take(change, [:added, :changed, :removed])
+  end
+
+  defp process(book, what), do: Process.whereis(Module.concat(book, List.last(Module.split(what))))
+
+  # The process that takes the place of one.
+  defp another(book, what, pid) do
+    case process(book, what) do
+      other when other in [nil, pid] -> Process.sleep(5) && another(book, what, pid)
+      other -> other
+    end
+  end
+
+  test "a book has what its database holds from the first view on", %{tmp_dir: folder} do
+    first = open(folder)
+
+    write_rows(sql(first), [
+      stored("milk"),
+      stored("off", enabled: false),
+      stored("old", deleted_at: ~U[2026-03-01 09:30:00Z])
+    ])
+
+    stop_supervised!(first)
+
+    book = book(builtins: false, store: Path.join(folder, "store.db"))
+    assert names(book) == ["milk"]
+    assert Follower.sync(book, 1) == :ok
+  end
+
+  test "a database of another shape stops a book's start", %{tmp_dir: folder} do
+    book = open(folder)
+    SQL.query!(sql(book), "drop table skillbook_entries")
+    stop_supervised!(book)
+    Process.flag(:trap_exit, true)
+    assert {:error, error} = Skillbook.start_link(name: :no_entries, store: Path.join(folder, "store.db"))
+    assert Exception.message(error) =~ "no such table: skillbook_entries"
+  end
+
+  test "a store goes before files, those that commands write too", %{tmp_dir: folder} do
+    skill = "---\nname: milk\ndescription: d\n---\nA file"
+    write(folder, %{"one/milk.md" => skill, "two/milk.md" => skill})
+    book = open(folder, sources: [Path.join(folder, "one")], write_to: Path.join(folder, "two"), watch: false)
+    assert body(book, "milk") == "A file"
+    assert Follower.sync(book, write_rows(sql(book), [stored("milk")])) == :ok
+    assert body(book, "milk") == "Body of milk"
+  end
+
+  test "what was written shows when sync returns, and subscribers were told", %{tmp_dir: folder} do
+    book = open(folder)
+    :telemetry.listen(book)
+    assert Follower.sync(book, write_rows(sql(book), [stored("milk"), stored("bread")])) == :ok
+    assert names(book) == ["bread", "milk"]
+    assert_received {:skillbook, ^book, %Change{generation: 2, added: ["bread", "milk"]}}
+    assert_received {[:skillbook, :catalog, :reload], %{added: 2, entries: 2}, %{book: ^book, generation: 2}}
+
+    milk = id(book, "milk")
+    Follower.sync(book, write_rows(sql(book), [stored("milk", id: milk, content: "Other", version: 2)]))
+    assert body(book, "milk") == "Other"
+    assert change(book).changed == ["milk"]
+
+    # Disabled, enabled, deleted.
+    Follower.sync(book, write_rows(sql(book), [stored("milk", id: milk, enabled: false)]))
+    assert names(book) == ["bread"]
+    Follower.sync(book, write_rows(sql(book), [stored("milk", id: milk)]))
+    assert names(book) == ["bread", "milk"]
+    gone = stored("milk", id: milk, deleted_at: ~U[2026-03-01 09:30:00Z])
+    Follower.sync(book, write_rows(sql(book), [gone]))
+    assert names(book) == ["bread"]
+    # What shows already is not waited for.
+    assert Follower.sync(book, 1) == :ok
+  end
+
+  test "another book on the same file sees a write by asking", %{tmp_dir: folder} do
+    writer = open(folder)
+    reader = open(folder, store_poll: 20)
+    # Nobody is told of it.
+    write_rows(sql(writer), [stored("milk")])
+    assert change(reader).added == ["milk"]
+    assert names(reader) == ["milk"]
+    assert names(writer) == []
+  end
+
+  test "another book on the same database is told of a write", %{tmp_dir: folder} do
+    {writer, reader} = {open(folder), open(folder)}
+    # It has looked once, so it is known to share the database.
+    :sys.get_state(process(reader, Follower))
+    Follower.sync(writer, write_rows(sql(writer), [stored("milk")]))
+    assert change(reader).added == ["milk"]
+    assert names(reader) == ["milk"]
+  end
+
+  test "a connection that listens is asked no more than needed", %{tmp_dir: folder} do
+    options = [path: Path.join(folder, "store.db"), tells: self()]
+    book = open(folder, store: {FakeSQL, options}, store_poll: 10)
+    assert_receive {:listens, follower, "skillbook"}, @patience
+    :sys.get_state(follower)
+
+    for {payload, name} <- [{"1", "a"}, {"what is this", "b"}] do
+      write_rows(sql(book), [stored(name)])
+      send(follower, {:skillbook_notify, "skillbook", payload})
+      assert change(book).added == [name]
+    end
+
+    # A notice of what shows is no reason to look.
+    write_rows(sql(book), [stored("c")])
+    send(follower, {:skillbook_notify, "skillbook", "2"})
+    :sys.get_state(follower)
+    assert names(book) == ["a", "b"]
+
+    # What was missed while nobody listened is looked for.
+    send(follower, {:skillbook_notify_lost, "skillbook"})
+    assert change(book).added == ["c"]
+    refute_received {:listens, _, _}
+    send(follower, :look)
+    assert_receive {:listens, ^follower, "skillbook"}, @patience
+  end
+
+  test "a database that is away is waited for, and read from where it was", %{tmp_dir: folder} do
+    name = :"away_#{System.unique_integer([:positive])}"
+    store = {FakeSQL, path: Path.join(folder, "store.db"), name: name}
+    book = open(folder, store: store, store_poll: 10)
+    :telemetry.listen(book)
+    Follower.sync(book, write_rows(sql(book), [stored("milk"), stored("bread"), stored("rye")]))
+    assert change(book).added == ["bread", "milk", "rye"]
+    {milk, bread} = {id(book, "milk"), id(book, "bread")}
+
+    log =
+      capture_log(fn ->
+        FakeSQL.away(name, true)
+        send(process(book, Follower), :look)
+
+        assert_receive {[:skillbook, :store, :away], %{system_time: _}, %{book: ^book, kind: :other}},
+                       @patience
+
+        # Reading goes on, and a writer waits.
+        assert names(book) == ["bread", "milk", "rye"]
+        path = Path.join(folder, "store.db")
+        {:ok, other} = SQL.SQLite.start_link(path: path, name: :"#{name}_other")
+        sql = SQL.SQLite.handle(:"#{name}_other")
+
+        revision =
+          write_rows(sql, [
+            stored("milk", id: milk, enabled: false),
+            stored("bread", id: bread, deleted_at: ~U[2026-03-01 09:30:00Z]),
+            stored("oats")
+          ])
+
+        writer = Task.async(fn -> Follower.sync(book, revision) end)
+        FakeSQL.away(name, false)
+        assert Task.await(writer, @patience) == :ok
+        assert names(book) == ["oats", "rye"]
+        assert change(book) == %{added: ["oats"], changed: [], removed: ["bread", "milk"]}
+        assert_receive {[:skillbook, :store, :back], %{duration: _}, %{book: ^book}}, @patience
+        GenServer.stop(other)
+      end)
+
+    lines = for line <- String.split(log, "\n"), line =~ "cannot read its database", do: line
+    assert [line] = lines
+
+    assert line =~
+             "the book #{inspect(book)} cannot read its database and goes on with what it has: the server is gone"
+
+    refute_received {[:skillbook, :store, :away], _, _}
+  end
+
+  test "an older state of the database that is put back is shown as it is", %{tmp_dir: folder} do
+    book = open(folder)
+    Follower.sync(book, write_rows(sql(book), [stored("milk")]))
+    Follower.sync(book, write_rows(sql(book), [stored("bread")]))
+    SQL.query!(sql(book), "delete from skillbook_entries where name = 'bread'")
+    SQL.query!(sql(book), "update skillbook_settings set value = '1' where key = 'revision'")
+    send(process(book, Follower), :look)
+    :sys.get_state(process(book, Follower))
+    assert names(book) == ["milk"]
+  end
+
+  test "a row that cannot be read is left out and told of", %{tmp_dir: folder} do
+    book = open(folder)
+
+    for {column, value} <- [{"kind", "poem"}, {"tags", "[1]"}, {"labels", "no list"}] do
+      write_rows(sql(book), [stored("bad"), stored("good")])
+      SQL.query!(sql(book), "update skillbook_entries set #{column} = $1 where name = 'bad'", [value])
+      log = capture_log(fn -> Follower.sync(book, write_rows(sql(book), [stored("other")])) end)
+      assert log =~ "leaves the row #{id(book, "bad")} of skillbook_entries out, which it cannot read"
+      assert "good" in names(book) and "bad" not in names(book)
+      SQL.query!(sql(book), "delete from skillbook_entries")
+    end
+  end
+
+  test "readers see whole generations while a thousand changes come", %{tmp_dir: folder} do
+    book = open(folder)
+    change = fn n -> for {id, name} <- [{1, "a"}, {2, "b"}], do: stored(name, id: id, content: "#{n}") end
+    Watcher.put_stored(book, change.(0), [])
+
+    readers =
+      for _ <- 1..2 do
+        Task.async(fn ->
+          Enum.reduce_while(Stream.cycle([0]), 0, fn _, seen ->
+            view = View.all(book)
+            # Both come in one change.
+            [one, other] = for name <- ["a", "b"], do: String.to_integer(View.fetch!(view, name).body)
+            assert one == other and one >= seen
+            if one == 1000, do: {:halt, one}, else: {:cont, one}
+          end)
+        end)
+      end
+
+    for n <- 1..1000, do: Watcher.put_stored(book, change.(n), [])
+    assert Task.await_many(readers, @patience) == [1000, 1000]
+  end
+
+  test "each of many writers sees what it wrote, also while files are read", %{tmp_dir: folder} do
+    files = Path.join(folder, "files")
+    write(files, for(n <- 1..300, do: {"x/n#{n}.md", page("x.n#{n}")}))
+    book = open(folder, sources: [files], watch: false)
+    reloads = Task.async(fn -> for _ <- 1..20, do: Skillbook.reload(book) end)
+
+    writers =
+      for writer <- 1..8 do
+        Task.async(fn ->
+          for n <- 1..10 do
+            name = "w#{writer}-#{n}"
+            assert Follower.sync(book, write_rows(sql(book), [stored(name)])) == :ok
+            assert body(book, name) == "Body of #{name}"
+          end
+        end)
+      end
+
+    Task.await_many([reloads | writers], @patience)
+    assert length(names(book)) == 380
+  end
+
+  for what <- [Follower, Watcher] do
+    @tag capture_log: true
+    test "nothing is lost when the #{inspect(what)} crashes", %{tmp_dir: folder} do
+      book = open(folder)
+      Follower.sync(book, write_rows(sql(book), [stored("before")]))
+      pid = process(book, unquote(what))
+      # It waits while the watcher does, and the process that it waits for is gone then.
+      :sys.suspend(process(book, unquote(what)))
+      revision = write_rows(sql(book), [stored("milk")])
+      writer = Task.async(fn -> Follower.sync(book, revision) end)
+      Process.exit(pid, :kill)
+      assert Task.await(writer, @patience) == :ok
+      assert names(book) == ["before", "milk"]
+      another(book, unquote(what), pid)
+      Follower.sync(book, write_rows(sql(book), [stored("rye")]))
+      assert names(book) == ["before", "milk", "rye"]
+    end
+  end
+
+  @tag capture_log: true
+  test "a database in memory that crashes takes its entries with it", %{tmp_dir: folder} do
+    book = open(folder, store: ":memory:")
+    Follower.sync(book, write_rows(sql(book), [stored("milk")]))
+    assert names(book) == ["milk"]
+    pid = process(book, Store)
+    follower = process(book, Follower)
+    Process.exit(pid, :kill)
+    another(book, Follower, follower)
+    assert names(book) == []
+    assert Follower.sync(book, write_rows(sql(book), [stored("bread")])) == :ok
+    assert names(book) == ["bread"]
+  end
+
+  test "a writer is told when the book stops", %{tmp_dir: folder} do
+    name = :"stopped_#{System.unique_integer([:positive])}"
+    book = open(folder, store: {FakeSQL, path: Path.join(folder, "store.db"), name: name}, store_poll: @never)
+
+    capture_log(fn ->
+      FakeSQL.away(name, true)
+      :telemetry.listen(book)
+      writer = Task.async(fn -> Follower.sync(book, 7) end)
+      assert_receive {[:skillbook, :store, :away], _, %{book: ^book}}, @patience
+      stop_supervised!(book)
+
+      text =
+        "the book #{inspect(book)} stopped before its catalog showed revision 7; what was written is in the database"
+
+      assert {:error, %SQL.Error{kind: :closed} = error} = Task.await(writer, @patience)
+      assert Exception.message(error) == text
+      assert {:error, ^error} = Follower.sync(book, 7)
+    end)
+  end
+
+  test "the option for how often it is asked" do
+    for value <- [0, :infinity, "1"] do
+      assert {:error, error} = Skillbook.start_link(name: :polled, store_poll: value)
+
+      assert Exception.message(error) ==
+               "expected a number of milliseconds as the option :store_poll of a book, got: #{inspect(value)}"
+    end
+  end
+end

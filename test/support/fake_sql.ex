@@ -1,0 +1,45 @@
+defmodule Skillbook.FakeSQL do
+  @moduledoc false
+  # A connection that can be away, and tells who listens of notices: SQLite behind it. With `:tells` it tells that process
+  # who listens to which channel.
+
+  @behaviour Skillbook.SQL
+
+  alias Skillbook.SQL.{Error, SQLite}
+
+  defstruct [:name]
+
+  def child_spec(options) do
+    name = options[:name]
+    :persistent_term.put({__MODULE__, name}, {:counters.new(1, []), options[:tells]})
+    SQLite.child_spec(name: name, path: options[:path])
+  end
+
+  def handle(name), do: %__MODULE__{name: name}
+
+  @doc "Makes the database one that cannot be reached, or one that can again."
+  def away(name, away?),
+    do: :counters.put(elem(:persistent_term.get({__MODULE__, name}), 0), 1, if(away?, do: 1, else: 0))
+
+  def listen(name, channel) do
+    {_away, tells} = :persistent_term.get({__MODULE__, name})
+    if tells, do: send(tells, {:listens, self(), channel})
+    :ok
+  end
+
+  @impl true
+  def query(%{name: name}, statement, params),
+    do: if(away?(name), do: {:error, gone()}, else: SQLite.query(SQLite.handle(name), statement, params))
+
+  @impl true
+  def execute_batch(%{name: name}, statements), do: SQLite.execute_batch(SQLite.handle(name), statements)
+
+  @impl true
+  def transaction(%{name: name}, fun), do: SQLite.transaction(SQLite.handle(name), fun)
+
+  @impl true
+  def dialect(_sql), do: :sqlite
+
+  defp away?(name), do: :counters.get(elem(:persistent_term.get({__MODULE__, name}), 0), 1) == 1
+  defp gone, do: %Error{kind: :other, message: "the server is gone"}
+end
