@@ -777,7 +777,7 @@ defmodule Skillbook.StoreConformance do
         test "gets from a store with hidden entries what it gets without them", context do
           :rand.seed(:exsss, {1, 2, 3})
 
-          for _ <- 1..8 do
+          for _ <- 1..4 do
             {with_hidden, without} = {store_book(context), store_book(context)}
             spy = Skillbook.view(with_hidden, "spy")
 

@@ -6,7 +6,7 @@ defmodule Skillbook.Store.Diff do
 
   # Comparing takes the square of how many lines differ; above this, what lies between the first and the last line that
   # differ is taken out and put in as a whole.
-  @compared 2_000
+  @compared 800
 
   @doc "The hunks, with three lines around each change; `\"\"` for equal texts."
   @spec unified(String.t(), String.t()) :: String.t()

@@ -14,7 +14,7 @@ defmodule Skillbook.Store.Edit do
   @expected "{:replace, text}, {:find_replace, find, with, all?: boolean}, {:append, text}, {:prepend, text} or {:delete, text}"
 
   # Lines further in are not compared, and only so much of each is.
-  @compared_lines 500
+  @compared_lines 250
   @compared_characters 100
 
   @doc "The content with an edit made to it; `name` is the entry's, for errors."
