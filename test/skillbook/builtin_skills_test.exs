@@ -2,11 +2,10 @@ defmodule Skillbook.BuiltinSkillsTest do
   # The pages in priv/skills are what models read: what they say must be so.
   use Skillbook.HandlerCase, async: true
 
-  alias Skillbook.{Catalog, Command, FlagError, SQL, Source, View}
+  alias Skillbook.{Catalog, Command, FlagError, SQL, Source, Store, View}
   alias Skillbook.Handlers.Workflow.Index
 
   @moduletag :tmp_dir
-  @example [path: "test/support/fixtures/pages", kind: :notes]
 
   setup_all do
     {:ok, catalog} = Catalog.load([Source.builtin()])
@@ -53,9 +52,10 @@ defmodule Skillbook.BuiltinSkillsTest do
     assert Enum.map(entries, & &1.name) == ~w(
              agent.dispatch
              memory.save memory.search
-             notes.get
+             notes.add notes.delete notes.get notes.list
              results.read
-             skills.load
+             skills.create skills.delete skills.diff skills.disable skills.enable skills.history
+             skills.list skills.load skills.read skills.restore skills.update
              tasks.create tasks.delete tasks.get tasks.search tasks.update
              workflow.build workflow.list
              workflows.daily_digest workflows.weekly_review
@@ -96,6 +96,15 @@ defmodule Skillbook.BuiltinSkillsTest do
   test "every command on a page works", %{entries: entries, view: view, tmp_dir: folder} do
     indexes = for domain <- View.domains(view), do: {domain.name, domain.body}
     names = Enum.map(entries, & &1.name)
+    files = Path.join(folder, "files")
+    File.mkdir_p!(files)
+    File.write!(Path.join(files, "school.md"), "# School Schedule\n\nMonday: Math\n")
+
+    File.write!(
+      Path.join(files, "weekly.md"),
+      "---\nname: weekly-report\ndescription: How it is written\n---\nSum the week up.\n"
+    )
+
     by_name = Map.new(entries, &{&1.name, &1})
 
     for {page, body} <- indexes ++ Enum.map(entries, &{&1.name, &1.body}),
@@ -113,7 +122,7 @@ defmodule Skillbook.BuiltinSkillsTest do
         context = context(sql: prepared(), view: view, write_to: write_to)
 
         # A page that shows how to leave a required flag out shows it in an example of an error, and there is none.
-        assert {:ok, result} = in_book(name, line) || execute(context, line),
+        assert {:ok, result} = in_book(name, line, files) || execute(context, line),
                "#{page}: #{line}: #{run(context, line)}"
 
         assert result.content != ""
@@ -122,14 +131,22 @@ defmodule Skillbook.BuiltinSkillsTest do
   end
 
   # What works with entries needs those that pages speak of, in a book of its own.
-  defp in_book(name, line) do
+  defp in_book(name, line, files) do
     if name =~ ~r/\A(notes|skills)\./ do
       book = :"pages_#{System.unique_integer([:positive])}"
+      options = [name: book, store: ":memory:", sources: [[path: files, kind: :notes]], watch: false]
+      start_supervised!({Skillbook, options}, id: book)
+      view = Skillbook.view(book)
 
-      start_supervised!({Skillbook, name: book, sources: [@example], store: ":memory:", watch: false},
-        id: book
-      )
+      fields = %{
+        title: "Weekly report",
+        description: "How it is written",
+        content: "Sum the week up. Send it on Fridays."
+      }
 
+      {:ok, _} = Store.create(view, fields)
+      {:ok, _} = Store.update(view, "weekly-report", %{tags: ["reports"]})
+      {:ok, :added, _} = Store.put_note(view, "School Schedule", "Monday: Math", fields: %{tags: ["family"]})
       [result] = Skillbook.run(Skillbook.view(book), "```cmd\n#{line}\n```").results
       stop_supervised!(book)
       if result.status == :ok, do: {:ok, result}, else: flunk("#{line}: #{result.content}")
@@ -158,7 +175,8 @@ defmodule Skillbook.BuiltinSkillsTest do
     reads = for entry <- entries, entry.effects == :read, do: entry.name
 
     assert reads ==
-             ~w(memory.search notes.get results.read skills.load tasks.get tasks.search workflow.list workflows.daily_digest)
+             ~w(memory.search notes.get notes.list results.read skills.diff skills.history skills.list skills.load skills.read
+               tasks.get tasks.search workflow.list workflows.daily_digest)
   end
 
   # A database of its own for each command, with the tasks that pages speak of.

@@ -9,8 +9,6 @@ defmodule Skillbook.HandlerCase do
   alias Skillbook.{Context, SQL}
 
   @handlers %{
-    "notes.get" => Skillbook.Handlers.Notes.Get,
-    "skills.load" => Skillbook.Handlers.Skills.Load,
     "agent.dispatch" => Skillbook.Handlers.Agent.Dispatch,
     "tasks.create" => Skillbook.Handlers.Tasks.Create,
     "tasks.search" => Skillbook.Handlers.Tasks.Search,
@@ -19,7 +17,22 @@ defmodule Skillbook.HandlerCase do
     "tasks.delete" => Skillbook.Handlers.Tasks.Delete,
     "memory.save" => Skillbook.Handlers.Memory.Save,
     "memory.search" => Skillbook.Handlers.Memory.Search,
+    "notes.add" => Skillbook.Handlers.Notes.Add,
+    "notes.delete" => Skillbook.Handlers.Notes.Delete,
+    "notes.get" => Skillbook.Handlers.Notes.Get,
+    "notes.list" => Skillbook.Handlers.Notes.List,
     "results.read" => Skillbook.Handlers.Results.Read,
+    "skills.create" => Skillbook.Handlers.Skills.Create,
+    "skills.delete" => Skillbook.Handlers.Skills.Delete,
+    "skills.diff" => Skillbook.Handlers.Skills.Diff,
+    "skills.disable" => Skillbook.Handlers.Skills.Disable,
+    "skills.enable" => Skillbook.Handlers.Skills.Enable,
+    "skills.history" => Skillbook.Handlers.Skills.History,
+    "skills.list" => Skillbook.Handlers.Skills.List,
+    "skills.load" => Skillbook.Handlers.Skills.Load,
+    "skills.read" => Skillbook.Handlers.Skills.Read,
+    "skills.restore" => Skillbook.Handlers.Skills.Restore,
+    "skills.update" => Skillbook.Handlers.Skills.Update,
     "workflow.build" => Skillbook.Handlers.Workflow.Build,
     "workflow.list" => Skillbook.Handlers.Workflow.List
   }

@@ -1,0 +1,36 @@
+defmodule Skillbook.Handlers.Skills.Create do
+  @moduledoc false
+  @behaviour Skillbook.Handler
+
+  alias Skillbook.{Context, Flags, Result, Store}
+  alias Skillbook.Handlers.Skills.Written
+
+  @required ~w(name title description content)
+
+  @impl true
+  def execute(flags, context) do
+    with {:ok, _sql} <- Context.fetch_sql(context),
+         {:ok, flags} <- Flags.known(flags, ["name", "content" | Written.fields()]),
+         {:ok, flags} <- Flags.cast_args(flags, context.command.args, ["name"]),
+         :ok <- Flags.require(flags, @required),
+         {:ok, flags} <- Flags.cast_text(flags, "name", line: true),
+         {:ok, flags} <- Flags.cast_text(flags, "content"),
+         {:ok, flags} <- Written.cast_fields(flags),
+         fields = Written.taken(flags, ["name", "content" | Written.fields()]),
+         replaced =
+           Written.replaced(context.view, %Skillbook.Stored{name: flags["name"], title: flags["title"]}),
+         {:ok, stored} <- Store.create(context.view, fields, Written.options(context)) do
+      text =
+        "Created the skill #{stored.name}, version 1. `get_skill: #{stored.name}` reads it." <>
+          instead(replaced, stored)
+
+      {:ok, Result.ok(text, data: Map.take(stored, [:name, :version]), effects: [:skill_created])}
+    end
+  end
+
+  defp instead(nil, _stored), do: ""
+
+  defp instead(entry, stored) do
+    "\nIt replaces the #{entry.kind} #{entry.name} of a file; `skills.delete #{stored.name}` brings that back."
+  end
+end

@@ -1,0 +1,107 @@
+defmodule Skillbook.Handlers.Skills.Update do
+  @moduledoc false
+  @behaviour Skillbook.Handler
+
+  alias Skillbook.{Context, Flags, Result, Store}
+  alias Skillbook.Handlers.Skills.Written
+
+  @operations ~w(replace find_replace append prepend delete)
+  @replacing ~w(find replace replace-all)
+  @changes ["operation", "content", "clear"] ++ @replacing ++ Written.fields()
+  @clearable ["description" | Written.lists()]
+  @shown ~w(title description tags labels include_in_prompt proactive_for excluded_for attachments)a
+
+  @impl true
+  def execute(flags, context) do
+    with {:ok, _sql} <- Context.fetch_sql(context),
+         {:ok, flags} <- Flags.known(flags, ["name", "expected-version" | @changes]),
+         {:ok, flags} <- Flags.cast_args(flags, context.command.args, ["name"]),
+         :ok <- Flags.require(flags, ["name"]),
+         {:ok, flags} <- Flags.cast_text(flags, "name", line: true),
+         {:ok, flags} <- Written.cast_fields(flags),
+         {:ok, flags} <- Flags.cast_list(flags, "clear"),
+         :ok <- Flags.validate_enum(flags, "clear", @clearable),
+         {:ok, flags} <- Flags.cast_integer(flags, "expected-version", min: 1),
+         {:ok, flags} <- Flags.cast_one_of(flags, "operation", @operations),
+         {:ok, flags} <- Flags.cast_boolean(flags, "replace-all"),
+         {:ok, flags} <- Written.cast_content(flags, "content"),
+         {:ok, flags} <- Written.cast_content(flags, "find"),
+         {:ok, flags} <- Written.cast_content(flags, "replace"),
+         :ok <- Flags.require_any(flags, @changes),
+         {:ok, edit} <- edit(flags),
+         {:ok, cleared} <- cleared(flags),
+         changes = flags |> Written.taken() |> Map.merge(cleared) |> Map.merge(edit),
+         {:ok, changed} <- Store.update(context.view, flags["name"], changes, Written.options(context, flags)) do
+      {:ok, result(changed, flags, context)}
+    end
+  end
+
+  defp edit(%{"operation" => "find_replace"} = flags) do
+    with :ok <- Flags.require(flags, ["find", "replace"]),
+         :ok <- without(flags, ["content"], "--content is for the other operations") do
+      {:ok,
+       %{edit: {:find_replace, flags["find"], flags["replace"], all?: Map.get(flags, "replace-all", false)}}}
+    end
+  end
+
+  defp edit(%{"operation" => operation} = flags) do
+    with :ok <- Flags.require(flags, ["content"]),
+         :ok <- without(flags, @replacing, "it is for the operation find_replace") do
+      {:ok, %{edit: {String.to_existing_atom(operation), flags["content"]}}}
+    end
+  end
+
+  defp edit(flags) do
+    if Enum.any?(["content" | @replacing], &Map.has_key?(flags, &1)),
+      do: Flags.require(flags, ["operation"]),
+      else: {:ok, %{}}
+  end
+
+  defp without(flags, names, text) do
+    case Enum.filter(names, &Map.has_key?(flags, &1)) do
+      [] -> :ok
+      given -> Written.conflict(["operation" | given], text)
+    end
+  end
+
+  defp cleared(flags) do
+    names = Map.get(flags, "clear", [])
+
+    case Enum.filter(names, &Map.has_key?(flags, &1)) do
+      [] -> {:ok, Map.new(names, &{Written.field(&1), if(&1 == "description", do: "", else: [])})}
+      both -> Written.conflict(both ++ ["clear"], "a field is either set or cleared, not both")
+    end
+  end
+
+  defp result(%{entry: entry, before: before}, flags, context) do
+    data = Map.take(entry, [:name, :version])
+
+    if entry.version == before.version do
+      Result.ok("Nothing changed, it is so already: #{entry.name} is at version #{entry.version}.", data: data)
+    else
+      text = Enum.join(["Updated #{entry.name} to version #{entry.version}." | changes(before, entry)], "\n")
+
+      lost =
+        if flags["operation"] == "replace",
+          do: Written.lost(flags, before.name, before.version, context),
+          else: ""
+
+      Result.ok(text <> lost, data: data, effects: [:skill_updated])
+    end
+  end
+
+  defp changes(before, entry) do
+    fields =
+      for field <- @shown,
+          {old, new} = {Map.fetch!(before, field), Map.fetch!(entry, field)},
+          old != new,
+          do: "  #{field}: #{Written.show(old)} -> #{Written.show(new)}"
+
+    content =
+      if before.content == entry.content,
+        do: [],
+        else: ["  content: #{String.length(before.content)} -> #{String.length(entry.content)} characters"]
+
+    fields ++ content
+  end
+end

@@ -1,0 +1,544 @@
+defmodule Skillbook.Handlers.StoreTest do
+  # The commands over the store, as a model reads their answers, and the same as tools.
+  use Skillbook.SkillsCase, async: true
+
+  alias Skillbook.{Context, Profile, StoreError, Tools, View}
+
+  @moduletag :tmp_dir
+  @now ~U[2026-02-17 12:00:00Z]
+  @later ~U[2026-02-18 08:30:00Z]
+
+  setup %{tmp_dir: folder} do
+    write(folder, %{
+      "pdf/SKILL.md" => "---\nname: pdf\ndescription: Reads PDF\ntags: [files]\n---\nRead it.\n",
+      "notes/school.md" => "---\ntitle: School\n---\nMonday: Math\n"
+    })
+
+    profiles = [
+      [id: "bob", grants: ["red"]],
+      [id: "mail", grants: ["outside"], labels: ["outside"]],
+      [id: "reader", writes: :deny]
+    ]
+
+    sources = [Path.join(folder, "pdf"), [path: Path.join(folder, "notes"), kind: :notes]]
+    {:ok, book: book(store: ":memory:", sources: sources, profiles: profiles, watch: false)}
+  end
+
+  defp result(book, line, options \\ []) do
+    {profile, options} = Keyword.pop(options, :profile, "default")
+    view = Skillbook.view(book, profile)
+    [result] = Skillbook.run(view, "````cmd\n#{line}\n````", Keyword.merge([now: @now], options)).results
+    result
+  end
+
+  defp answer(book, line, options \\ []) do
+    case result(book, line, options) do
+      %{status: :ok, content: content} -> content
+      %{status: :error, content: content} -> "error: " <> content
+    end
+  end
+
+  defp check(book, rows) do
+    for row <- rows do
+      {line, options, text} = with {line, text} <- row, do: {line, [], text}
+      assert {line, answer(book, line, options)} == {line, text}
+    end
+  end
+
+  @dates ~s(skills.create --name iso-dates --title "ISO dates" --description "How dates are written" --content "Use ISO." --tags reports dates)
+
+  describe "skills.create" do
+    test "says what it did, or what is wrong", %{book: book} do
+      check(book, [
+        {@dates, "Created the skill iso-dates, version 1. `get_skill: iso-dates` reads it."},
+        {@dates, ~s(error: the store has an entry "iso-dates" already. Update it, or take another name)},
+        {~s(skills.create close-month --title Close --description Steps --content <<EOF\n1. Export\n2. Compare\nEOF),
+         "Created the skill close-month, version 1. `get_skill: close-month` reads it."},
+        {~s(create_skill {"name": "json", "title": "J", "description": "D", "content": "C", "tags": ["a", "b"]}),
+         "Created the skill json, version 1. `get_skill: json` reads it."},
+        {~s(skills.create --name pdf --title PDF --description "Reads PDF" --content "Read."),
+         "Created the skill pdf, version 1. `get_skill: pdf` reads it.\n" <>
+           "It replaces the skill pdf of a file; `skills.delete pdf` brings that back."},
+        {~s(skills.create --name timetable --title School --description "Hours" --content "x"),
+         "Created the skill timetable, version 1. `get_skill: timetable` reads it.\n" <>
+           "It replaces the note school of a file; `skills.delete timetable` brings that back."},
+        {"skills.create --name x",
+         "error: --title, --description and --content are required and missing. " <>
+           "Add them as: --title VALUE --description VALUE --content VALUE"},
+        {~s(skills.create --name "A b" --title x --description x --content x),
+         "error: expected small letters, digits and single dashes between them, at most 64 characters, as the name " <>
+           ~s(of an entry, got: "A b". Write for example: a-b)},
+        {~s(skills.create --name x --title x --description x --content x --labels red),
+         ~s(error: expected labels that this profile holds, got: "red". Leave them out)},
+        {~s(skills.create --name x --title x --description x --content x --excluded-for default),
+         ~s(error: expected an entry that this profile sees itself, got "x", which is outside of its skills or ) <>
+           "excludes it. Take another name, or leave the profile out of excluded_for"},
+        {~s(skills.create --name x --title x --description x --content x --label red),
+         "error: unknown flag --label; did you mean --labels? Known flags: --name, --content, --title, --description, " <>
+           "--include-in-prompt, --tags, --labels, --proactive-for, --excluded-for, --attachments"}
+      ])
+
+      assert %{data: %{name: "y", version: 1}, effects: [:skill_created]} =
+               result(book, "skills.create --name y --title Y --description D --content C")
+    end
+
+    test "marks who wrote it, and takes all fields", %{book: book} do
+      line =
+        "skills.create --name secret --title Secret --description D --content C --labels red " <>
+          "--include-in-prompt false --proactive-for default --excluded-for mail reader --attachments a1 a2"
+
+      assert answer(book, line, by: :user, profile: "bob") =~ "Created"
+
+      assert answer(book, "skills.read secret", profile: "bob") == """
+             secret: Secret
+             description: D
+             labels: red
+             in the prompt: no
+             always in the prompt of: default
+             never for: mail, reader
+             attachments: a1, a2
+             source: user
+             version: 1, written for "bob" at 2026-02-17T12:00:00Z
+
+             C\
+             """
+
+      assert answer(book, "skills.read secret") == ~s(error: the store has no entry "secret")
+    end
+  end
+
+  describe "skills.update" do
+    setup %{book: book} do
+      assert answer(book, @dates) =~ "Created"
+      :ok
+    end
+
+    test "edits the text, the fields, or both", %{book: book} do
+      check(book, [
+        {~s(skills.update iso-dates --operation append --content " Always."),
+         "Updated iso-dates to version 2.\n  content: 8 -> 16 characters"},
+        {~s(skills.update iso-dates --operation prepend --content "Dates: "),
+         "Updated iso-dates to version 3.\n  content: 16 -> 23 characters"},
+        {~s(skills.update "ISO dates" --operation find_replace --find "s" --replace ""),
+         "Updated iso-dates to version 4.\n  content: 23 -> 22 characters"},
+        {~s(skills.update iso-dates --operation find_replace --find "e" --replace "E" --replace-all),
+         "Updated iso-dates to version 5.\n  content: 22 -> 22 characters"},
+        {~s(skills.update iso-dates --operation delete --content " Always."),
+         "Updated iso-dates to version 6.\n  content: 22 -> 14 characters"},
+        {~s(skills.update iso-dates --title "ISO dates!" --tags reports --include-in-prompt no),
+         "Updated iso-dates to version 7.\n  title: ISO dates -> ISO dates!\n  tags: reports, dates -> reports\n" <>
+           "  include_in_prompt: true -> false"},
+        {~s(skills.update iso-dates --clear tags),
+         "Updated iso-dates to version 8.\n  tags: reports -> none"},
+        {~s(skills.update iso-dates --title "ISO dates!"),
+         "Nothing changed, it is so already: iso-dates is at version 8."},
+        {~s(update_skill {"name": "iso-dates", "operation": "find_replace", "find": "E", "replace": "e", "replace_all": true, "title": "Dates"}),
+         "Updated iso-dates to version 9.\n  title: ISO dates! -> Dates\n  content: 14 -> 14 characters"}
+      ])
+
+      assert %{data: %{content: "Date: Use ISO.", tags: [], version: 9}} =
+               result(book, "skills.read iso-dates")
+
+      assert %{data: %{name: "iso-dates", version: 10}, effects: [:skill_updated]} =
+               result(book, "skills.update iso-dates --operation replace --content Other")
+
+      assert %{data: %{name: "iso-dates", version: 10}, effects: []} =
+               result(book, "skills.update iso-dates --operation replace --content Other")
+    end
+
+    test "says what is wrong", %{book: book} do
+      check(book, [
+        {"skills.update", "error: --name is required and missing. Add it as: --name VALUE"},
+        {"skills.update iso-dates",
+         "error: one of --operation, --content, --clear, --find, --replace, --replace-all, --title, --description, " <>
+           "--include-in-prompt, --tags, --labels, --proactive-for, --excluded-for or --attachments is required. " <>
+           "Add for example: --operation VALUE"},
+        {"skills.update iso-dates --content x",
+         "error: --operation is required and missing. Add it as: --operation VALUE"},
+        {"skills.update iso-dates --operation append",
+         "error: --content is required and missing. Add it as: --content VALUE"},
+        {"skills.update iso-dates --operation find_replace --find x",
+         "error: --replace is required and missing. Add it as: --replace VALUE"},
+        {"skills.update iso-dates --operation find_replace --find x --replace y --content z",
+         "error: --operation and --content contradict each other: --content is for the other operations"},
+        {"skills.update iso-dates --operation append --content x --replace-all",
+         "error: --operation and --replace-all contradict each other: it is for the operation find_replace"},
+        {"skills.update iso-dates --operation insert --content x",
+         ~s(error: --operation must be one of replace, find_replace, append, prepend, delete, got "insert". ) <>
+           "Write for example: --operation replace"},
+        {"skills.update iso-dates --tags a --clear tags",
+         "error: --tags and --clear contradict each other: a field is either set or cleared, not both"},
+        {"skills.update iso-dates --clear title",
+         "error: --clear must be one of description, tags, labels, proactive-for, excluded-for, attachments, " <>
+           ~s(got "title". Write for example: --clear description)},
+        {~s(skills.update iso-dates --operation delete --content "Use ISI."),
+         ~s(error: the text "Use ISI." is not in "iso-dates"; the nearest line is line 1: "Use ISO.". ) <>
+           "Write the text exactly as it stands there"},
+        {"skills.update iso-datse --title x",
+         ~s(error: the store has no entry "iso-datse"; did you mean iso-dates?)},
+        {"skills.update pdf --title x",
+         ~s(error: "pdf" comes from a file, which the store neither changes nor keeps versions of. ) <>
+           "Create an entry of this name to replace it"}
+      ])
+
+      assert %{data: %{version: 1}} = result(book, "skills.read iso-dates")
+    end
+
+    test "says whose version a replace has put away, unless the version was named", %{book: book} do
+      replace = "skills.update iso-dates --operation replace --content"
+
+      check(book, [
+        {"#{replace} A", "Updated iso-dates to version 2.\n  content: 8 -> 1 characters"},
+        {"#{replace} BB", [by: :user],
+         "Updated iso-dates to version 3.\n  content: 1 -> 2 characters\n" <>
+           ~s(It replaced version 2, written by agent "default" at 2026-02-17T12:00:00Z; ) <>
+           "`skills.restore iso-dates --version 2` brings that back."},
+        {"#{replace} CCC", [profile: "bob", by: :user, now: @later],
+         "Updated iso-dates to version 4.\n  content: 2 -> 3 characters\n" <>
+           ~s(It replaced version 3, written by user "default" at 2026-02-17T12:00:00Z; ) <>
+           "`skills.restore iso-dates --version 3` brings that back."},
+        {"#{replace} DDDD --expected-version 4",
+         "Updated iso-dates to version 5.\n  content: 3 -> 4 characters"},
+        {"skills.update iso-dates --operation append --content E", [profile: "bob"],
+         "Updated iso-dates to version 6.\n  content: 4 -> 5 characters"},
+        {"#{replace} x --expected-version 4", [now: @later],
+         ~s(error: "iso-dates" is at version 6, which "bob" wrote at 2026-02-17T12:00:00Z, not at the expected ) <>
+           "version 4. Read it again and make the change to what it is now"},
+        {"skills.restore iso-dates --version 3",
+         "iso-dates is as it was at version 3; it is at version 7 now."}
+      ])
+
+      assert %{data: %{content: "BB", version: 7}} = result(book, "skills.read iso-dates")
+    end
+
+    test "labels are the store's rules", %{book: book} do
+      check(book, [
+        {"skills.update iso-dates --labels red", [profile: "bob"],
+         "Updated iso-dates to version 2.\n  labels: none -> red"},
+        {"skills.update iso-dates --title x", ~s(error: the store has no entry "iso-dates")},
+        {"skills.read iso-dates", ~s(error: the store has no entry "iso-dates")},
+        {"skills.list", "No skills in the store. `get_skill` lists all that there is, of files too."},
+        {"skills.update iso-dates --clear labels", [profile: "bob"],
+         "Updated iso-dates to version 3.\n  labels: red -> none"},
+        {"skills.update iso-dates --title x", [profile: "mail"],
+         ~s(error: "iso-dates" lacks "outside", which all that this profile writes carries, so it cannot change it. ) <>
+           "Create an entry of another name"}
+      ])
+    end
+  end
+
+  describe "skills.delete, enable, disable and restore" do
+    setup %{book: book} do
+      assert answer(book, @dates) =~ "Created"
+      :ok
+    end
+
+    test "take away and bring back", %{book: book} do
+      check(book, [
+        {"skills.disable iso-dates",
+         "Disabled iso-dates: nobody finds it but `skills.read` and `skills.list --include-disabled`. " <>
+           "`skills.enable iso-dates` undoes it."},
+        {"skills.list", "No skills in the store. `get_skill` lists all that there is, of files too."},
+        {"skills.list --include-disabled",
+         "1 skill in the store:\n" <>
+           "- iso-dates: ISO dates - How dates are written [reports, dates] (source: agent, version 2, disabled)"},
+        {"skills.restore iso-dates --version 1",
+         "iso-dates is as it was at version 1; it is at version 2 now.\n" <>
+           "It is disabled; `skills.enable iso-dates` undoes that."},
+        {"skills.enable iso-dates", "Enabled iso-dates: it can be found and read again."},
+        {"skills.delete iso-dates --expected-version 1",
+         ~s(error: "iso-dates" is at version 3, which "default" wrote at 2026-02-17T12:00:00Z, not at the expected ) <>
+           "version 1. Read it again and make the change to what it is now"},
+        {"skills.delete iso-dates",
+         "Deleted the skill iso-dates; `skills.restore iso-dates --version 3` brings it back."},
+        {"skills.delete iso-dates",
+         ~s(error: the entry "iso-dates" was deleted at 2026-02-17T12:00:00Z. ) <>
+           "Restore one of its versions, or create it anew"},
+        {"skills.restore iso-dates --version 3",
+         "iso-dates is as it was at version 3; it is at version 5 now."},
+        {"skills.restore iso-dates --version 9",
+         ~s(error: "iso-dates" has no version 9 that can be read here; its last one is 5)},
+        {"skills.restore iso-dates", "error: --version is required and missing. Add it as: --version VALUE"}
+      ])
+
+      rows = [
+        {"skills.disable iso-dates", %{name: "iso-dates", enabled: false}, [:skill_disabled]},
+        {"skills.enable iso-dates", %{name: "iso-dates", enabled: true}, [:skill_enabled]},
+        {"skills.delete iso-dates", %{deleted: true}, [:skill_deleted]},
+        {"skills.restore iso-dates --version 1", %{name: "iso-dates", version: 9}, [:skill_restored]}
+      ]
+
+      for {line, data, effects} <- rows do
+        result = result(book, line)
+        assert {line, result.data, result.effects} == {line, data, effects}
+      end
+    end
+
+    test "history and diff", %{book: book} do
+      assert answer(book, "skills.update iso-dates --operation append --content \"\nMore.\" --tags dates",
+               by: :user,
+               now: @later
+             ) =~ "version 2"
+
+      check(book, [
+        {"skills.history iso-dates",
+         "Versions of iso-dates, the newest first:\n" <>
+           ~s(- version 2: update by user "default" at 2026-02-18T08:30:00Z\n) <>
+           ~s(- version 1: create by agent "default" at 2026-02-17T12:00:00Z)},
+        {"skills.diff iso-dates",
+         """
+         iso-dates: from version 1 to version 2
+           tags: reports, dates -> dates
+         @@ -1 +1,2 @@
+         -Use ISO.
+         \\ No newline at end of file
+         +Use ISO.
+         +More.
+         \\ No newline at end of file\
+         """},
+        {"skills.diff iso-dates --from 1 --to 1", "iso-dates: versions 1 and 1 are the same."},
+        {"skills.diff iso-dates --from 3",
+         ~s(error: "iso-dates" has no version 3 that can be read here; its last one is 2)},
+        {"skills.diff nothing", ~s(error: the store has no entry "nothing")},
+        {"skills.read iso-dates --version 1",
+         """
+         iso-dates: ISO dates
+         description: How dates are written
+         tags: reports, dates
+         source: agent
+         version: 1, written for "default" at 2026-02-17T12:00:00Z
+
+         Use ISO.\
+         """}
+      ])
+
+      assert %{
+               name: "iso-dates",
+               versions: [%{version: 2, action: :update, by: :user, author: "default", at: @later}, _]
+             } = result(book, "skills.history iso-dates").data
+
+      assert %{name: "iso-dates", from: 1, to: 2, content: "@@" <> _, fields: [{:tags, _, _}]} =
+               result(book, "skills.diff iso-dates").data
+    end
+  end
+
+  test "skills.list and skills.read give what a table of skills has", %{book: book} do
+    for line <- [@dates, ~s(skills.create --name b --title B --description "Be" --content C)],
+        do: assert(answer(book, line) =~ "Created")
+
+    assert answer(book, "notes.add --title N --content N", by: :user) =~ "Added"
+
+    check(book, [
+      {"skills.list",
+       "2 skills in the store:\n- b: B - Be (source: agent, version 1)\n" <>
+         "- iso-dates: ISO dates - How dates are written [reports, dates] (source: agent, version 1)"},
+      {"skills.list --tag Dates",
+       "1 skill in the store with the tag Dates:\n" <>
+         "- iso-dates: ISO dates - How dates are written [reports, dates] (source: agent, version 1)"},
+      {"skills.list --tag none",
+       "No skills in the store with the tag none. `get_skill` lists all that there is, of files too."},
+      {"notes.list", "1 note in the store:\n- n: N (source: user, version 1)"},
+      {"skills.read pdf",
+       "pdf: pdf\ndescription: Reads PDF\ntags: files\nsource: a file, which commands do not change\n\nRead it."},
+      {"skills.read tasks.get",
+       ~s(error: "tasks.get" comes from a file, which the store neither changes nor keeps versions of. Change the file)}
+    ])
+
+    assert result(book, "skills.list --tag dates").data == %{
+             skills: [
+               %{
+                 name: "iso-dates",
+                 title: "ISO dates",
+                 description: "How dates are written",
+                 tags: ["reports", "dates"],
+                 source: :agent,
+                 version: 1
+               }
+             ]
+           }
+
+    assert result(book, "skills.read iso-dates").data == %{
+             name: "iso-dates",
+             title: "ISO dates",
+             description: "How dates are written",
+             content: "Use ISO.",
+             tags: ["reports", "dates"],
+             source: :agent,
+             version: 1
+           }
+
+    assert [%{name: "n", title: "N", source: :user}] = result(book, "notes.list").data.notes
+  end
+
+  test "notes", %{book: book} do
+    check(book, [
+      {~s(notes.add --title Dinner --content "Soup." --tags food), ~s(Added the note "Dinner" (dinner\).)},
+      {~s(notes.add --title Dinner --content "Soup."),
+       ~s(Nothing changed, it is so already: "Dinner" (dinner\) is at version 1.)},
+      {~s(add_or_update_note {"title": "Dinner", "content": "Bread.", "include_in_prompt": false}),
+       ~s(Updated "Dinner" (dinner\) to version 2.)},
+      {~s(notes.add --title Dinner --content "Rice."), [by: :user],
+       ~s(Updated "Dinner" (dinner\) to version 3.\n) <>
+         ~s(It replaced version 2, written by agent "default" at 2026-02-17T12:00:00Z; ) <>
+         "`skills.restore dinner --version 2` brings that back."},
+      {~s(notes.add --title Dinner --content "Fish." --expected-version 2),
+       ~s(error: "dinner" is at version 3, which "default" wrote at 2026-02-17T12:00:00Z, not at the expected ) <>
+         "version 2. Read it again and make the change to what it is now"},
+      {"notes.add --title Dinner", "error: --content is required and missing. Add it as: --content VALUE"},
+      {"notes.delete --title Dinner",
+       "Deleted the note dinner; `skills.restore dinner --version 3` brings it back."},
+      {"notes.delete --title Dinner",
+       ~s(error: the entry "Dinner" was deleted at 2026-02-17T12:00:00Z. ) <>
+         "Restore one of its versions, or create it anew"}
+    ])
+
+    assert %{data: %{name: "tea", title: "Tea", version: 1}, effects: [:note_added]} =
+             result(book, "notes.add --title Tea --content Green")
+
+    assert %{data: %{deleted: true}, effects: [:note_deleted]} = result(book, "notes.delete tea")
+  end
+
+  test "what the store has is found by notes.get and skills.load, and gone after it is deleted", %{book: book} do
+    pdf = "skills.create --name pdf --title PDF --description D --content Anew."
+    assert answer(book, @dates) =~ "Created"
+    assert answer(book, pdf) =~ "It replaces the skill pdf of a file"
+    assert answer(book, ~s(notes.add --title "Dinner plans" --content Soup.)) =~ "Added"
+
+    check(book, [
+      {"skills.load iso-dates", "# iso-dates\n\nUse ISO."},
+      {"notes.get ISO dates", "# ISO dates\n\nUse ISO."},
+      {"notes.get Dinner plans", "# Dinner plans\n\nSoup."},
+      {"skills.load pdf", "# pdf\n\nAnew."},
+      {"skills.disable pdf",
+       "Disabled pdf: nobody finds it but `skills.read` and `skills.list --include-disabled`. " <>
+         "`skills.enable pdf` undoes it.\nThe skill pdf of a file, which it replaced, is used again."},
+      {"skills.load pdf", "# pdf\n\nRead it."},
+      {"skills.enable pdf", "Enabled pdf: it can be found and read again."},
+      {"skills.load pdf", "# pdf\n\nAnew."},
+      {"skills.delete pdf",
+       "Deleted the skill pdf; `skills.restore pdf --version 3` brings it back.\n" <>
+         "The skill pdf of a file, which it replaced, is used again."},
+      {"skills.load pdf", "# pdf\n\nRead it."},
+      {"skills.delete iso-dates",
+       "Deleted the skill iso-dates; `skills.restore iso-dates --version 1` brings it back."},
+      {"skills.load iso-dates", "error: Skill 'iso-dates' not found. Available: pdf"}
+    ])
+
+    assert %{metadata: %{activates: [%{name: "dinner-plans"}]}} = result(book, "skills.read dinner-plans")
+
+    assert result(book, "skills.read dinner-plans --version 1").metadata ==
+             result(book, "skills.read dinner-plans").metadata
+  end
+
+  test "each is a tool of a known name with known parameters", %{book: book} do
+    view = Skillbook.view(book)
+
+    call = fn name, arguments ->
+      {result, answer} = Tools.call(view, %{"name" => name, "arguments" => arguments}, now: @now)
+      assert {name, answer["isError"], result.content} == {name, false, result.content}
+      result.data
+    end
+
+    tools = Tools.definitions(view, shape: :mcp, names: ["skills.*", "notes.*"])
+
+    parameters =
+      for %{"name" => name, "inputSchema" => schema, "annotations" => %{"readOnlyHint" => reads}} <- tools,
+          into: %{},
+          do: {name, {Map.keys(schema["properties"]), schema["required"], reads}}
+
+    more = ~w(attachments excluded_for include_in_prompt labels proactive_for)
+
+    rows = [
+      {"create_skill", ~w(name title description content tags) ++ more, ~w(name title description content),
+       false},
+      {"update_skill",
+       ~w(name title description tags operation content find replace replace_all clear expected_version) ++
+         more, ~w(name), false},
+      {"delete_skill", ~w(name expected_version), ~w(name), false},
+      {"list_skills", ~w(tag include_disabled), nil, true},
+      {"read_skill", ~w(name version), ~w(name), true},
+      {"enable_skill", ~w(name), ~w(name), false},
+      {"disable_skill", ~w(name), ~w(name), false},
+      {"load_skill", ~w(skill_id), ~w(skill_id), true},
+      {"get_note", ~w(title), ~w(title), true},
+      {"add_or_update_note", ~w(title content description tags expected_version) ++ more, ~w(title content),
+       false},
+      {"list_notes", ~w(tag include_disabled), nil, true},
+      {"delete_note", ~w(title expected_version), ~w(title), false}
+    ]
+
+    for {name, all, required, reads} <- rows,
+        do: assert({name, parameters[name]} == {name, {Enum.sort(all), required, reads}})
+
+    assert call.("create_skill", %{
+             "name" => "a",
+             "title" => "A",
+             "description" => "D",
+             "content" => "x y x",
+             "tags" => ["t"]
+           }) ==
+             %{name: "a", version: 1}
+
+    assert call.("update_skill", %{
+             "name" => "a",
+             "operation" => "find_replace",
+             "find" => "x",
+             "replace" => "z",
+             "replace_all" => true,
+             "tags" => ["u"]
+           }) == %{name: "a", version: 2}
+
+    assert %{name: "a", content: "z y z", tags: ["u"], source: :agent, version: 2} =
+             call.("read_skill", %{"name" => "a"})
+
+    assert call.("disable_skill", %{"name" => "a"}) == %{name: "a", enabled: false}
+    assert call.("list_skills", %{}) == %{skills: []}
+    assert %{skills: [%{name: "a"}]} = call.("list_skills", %{"tag" => "u", "include_disabled" => true})
+    assert call.("enable_skill", %{"name" => "a"}) == %{name: "a", enabled: true}
+    assert call.("delete_skill", %{"name" => "a"}) == %{deleted: true}
+    assert %{name: "n"} = call.("add_or_update_note", %{"title" => "N", "content" => "x", "tags" => []})
+    assert %{notes: [%{name: "n"}]} = call.("list_notes", %{"include_disabled" => false})
+    assert call.("delete_note", %{"title" => "N"}) == %{deleted: true}
+  end
+
+  test "a profile that may not write is stopped at all that write", %{book: book} do
+    assert answer(book, @dates) =~ "Created"
+    view = Skillbook.view(book, "reader")
+
+    names = for entry <- View.entries(view), entry.domain in ["skills", "notes"], do: entry.name
+    reads = ~w(notes.get notes.list skills.diff skills.history skills.list skills.load skills.read)
+
+    for name <- names do
+      result = result(book, "#{name} iso-dates", profile: "reader")
+      refused = is_struct(result.error, Skillbook.PolicyError)
+      assert {name, refused} == {name, name not in reads}
+    end
+
+    assert %{data: %{version: 1}} = result(book, "skills.read iso-dates")
+  end
+
+  test "without a database the operator learns what to set", %{tmp_dir: folder} do
+    book = book(sources: [folder], watch: false)
+
+    for entry <- View.entries(Skillbook.view(book)),
+        entry.domain in ["skills", "notes"],
+        entry.name not in ["notes.get", "skills.load"] do
+      assert answer(book, "#{entry.name} x") ==
+               "error: `#{entry.name}` needs a database and this book has none. " <>
+                 "Whoever runs it sets the option `store:`, for example store: \"skillbook.db\""
+    end
+  end
+
+  test "errors keep their fields", %{book: book} do
+    assert %{error: %StoreError{kind: :not_found}} = result(book, "skills.delete nothing")
+    assert %Profile{labels: ["outside"]} = Skillbook.view(book, "mail").profile
+
+    assert answer(book, "notes.add --title Mail --content x", profile: "mail") ==
+             ~s(Added the note "Mail" (mail\).)
+
+    assert answer(book, "skills.read mail", profile: "mail") =~ "\nlabels: outside\n"
+
+    assert %Context{by: :agent} =
+             struct!(Context, view: nil, profile: nil, entry: nil, command: nil, now: @now)
+  end
+end
