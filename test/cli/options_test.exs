@@ -82,11 +82,11 @@ defmodule Skillbook.CLI.OptionsTest do
   test "wrong usage says what was expected and what came" do
     for {argv, message} <- [
           {~w(lst),
-           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, lint, explain, help."},
+           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, lint, explain, install, update, outdated, restore, remove, export, help."},
           {~w(xyz),
-           "unknown command `xyz`\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, lint, explain, help."},
+           "unknown command `xyz`\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, lint, explain, install, update, outdated, restore, remove, export, help."},
           {~w(help lst),
-           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, lint, explain, help."},
+           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, lint, explain, install, update, outdated, restore, remove, export, help."},
           {~w(--dri x list), "unknown option `--dri`; did you mean `--dir`?"},
           {~w(list --jsn), "unknown option `--jsn`; did you mean `--json`?"},
           {~w(get --json), "unknown option `--json`"},

@@ -54,8 +54,11 @@ defmodule Skillbook.Package.Inspection.Text do
   # Flags of regions, families of emoji, the joiners of scripts that need them, and a byte order mark are as they should be.
   @hidden ~r/\x{1F3F4}[\x{E0020}-\x{E007E}]{1,6}\x{E007F}(*SKIP)(*FAIL)|\A\x{FEFF}(*SKIP)(*FAIL)|(?<=[\p{So}\x{FE0F}\x{1F3FB}-\x{1F3FF}])\x{200D}(*SKIP)(*FAIL)|(?<=[\p{Arabic}\p{Devanagari}\p{Bengali}\p{Tamil}\p{Telugu}\p{Malayalam}\p{Sinhala}\p{Kannada}])[\x{200C}\x{200D}](*SKIP)(*FAIL)|(?:[\x{00AD}\x{034F}\x{061C}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180E}\x{200B}-\x{200F}\x{202A}-\x{202E}\x{2060}-\x{206F}\x{3164}\x{FFA0}\x{FEFF}\x{FFF9}-\x{FFFB}\x{1D173}-\x{1D17A}\x{E0000}-\x{E007F}\x{E0100}-\x{E01EF}]|[\x{FE00}-\x{FE0F}]{2}|[\x{00}-\x{08}\x{0B}\x{0E}-\x{1F}\x{7F}-\x{9F}])/u
 
+  # Most texts have none of them, and that is seen far sooner.
+  @perhaps_hidden ~r/[^\t\n\f\r -~\x{A0}-\x{AC}\x{AE}-\x{034E}\x{0350}-\x{061B}\x{061D}-\x{115E}\x{1161}-\x{17B3}\x{2010}-\x{2029}\x{2030}-\x{205F}\x{2070}-\x{3163}\x{4E00}-\x{D7FF}\x{1F300}-\x{1F9FF}]/u
+
   defp hidden(path, text, lines) do
-    for {character, line} <- scan(@hidden, text, lines) do
+    for true <- [text =~ @perhaps_hidden], {character, line} <- scan(@hidden, text, lines) do
       <<code::utf8, _::binary>> = character
       {name, level} = character(code)
       what = "U+" <> (code |> Integer.to_string(16) |> String.pad_leading(4, "0")) <> " " <> name
@@ -83,7 +86,8 @@ defmodule Skillbook.Package.Inspection.Text do
   @mixed ~r/(?<![\p{L}\p{N}])(?=\p{L}*[A-Za-z])(?=\p{L}*[\x{0400}-\x{04FF}\x{0391}\x{0392}\x{0395}-\x{0397}\x{0399}\x{039A}\x{039C}\x{039D}\x{039F}\x{03A1}\x{03A4}\x{03A5}\x{03A7}\x{03BF}\x{03C1}])[\p{L}]{3,}/u
 
   defp mixed(path, text, lines) do
-    for {word, line} <- scan(@mixed, text, lines) do
+    for true <- [text =~ ~r/[\x{0391}-\x{03C1}\x{0400}-\x{04FF}]/u],
+        {word, line} <- scan(@mixed, text, lines) do
       finding(:hidden, :warning, word, path, line, "a word with letters of two alphabets that look alike")
     end
   end
