@@ -96,15 +96,6 @@ defmodule Skillbook.SQL.EctoTest do
     postgres = &%{__struct__: Postgrex.Error, __exception__: true, postgres: %{code: &1, message: "no"}}
     exqlite = &%{__struct__: Exqlite.Error, __exception__: true, message: &1, statement: "select 1"}
 
-    lost =
-      &%{
-        __struct__: DBConnection.ConnectionError,
-        __exception__: true,
-        message: "gone",
-        reason: &1,
-        severity: :error
-      }
-
     busy = "another process has held the database for more than 70 ms; try again"
     over = "this transaction was already rolled back by an earlier error; begin a new one"
 
@@ -134,8 +125,15 @@ defmodule Skillbook.SQL.EctoTest do
       assert {error.kind, error.constraint, error.message} == {kind, constraint, expected}
     end
 
-    # A struct whose module is not there has no message of its own; that of Ecto is loaded with it.
-    assert lost.(:queue_timeout).reason == :queue_timeout
+    Process.put(
+      :fails,
+      {:raises, RuntimeError.exception("could not lookup Ecto repo Failing because it was not started")}
+    )
+
+    assert {:error, %Error{kind: :closed} = error} = SQL.query(sql, "select 1")
+
+    assert error.message ==
+             "the repo Skillbook.SQL.EctoTest.Failing does not run; it must be started before the book\n  in: select 1"
 
     Process.put(:fails, {:raises, RuntimeError.exception("a bug")})
     assert_raise RuntimeError, "a bug", fn -> SQL.query(sql, "select 1") end
