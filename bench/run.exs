@@ -49,6 +49,7 @@ defmodule Bench do
     frontmatter()
     entries()
     declarations()
+    usage()
     files()
     search()
   end
@@ -219,6 +220,27 @@ defmodule Bench do
 
     body = View.fetch!(View.all(:bench), "domain50.action50").body
     if not String.ends_with?(body, mark), do: await_change(mark)
+  end
+
+  # What a book with a database does more than one without: it counts. Reads from Elixir are not counted.
+  defp usage do
+    [counted, not_counted] =
+      for {name, usage} <- [bench_counted: [], bench_not_counted: false] do
+        {:ok, _pid} = Skillbook.start_link(name: name, store: ":memory:", usage: usage, watch: false)
+        Skillbook.view(name)
+      end
+
+    compare("a command, counted", "the same, not counted", [
+      fn -> Skillbook.Pipeline.commands(counted, ["get_skill: tasks.create"]) end,
+      fn -> Skillbook.Pipeline.commands(not_counted, ["get_skill: tasks.create"]) end
+    ])
+
+    compare("a read from Elixir, in a book that counts", "in one that does not", [
+      fn -> {View.fetch(counted, "tasks.create"), Skillbook.get(counted, "tasks.create")} end,
+      fn -> {View.fetch(not_counted, "tasks.create"), Skillbook.get(not_counted, "tasks.create")} end
+    ])
+
+    for name <- [:bench_counted, :bench_not_counted], do: Supervisor.stop(name)
   end
 
   defp corpus, do: Path.wildcard(Path.join(corpus_folder(), "**/*.md"))

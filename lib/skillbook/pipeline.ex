@@ -91,14 +91,12 @@ defmodule Skillbook.Pipeline do
   defp ended(%Result{error: %HandlerError{kind: kind}} = result),
     do: {:exception, result, %{status: :error, kind: kind}}
 
-  defp ended(result), do: {:stop, result, Map.merge(%{status: result.status}, reads(result.metadata))}
+  defp ended(result), do: {:stop, result, %{status: result.status, reads: reads(result.metadata)}}
 
   # The entries whose texts it has, or parts of them.
   defp reads(metadata) do
-    case for(key <- [:activates, :parts], entry <- metadata[key] || [], do: entry.name) do
-      [] -> %{}
-      names -> %{reads: Enum.uniq(names)}
-    end
+    names = for key <- [:activates, :parts], entry <- metadata[key] || [], do: entry.name
+    Enum.uniq(names)
   end
 
   # Of a line that is no command nothing is told: whatever it holds may be a secret.

@@ -69,7 +69,7 @@ defmodule Skillbook.Usage do
   A book without a database, or with `usage: false`, counts nothing, and its reports are empty.
 
       iex> {:ok, _pid} = Skillbook.start_link(name: :counted, sources: ["test/support/fixtures/skills"], store: ":memory:")
-      iex> Skillbook.run(Skillbook.view(:counted), "```skill\\nhaiku\\n```")
+      iex> Skillbook.run(Skillbook.view(:counted), "```cmd\\nhaiku\\n```")
       iex> {:ok, report} = Skillbook.Usage.report(Skillbook.View.all(:counted))
       iex> for row <- report.rows, do: {row.key, row.read, row.run, row.failed}
       [{"haiku", 1, 0, 0}]

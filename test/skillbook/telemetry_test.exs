@@ -43,14 +43,15 @@ defmodule Skillbook.TelemetryTest do
       {"x.run --a secret", %{skill: "x.run", effect: :write}, :stop, %{status: :ok}},
       {"start --a secret", %{skill: "x.run", effect: :write}, :stop, %{status: :ok}},
       {"x.list", %{skill: "x.list", effect: :read}, :stop, %{status: :error}},
-      {"x.page", %{skill: "x.page", effect: :read}, :stop, %{status: :template}},
+      {"x.page", %{skill: "x.page", effect: :read}, :stop, %{status: :template, reads: ["x.page"]}},
       {"x.crash --a secret", %{skill: "x.crash", effect: :write}, :exception,
        %{status: :error, kind: :crash}},
       {"x.hang", %{skill: "x.hang", effect: :write}, :exception, %{status: :error, kind: :timeout}},
       {"x.odd --a secret", %{skill: "x.odd", effect: :write}, :exception,
        %{status: :error, kind: :bad_return}},
       {"x.gone", %{skill: "x.gone", effect: :write}, :exception, %{status: :error, kind: :missing}},
-      {"x.run --a secret --help", %{}, :stop, %{status: :help}},
+      {"x.run --a secret --help", %{}, :stop, %{status: :help, reads: ["x.run"]}},
+      {"get_skill: x.page", %{}, :stop, %{status: :help, reads: ["x.page"]}},
       {"get_skill: secret", %{}, :stop, %{status: :error}},
       {"password=secret", %{}, :stop, %{status: :error}},
       {"x.run 'secret", %{}, :stop, %{status: :error}}
@@ -61,7 +62,8 @@ defmodule Skillbook.TelemetryTest do
       Pipeline.commands(view, [line], timeout: timeout)
       events = for {[_, :command, _], _, _} = event <- received(), do: event
       metadata = Map.merge(common, told)
-      both = Map.merge(metadata, ended)
+      reads = if how == :stop, do: %{reads: []}, else: %{}
+      both = metadata |> Map.merge(reads) |> Map.merge(ended)
       assert [{[_, _, :start], began, ^metadata}, {[_, _, ^how], measured, ^both}] = events
       assert Enum.sort(Map.keys(began)) == [:monotonic_time, :system_time]
       assert Enum.sort(Map.keys(measured)) == [:duration, :monotonic_time]

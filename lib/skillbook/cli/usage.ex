@@ -8,7 +8,8 @@ defmodule Skillbook.CLI.Usage do
   # Longer bars say no more.
   @longest_bar 40
   @shortest_bar 5
-  @widest_key 40
+  @widest_key 32
+  @narrowest_key 8
 
   @impl true
   def switches,
@@ -123,21 +124,28 @@ defmodule Skillbook.CLI.Usage do
   end
 
   def lines(report, terminal) do
-    heading = [to_string(report.by), "read", "run", "failed", "average"]
-    rows = Enum.map(report.rows, &cells(&1, terminal))
-    total = cells(%{report.total | key: "total"}, terminal)
-    widths = [heading, total | rows] |> Enum.zip_with(& &1) |> Enum.map(&widest/1)
-    room = (terminal.width || 80) - Enum.sum(widths) - 2 * length(widths)
+    several = length(report.rows) > 1
+    total = if several, do: [%{report.total | key: "total"}], else: []
+    table = [heading(report.by) | Enum.map(report.rows ++ total, &cells(&1, terminal))]
+    width = terminal.width || 80
+    [_ | numbers] = widths(table)
+    # Two blanks divide the columns.
+    taken = Enum.sum(numbers) + 2 * length(numbers)
+    table = Enum.map(table, fn [key | numbers] -> [cut(key, width - taken) | numbers] end)
+    widths = widths(table)
+    [heading | rows] = table
+    room = width - hd(widths) - taken - 2
     bar = min(@longest_bar, room)
     most = report.rows |> Enum.map(& &1.count) |> Enum.max()
 
     [
       Terminal.style(terminal, :faint, line(heading, widths)),
+      # The row of the total, if there is one, is left over.
       for {row, cells} <- Enum.zip(report.rows, rows) do
         bar = if bar >= @shortest_bar, do: ["  ", bar(row.count, most, bar, terminal)], else: []
         ["\n", line(cells, widths), Terminal.style(terminal, :cyan, bar)]
       end,
-      if(length(rows) > 1, do: ["\n", Terminal.style(terminal, :faint, line(total, widths))], else: []),
+      if(several, do: ["\n", Terminal.style(terminal, :faint, line(List.last(rows), widths))], else: []),
       if(report.unnamed > 0,
         do:
           "\n#{number(report.unnamed)} more, of which there were too many different ones at once to name them",
@@ -150,14 +158,18 @@ defmodule Skillbook.CLI.Usage do
     [key(row.key, terminal), number(row.read), number(row.run), number(row.failed), average(row.duration)]
   end
 
-  defp key("", _terminal), do: "(unrestricted)"
+  defp heading(by), do: [to_string(by), "read", "run", "failed", "average"]
 
-  defp key(key, terminal) do
-    key = Terminal.safe(terminal, key)
-    if String.length(key) > @widest_key, do: String.slice(key, 0, @widest_key - 1) <> "…", else: key
+  defp key("", _terminal), do: "(unrestricted)"
+  defp key(key, terminal), do: Terminal.safe(terminal, key)
+
+  defp cut(key, room) do
+    room = room |> max(@narrowest_key) |> min(@widest_key)
+    if String.length(key) > room, do: String.slice(key, 0, room - 1) <> "…", else: key
   end
 
-  defp widest(texts), do: texts |> Enum.map(&String.length/1) |> Enum.max()
+  defp widths(table),
+    do: Enum.zip_with(table, fn cells -> cells |> Enum.map(&String.length/1) |> Enum.max() end)
 
   defp line([key | numbers], [width | widths]) do
     [

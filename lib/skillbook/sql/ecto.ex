@@ -181,9 +181,8 @@ defmodule Skillbook.SQL.Ecto do
   end
 
   defp savepoint(sql, fun) do
-    with {:ok, _} <- own(sql, "savepoint skillbook"),
-         {:ok, _} <- lock(sql) do
-      case outcome(sql, fun) do
+    with {:ok, _} <- own(sql, "savepoint skillbook") do
+      case with({:ok, _} <- lock(sql), do: outcome(sql, fun)) do
         {:ok, _value} = done ->
           with {:ok, _} <- own(sql, "release savepoint skillbook"), do: done
 
@@ -289,7 +288,11 @@ defmodule Skillbook.SQL.Ecto do
   @known [DBConnection.ConnectionError, DBConnection.EncodeError, DBConnection.TransactionError] ++
            [Postgrex.Error, Postgrex.QueryError, Exqlite.Error, Exqlite.BindError, ArgumentError]
 
+  # A repo that does not run has an error of no kind of its own.
+  @not_running "could not lookup Ecto repo"
+
   # An encoder has an `ArgumentError` for what it cannot take; nothing else of ours runs inside.
+  defp known?(%RuntimeError{message: @not_running <> _}), do: true
   defp known?(%module{}), do: module in @known
 
   defp error(sql, text, exception) do
@@ -326,6 +329,11 @@ defmodule Skillbook.SQL.Ecto do
   defp describe(_sql, %{__struct__: module} = exception)
        when module in [DBConnection.EncodeError, Postgrex.QueryError, Exqlite.BindError, ArgumentError],
        do: %Error{kind: :params, message: Exception.message(exception)}
+
+  defp describe(sql, %RuntimeError{}) do
+    message = "the repo #{inspect(sql.repo)} does not run; it must be started before the book"
+    %Error{kind: :closed, message: message}
+  end
 
   defp describe(_sql, exception), do: %Error{kind: :other, message: Exception.message(exception)}
 

@@ -64,11 +64,10 @@ defmodule Skillbook.SQL.Statements do
   defp allowed(%{words: ["create", word | _]}, text) when word in ["temp", "temporary"],
     do: refused("temporary tables, views and triggers would exist in one connection of several", text)
 
-  defp allowed(%{words: ["pragma" | names], sets: true}, text) do
-    case List.last(names) do
-      name when name in @asking_pragmas -> :ok
-      name -> refused("`pragma #{name}` with a value would change one connection of several", text)
-    end
+  defp allowed(%{words: ["pragma", name | _] = words, sets: true}, text) do
+    if Enum.any?(words, &(&1 in @asking_pragmas)),
+      do: :ok,
+      else: refused("`pragma #{name}` with a value would change one connection of several", text)
   end
 
   defp allowed(_statement, _text), do: :ok

@@ -28,10 +28,9 @@ defmodule Skillbook.Usage.Counter do
   def event(_name, _measurements, _metadata), do: :ok
 
   # A text that was read took no time of its own.
-  defp of(:stop, %{reads: names}), do: {"read", names}
+  defp of(:stop, %{reads: [_ | _] = names}), do: {"read", names}
   defp of(_how, %{skill: nil}), do: nil
-  defp of(:stop, %{skill: name, status: :template}), do: {"read", [name]}
-  defp of(:stop, %{skill: name, status: status}) when status in [:ok, :help], do: {"run", [name]}
+  defp of(:stop, %{skill: name, status: status}) when status in [:ok, :template, :help], do: {"run", [name]}
   defp of(_how, %{skill: name}), do: {"failed", [name]}
 
   defp count(book, names, profile, event, duration) do

@@ -23,7 +23,12 @@ defmodule Skillbook.Usage.Writer do
 
   @doc "Writes down what is counted until now."
   @spec flush(atom()) :: :ok | {:error, SQL.Error.t()}
-  def flush(book), do: GenServer.call(name(book), :flush, :infinity)
+  def flush(book) do
+    GenServer.call(name(book), :flush, :infinity)
+  catch
+    # The book's database starts anew, or the book stops.
+    :exit, _reason -> {:error, SQL.Error.closed()}
+  end
 
   defp name(book), do: Module.concat(book, UsageWriter)
 

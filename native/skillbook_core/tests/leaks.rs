@@ -504,7 +504,8 @@ impl World {
     }
 
     fn has_alias(&self, at: usize, alias: &str) -> bool {
-        self.members[at].page.aliases.iter().any(|number| numbered(*number) == alias)
+        // What is stored has none.
+        !self.is_stored(at) && self.members[at].page.aliases.iter().any(|number| numbered(*number) == alias)
     }
 
     /// Of the documents that the reader may see, the one that is used for a name, before titles and aliases are looked at.

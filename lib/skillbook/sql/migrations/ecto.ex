@@ -13,8 +13,8 @@ defmodule Skillbook.SQL.Migrations.Ecto do
   each other, each says its version: `up(version: 2)` runs the migrations up to 2 that the database does not have, and
   `down(version: 2)` takes back those from 2 on.
 
-  Both run at once, on the repo of the migration that calls them, after what that migration has said before. In a
-  migration with `@disable_ddl_transaction` each version is a transaction of its own.
+  Both run at once, on the repo of the migration that calls them; what that migration itself says Ecto runs at its end, or
+  at its `flush()`. In a migration with `@disable_ddl_transaction` each version is a transaction of its own.
   """
 
   alias Skillbook.SQL
@@ -44,10 +44,7 @@ defmodule Skillbook.SQL.Migrations.Ecto do
   defp done({:error, error}), do: raise(error)
 
   # Ecto is the application's: it is not there when this is compiled.
-  defp sql do
-    apply(Ecto.Migration, :flush, [])
-    SQL.Ecto.over(apply(Ecto.Migration, :repo, []))
-  end
+  defp sql, do: SQL.Ecto.over(apply(Ecto.Migration, :repo, []))
 
   defp version!([]), do: nil
   defp version!(version: version) when is_integer(version) and version > 0, do: version

@@ -1,0 +1,219 @@
+defmodule Skillbook.SQL.EctoTest do
+  use ExUnit.Case
+
+  alias Skillbook.{EctoRepo, SQL}
+  alias Skillbook.SQL.{Error, Migrations, SQLite}
+
+  @moduletag :capture_log
+
+  defmodule MySQL do
+    def __adapter__, do: Ecto.Adapters.MyXQL
+  end
+
+  # What each adapter gives for a statement that fails, as its documentation says.
+  defmodule Failing do
+    def __adapter__, do: Ecto.Adapters.Postgres
+    def in_transaction?, do: false
+
+    def query(_statement, _params, []) do
+      case Process.get(:fails) do
+        {:returns, exception} -> {:error, exception}
+        {:raises, exception} -> raise exception
+        rows -> {:ok, %{columns: ["a"], rows: rows, num_rows: length(rows)}}
+      end
+    end
+  end
+
+  setup do
+    name = :"ecto_#{System.unique_integer([:positive])}"
+    start_supervised!({SQLite, path: ":memory:", name: name})
+    EctoRepo.put_database(name)
+    start_supervised!({SQL.Ecto, repo: EctoRepo, name: :ecto_repo})
+    {:ok, sql: SQL.Ecto.handle(:ecto_repo)}
+  end
+
+  defp table(sql), do: SQL.query!(sql, "create table t (id integer primary key, x text not null)")
+
+  test "statements, parameters and counts go through the repo", %{sql: sql} do
+    table(sql)
+    assert SQL.dialect(sql) == :sqlite
+
+    for {statement, params, expected} <- [
+          {"insert into t (x, id) values ($2, $1), ('$1', $3)", [1, "one", 2], {[], [], 2}},
+          {"select x from t where id = $1", [2], {["x"], [["$1"]], 1}},
+          {"update t set x = $1 where id > 5", ["a"], {[], [], 0}},
+          {"delete from t where id = $1 returning x", [2], {["x"], [["$1"]], 1}}
+        ] do
+      {columns, rows, count} = expected
+      assert SQL.query(sql, statement, params) == {:ok, %{columns: columns, rows: rows, num_rows: count}}
+    end
+  end
+
+  test "a batch runs up to the first statement that fails", %{sql: sql} do
+    table(sql)
+
+    batch = """
+    create trigger a after insert on t begin update t set x = 'b;' where id = new.id; end;
+    insert into t values (1, 'a'); insert into missing values (1); insert into t values (2, 'a')
+    """
+
+    assert {:error, %Error{kind: :no_such_table}} = SQL.execute_batch(sql, batch)
+    assert SQL.query!(sql, "select * from t").rows == [[1, "b;"]]
+    assert {:error, %Error{kind: :refused}} = SQL.execute_batch(sql, "insert into t values (3, 'a'); commit")
+  end
+
+  test "a transaction commits, rolls back, and passes on what is raised", %{sql: sql} do
+    table(sql)
+    add = fn id -> SQL.query!(sql, "insert into t values ($1, 'a')", [id]).num_rows end
+
+    assert SQL.transaction(sql, fn _ -> {:ok, add.(1)} end) == {:ok, 1}
+    assert SQL.transaction(sql, fn _ -> {:error, add.(2)} end) == {:error, 1}
+    assert_raise RuntimeError, "boom", fn -> SQL.transaction(sql, fn _ -> add.(3) && raise("boom") end) end
+    assert catch_throw(SQL.transaction(sql, fn _ -> add.(4) && throw(:ball) end)) == :ball
+    assert catch_exit(SQL.transaction(sql, fn _ -> add.(5) && exit(:stage) end)) == :stage
+
+    message = "expected the function of a transaction to return {:ok, value} or {:error, reason}, got: :ok"
+    assert_raise ArgumentError, message, fn -> SQL.transaction(sql, fn _ -> :ok end) end
+    assert SQL.query!(sql, "select id from t").rows == [[1]]
+  end
+
+  test "a transaction in a transaction, whoever began that, is a savepoint", %{sql: sql} do
+    for {inner, statements} <- [
+          {{:ok, 1}, ["savepoint skillbook", "release savepoint skillbook"]},
+          {{:error, :no},
+           ["savepoint skillbook", "rollback to savepoint skillbook", "release savepoint skillbook"]}
+        ] do
+      assert {:ok, ^inner} =
+               EctoRepo.transaction(fn -> SQL.transaction(sql, fn _ -> inner end) end, mode: :immediate)
+
+      for statement <- statements, do: assert_received({:statement, ^statement})
+      refute_received {:statement, _}
+    end
+  end
+
+  test "errors of the drivers have kinds" do
+    sql = SQL.Ecto.over(Failing, busy_timeout: 70)
+    postgres = &%{__struct__: Postgrex.Error, __exception__: true, postgres: %{code: &1, message: "no"}}
+    exqlite = &%{__struct__: Exqlite.Error, __exception__: true, message: &1, statement: "select 1"}
+
+    busy = "another process has held the database for more than 70 ms; try again"
+    over = "this transaction was already rolled back by an earlier error; begin a new one"
+
+    for {fails, kind, constraint, message} <- [
+          {{:returns, postgres.(:unique_violation)}, :constraint, :unique, "no"},
+          {{:returns, postgres.(:foreign_key_violation)}, :constraint, :foreign_key, "no"},
+          {{:returns, postgres.(:not_null_violation)}, :constraint, :not_null, "no"},
+          {{:returns, postgres.(:check_violation)}, :constraint, :check, "no"},
+          {{:returns, postgres.(:exclusion_violation)}, :constraint, :other, "no"},
+          {{:returns, postgres.(:undefined_table)}, :no_such_table, nil, "no"},
+          {{:returns, postgres.(:syntax_error)}, :syntax, nil, "no"},
+          {{:returns, postgres.(:lock_not_available)}, :busy, nil, busy},
+          {{:returns, postgres.(:in_failed_sql_transaction)}, :closed, nil, over},
+          {{:returns, postgres.(:disk_full)}, :other, nil, "no"},
+          {{:returns, exqlite.("UNIQUE constraint failed: t.a")}, :constraint, :unique,
+           "UNIQUE constraint failed: t.a"},
+          {{:returns, exqlite.("no such table: t")}, :no_such_table, nil, "no such table: t"},
+          {{:returns, exqlite.("near \"selec\": syntax error")}, :syntax, nil,
+           "near \"selec\": syntax error"},
+          {{:returns, exqlite.("constraint failed")}, :constraint, :other, "constraint failed"},
+          {{:returns, exqlite.("disk I/O error")}, :other, nil, "disk I/O error"},
+          {{:raises, ArgumentError.exception("expected 1 arguments")}, :params, nil, "expected 1 arguments"}
+        ] do
+      Process.put(:fails, fails)
+      assert {:error, error} = SQL.query(sql, "select 1")
+      expected = if kind == :busy, do: message, else: message <> "\n  in: select 1"
+      assert {error.kind, error.constraint, error.message} == {kind, constraint, expected}
+    end
+
+    Process.put(
+      :fails,
+      {:raises, RuntimeError.exception("could not lookup Ecto repo Failing because it was not started")}
+    )
+
+    assert {:error, %Error{kind: :closed} = error} = SQL.query(sql, "select 1")
+
+    assert error.message ==
+             "the repo Skillbook.SQL.EctoTest.Failing does not run; it must be started before the book\n  in: select 1"
+
+    Process.put(:fails, {:raises, RuntimeError.exception("a bug")})
+    assert_raise RuntimeError, "a bug", fn -> SQL.query(sql, "select 1") end
+  end
+
+  test "values of PostgreSQL that SQLite does not have are numbers and texts" do
+    Process.put(:fails, [[true, false, ~D[2026-03-01], ~U[2026-03-01 09:30:00Z], nil, 1.5, "a"]])
+
+    assert SQL.query!(SQL.Ecto.over(Failing), "select 1").rows ==
+             [[1, 0, "2026-03-01", "2026-03-01T09:30:00Z", nil, 1.5, "a"]]
+  end
+
+  test "what is no repo, or speaks another SQL, is refused" do
+    for {options, message} <- [
+          {[repo: Nowhere, name: :a], "expected :repo to be an Ecto repo, got: Nowhere"},
+          {[name: :a], "expected :repo to be an Ecto repo, got: nil"},
+          {[repo: EctoRepo], "expected :name to be an atom, got: nil"},
+          {[repo: EctoRepo, name: :a, migrate: 1], "expected :migrate to be a boolean, got: 1"},
+          {[repo: EctoRepo, name: :a, busy_timeout: -1],
+           "expected :busy_timeout to be milliseconds, got: -1"},
+          {[repo: EctoRepo, name: :a, pool: 1],
+           "expected the options [:repo, :name, :migrate, :busy_timeout], got: :pool"},
+          {[repo: MySQL, name: :a],
+           "expected the adapter of Skillbook.SQL.EctoTest.MySQL to be Ecto.Adapters.Postgres or " <>
+             "Ecto.Adapters.SQLite3, got: Ecto.Adapters.MyXQL; give Skillbook a database of its own, such as " <>
+             "store: \"skillbook.db\""}
+        ] do
+      assert_raise ArgumentError, message, fn -> SQL.Ecto.start_link(options) end
+    end
+
+    message = "expected the name of a running Skillbook.SQL.Ecto, got: :nobody"
+    assert_raise ArgumentError, message, fn -> SQL.Ecto.handle(:nobody) end
+  end
+
+  describe "a book" do
+    test "without its tables says which migration to write", %{sql: sql} do
+      Process.flag(:trap_exit, true)
+
+      assert {:error, error} = Skillbook.start_link(name: :ecto_without, store: {SQL.Ecto, repo: EctoRepo})
+
+      assert Exception.message(error) ==
+               "the application's database does not have the tables of Skillbook, migration 1 (tasks and memories), " <>
+                 "2 (the store); write a migration of the application whose up/0 calls " <>
+                 "Skillbook.SQL.Migrations.Ecto.up() and whose down/0 calls Skillbook.SQL.Migrations.Ecto.down(), " <>
+                 "and run it, or give the store the option migrate: true"
+
+      assert {:error, %Error{kind: :no_such_table}} = SQL.query(sql, "select * from skillbook_migrations")
+    end
+
+    test "works with tables that somebody made, or makes them where it may", %{sql: sql} do
+      {:ok, _} = Migrations.run(sql)
+
+      for options <- [[], [migrate: true]] do
+        name = :"ecto_book_#{map_size(Map.new(options))}"
+        {:ok, pid} = Skillbook.start_link(name: name, store: {SQL.Ecto, [repo: EctoRepo] ++ options})
+
+        report =
+          Skillbook.run(
+            Skillbook.view(name),
+            "```cmd\nmemory.save --content \"likes tea\"\nmemory.search --query tea\n```"
+          )
+
+        assert Enum.map(report.results, & &1.status) == [:ok, :ok]
+        Supervisor.stop(pid)
+        {:ok, [_ | _]} = Migrations.undo(sql, 1)
+      end
+    end
+  end
+
+  test "migrations are taken back from the last one, and run again", %{sql: sql} do
+    versions = Enum.map(Migrations.list(nil), &elem(&1, 0))
+    assert Migrations.run(sql, Migrations.list(1)) == {:ok, [1]}
+    assert Migrations.run(sql) == {:ok, versions -- [1]}
+    assert Migrations.undo(sql, 2) == {:ok, Enum.reverse(versions -- [1])}
+    assert Migrations.undo(sql, 2) == {:ok, []}
+    assert Migrations.undo(sql, 1) == {:ok, [1]}
+
+    assert SQL.query!(sql, "select name from sqlite_master where name not like 'sqlite_%'").rows ==
+             [["skillbook_migrations"]]
+
+    assert Migrations.run(sql) == {:ok, versions}
+  end
+end
