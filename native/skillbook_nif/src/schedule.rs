@@ -16,7 +16,7 @@ pub struct ScheduleResource(Schedule);
 impl rustler::Resource for ScheduleResource {}
 
 /// `{:ok, schedule, timezone}` with the zone's name as the database spells it, or `{:error, {part, expected, got, hint}}`.
-#[rustler::nif]
+#[rustler::nif(schedule = "DirtyCpu")]
 fn schedule_parse<'a>(env: Env<'a>, expression: &str, timezone: &str) -> Term<'a> {
     let wrong = |part: rustler::Atom, error: Error| {
         (atoms::error(), (part, error.expected(), error.got(), error.hint())).encode(env)
