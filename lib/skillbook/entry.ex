@@ -17,7 +17,8 @@ defmodule Skillbook.Entry do
     * `:limits` - those of its handler that the page has: `:timeout`, how long it may take, in milliseconds, and
       `:max_running`, how many calls of it may run at a time
     * `:strict` - whether a command's flags are checked against its page before it runs
-    * `:schedule`, `:timezone` - as written; `:schedule` is `nil` if its source has low trust
+    * `:schedule`, `:timezone` - as written, for `Skillbook.Schedule`; `nil` if they cannot be read. `:schedule` is `nil` too if
+      its source has low trust or `:timezone` cannot be read
     * `:include_in_prompt` - whether it belongs into prompts; profiles may be named that differ
     * `:hidden_from_model` - whether only people and programs name it, and a model is not told of it
       (`disable-model-invocation`)

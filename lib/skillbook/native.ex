@@ -92,5 +92,11 @@ defmodule Skillbook.Native do
   def json_decode(_bytes), do: missing()
   def json_place(_text, _path, _part), do: missing()
 
+  def schedule_parse(_expression, _timezone), do: missing()
+  def schedule_next(_schedule, _later_than), do: missing()
+  def schedule_upcoming(_schedule, _later_than, _count), do: missing()
+  def schedule_local(_schedule, _at), do: missing()
+  def schedule_describe(_schedule), do: missing()
+
   defp missing, do: :erlang.nif_error(:nif_not_loaded)
 end

@@ -236,7 +236,7 @@ defmodule Skillbook.SourceTest do
   describe "trust" do
     test "low: the page is the answer, whatever its handler says", %{tmp_dir: root} do
       write(root, %{
-        "a/b.md" => page("a.b", [handler: "Skillbook.TestHandlers.Echo", schedule: "daily"], "Page\n")
+        "a/b.md" => page("a.b", [handler: "Skillbook.TestHandlers.Echo", schedule: "0 9 * * 1"], "Page\n")
       })
 
       {:ok, catalog} = Catalog.load([[path: root, trust: :low]])

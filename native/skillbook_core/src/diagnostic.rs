@@ -101,6 +101,8 @@ codes! {
     FieldIgnored = "field_ignored",
     /// A field with a value of the wrong type that was read as it was plainly meant.
     FieldMended = "field_mended",
+    /// A `schedule` or a `timezone` that cannot be read, which is not used.
+    ScheduleInvalid = "schedule_invalid",
     /// Visibility labels that cannot be read; the document is not used, for it might be seen by the wrong eyes.
     LabelsInvalid = "labels_invalid",
     /// A Markdown file in a source of skills that is neither a skill nor part of one.

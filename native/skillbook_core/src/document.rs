@@ -12,6 +12,7 @@ use crate::diagnostic::{apply, Code, Diagnostic, Fix, Severity};
 use crate::entry::{Effects, Kind};
 use crate::record::{Record, Stored};
 use crate::references::{self, Reference};
+use crate::schedule::{self, Cron, Zone};
 use crate::value::Value;
 use crate::{frontmatter, sections};
 
@@ -79,9 +80,9 @@ pub struct Fields {
     pub strict: bool,
     /// `allowed-tools`.
     pub allowed_tools: Vec<String>,
-    /// `schedule`, as written.
+    /// `schedule`, as written, if it can be read and its time zone too.
     pub schedule: Option<String>,
-    /// `timezone`, as written.
+    /// `timezone`, as written, if there is such a zone.
     pub timezone: Option<String>,
     /// `include_in_prompt`, else `include_in_prompt_default`, else true.
     pub include_in_prompt: bool,
@@ -344,9 +345,11 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// `None` if the labels cannot be read: such a document must not be shown to anybody.
     fn fields(&mut self, present: bool, body: &str) -> Option<Fields> {
+        let labels = self.labels()?;
+        let (schedule, timezone) = self.schedule();
         Some(Fields {
             present,
-            labels: self.labels()?,
+            labels,
             name: self.text("name").map(|name| name.split_whitespace().collect::<Vec<_>>().join(" ")),
             domain: self.text("domain"),
             title: self.text("title"),
@@ -360,8 +363,8 @@ impl Reader<'_> {
             max_running: self.max_running(),
             strict: self.flag("strict").unwrap_or(false),
             allowed_tools: self.allowed_tools(),
-            schedule: self.text("schedule"),
-            timezone: self.text("timezone"),
+            schedule,
+            timezone,
             include_in_prompt: self
                 .flag("include_in_prompt")
                 .or_else(|| self.flag("include_in_prompt_default"))
@@ -534,6 +537,31 @@ impl Reader<'_> {
         }
     }
 
+    /// The schedule and its time zone. In another zone than was meant it would run at the wrong time.
+    fn schedule(&mut self) -> (Option<String>, Option<String>) {
+        let (schedule, timezone) = (self.text("schedule"), self.text("timezone"));
+        let cron = schedule.as_deref().map_or(Ok(()), |text| Cron::parse(text).map(drop));
+        let zone = timezone.as_deref().map_or(Ok(()), |text| Zone::named(text).map(drop));
+        let lost = match schedule {
+            Some(_) => "the field is not used, nor is `schedule`, which would run at another time",
+            None => "the field is not used",
+        };
+        let used = cron.is_ok() && zone.is_ok();
+        self.wrong_schedule("schedule", &schedule, cron.err(), "the field is not used");
+        let known = zone.is_ok();
+        self.wrong_schedule("timezone", &timezone, zone.err(), lost);
+        (schedule.filter(|_| used), timezone.filter(|_| known))
+    }
+
+    fn wrong_schedule(&mut self, key: &str, text: &Option<String>, error: Option<schedule::Error>, lost: &str) {
+        if let (Some(text), Some(error)) = (text, error) {
+            let diagnostic =
+                Diagnostic::new(Code::ScheduleInvalid, Severity::Warning, format!("`{key}`: {error}; {lost}"))
+                    .hint(error.hint());
+            self.diagnostics.push(at_part(self.block, key, text, error.span().start, diagnostic));
+        }
+    }
+
     fn timeout(&mut self) -> Option<u32> {
         let value = self.data.get("timeout")?;
         let milliseconds = match value {
@@ -613,6 +641,18 @@ fn at_key(block: &str, key: &str, diagnostic: Diagnostic) -> Diagnostic {
         Some((line, _)) => diagnostic.at(line, 1),
         None => diagnostic,
     }
+}
+
+/// The diagnostic at a part of the key's value, given by its first byte, if the value stands on the line as it was read.
+fn at_part(block: &str, key: &str, value: &str, part: usize, diagnostic: Diagnostic) -> Diagnostic {
+    let column = line_of(block, key).and_then(|(_, start)| {
+        let line = block[start..].split('\n').next()?;
+        let colon = line.find(':')?;
+        let before = &line[..colon + line[colon..].find(value)? + part];
+        Some(before.chars().count() as u32 + 1)
+    });
+    let placed = at_key(block, key, diagnostic);
+    Diagnostic { column: column.or(placed.column), ..placed }
 }
 
 /// The text of a scalar; `None` for blank text, nothing, a list or a mapping.
@@ -831,6 +871,58 @@ mod tests {
             "expected seconds, or a duration such as 500ms, 30s or 5m, of at most 1h for `timeout`, got the text \"soon\"; \
              the field is not used"
         );
+    }
+
+    #[test]
+    fn reads_schedules() {
+        let some = |text: Option<&str>| text.map(str::to_owned);
+        type Row<'a> = (&'a str, Option<&'a str>, Option<&'a str>, &'a [&'a str]);
+        let rows: [Row; 8] = [
+            ("schedule: 0 9 * * 1", Some("0 9 * * 1"), None, &[]),
+            ("schedule: '@daily'\ntimezone: Europe/Berlin", Some("@daily"), Some("Europe/Berlin"), &[]),
+            ("timezone: Europe/Berlin", None, Some("Europe/Berlin"), &[]),
+            ("schedule:", None, None, &[]),
+            ("schedule: daily\ntimezone: UTC", None, Some("UTC"), &["schedule_invalid"]),
+            ("schedule: '@daily'\ntimezone: Berlin", None, None, &["schedule_invalid"]),
+            ("schedule: daily\ntimezone: Berlin", None, None, &["schedule_invalid", "schedule_invalid"]),
+            ("schedule: [5]", None, None, &["field_ignored"]),
+        ];
+        for (yaml, schedule, timezone, codes) in rows {
+            let (read, found) = field(yaml, |fields| (fields.schedule.clone(), fields.timezone.clone()));
+            let expected = (some(schedule), some(timezone));
+            assert_eq!((read, found.as_slice()), (expected, codes), "{yaml}");
+        }
+    }
+
+    #[test]
+    fn says_what_is_wrong_with_a_schedule_and_where() {
+        let lost = "the field is not used";
+        let number = "write a number such as 0, a list (1,3), a range (1-3), a step (*/2) or *";
+        let hour = format!("`schedule`: expected a number from 0 to 23 in the hour, got \"25\"; {lost}");
+        let zone = "`timezone`: expected the name of a time zone, got \"Berlin\"";
+        let rows = [
+            ("schedule: 0 25 * * 1", hour.clone(), number, (2, 13)),
+            ("schedule:  \"0 25 * * 1\"", hour.clone(), number, (2, 15)),
+            ("a: b\nschedule: |\n  0 25 * * 1", hour, number, (3, 1)),
+            ("timezone: Berlin", format!("{zone}; {lost}"), "write Europe/Berlin", (2, 11)),
+            (
+                "timezone: Berlin\nschedule: 0 9 * * 1",
+                format!("{zone}; {lost}, nor is `schedule`, which would run at another time"),
+                "write Europe/Berlin",
+                (2, 11),
+            ),
+            (
+                "schedule: 0 0 30 feb ?",
+                format!("`schedule`: expected a day that exists, got \"30 feb ?\"; {lost}"),
+                "no year has such a day; write another day of month, month or day of week",
+                (2, 15),
+            ),
+        ];
+        for (yaml, message, hint, (line, column)) in rows {
+            let document = document(&format!("---\n{yaml}\n---\n"));
+            let expected = Diagnostic::new(Code::ScheduleInvalid, Severity::Warning, message).hint(hint);
+            assert_eq!(document.diagnostics, [expected.at(line, column).in_file("/r/a/b.md")], "{yaml}");
+        }
     }
 
     #[test]

@@ -589,9 +589,10 @@ impl World {
 
     fn text(&self, at: usize) -> String {
         let (member, mark, name) = (&self.members[at], marker(at), self.name(at));
+        let schedule = if at.is_multiple_of(2) { format!("0 9 * * {}", at % 7) } else { format!("every {mark}") };
         let described = format!(
             "name: {name}\ndescription: About {mark}\ntitle: {}\ntags: [{mark}]\ntrigger_keywords: [k{mark}]\n\
-             allowed-tools: Read(x) {mark}\nhandler: {mark}\nschedule: daily\n",
+             allowed-tools: Read(x) {mark}\nhandler: {mark}\nschedule: {schedule}\ntimezone: Asia/Tokyo\n",
             self.title(at)
         );
         let more = if self.is_note(at) { "" } else { &described };

@@ -193,9 +193,9 @@ fn low_trust_speaks_for_no_domain_of_others() {
 
 #[test]
 fn low_trust_runs_nothing() {
-    let text = doc("a.b", "handler: H\nschedule: daily\n", "");
+    let text = doc("a.b", "handler: H\nschedule: 0 9 * * 1\n", "");
     for (trust, used) in
-        [(Trust::Low, None), (Trust::Medium, Some(("H", "daily"))), (Trust::High, Some(("H", "daily")))]
+        [(Trust::Low, None), (Trust::Medium, Some(("H", "0 9 * * 1"))), (Trust::High, Some(("H", "0 9 * * 1")))]
     {
         let catalog = Catalog::build(1, vec![source_of(Source { trust, ..named("s") }, &[("a/b.md", &text)])]);
         let entry = &catalog.entries()[0];

@@ -13,6 +13,7 @@ mod lint;
 mod load;
 mod resource_file;
 mod route;
+mod schedule;
 mod search;
 mod shared;
 mod sql;

@@ -222,9 +222,6 @@ defmodule Skillbook.Handlers.WorkflowTest do
     end
 
     test "other flags that are wrong", %{context: context, root: root} do
-      cron =
-        "a cron expression of five fields, or six with seconds, or one of @hourly, @daily, @weekly, @monthly, @yearly"
-
       check(context, [
         {"workflow.build",
          "error: --name and --description are required and missing. Add them as: --name VALUE --description VALUE"},
@@ -233,13 +230,19 @@ defmodule Skillbook.Handlers.WorkflowTest do
         {"workflow.build --name x --description x --cron @daily",
          "error: unknown flag --cron. Known flags: --name, --description, --steps, --domain, --schedule, --timezone, --tags"},
         {"workflow.build --name x --description x --schedule daily",
-         ~s(error: --schedule must be #{cron}, got "daily". Write for example: --schedule "0 9 * * 1")},
-        {~s(workflow.build --name x --description x --schedule "0 25 * * 1"),
-         ~s(error: --schedule must be #{cron}, got "0 25 * * 1". Write for example: --schedule "0 9 * * 1")},
+         ~s(error: expected five fields, or six with the second first, got "daily"; write @daily)},
+        {~s(workflow.build --name x --description x --schedule "0 22-2 * * 1"),
+         ~s(error: expected the smaller value first in a range in the hour, got "22-2"; write 22-23,0-2)},
+        {~s(workflow.build --name x --description x --schedule "0 0 30 2 *"),
+         ~s(error: expected a day that exists, got "30 2 *"; ) <>
+           "no year has such a day; write another day of month, month or day of week"},
         {"workflow.build --name x --description x --timezone Europe/Berlin",
          "error: --schedule is required and missing. Add it as: --schedule VALUE"},
         {"workflow.build --name x --description x --schedule @daily --timezone +01:00",
-         ~s(error: --timezone must be the name of a time zone, got "+01:00". Write for example: --timezone Europe/Berlin)}
+         ~s(error: expected the name of a time zone, got "+01:00"; ) <>
+           "write a name such as Europe/Berlin, America/New_York or UTC"},
+        {"workflow.build --name x --description x --schedule @daily --timezone Berlin",
+         ~s(error: expected the name of a time zone, got "Berlin"; write Europe/Berlin)}
       ])
 
       for {flag, value} <- [
@@ -377,24 +380,34 @@ defmodule Skillbook.Handlers.WorkflowTest do
     test "lists commands without a handler, with their schedules", %{context: context} do
       assert run(context, "workflow.list") == """
              2 workflows:
-             workflows.daily_digest [0 8 * * 1-5] - Sum up what is late, what is due today and what is coming
+             workflows.daily_digest [0 8 * * 1-5, next 2026-02-18 08:00 +00:00] - Sum up what is late, what is due today and what is coming
              workflows.weekly_review - Look back on the week, tidy the task list and plan the next week\
              """
 
       run(
         context,
-        "workflow.build --name close --description Close the month --domain finance --schedule @monthly --timezone UTC"
+        "workflow.build --name close --description Close the month --domain finance --schedule @monthly --timezone europe/berlin"
       )
 
       context = read(context)
 
       assert run(context, "workflow.list --domain finance") ==
-               "1 workflow in the domain finance:\nfinance.close [@monthly UTC] - Close the month"
+               "1 workflow in the domain finance:\n" <>
+                 "finance.close [@monthly Europe/Berlin, next 2026-03-01 00:00 +01:00] - Close the month"
 
-      assert {:ok, %{data: [%{name: "finance.close", schedule: "@monthly"} | _] = workflows}} =
-               execute(context, "workflow.list")
+      assert {:ok, %{data: workflows}} = execute(context, "workflow.list")
 
-      assert length(workflows) == 3
+      assert [
+               %{
+                 name: "finance.close",
+                 description: "Close the month",
+                 schedule: "@monthly",
+                 timezone: "Europe/Berlin",
+                 next_run: ~U[2026-02-28 23:00:00Z]
+               },
+               %{name: "workflows.daily_digest", next_run: ~U[2026-02-18 08:00:00Z]},
+               %{name: "workflows.weekly_review", schedule: nil, next_run: nil}
+             ] = workflows
     end
 
     test "when there are none", %{context: context} do

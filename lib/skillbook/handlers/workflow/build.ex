@@ -2,8 +2,8 @@ defmodule Skillbook.Handlers.Workflow.Build do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Context, Document, DocumentError, FlagError, Flags, Frontmatter, Result, View}
-  alias Skillbook.Handlers.Workflow.{Cron, Index}
+  alias Skillbook.{Context, Document, DocumentError, FlagError, Flags, Frontmatter, Result, Schedule, View}
+  alias Skillbook.Handlers.Workflow.Index
 
   @flags ~w(name description steps domain schedule timezone tags)
 
@@ -78,23 +78,20 @@ defmodule Skillbook.Handlers.Workflow.Build do
   end
 
   defp cast_schedule(flags) do
-    expected =
-      "a cron expression of five fields, or six with seconds, or one of @hourly, @daily, @weekly, @monthly, @yearly"
-
-    with {:ok, flags} <- Flags.cast_text(flags, "schedule", line: true, max: 100),
-         {:ok, flags} <- Flags.cast(flags, "schedule", expected, ~s("0 9 * * 1"), &Cron.cast/1),
-         {:ok, flags} <-
-           Flags.cast(flags, "timezone", "the name of a time zone", "Europe/Berlin", &timezone/1),
+    with {:ok, flags} <- Flags.cast_text(flags, "schedule", line: true, max: 500),
+         {:ok, flags} <- Flags.cast_text(flags, "timezone", line: true, max: 100),
          :ok <- if(flags["timezone"], do: Flags.require(flags, ["schedule"]), else: :ok),
-         do: {:ok, flags}
+         do: read_schedule(flags)
   end
 
-  # Which zones there are depends on the system that runs the schedule.
-  defp timezone(value) do
-    if is_binary(value) and value =~ ~r/\A[A-Za-z]{1,32}(\/[A-Za-z0-9_+-]{1,32}){0,2}\z/,
-      do: {:ok, value},
-      else: :error
+  defp read_schedule(%{"schedule" => expression} = flags) do
+    with {:ok, schedule} <- Schedule.parse(expression, flags["timezone"] || "UTC") do
+      timezone = if flags["timezone"], do: schedule.timezone
+      {:ok, Map.merge(flags, %{"schedule" => schedule.expression, "timezone" => timezone})}
+    end
   end
+
+  defp read_schedule(flags), do: {:ok, flags}
 
   # Hidden entries count: a page of the same name would take the place of one that others rely on.
   defp everything(%{book: nil, view: view}), do: view

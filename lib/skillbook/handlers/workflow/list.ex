@@ -2,7 +2,7 @@ defmodule Skillbook.Handlers.Workflow.List do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Flags, Result, View}
+  alias Skillbook.{Flags, Result, Schedule, View}
 
   @impl true
   def execute(flags, context) do
@@ -14,26 +14,35 @@ defmodule Skillbook.Handlers.Workflow.List do
         for entry <- View.entries(context.view, kind: :command),
             entry.handler == nil,
             flags["domain"] in [nil, entry.domain],
-            do: Map.take(entry, [:name, :description, :schedule, :timezone])
+            do: workflow(entry, context.now)
 
-      {:ok, Result.ok(text(workflows, flags["domain"]), data: workflows)}
+      {lines, data} = Enum.unzip(workflows)
+      {:ok, Result.ok(text(lines, flags["domain"]), data: data)}
     end
   end
 
-  defp text(workflows, domain) do
+  defp text(lines, domain) do
     scope = if domain, do: " in the domain #{domain}", else: ""
 
-    case length(workflows) do
+    case length(lines) do
       0 -> "No workflows#{scope}; `workflow.build` writes one"
-      1 -> Enum.join(["1 workflow#{scope}:" | Enum.map(workflows, &line/1)], "\n")
-      n -> Enum.join(["#{n} workflows#{scope}:" | Enum.map(workflows, &line/1)], "\n")
+      1 -> Enum.join(["1 workflow#{scope}:" | lines], "\n")
+      n -> Enum.join(["#{n} workflows#{scope}:" | lines], "\n")
     end
   end
 
-  defp line(%{schedule: nil} = workflow), do: "#{workflow.name} - #{workflow.description}"
-
-  defp line(workflow) do
-    schedule = [workflow.schedule, workflow.timezone] |> Enum.filter(& &1) |> Enum.join(" ")
-    "#{workflow.name} [#{schedule}] - #{workflow.description}"
+  defp workflow(%{schedule: nil} = entry, _now) do
+    {"#{entry.name} - #{entry.description}", data(entry, nil)}
   end
+
+  defp workflow(entry, now) do
+    schedule = Schedule.parse!(entry.schedule, entry.timezone || "UTC")
+    written = [entry.schedule, entry.timezone] |> Enum.filter(& &1) |> Enum.join(" ")
+    next = Schedule.next(schedule, now)
+    run = if next, do: ", next #{Schedule.local(schedule, next)}", else: ""
+    {"#{entry.name} [#{written}#{run}] - #{entry.description}", data(entry, next)}
+  end
+
+  defp data(entry, next),
+    do: entry |> Map.take([:name, :description, :schedule, :timezone]) |> Map.put(:next_run, next)
 end

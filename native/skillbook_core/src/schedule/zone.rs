@@ -77,8 +77,10 @@ fn hint(name: &str) -> String {
             return Some(0);
         }
         // Longer texts are no names, and measuring takes time that grows with them.
-        let distance = if asked.len() > 40 { usize::MAX } else { strsim::osa_distance(&zone, &asked) };
-        (distance <= asked.len() / 4).then_some(distance)
+        let limit = asked.len() / 4;
+        let far = asked.len() > 40 || zone.len().abs_diff(asked.len()) > limit;
+        let distance = if far { usize::MAX } else { strsim::osa_distance(&zone, &asked) };
+        (distance <= limit).then_some(distance)
     };
     let database = TimeZoneDatabase::bundled();
     let closest = database.available().filter_map(|zone| Some((near(zone.as_str())?, zone.to_string()))).min();

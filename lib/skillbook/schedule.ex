@@ -1,0 +1,107 @@
+defmodule Skillbook.Schedule do
+  @moduledoc """
+  When something runs by itself: a cron expression in a time zone, and the times at which it fires.
+
+  What may be written is in [Schedules](skills.md#schedules). Nothing here reads a clock: times are arguments and results in
+  UTC.
+
+  ## Fields
+
+    * `:expression` - the cron expression, with single blanks between its fields
+    * `:timezone` - the name of the time zone, as the IANA database spells it
+    * `:ref` - the schedule in the native library
+
+  ## Examples
+
+      iex> {:ok, schedule} = Skillbook.Schedule.parse("0 9 * * MON", "europe/berlin")
+      iex> {schedule.expression, schedule.timezone}
+      {"0 9 * * MON", "Europe/Berlin"}
+      iex> Skillbook.Schedule.next(schedule, ~U[2026-10-24 12:00:00Z])
+      ~U[2026-10-26 08:00:00Z]
+  """
+
+  alias Skillbook.{Native, ScheduleError}
+
+  @type t :: %__MODULE__{expression: String.t(), timezone: String.t(), ref: reference()}
+
+  @enforce_keys [:expression, :timezone, :ref]
+  defstruct [:expression, :timezone, :ref]
+
+  @doc """
+  Reads a cron expression and the name of a time zone.
+
+  An expression for a day that never comes, such as 30 February, is an error.
+
+      iex> {:ok, schedule} = Skillbook.Schedule.parse("@daily")
+      iex> schedule.timezone
+      "UTC"
+      iex> {:error, error} = Skillbook.Schedule.parse("0 25 * * 1")
+      iex> Exception.message(error)
+      ~s(expected a number from 0 to 23 in the hour, got "25"; write a number such as 0, a list \\(1,3\\), a range \\(1-3\\), a step \\(*/2\\) or *)
+  """
+  @spec parse(String.t(), String.t()) :: {:ok, t()} | {:error, ScheduleError.t()}
+  def parse(expression, timezone \\ "UTC") when is_binary(expression) and is_binary(timezone) do
+    case Native.schedule_parse(expression, timezone) do
+      {:ok, ref, timezone} ->
+        expression = expression |> String.split() |> Enum.join(" ")
+        {:ok, %__MODULE__{expression: expression, timezone: timezone, ref: ref}}
+
+      {:error, {part, expected, got, hint}} ->
+        {:error, %ScheduleError{part: part, expected: expected, got: got, hint: hint}}
+    end
+  end
+
+  @doc "As `parse/2`, but raises the error."
+  @spec parse!(String.t(), String.t()) :: t()
+  def parse!(expression, timezone \\ "UTC") do
+    case parse(expression, timezone) do
+      {:ok, schedule} -> schedule
+      {:error, error} -> raise error
+    end
+  end
+
+  @doc """
+  The first time at which it fires after another, never that one; `nil` if that would be after the year 9999.
+
+      iex> schedule = Skillbook.Schedule.parse!("30 2 * * *", "Europe/Berlin")
+      iex> next = Skillbook.Schedule.next(schedule, ~U[2027-03-27 12:00:00Z])
+      iex> {next, Skillbook.Schedule.local(schedule, next)}
+      {~U[2027-03-28 01:00:00Z], "2027-03-28 03:00 +02:00"}
+  """
+  @spec next(t(), DateTime.t()) :: DateTime.t() | nil
+  def next(%__MODULE__{ref: ref}, %DateTime{} = later_than) do
+    with at when is_integer(at) <- Native.schedule_next(ref, DateTime.to_unix(later_than)), do: utc(at)
+  end
+
+  @doc """
+  The next times after another, in their order: so many, or fewer if the year 9999 ends before.
+
+      iex> schedule = Skillbook.Schedule.parse!("0 0 L * *")
+      iex> Skillbook.Schedule.upcoming(schedule, ~U[2028-01-31 00:00:00Z], 2)
+      [~U[2028-02-29 00:00:00Z], ~U[2028-03-31 00:00:00Z]]
+  """
+  @spec upcoming(t(), DateTime.t(), 0..1_000) :: [DateTime.t()]
+  def upcoming(%__MODULE__{ref: ref}, %DateTime{} = later_than, count) when count in 0..1_000,
+    do: ref |> Native.schedule_upcoming(DateTime.to_unix(later_than), count) |> Enum.map(&utc/1)
+
+  @doc """
+  A time as the clocks of the time zone show it, with their offset from UTC, for people to read; `nil` after the year 9999.
+
+      iex> schedule = Skillbook.Schedule.parse!("@hourly", "Asia/Kolkata")
+      iex> Skillbook.Schedule.local(schedule, ~U[2026-10-26 08:00:00Z])
+      "2026-10-26 13:30 +05:30"
+  """
+  @spec local(t(), DateTime.t()) :: String.t() | nil
+  def local(%__MODULE__{ref: ref}, %DateTime{} = at), do: Native.schedule_local(ref, DateTime.to_unix(at))
+
+  @doc """
+  What it means, on one line.
+
+      iex> Skillbook.Schedule.describe(Skillbook.Schedule.parse!("*/15 9-17 * * 1-5", "America/New_York"))
+      "every 15 minutes of hours 9 to 17 on Mondays to Fridays, America/New_York"
+  """
+  @spec describe(t()) :: String.t()
+  def describe(%__MODULE__{ref: ref}), do: Native.schedule_describe(ref)
+
+  defp utc(at), do: DateTime.from_unix!(at)
+end

@@ -1,0 +1,60 @@
+//! `Skillbook.Schedule`: when schedules fire.
+
+use rustler::{Encoder, Env, ResourceArc, Term};
+use skillbook_core::schedule::{Cron, Error, Schedule, Zone};
+
+use crate::encode;
+
+mod atoms {
+    rustler::atoms! { ok, error, expression, timezone }
+}
+
+/// A schedule that was read.
+pub struct ScheduleResource(Schedule);
+
+#[rustler::resource_impl]
+impl rustler::Resource for ScheduleResource {}
+
+/// `{:ok, schedule, timezone}` with the zone's name as the database spells it, or `{:error, {part, expected, got, hint}}`.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn schedule_parse<'a>(env: Env<'a>, expression: &str, timezone: &str) -> Term<'a> {
+    let wrong = |part: rustler::Atom, error: Error| {
+        (atoms::error(), (part, error.expected(), error.got(), error.hint())).encode(env)
+    };
+    let cron = match Cron::parse(expression) {
+        Ok(cron) => cron,
+        Err(error) => return wrong(atoms::expression(), error),
+    };
+    match Zone::named(timezone) {
+        Ok(zone) => {
+            let schedule = Schedule::new(cron, zone);
+            let name = schedule.zone().name().to_owned();
+            (atoms::ok(), ResourceArc::new(ScheduleResource(schedule)), name).encode(env)
+        }
+        Err(error) => wrong(atoms::timezone(), error),
+    }
+}
+
+/// Up to so many times after another, in seconds since 1970.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn schedule_upcoming(schedule: ResourceArc<ScheduleResource>, after: i64, count: usize) -> Vec<i64> {
+    schedule.0.upcoming(after).take(count).collect()
+}
+
+/// The next time, or nil.
+#[rustler::nif]
+fn schedule_next<'a>(env: Env<'a>, schedule: ResourceArc<ScheduleResource>, after: i64) -> Term<'a> {
+    encode::option(env, &schedule.0.next(after))
+}
+
+/// A time as clocks show it, or nil.
+#[rustler::nif]
+fn schedule_local<'a>(env: Env<'a>, schedule: ResourceArc<ScheduleResource>, at: i64) -> Term<'a> {
+    encode::option(env, &schedule.0.local(at))
+}
+
+/// What it means, on one line.
+#[rustler::nif]
+fn schedule_describe(schedule: ResourceArc<ScheduleResource>) -> String {
+    schedule.0.describe()
+}
