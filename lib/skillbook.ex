@@ -20,7 +20,8 @@ defmodule Skillbook do
       `Skillbook.Source.list/1` takes. A later one's entry replaces an earlier one's of the same name
     * `:builtins` - whether the skills that come with Skillbook are there, before all others; `true` by default
     * `:store` - the database of skills that keep something: the path of a SQLite file, `":memory:"`, or
-      `{Skillbook.SQL.SQLite, options}`. Without it those skills say that they need it
+      `{Skillbook.SQL.SQLite, options}` or, for several nodes, `{Skillbook.SQL.Postgres, options}`. Without it those
+      skills say that they need it
     * `:profiles` - on whose behalf skills may be read and run: options of `Skillbook.Profile`. There is always one of
       the id `"default"`, which may see everything that has no visibility labels, unless you define it otherwise
     * `:roles` - what several profiles have in common: lists of `:id`, which profiles name as their `:role`, and of the
