@@ -197,16 +197,14 @@ defmodule Skillbook.SQL.Postgres do
     end
   end
 
-  # The server knows which statements only read, so it is asked to do nothing else first.
+  # The server knows which statements only read; what may be one is first run where nothing can be written.
   defp read_or_write(sql, statement, params) do
     run = fn place ->
       fn session -> call(&Native.postgres_query(session, &1, place, statement, params)) end
     end
 
-    case with_session(sql, :read, run.(:read)) do
-      :writes -> rows(with_session(sql, :write, run.(:write)))
-      found -> rows(found)
-    end
+    found = if Native.postgres_may_read(statement), do: with_session(sql, :read, run.(:read)), else: :writes
+    rows(if found == :writes, do: with_session(sql, :write, run.(:write)), else: found)
   end
 
   defp batch(session, place, statements), do: call(&Native.postgres_batch(session, &1, place, statements))

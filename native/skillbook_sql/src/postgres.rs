@@ -40,6 +40,11 @@ const BEGIN: &str =
     "begin isolation level read committed read write; select pg_advisory_xact_lock(8316857051265527663)";
 const COMMIT: &str = "commit";
 
+/// Whether a statement may be one that only reads, by its first word: the server knows, but most that write need not ask.
+pub fn may_only_read(sql: &str) -> bool {
+    scan::first_word(sql).is_some_and(|word| scan::reads(&word))
+}
+
 /// What `sslmode` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SslMode {

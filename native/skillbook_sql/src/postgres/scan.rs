@@ -18,6 +18,27 @@ pub(super) struct Statement<'a> {
     zero: bool,
 }
 
+/// The first word of a text in small letters, for which the rest is not looked at.
+pub(super) fn first_word(sql: &str) -> Option<String> {
+    let mut scan = Scan { sql, bytes: sql.as_bytes(), at: 0 };
+    loop {
+        match *scan.bytes.get(scan.at)? {
+            b'-' if scan.next_is(b'-') => scan.at = scan.find(b"\n", scan.at),
+            b'/' if scan.next_is(b'*') => scan.comment(),
+            byte if is_word(byte) => return Some(scan.word().to_ascii_lowercase()),
+            // A parenthesis is no word: `(select 1) union (select 2)` has `select` as its first.
+            b'(' => scan.at += 1,
+            byte if byte.is_ascii_whitespace() => scan.at += 1,
+            _ => return None,
+        }
+    }
+}
+
+/// Whether statements with this first word may only read.
+pub(super) fn reads(word: &str) -> bool {
+    matches!(word, "select" | "values" | "table" | "with" | "show" | "explain")
+}
+
 /// The statements of a text; blanks and comments are none.
 pub(super) fn statements(sql: &str) -> Result<Vec<Statement<'_>>, Error> {
     if sql.contains('\0') {
@@ -48,8 +69,7 @@ impl Statement<'_> {
 
     /// Whether it may be one that only reads; the server knows.
     pub fn may_only_read(&self) -> bool {
-        // A parenthesis is no word: `(select 1) union (select 2)` has `select` as its first.
-        matches!(self.word(0), "select" | "values" | "table" | "with" | "show" | "explain")
+        reads(self.word(0))
     }
 
     /// Whether what earlier statements gave may look different after it.
@@ -305,8 +325,10 @@ mod tests {
             ("with a as (delete from t returning *) select * from a", true),
             ("insert into t values (1)", false),
             ("create table t ()", false),
+            ("-- a\n /* b /* c */ */ ( SELECT 1)", true),
         ] {
             assert_eq!(statement(sql).unwrap().may_only_read(), expected, "{sql}");
+            assert_eq!(super::super::may_only_read(sql), expected, "{sql}");
         }
     }
 }

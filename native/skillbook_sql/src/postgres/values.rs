@@ -375,7 +375,7 @@ mod tests {
             (Type::DATE, 0i32.to_be_bytes().to_vec(), text("2000-01-01")),
             (Type::DATE, (-1i32).to_be_bytes().to_vec(), text("1999-12-31")),
             (Type::DATE, 59i32.to_be_bytes().to_vec(), text("2000-02-29")),
-            (Type::DATE, (-730_120i32).to_be_bytes().to_vec(), text("0001-01-01")),
+            (Type::DATE, (-730_119i32).to_be_bytes().to_vec(), text("0001-01-01")),
             (Type::DATE, i32::MAX.to_be_bytes().to_vec(), text("infinity")),
             (Type::TIMESTAMP, micros(3661), text("2000-01-01T01:01:01")),
             (Type::TIMESTAMPTZ, (-1i64).to_be_bytes().to_vec(), text("1999-12-31T23:59:59Z")),
