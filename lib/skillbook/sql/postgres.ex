@@ -77,7 +77,7 @@ defmodule Skillbook.SQL.Postgres do
 
   alias Skillbook.{Native, SQL}
   alias Skillbook.SQL.Error
-  alias Skillbook.SQL.Postgres.{Listener, Pool, Settings}
+  alias Skillbook.SQL.Postgres.{Listener, Pool, Reply, Settings}
 
   @behaviour SQL
 
@@ -108,7 +108,7 @@ defmodule Skillbook.SQL.Postgres do
 
     arg = {name, size, limits.queue_timeout}
 
-    with {:ok, server} <- result(Native.postgres_server(address, limits)),
+    with {:ok, server} <- Reply.result(Native.postgres_server(address, limits)),
          {:ok, supervisor} <- Supervisor.start_link(__MODULE__, {server, arg}, name: name) do
       with {:error, error} <- reach(name) do
         # What ends here must not reach the caller as an exit signal.
@@ -143,12 +143,12 @@ defmodule Skillbook.SQL.Postgres do
   """
   @spec handle(atom()) :: t()
   def handle(name) when is_atom(name) do
-    case :persistent_term.get({__MODULE__, name}, nil) do
+    case Pool.of(name) do
       nil ->
         raise ArgumentError, "expected the name of a running #{inspect(__MODULE__)}, got: #{inspect(name)}"
 
-      handle ->
-        handle
+      pool ->
+        %__MODULE__{pool: pool}
     end
   end
 
@@ -285,25 +285,9 @@ defmodule Skillbook.SQL.Postgres do
   defp call(send) do
     reference = make_ref()
     :ok = send.(reference)
-    await(reference)
-  end
-
-  @doc false
-  # A reply comes for each call, whatever happens: the driver has time limits of its own.
-  def await(reference) do
-    receive do
-      {^reference, reply} -> result(reply)
-    end
+    Reply.await(reference)
   end
 
   defp rows({:ok, {columns, rows, count}}), do: {:ok, %{columns: columns, rows: rows, num_rows: count}}
   defp rows(failed), do: failed
-
-  defp result({:error, error}) when is_tuple(error), do: {:error, error(error)}
-  defp result(done), do: done
-
-  @doc false
-  def error({kind, constraint, message, sql}) do
-    %Error{kind: kind, constraint: constraint, message: message, sql: sql}
-  end
 end

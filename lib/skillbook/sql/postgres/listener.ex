@@ -6,7 +6,7 @@ defmodule Skillbook.SQL.Postgres.Listener do
   use GenServer
 
   alias Skillbook.Native
-  alias Skillbook.SQL.Postgres
+  alias Skillbook.SQL.Postgres.Reply
 
   @shortest_pause 50
   @longest_pause 1000
@@ -126,7 +126,7 @@ defmodule Skillbook.SQL.Postgres.Listener do
     reference = make_ref()
     Native.postgres_listen(state.session, reference, channel, listens)
 
-    case Postgres.await(reference) do
+    case Reply.await(reference) do
       :ok ->
         state
 

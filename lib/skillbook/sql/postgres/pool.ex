@@ -8,7 +8,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
 
   alias Skillbook.Native
   alias Skillbook.SQL.Error
-  alias Skillbook.SQL.Postgres
+  alias Skillbook.SQL.Postgres.Reply
 
   @shortest_pause 50
   @longest_pause 1000
@@ -17,6 +17,9 @@ defmodule Skillbook.SQL.Postgres.Pool do
     do: GenServer.start_link(__MODULE__, arg, name: pool(name))
 
   defp pool(name), do: Module.concat(name, Pool)
+
+  @doc "The running pool of a database, or `nil`."
+  def of(name), do: :persistent_term.get({__MODULE__, name}, nil)
 
   @doc "A connection for a `:read`, or for a `:write` once no other process of this node writes."
   @spec checkout(pid(), :read | :write) :: {:ok, reference()} | {:error, Error.t()}
@@ -32,7 +35,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
   @impl true
   def init({name, server, size, patience}) do
     Process.flag(:trap_exit, true)
-    :persistent_term.put({Postgres, name}, %Postgres{pool: self()})
+    :persistent_term.put({__MODULE__, name}, self())
 
     {:ok,
      %{
@@ -113,7 +116,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
 
   @impl true
   def terminate(_reason, state) do
-    :persistent_term.erase({Postgres, state.name})
+    :persistent_term.erase({__MODULE__, state.name})
     for session <- state.idle, do: Native.postgres_close(session)
     for {_pid, {_monitor, session, _kind}} <- state.lent, do: Native.postgres_close(session)
   end
@@ -123,7 +126,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
   end
 
   defp connected(state, {:error, error, passing}) do
-    error = Postgres.error(error)
+    error = Reply.error(error)
     state = %{state | failure: error}
 
     if passing do
