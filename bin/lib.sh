@@ -14,6 +14,14 @@ cannot_start() {
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
+# What is left behind by an end of any kind.
+clean_up() {
+  [ -z "${step_log:-}" ] || rm -f "$step_log"
+  [ -z "${postgres_folder:-}" ] || { postgres_stop "$postgres_folder" immediate; rm -rf "$postgres_folder"; }
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM HUP
+
 # step TITLE COMMAND...: runs the command quietly, shows that it is at work, and its whole output if it fails.
 # Leaves its output in $step_log, until the next step or the end, and its duration in $step_seconds. With step_keep=1
 # the line stays on a terminal too.
@@ -21,7 +29,6 @@ step() {
   title=$1
   shift
   [ -n "${step_log:-}" ] || step_log=$(mktemp "${TMPDIR:-/tmp}/skillbook.XXXXXX")
-  trap 'rm -f "$step_log"' EXIT
   started=$(date +%s)
   step_status=0
   printf '%s ... ' "$title" >&2
@@ -40,7 +47,7 @@ step() {
       printf '\r\033[K%s ... %s s  %s' "$title" "$(($(date +%s) - started))" "$now" >&2
     done
     wait "$worker" || step_status=$?
-    trap - INT TERM
+    trap 'exit 130' INT TERM HUP
     printf '\r\033[K' >&2
   else
     "$@" >"$step_log" 2>&1 </dev/null || step_status=$?
@@ -101,4 +108,90 @@ need_tools() {
     cannot_start "Missing:${no_elixir:+ Elixir 1.14 or later with Erlang/OTP 25 or later;}${no_cc:+ a C compiler (cc);}" \
       "install that with this system's package manager (https://elixir-lang.org/install.html), then run this again."
   fi
+}
+
+# Prints the folder of PostgreSQL's programs; installs them where they are missing.
+postgres_programs() {
+  for folder in "${SKILLBOOK_POSTGRES_BIN:-}" /usr/lib/postgresql/*/bin /opt/homebrew/opt/postgresql*/bin /usr/pgsql-*/bin; do
+    [ -x "$folder/initdb" ] && programs=$folder
+  done
+  if [ -z "${programs:-}" ] && has initdb; then
+    programs=$(dirname "$(command -v initdb)")
+  fi
+  if [ -z "${programs:-}" ]; then
+    [ -z "${postgres_tried:-}" ] || cannot_start "PostgreSQL is installed, but initdb was not found; name its folder in SKILLBOOK_POSTGRES_BIN."
+    if has apt-get; then
+      install_with_apt postgresql >&2
+    elif has brew; then
+      step "Installing postgresql" brew install postgresql@16 >&2 || exit 3
+    else
+      cannot_start "Missing: PostgreSQL 13 or later; install it with this system's package manager, then run this again."
+    fi
+    postgres_tried=1
+    postgres_programs
+    return
+  fi
+  printf '%s\n' "$programs"
+}
+
+# PostgreSQL refuses to run as root.
+as_postgres() {
+  if [ "$(id -u)" -eq 0 ]; then
+    runuser -u postgres -- "$@"
+  else
+    "$@"
+  fi
+}
+
+# postgres_start FOLDER [SETTING=VALUE...]: prints the URL of a superuser.
+postgres_start() {
+  data=$1/data
+  shift
+  bin=$(postgres_programs) || exit 3
+  if [ ! -e "$data/PG_VERSION" ]; then
+    mkdir -p "$data"
+    [ "$(id -u)" -ne 0 ] || chown -R postgres "$(dirname "$data")"
+    printf 'skillbook\n' >"$data.password"
+    chmod a+r "$data.password"
+    (cd / && as_postgres "$bin/initdb" --pgdata="$data" --username=postgres --auth=scram-sha-256 \
+      --pwfile="$data.password" --encoding=UTF8 --locale=C --no-sync >"$data.init" 2>&1) ||
+      cannot_start "$(cat "$data.init")"
+    as_postgres tee -a "$data/postgresql.conf" >/dev/null <<'CONF'
+listen_addresses = '127.0.0.1'
+unix_socket_directories = ''
+max_connections = 300
+fsync = off
+synchronous_commit = off
+full_page_writes = off
+CONF
+  fi
+  for setting; do
+    printf "%s = '%s'\n" "${setting%%=*}" "${setting#*=}" | as_postgres tee -a "$data/postgresql.conf" >/dev/null
+  done
+  port=$(cat "$data.port" 2>/dev/null || echo $((20000 + $$ % 30000)))
+  tries=0
+  # A port that is taken is found out by the start.
+  until (cd / && as_postgres "$bin/pg_ctl" start --wait --silent --pgdata="$data" --log="$data/log.txt" \
+    --options="-p $port" >/dev/null 2>&1); do
+    tries=$((tries + 1))
+    [ "$tries" -lt 20 ] || cannot_start "PostgreSQL does not start; its last words:" "$(tail -n 5 "$data/log.txt")"
+    port=$((port + 17))
+  done
+  printf '%s\n' "$port" >"$data.port"
+  printf 'postgres://postgres:skillbook@127.0.0.1:%s/postgres\n' "$port"
+}
+
+# postgres_stop FOLDER [MODE]
+postgres_stop() {
+  [ -e "$1/data/postmaster.pid" ] || return 0
+  bin=$(postgres_programs) || exit 3
+  (cd / && as_postgres "$bin/pg_ctl" stop --wait --silent --mode="${2:-fast}" --pgdata="$1/data" >/dev/null 2>&1) || :
+}
+
+# Starts a server that ends with the calling script, and puts its URL into SKILLBOOK_POSTGRES.
+start_test_postgres() {
+  postgres_folder=$(mktemp -d "${TMPDIR:-/tmp}/skillbook-postgres.XXXXXX")
+  chmod a+rx "$postgres_folder"
+  SKILLBOOK_POSTGRES=$(postgres_start "$postgres_folder") || exit 3
+  export SKILLBOOK_POSTGRES
 }

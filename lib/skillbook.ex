@@ -20,8 +20,9 @@ defmodule Skillbook do
       `Skillbook.Source.list/1` takes. A later one's entry replaces an earlier one's of the same name
     * `:builtins` - whether the skills that come with Skillbook are there, before all others; `true` by default
     * `:store` - the database of skills that keep something: the path of a SQLite file, `":memory:"`, or
-      `{Skillbook.SQL.SQLite, options}`. Without it those skills say that they need it. What people and agents write into
-      it is the source `"store"`, the last one: it is read before the book is there, and again whenever it changes, whoever
+      `{Skillbook.SQL.SQLite, options}`, for several nodes `{Skillbook.SQL.Postgres, options}`, or the application's own
+      repo by `{Skillbook.SQL.Ecto, options}`. Without it those skills say that they need it. What people and agents write
+      into it is the source `"store"`, the last one: it is read before the book is there, and again whenever it changes, whoever
       writes it. While the database cannot be read the book goes on with what it has
     * `:store_poll` - how often the database is asked for changes that nobody told of, in milliseconds; 500 by default.
       Books of connected nodes that share a database, and databases that tell by themselves, need no asking

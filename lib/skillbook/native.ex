@@ -58,6 +58,18 @@ defmodule Skillbook.Native do
   def sql_rollback(_database, _epoch, _level), do: missing()
   def sql_abandon(_database), do: missing()
 
+  def postgres_server(_address, _limits), do: missing()
+  def postgres_connect(_server, _reference), do: missing()
+  def postgres_may_read(_sql), do: missing()
+  def postgres_query(_session, _reference, _place, _sql, _params), do: missing()
+  def postgres_batch(_session, _reference, _place, _sql), do: missing()
+  def postgres_begin(_session, _reference, _level), do: missing()
+  def postgres_commit(_session, _reference, _level), do: missing()
+  def postgres_rollback(_session, _reference, _level), do: missing()
+  def postgres_listen(_session, _reference, _channel, _listens), do: missing()
+  def postgres_usable(_session), do: missing()
+  def postgres_close(_session), do: missing()
+
   def globs_check(_patterns), do: missing()
   def globs_filter(_patterns, _names), do: missing()
   def catalog_load(_sources), do: missing()

@@ -57,13 +57,19 @@ defmodule Skillbook.HandlerCase do
     )
   end
 
-  @doc "A handle for a new SQLite database in `folder`, with all tables."
-  def database(folder) do
-    name = :"handlers_#{System.unique_integer([:positive])}"
-    start_supervised!({SQL.SQLite, path: Path.join(folder, "skillbook.db"), name: name}, id: name)
-    sql = SQL.SQLite.handle(name)
+  @doc "A handle for a new database with all tables; that of SQLite is in `folder`."
+  def database(folder, dialect \\ :sqlite) do
+    sql = start_database(folder, dialect)
     {:ok, _} = SQL.Migrations.run(sql)
     sql
+  end
+
+  defp start_database(_folder, :postgres), do: Skillbook.PostgresCase.start()
+
+  defp start_database(folder, :sqlite) do
+    name = :"handlers_#{System.unique_integer([:positive])}"
+    start_supervised!({SQL.SQLite, path: Path.join(folder, "skillbook.db"), name: name}, id: name)
+    SQL.SQLite.handle(name)
   end
 
   @doc "Runs a command line, or a name with a map of flags."

@@ -12,7 +12,11 @@ defmodule Skillbook.SQL.Error do
       * `:params` - the parameters do not fit the placeholders, or are of a type that no database has
       * `:refused` - a statement that would change one connection of several, such as `begin`
       * `:closed` - the database was closed, or the transaction is already over
-      * `:cannot_open`, `:corrupt`, `:readonly` - the database's file
+      * `:timeout` - the statement was stopped at its time limit
+      * `:lost` - the connection to the server was lost before it answered: whether the statement was carried out is
+        not known
+      * `:cannot_open` - the database's file, or its server cannot be reached
+      * `:corrupt`, `:readonly` - the database's file, or the server's
       * `:newer` - a newer version of Skillbook has written the database
       * `:other` - anything else
     * `:constraint` - `:unique` (also of primary keys), `:foreign_key`, `:not_null`, `:check` or `:other`;
@@ -39,6 +43,8 @@ defmodule Skillbook.SQL.Error do
           | :params
           | :refused
           | :closed
+          | :timeout
+          | :lost
           | :cannot_open
           | :corrupt
           | :readonly

@@ -11,6 +11,7 @@ mod frontmatter;
 mod json;
 mod lint;
 mod load;
+mod postgres;
 mod resource_file;
 mod route;
 mod schedule;

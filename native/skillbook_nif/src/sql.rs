@@ -168,14 +168,14 @@ fn write<T>(
     }
 }
 
-fn done<'a>(env: Env<'a>, result: Result<(), Error>) -> Term<'a> {
+pub(crate) fn done<'a>(env: Env<'a>, result: Result<(), Error>) -> Term<'a> {
     match result {
         Ok(()) => atoms::ok().encode(env),
         Err(error) => (atoms::error(), encode_error(env, &error)).encode(env),
     }
 }
 
-fn reply<'a>(env: Env<'a>, result: Result<impl Encoder, Error>) -> Term<'a> {
+pub(crate) fn reply<'a>(env: Env<'a>, result: Result<impl Encoder, Error>) -> Term<'a> {
     match result {
         Ok(value) => (atoms::ok(), value).encode(env),
         Err(error) => (atoms::error(), encode_error(env, &error)).encode(env),
@@ -183,7 +183,7 @@ fn reply<'a>(env: Env<'a>, result: Result<impl Encoder, Error>) -> Term<'a> {
 }
 
 /// `{kind, constraint, message, sql}`.
-fn encode_error<'a>(env: Env<'a>, error: &Error) -> Term<'a> {
+pub(crate) fn encode_error<'a>(env: Env<'a>, error: &Error) -> Term<'a> {
     let constraint = match error.kind() {
         ErrorKind::Constraint(constraint) => own_atom(env, constraint.as_str()),
         _ => atoms::nil().encode(env),
@@ -193,7 +193,7 @@ fn encode_error<'a>(env: Env<'a>, error: &Error) -> Term<'a> {
 }
 
 /// `{columns, rows, count}`.
-fn encode_rows<'a>(env: Env<'a>, found: &Rows) -> Term<'a> {
+pub(crate) fn encode_rows<'a>(env: Env<'a>, found: &Rows) -> Term<'a> {
     let rows: Vec<Term> = found
         .rows
         .iter()
@@ -217,7 +217,7 @@ fn encode_value<'a>(env: Env<'a>, value: &Value) -> Term<'a> {
 }
 
 /// `Skillbook.SQL` lets nothing else through: nil, 64-bit integers, floats, UTF-8 binaries and `{:blob, binary}`.
-fn decode_params(params: &[Term]) -> NifResult<Vec<Value>> {
+pub(crate) fn decode_params(params: &[Term]) -> NifResult<Vec<Value>> {
     params
         .iter()
         .map(|param| {

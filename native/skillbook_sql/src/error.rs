@@ -56,6 +56,12 @@ pub enum ErrorKind {
     Refused,
     /// The database was closed, or the transaction is over.
     Closed,
+    /// The statement was stopped at its time limit.
+    Timeout,
+    /// The connection was lost before the statement was sent: it can be sent on another one.
+    NotSent,
+    /// The connection was lost after the statement was sent: whether it was carried out is not known.
+    Lost,
     /// Anything else.
     Other,
 }
@@ -74,6 +80,9 @@ impl ErrorKind {
             ErrorKind::Params => "params",
             ErrorKind::Refused => "refused",
             ErrorKind::Closed => "closed",
+            ErrorKind::Timeout => "timeout",
+            ErrorKind::NotSent => "not_sent",
+            ErrorKind::Lost => "lost",
             ErrorKind::Other => "other",
         }
     }
@@ -86,6 +95,8 @@ pub(crate) enum Refusal {
     Attach,
     Temporary,
     Pragma(String),
+    /// A statement of PostgreSQL, by its first word.
+    Session(String),
 }
 
 /// The facts of an error, from which its text is made.
@@ -107,6 +118,31 @@ pub(crate) enum Detail {
     Refused(Refusal),
     RolledBack,
     Closed,
+    /// In a server's words.
+    Server {
+        message: String,
+        hint: Option<String>,
+        position: Option<u32>,
+    },
+    TimeLimit(Duration),
+    /// Why the connection was lost.
+    NotSent(String),
+    Lost(String),
+    LostInTransaction(String),
+    /// The value, as it is shown, and what the database expects there.
+    Param {
+        number: usize,
+        expected: String,
+        given: String,
+    },
+    Unreadable {
+        column: String,
+        type_name: String,
+    },
+    TlsFile {
+        path: String,
+        reason: String,
+    },
 }
 
 impl fmt::Display for Detail {
@@ -152,7 +188,41 @@ impl fmt::Display for Detail {
             Detail::RolledBack => {
                 f.write_str("this transaction was already rolled back by an earlier error; begin a new one")
             }
+            Detail::Refused(Refusal::Session(word)) => {
+                write!(f, "`{word}` would change one connection of several")
+            }
             Detail::Closed => f.write_str("the database is closed"),
+            Detail::Server { message, hint, position } => {
+                f.write_str(message)?;
+                if let Some(position) = position {
+                    write!(f, ", at character {position}")?;
+                }
+                hint.as_ref().map_or(Ok(()), |hint| write!(f, "\n  hint: {hint}"))
+            }
+            Detail::TimeLimit(limit) => {
+                write!(f, "the statement was stopped at its time limit of {} ms", limit.as_millis())
+            }
+            Detail::NotSent(reason) => {
+                write!(f, "the connection was lost before the statement was sent: {reason}")
+            }
+            Detail::Lost(reason) => {
+                write!(
+                    f,
+                    "the connection was lost after the statement was sent, so whether it was carried out is not known: {reason}"
+                )
+            }
+            Detail::LostInTransaction(reason) => {
+                write!(f, "the connection was lost, and with it what this transaction did; begin a new one: {reason}")
+            }
+            Detail::Param { number, expected, given } => {
+                write!(f, "expected {expected} as parameter ${number}, got: {given}")
+            }
+            Detail::Unreadable { column, type_name } => {
+                write!(f, "column `{column}` is of the type {type_name}, which is not read; write {column}::text")
+            }
+            Detail::TlsFile { path, reason } => {
+                write!(f, "expected certificates in PEM in the file {path}: {reason}")
+            }
         }
     }
 }
@@ -176,6 +246,11 @@ impl Error {
         Error::new(ErrorKind::Closed, Detail::Closed)
     }
 
+    /// A panic took the place of an answer.
+    pub fn panicked() -> Self {
+        Error::new(ErrorKind::Lost, Detail::Lost("the driver failed".to_owned()))
+    }
+
     pub(crate) fn rolled_back() -> Self {
         Error::new(ErrorKind::Closed, Detail::RolledBack)
     }
@@ -183,6 +258,14 @@ impl Error {
     pub(crate) fn in_statement(mut self, sql: &str) -> Self {
         self.sql = Some(sql.to_owned());
         self
+    }
+
+    /// The same for what is about the statement; that the database is held or gone concerns all of them.
+    pub(crate) fn in_statement_unless_alone(self, sql: &str) -> Self {
+        match self.detail {
+            Detail::Locked(_) | Detail::Closed | Detail::RolledBack => self,
+            _ => self.in_statement(sql),
+        }
     }
 
     pub(crate) fn opening(mut self, path: &str) -> Self {

@@ -1,7 +1,7 @@
 //! The database drivers of Skillbook: statements and values in, rows out.
 //!
 //! A [`Driver`] opens [`Connection`]s; a [`Database`] holds them, one that writes and as many that read as there are
-//! calls at a time. Placeholders are `$1`, `$2` and so on in every driver, and take the parameter of that number, in
+//! calls at a time. [`postgres`] talks to a server, asynchronously, and stands beside them. Placeholders are `$1`, `$2` and so on in every driver, and take the parameter of that number, in
 //! whatever order the statement uses them.
 //!
 //! ```
@@ -21,6 +21,7 @@
 
 mod database;
 mod error;
+pub mod postgres;
 pub mod sqlite;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -4,149 +4,154 @@ defmodule Skillbook.Handlers.Memory.MemoryTest do
   doctest Skillbook.Handlers.Memory.Memory
 end
 
-defmodule Skillbook.Handlers.MemoryTest do
-  use Skillbook.HandlerCase, async: true
+for dialect <- [:sqlite, :postgres] do
+  defmodule Module.concat(Skillbook.Handlers.MemoryTest, Macro.camelize("#{dialect}")) do
+    use Skillbook.HandlerCase, async: true
 
-  alias Skillbook.Handlers.Memory.Memory
+    alias Skillbook.Handlers.Memory.Memory
 
-  @moduletag :tmp_dir
+    @moduletag :tmp_dir
+    @moduletag dialect: dialect
 
-  setup %{tmp_dir: folder} do
-    {:ok, context: context(sql: database(folder))}
-  end
-
-  defp ids(context, line) do
-    assert {:ok, result} = execute(context, line)
-    Enum.map(result.data.memories, & &1.id)
-  end
-
-  test "saves what it is told", %{context: context} do
-    rows = [
-      {~s(memory.save --content "Likes tea"), "Saved M-1 [general, 2026-02-17] Likes tea"},
-      {"memory.save --content Likes green tea --category Preference --tags drinks, morning",
-       "Saved M-2 [preference, 2026-02-17, #drinks #morning] Likes green tea"},
-      {"memory.save", "error: --content is required and missing. Add it as: --content VALUE"},
-      {"memory.save Likes tea",
-       ~s(error: "Likes tea" stands without a flag. Put its flag in front: --FLAG "Likes tea")},
-      {"memory.save --content x --kind fact",
-       "error: unknown flag --kind. Known flags: --content, --category, --tags"}
-    ]
-
-    for {line, text} <- rows, do: assert({line, run(context, line)} == {line, text})
-
-    assert run(context, "memory.save", %{"content" => " First line.\nSecond line. \n"}) ==
-             "Saved M-3 [general, 2026-02-17] First line.\n  Second line."
-
-    assert {:ok, %{data: memory, effects: [:memory_saved]}} =
-             execute(context, "memory.save", %{"content" => "x", "tags" => ["b", "a"]})
-
-    assert memory == %Memory{
-             id: 4,
-             content: "x",
-             category: "general",
-             tags: ["b", "a"],
-             created_at: ~U[2026-02-17 12:00:00Z]
-           }
-  end
-
-  describe "memory.search" do
-    setup %{context: context} do
-      for {days, line} <- [
-            {0, ~s(memory.save --content "Prefers meetings in the afternoon" --category preference)},
-            {1,
-             ~s(memory.save --content "The launch was moved to May because of the audit" --category decision --tags launch)},
-            {2, ~s(memory.save --content "Meets Carol for lunch on Fridays" --category person --tags carol)},
-            {3, ~s(memory.save --content "Carol is the auditor" --category person)}
-          ],
-          do: assert("Saved " <> _ = run(later(context, days), line))
-
-      :ok
+    setup %{tmp_dir: folder, dialect: dialect} do
+      {:ok, context: context(sql: database(folder, dialect))}
     end
 
-    test "finds by words, category and both", %{context: context} do
+    defp ids(context, line) do
+      assert {:ok, result} = execute(context, line)
+      Enum.map(result.data.memories, & &1.id)
+    end
+
+    test "saves what it is told", %{context: context} do
       rows = [
-        {"memory.search", [4, 3, 2, 1]},
-        {"memory.search --limit 2", [4, 3]},
-        {"memory.search --category person", [4, 3]},
-        {"memory.search --category Person", [4, 3]},
-        {"memory.search --category people", []},
-        {"memory.search --query meeting", [1, 3]},
-        {"memory.search --query audit", [4, 2]},
-        {"memory.search --query audit --category decision", [2]},
-        {"memory.search --query launch may", [2]},
-        {"memory.search --query decision", [2]},
-        # No memory holds all the words of a question.
-        {~s(memory.search --query "When is the launch?"), [1, 2, 4]},
-        {"memory.search --query dentist", []}
+        {~s(memory.save --content "Likes tea"), "Saved M-1 [general, 2026-02-17] Likes tea"},
+        {"memory.save --content Likes green tea --category Preference --tags drinks, morning",
+         "Saved M-2 [preference, 2026-02-17, #drinks #morning] Likes green tea"},
+        {"memory.save", "error: --content is required and missing. Add it as: --content VALUE"},
+        {"memory.save Likes tea",
+         ~s(error: "Likes tea" stands without a flag. Put its flag in front: --FLAG "Likes tea")},
+        {"memory.save --content x --kind fact",
+         "error: unknown flag --kind. Known flags: --content, --category, --tags"}
       ]
 
-      for {line, expected} <- rows,
-          do: assert({line, Enum.sort(ids(context, line))} == {line, Enum.sort(expected)})
+      for {line, text} <- rows, do: assert({line, run(context, line)} == {line, text})
+
+      assert run(context, "memory.save", %{"content" => " First line.\nSecond line. \n"}) ==
+               "Saved M-3 [general, 2026-02-17] First line.\n  Second line."
+
+      assert {:ok, %{data: memory, effects: [:memory_saved]}} =
+               execute(context, "memory.save", %{"content" => "x", "tags" => ["b", "a"]})
+
+      assert memory == %Memory{
+               id: 4,
+               content: "x",
+               category: "general",
+               tags: ["b", "a"],
+               created_at: ~U[2026-02-17 12:00:00Z]
+             }
     end
 
-    test "the best match comes first, without words the newest", %{context: context} do
-      assert ids(context, "memory.search --query carol auditor") == [4]
-      assert ids(context, "memory.search --query carol") == [3, 4]
-      assert hd(ids(context, ~s(memory.search --query "tell me about the launch in May"))) == 2
-      assert ids(context, "memory.search --limit 3") == [4, 3, 2]
-    end
+    describe "memory.search" do
+      setup %{context: context} do
+        for {days, line} <- [
+              {0, ~s(memory.save --content "Prefers meetings in the afternoon" --category preference)},
+              {1,
+               ~s(memory.save --content "The launch was moved to May because of the audit" --category decision --tags launch)},
+              {2,
+               ~s(memory.save --content "Meets Carol for lunch on Fridays" --category person --tags carol)},
+              {3, ~s(memory.save --content "Carol is the auditor" --category person)}
+            ],
+            do: assert("Saved " <> _ = run(later(context, days), line))
 
-    test "says what was found and how", %{context: context} do
-      assert run(context, "memory.search --category person --limit 1") == """
-             2 memories: the newest first; category person
-             M-4 [person, 2026-02-20] Carol is the auditor
-             1 more; narrow the search, or raise --limit (at most 100)\
-             """
-
-      assert run(context, "memory.search --query may launch") == """
-             1 memory: all of "may launch"
-             M-2 [decision, 2026-02-18, #launch] The launch was moved to May because of the audit\
-             """
-
-      assert run(context, "memory.search --query launch rocket") == """
-             1 memory: none holds all of, these hold some of "launch rocket"
-             M-2 [decision, 2026-02-18, #launch] The launch was moved to May because of the audit\
-             """
-
-      assert run(context, "memory.search --query rocket --category fact") ==
-               ~s(No memories found: none holds any of "rocket"; category fact)
-
-      assert run(context, "memory.search --category fact") ==
-               "No memories found: the newest first; category fact"
-    end
-
-    test "what one profile saved no other finds", %{context: context} do
-      bob = %{context | profile: %{id: "bob"}}
-      assert ids(bob, "memory.search") == []
-      assert run(bob, "memory.search --query launch") == ~s(No memories found: none holds any of "launch")
-      run(bob, "memory.save --content Launch party")
-      assert ids(bob, "memory.search --query launch") == [5]
-      assert ids(context, "memory.search --query launch") == [2]
-    end
-
-    test "the query is text, whatever it holds", %{context: context} do
-      for query <- [
-            ~s(launch" OR content:*),
-            "content:launch",
-            "launch AND",
-            "-launch",
-            "(launch",
-            "NEAR(launch)",
-            "launch*"
-          ] do
-        assert {:ok, _} = execute(context, "memory.search", %{"query" => query}), "failed for #{query}"
+        :ok
       end
 
-      assert run(context, "memory.search --query '?!'") =~
-               "error: --query must be text with at least one and at most 32 words"
-    end
-  end
+      test "finds by words, category and both", %{context: context, dialect: dialect} do
+        rows = [
+          {"memory.search", [4, 3, 2, 1]},
+          {"memory.search --limit 2", [4, 3]},
+          {"memory.search --category person", [4, 3]},
+          {"memory.search --category Person", [4, 3]},
+          {"memory.search --category people", []},
+          {"memory.search --query meeting", [1, 3]},
+          {"memory.search --query audit", [4, 2]},
+          {"memory.search --query audit --category decision", [2]},
+          {"memory.search --query launch may", [2]},
+          {"memory.search --query decision", [2]},
+          # No memory holds all the words of a question. PostgreSQL takes no notice of the most usual ones.
+          {~s(memory.search --query "When is the launch?"),
+           if(dialect == :postgres, do: [2], else: [1, 2, 4])},
+          {"memory.search --query dentist", []}
+        ]
 
-  test "without a database the operator learns what to set" do
-    for {name, line} <- [{"memory.save", "memory.save --content x"}, {"memory.search", "memory.search"}] do
-      assert run(context(), line) ==
-               "error: `#{name}` needs a database and this book has none. " <>
-                 "Whoever runs it sets the option `store:`, for example store: \"skillbook.db\""
+        for {line, expected} <- rows,
+            do: assert({line, Enum.sort(ids(context, line))} == {line, Enum.sort(expected)})
+      end
+
+      test "the best match comes first, without words the newest", %{context: context} do
+        assert ids(context, "memory.search --query carol auditor") == [4]
+        assert ids(context, "memory.search --query carol") == [3, 4]
+        assert hd(ids(context, ~s(memory.search --query "tell me about the launch in May"))) == 2
+        assert ids(context, "memory.search --limit 3") == [4, 3, 2]
+      end
+
+      test "says what was found and how", %{context: context} do
+        assert run(context, "memory.search --category person --limit 1") == """
+               2 memories: the newest first; category person
+               M-4 [person, 2026-02-20] Carol is the auditor
+               1 more; narrow the search, or raise --limit (at most 100)\
+               """
+
+        assert run(context, "memory.search --query may launch") == """
+               1 memory: all of "may launch"
+               M-2 [decision, 2026-02-18, #launch] The launch was moved to May because of the audit\
+               """
+
+        assert run(context, "memory.search --query launch rocket") == """
+               1 memory: none holds all of, these hold some of "launch rocket"
+               M-2 [decision, 2026-02-18, #launch] The launch was moved to May because of the audit\
+               """
+
+        assert run(context, "memory.search --query rocket --category fact") ==
+                 ~s(No memories found: none holds any of "rocket"; category fact)
+
+        assert run(context, "memory.search --category fact") ==
+                 "No memories found: the newest first; category fact"
+      end
+
+      test "what one profile saved no other finds", %{context: context} do
+        bob = %{context | profile: %{id: "bob"}}
+        assert ids(bob, "memory.search") == []
+        assert run(bob, "memory.search --query launch") == ~s(No memories found: none holds any of "launch")
+        run(bob, "memory.save --content Launch party")
+        assert ids(bob, "memory.search --query launch") == [5]
+        assert ids(context, "memory.search --query launch") == [2]
+      end
+
+      test "the query is text, whatever it holds", %{context: context} do
+        for query <- [
+              ~s(launch" OR content:*),
+              "content:launch",
+              "launch AND",
+              "-launch",
+              "(launch",
+              "NEAR(launch)",
+              "launch*"
+            ] do
+          assert {:ok, _} = execute(context, "memory.search", %{"query" => query}), "failed for #{query}"
+        end
+
+        assert run(context, "memory.search --query '?!'") =~
+                 "error: --query must be text with at least one and at most 32 words"
+      end
+    end
+
+    test "without a database the operator learns what to set" do
+      for {name, line} <- [{"memory.save", "memory.save --content x"}, {"memory.search", "memory.search"}] do
+        assert run(context(), line) ==
+                 "error: `#{name}` needs a database and this book has none. " <>
+                   "Whoever runs it sets the option `store:`, for example store: \"skillbook.db\""
+      end
     end
   end
 end

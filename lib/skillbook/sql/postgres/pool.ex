@@ -1,0 +1,241 @@
+defmodule Skillbook.SQL.Postgres.Pool do
+  @moduledoc false
+  # Lends connections, and lets one writer at a time of this node go to the server, so that those who wait there do not
+  # hold all the connections. A connection that is lost, or whose borrower died, is closed and replaced when one is
+  # needed. While the server cannot be reached, one attempt at a time is made, ever more seldom.
+
+  use GenServer
+
+  alias Skillbook.Native
+  alias Skillbook.SQL.Error
+  alias Skillbook.SQL.Postgres.Reply
+
+  @shortest_pause 50
+  @longest_pause 1000
+
+  def start_link({name, _server, _size, _patience} = arg),
+    do: GenServer.start_link(__MODULE__, arg, name: pool(name))
+
+  defp pool(name), do: Module.concat(name, Pool)
+
+  @doc "The running pool of a database, or `nil`."
+  def of(name), do: :persistent_term.get({__MODULE__, name}, nil)
+
+  @doc "A connection for a `:read`, or for a `:write` once no other process of this node writes."
+  @spec checkout(pid(), :read | :write) :: {:ok, reference()} | {:error, Error.t()}
+  def checkout(pool, kind) do
+    # The pool answers in time by itself: a time limit here would leave a late answer in the mailbox.
+    GenServer.call(pool, {:checkout, kind}, :infinity)
+  catch
+    :exit, _reason -> {:error, Error.closed()}
+  end
+
+  def checkin(pool), do: GenServer.cast(pool, {:checkin, self()})
+
+  @impl true
+  def init({name, server, size, patience}) do
+    Process.flag(:trap_exit, true)
+    :persistent_term.put({__MODULE__, name}, self())
+
+    {:ok,
+     %{
+       name: name,
+       server: server,
+       size: size,
+       patience: patience,
+       idle: [],
+       # Borrowers by their pids: a monitor, the connection, what for.
+       lent: %{},
+       writer: nil,
+       # Those who wait, by the order of their coming.
+       waiting: :gb_trees.empty(),
+       next: 0,
+       connecting: MapSet.new(),
+       pause: nil,
+       failure: nil
+     }}
+  end
+
+  @impl true
+  def handle_call({:checkout, kind}, {pid, _tag} = from, state) do
+    number = state.next
+    timer = Process.send_after(self(), {:waited, number}, state.patience)
+    waiter = %{from: from, kind: kind, timer: timer, monitor: Process.monitor(pid), pid: pid, is_late: false}
+    {:noreply, serve(%{state | next: number + 1, waiting: :gb_trees.insert(number, waiter, state.waiting)})}
+  end
+
+  @impl true
+  def handle_cast({:checkin, pid}, state) do
+    case pop_in(state.lent[pid]) do
+      {nil, state} ->
+        {:noreply, state}
+
+      {{monitor, session, _kind}, state} ->
+        Process.demonitor(monitor, [:flush])
+        {:noreply, state |> give_back(pid, session) |> serve()}
+    end
+  end
+
+  @impl true
+  def handle_info({:DOWN, monitor, :process, pid, _reason}, state) do
+    case state.lent do
+      %{^pid => {^monitor, session, _kind}} ->
+        Native.postgres_close(session)
+        {:noreply, %{state | lent: Map.delete(state.lent, pid)} |> free_writer(pid) |> serve()}
+
+      _ ->
+        {:noreply, forget(state, &(&1.monitor == monitor))}
+    end
+  end
+
+  def handle_info({:waited, number}, state) do
+    case :gb_trees.lookup(number, state.waiting) do
+      {:value, waiter} ->
+        state = %{state | waiting: :gb_trees.update(number, %{waiter | is_late: true}, state.waiting)}
+        # A connection that is being opened has a time limit of its own.
+        {:noreply, if(opens_for?(state, waiter), do: state, else: dismiss_late(state))}
+
+      :none ->
+        {:noreply, state}
+    end
+  end
+
+  def handle_info({reference, reply}, %{connecting: connecting} = state) when is_reference(reference) do
+    if reference in connecting do
+      state = connected(%{state | connecting: MapSet.delete(connecting, reference)}, reply)
+      {:noreply, dismiss_late(state)}
+    else
+      {:noreply, state}
+    end
+  end
+
+  def handle_info(:try_again, state), do: {:noreply, serve(%{state | pause: {:over, elem(state.pause, 1)}})}
+
+  # What is idle and lost is found when it is to be lent.
+  def handle_info(_message, state), do: {:noreply, state}
+
+  @impl true
+  def terminate(_reason, state) do
+    :persistent_term.erase({__MODULE__, state.name})
+    for session <- state.idle, do: Native.postgres_close(session)
+    for {_pid, {_monitor, session, _kind}} <- state.lent, do: Native.postgres_close(session)
+  end
+
+  defp connected(state, {:ok, session}) do
+    serve(%{state | idle: [session | state.idle], pause: nil, failure: nil})
+  end
+
+  defp connected(state, {:error, error, passing}) do
+    error = Reply.error(error)
+    state = %{state | failure: error}
+
+    if passing do
+      pause = if state.pause, do: min(elem(state.pause, 1) * 2, @longest_pause), else: @shortest_pause
+      Process.send_after(self(), :try_again, pause)
+      %{state | pause: {:until, pause}}
+    else
+      for waiter <- :gb_trees.values(state.waiting), do: answer(waiter, {:error, error})
+      %{state | waiting: :gb_trees.empty(), pause: nil}
+    end
+  end
+
+  # Lends what is idle to who came first and may have it, and opens what is missing.
+  defp serve(state) do
+    case first(:gb_trees.iterator(state.waiting), state.writer) do
+      nil ->
+        state
+
+      {number, waiter} ->
+        case take(state.idle) do
+          {nil, []} ->
+            connect(%{state | idle: []})
+
+          {session, idle} ->
+            Process.cancel_timer(waiter.timer)
+            GenServer.reply(waiter.from, {:ok, session})
+            lent = Map.put(state.lent, waiter.pid, {waiter.monitor, session, waiter.kind})
+            writer = if waiter.kind == :write, do: waiter.pid, else: state.writer
+            waiting = :gb_trees.delete(number, state.waiting)
+            serve(%{state | idle: idle, lent: lent, writer: writer, waiting: waiting})
+        end
+    end
+  end
+
+  defp first(iterator, writer) do
+    case :gb_trees.next(iterator) do
+      :none -> nil
+      {_number, %{kind: :write}, iterator} when writer != nil -> first(iterator, writer)
+      {number, waiter, _iterator} -> {number, waiter}
+    end
+  end
+
+  defp take([]), do: {nil, []}
+
+  defp take([session | idle]) do
+    if Native.postgres_usable(session), do: {session, idle}, else: take(idle)
+  end
+
+  defp connect(%{pause: {:until, _}} = state), do: state
+
+  defp connect(state) do
+    under_way = MapSet.size(state.connecting)
+    # After a failure one attempt shows whether the server is back.
+    wanted = if state.pause, do: 1, else: :gb_trees.size(state.waiting)
+
+    if under_way < wanted and under_way + map_size(state.lent) < state.size do
+      reference = make_ref()
+      Native.postgres_connect(state.server, reference)
+      %{state | connecting: MapSet.put(state.connecting, reference)}
+    else
+      state
+    end
+  end
+
+  defp give_back(state, pid, session) do
+    state = free_writer(state, pid)
+
+    if Native.postgres_usable(session) do
+      %{state | idle: [session | state.idle]}
+    else
+      Native.postgres_close(session)
+      state
+    end
+  end
+
+  defp free_writer(%{writer: pid} = state, pid), do: %{state | writer: nil}
+  defp free_writer(state, _pid), do: state
+
+  defp forget(state, gone?) do
+    waiting =
+      for {number, waiter} <- :gb_trees.to_list(state.waiting), not gone?.(waiter), do: {number, waiter}
+
+    %{state | waiting: :gb_trees.from_orddict(waiting)}
+  end
+
+  defp opens_for?(state, waiter) do
+    MapSet.size(state.connecting) > 0 and (waiter.kind == :read or state.writer == nil)
+  end
+
+  defp dismiss_late(state) do
+    for %{is_late: true} = waiter <- :gb_trees.values(state.waiting),
+        do: answer(waiter, {:error, too_long(state, waiter)})
+
+    forget(state, & &1.is_late)
+  end
+
+  defp answer(waiter, reply) do
+    Process.cancel_timer(waiter.timer)
+    Process.demonitor(waiter.monitor, [:flush])
+    GenServer.reply(waiter.from, reply)
+  end
+
+  defp too_long(%{failure: %Error{} = failure}, _waiter), do: failure
+  defp too_long(%{writer: writer} = state, %{kind: :write}) when writer != nil, do: Error.busy(state.patience)
+
+  defp too_long(state, _waiter) do
+    %Error{
+      kind: :busy,
+      message: "no connection of the #{state.size} was free within #{state.patience} ms; try again"
+    }
+  end
+end

@@ -1,0 +1,160 @@
+defmodule Skillbook.SQL.Postgres.Settings do
+  @moduledoc false
+  # The options of `Skillbook.SQL.Postgres`, as what the driver takes. No text of an error here has a password in it, so
+  # none has a URL.
+
+  @modes ~w(disable prefer require verify-ca verify-full)
+
+  @address %{
+    host: "localhost",
+    port: 5432,
+    user: nil,
+    password: nil,
+    database: nil,
+    application_name: "skillbook",
+    ssl: "prefer",
+    ssl_ca_file: nil
+  }
+  @limits %{timeout: 15_000, queue_timeout: 5_000, connect_timeout: 5_000}
+  @options [:url, :name, :pool_size] ++
+             [:host, :port, :user, :password, :database, :application_name, :ssl, :ssl_ca_file] ++
+             [:timeout, :queue_timeout, :connect_timeout]
+
+  # As they are called in URLs.
+  @parameters %{
+    "host" => :host,
+    "port" => :port,
+    "user" => :user,
+    "password" => :password,
+    "dbname" => :database,
+    "application_name" => :application_name,
+    "sslmode" => :ssl,
+    "sslrootcert" => :ssl_ca_file,
+    "connect_timeout" => :connect_timeout
+  }
+
+  @doc "Options whose secrets are functions, so that no report of a supervisor shows them."
+  def hide(options) do
+    Enum.map(options, fn
+      {key, value} when key in [:url, :password] and is_binary(value) -> {key, fn -> value end}
+      option -> option
+    end)
+  end
+
+  @doc "`{name, pool_size, address, limits}`; raises `ArgumentError`."
+  def read!(options) do
+    unless Keyword.keyword?(options), do: raise(ArgumentError, "expected the options to be a keyword list")
+
+    case Keyword.keys(options) -- @options do
+      [] ->
+        :ok
+
+      [unknown | _] ->
+        raise ArgumentError, "expected the options #{inspect(@options)}, got: #{inspect(unknown)}"
+    end
+
+    options = Enum.map(options, &reveal/1)
+    given = for {key, value} <- options, key not in [:url, :name, :pool_size], do: {key, value}
+    values = Map.merge(@address, @limits) |> Map.merge(url(options[:url])) |> Map.merge(Map.new(given))
+    values = Map.update!(values, :ssl, &ssl/1)
+    # As libpq does.
+    user = values.user || System.get_env("USER") || "postgres"
+    values = %{values | user: user, database: values.database || user}
+    Enum.each(values, &check!/1)
+
+    name = options[:name]
+    pool_size = Keyword.get(options, :pool_size, 10)
+    check(is_atom(name) and name != nil, :name, "an atom", name)
+    check(is_integer(pool_size) and pool_size > 0, :pool_size, "a number of connections from 1", pool_size)
+    {name, pool_size, Map.take(values, Map.keys(@address)), Map.take(values, Map.keys(@limits))}
+  end
+
+  defp reveal({key, secret}) when key in [:url, :password] and is_function(secret, 0), do: {key, secret.()}
+  defp reveal(option), do: option
+
+  defp ssl(true), do: "verify-full"
+  defp ssl(false), do: "disable"
+  defp ssl(mode) when is_atom(mode), do: mode |> to_string() |> String.replace("_", "-")
+  defp ssl(mode), do: mode
+
+  defp check!({key, value}) when key in [:timeout, :queue_timeout, :connect_timeout],
+    do: check(Skillbook.Options.milliseconds?(value), key, "milliseconds", value)
+
+  defp check!({:port, value}),
+    do: check(is_integer(value) and value in 1..65_535, :port, "a number from 1 to 65535", value)
+
+  defp check!({:ssl, value}),
+    do: check(value in @modes, :ssl, "true, false or one of #{Enum.join(@modes, ", ")}", value)
+
+  defp check!({:password, value}),
+    do: value == nil or text?(value) or raise(ArgumentError, "expected :password to be a text")
+
+  defp check!({:ssl_ca_file, nil}), do: :ok
+  defp check!({key, value}), do: check(text?(value) and value != "", key, "a text", value)
+
+  defp check(true, _option, _expected, _value), do: :ok
+
+  defp check(false, option, expected, value),
+    do: raise(ArgumentError, "expected #{inspect(option)} to be #{expected}, got: #{inspect(value)}")
+
+  defp text?(value), do: is_binary(value) and String.valid?(value) and not String.contains?(value, "\0")
+
+  defp url(nil), do: %{}
+
+  defp url(url) when is_binary(url) do
+    with {:ok, uri} <- URI.new(url),
+         true <- uri.scheme in ["postgres", "postgresql"],
+         false <- String.contains?(uri.host || "", ","),
+         {:ok, query} <- query(uri.query) do
+      {user, password} = userinfo(uri.userinfo)
+
+      %{host: uri.host, port: uri.port, user: user, password: password, database: database(uri.path)}
+      |> Map.reject(fn {_key, value} -> value in [nil, ""] end)
+      |> Map.merge(query)
+    else
+      {:error, {:parameter, name}} ->
+        raise ArgumentError,
+              "expected :url to have no parameters but #{@parameters |> Map.keys() |> Enum.join(", ")}, got: #{inspect(name)}"
+
+      _ ->
+        raise ArgumentError, "expected :url to be postgres://user:password@host:port/database?sslmode=..."
+    end
+  end
+
+  defp url(_other), do: raise(ArgumentError, "expected :url to be a text")
+
+  defp userinfo(nil), do: {nil, nil}
+
+  defp userinfo(info) do
+    case String.split(info, ":", parts: 2) do
+      [user] -> {URI.decode(user), nil}
+      [user, password] -> {URI.decode(user), URI.decode(password)}
+    end
+  end
+
+  defp database(nil), do: nil
+  defp database(path), do: path |> String.trim_leading("/") |> URI.decode()
+
+  defp query(nil), do: {:ok, %{}}
+
+  defp query(query) do
+    Enum.reduce_while(URI.query_decoder(query), {:ok, %{}}, fn {name, value}, {:ok, found} ->
+      case @parameters do
+        %{^name => key} -> {:cont, {:ok, Map.put(found, key, parameter(key, value))}}
+        _ -> {:halt, {:error, {:parameter, name}}}
+      end
+    end)
+  end
+
+  # libpq counts seconds here.
+  defp parameter(:connect_timeout, value), do: whole(value, &(&1 * 1000))
+  defp parameter(:port, value), do: whole(value, & &1)
+  defp parameter(_key, value), do: value
+
+  defp whole(value, fun) do
+    case Integer.parse(value) do
+      {number, ""} -> fun.(number)
+      _ -> value
+    end
+  end
+end

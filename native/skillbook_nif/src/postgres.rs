@@ -1,0 +1,253 @@
+//! PostgreSQL for `Skillbook.SQL.Postgres`. Every call that waits returns at once; `{reference, reply}` comes to the
+//! calling process as a message, from one of the threads of a runtime that all connections share.
+
+use std::future::Future;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use rustler::env::{OwnedEnv, SavedTerm};
+use rustler::{Encoder, Env, LocalPid, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
+use skillbook_sql::postgres::{may_only_read, Address, Heard, Limits, Place, Server, Session, SslMode};
+use skillbook_sql::{Error, Rows, Value};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::sql::{decode_params, done, encode_error, encode_rows, reply};
+
+/// They wait nearly all the time; what they compute is the rows of replies.
+const THREADS: usize = 2;
+
+mod atoms {
+    rustler::atoms! { ok, error, writes, skillbook_postgres_notification, skillbook_postgres_end }
+}
+
+/// Where a database is.
+pub struct ServerResource(Arc<Server>);
+
+#[rustler::resource_impl]
+impl Resource for ServerResource {}
+
+/// A connection. Without anybody who knows it, it is closed.
+pub struct SessionResource(Arc<Session>);
+
+#[rustler::resource_impl]
+impl Resource for SessionResource {}
+
+#[derive(NifMap)]
+struct AddressMap {
+    host: String,
+    port: u16,
+    user: String,
+    password: Option<String>,
+    database: String,
+    application_name: String,
+    ssl: String,
+    ssl_ca_file: Option<String>,
+}
+
+#[derive(NifMap)]
+struct LimitsMap {
+    timeout: u64,
+    queue_timeout: u64,
+    connect_timeout: u64,
+}
+
+#[derive(NifUnitEnum)]
+enum PlaceAtom {
+    Read,
+    Write,
+    Inside,
+}
+
+impl From<PlaceAtom> for Place {
+    fn from(place: PlaceAtom) -> Place {
+        match place {
+            PlaceAtom::Read => Place::Read,
+            PlaceAtom::Write => Place::Write,
+            PlaceAtom::Inside => Place::Inside,
+        }
+    }
+}
+
+fn runtime() -> NifResult<&'static Runtime> {
+    static RUNTIME: OnceLock<std::io::Result<Runtime>> = OnceLock::new();
+    let make = || Builder::new_multi_thread().worker_threads(THREADS).thread_name("skillbook sql").enable_all().build();
+    RUNTIME.get_or_init(make).as_ref().map_err(|error| rustler::Error::Term(Box::new(error.to_string())))
+}
+
+/// The reply to one call. One is sent whatever happens, since its process waits without a time limit.
+struct Reply {
+    pid: LocalPid,
+    env: OwnedEnv,
+    reference: SavedTerm,
+    is_sent: bool,
+}
+
+impl Reply {
+    fn new(reference: Term) -> Reply {
+        let env = OwnedEnv::new();
+        let saved = env.save(reference);
+        Reply { pid: reference.get_env().pid(), env, reference: saved, is_sent: false }
+    }
+
+    fn send(mut self, encode: impl for<'a> FnOnce(Env<'a>) -> Term<'a>) {
+        self.send_now(encode);
+    }
+
+    fn send_now(&mut self, encode: impl for<'a> FnOnce(Env<'a>) -> Term<'a>) {
+        self.is_sent = true;
+        let reference = &self.reference;
+        // If the process is gone, nobody waits.
+        let _ = self.env.send_and_clear(&self.pid, |env| (reference.load(env), encode(env)).encode(env));
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if !self.is_sent {
+            self.send_now(|env| (atoms::error(), encode_error(env, &Error::panicked())).encode(env));
+        }
+    }
+}
+
+/// Runs `work` with the session and sends what it gives.
+fn run<T, F>(
+    session: &ResourceArc<SessionResource>,
+    reference: Term,
+    work: impl FnOnce(Arc<Session>) -> F,
+    encode: impl for<'a> FnOnce(Env<'a>, T) -> Term<'a> + Send + 'static,
+) -> NifResult<rustler::Atom>
+where
+    F: Future<Output = T> + Send + 'static,
+    T: Send,
+{
+    let runtime = runtime()?;
+    let reply = Reply::new(reference);
+    let work = work(Arc::clone(&session.0));
+    runtime.spawn(async move {
+        let found = work.await;
+        reply.send(|env| encode(env, found));
+    });
+    Ok(atoms::ok())
+}
+
+/// Reads the file of certificate authorities, if there is one.
+#[rustler::nif(schedule = "DirtyIo")]
+fn postgres_server<'a>(env: Env<'a>, address: AddressMap, limits: LimitsMap) -> NifResult<Term<'a>> {
+    let address = Address {
+        host: address.host,
+        port: address.port,
+        user: address.user,
+        password: address.password,
+        database: address.database,
+        application_name: address.application_name,
+        ssl_mode: SslMode::from_name(&address.ssl).ok_or(rustler::Error::BadArg)?,
+        authorities: address.ssl_ca_file,
+    };
+    let limits = Limits {
+        statement: Duration::from_millis(limits.timeout),
+        patience: Duration::from_millis(limits.queue_timeout),
+        connect: Duration::from_millis(limits.connect_timeout),
+    };
+    let server = Server::new(&address, limits).map(|server| ResourceArc::new(ServerResource(Arc::new(server))));
+    Ok(reply(env, server))
+}
+
+/// `{:ok, session}` or `{:error, error, passing}`. The process hears what the session hears.
+#[rustler::nif]
+fn postgres_connect(env: Env, server: ResourceArc<ServerResource>, reference: Term) -> NifResult<rustler::Atom> {
+    let runtime = runtime()?;
+    let reply = Reply::new(reference);
+    let pid = env.pid();
+    let heard_env = OwnedEnv::new();
+    let reference = Arc::new(std::sync::Mutex::new((heard_env.save(reference), heard_env)));
+    let hear = move |heard: Heard| {
+        let held = reference.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let term = |env| held.1.run(|own| held.0.load(own).in_env(env));
+        // If the process is gone, nobody listens.
+        let _ = OwnedEnv::new().send_and_clear(&pid, |env| match heard {
+            Heard::Notification { channel, payload } => {
+                (atoms::skillbook_postgres_notification(), term(env), channel, payload).encode(env)
+            }
+            Heard::End => (atoms::skillbook_postgres_end(), term(env)).encode(env),
+        });
+    };
+    let server = Arc::clone(&server.0);
+    runtime.spawn(async move {
+        let opened = server.connect(hear).await;
+        reply.send(|env| match opened {
+            Ok(session) => (atoms::ok(), ResourceArc::new(SessionResource(Arc::new(session)))).encode(env),
+            Err(refused) => (atoms::error(), encode_error(env, &refused.error), refused.passing).encode(env),
+        });
+    });
+    Ok(atoms::ok())
+}
+
+#[rustler::nif]
+fn postgres_may_read(sql: &str) -> bool {
+    may_only_read(sql)
+}
+
+/// `:writes`, with nothing done, if the place is `:read` and the statement would write.
+#[rustler::nif]
+fn postgres_query(
+    session: ResourceArc<SessionResource>,
+    reference: Term,
+    place: PlaceAtom,
+    sql: String,
+    params: Vec<Term>,
+) -> NifResult<rustler::Atom> {
+    let params: Vec<Value> = decode_params(&params)?;
+    let work = |session: Arc<Session>| async move { session.query(&sql, &params, place.into()).await };
+    run(&session, reference, work, |env, found: Result<Option<Rows>, Error>| match found.transpose() {
+        Some(found) => reply(env, found.map(|found| encode_rows(env, &found))),
+        None => atoms::writes().encode(env),
+    })
+}
+
+#[rustler::nif]
+fn postgres_batch(
+    session: ResourceArc<SessionResource>,
+    reference: Term,
+    place: PlaceAtom,
+    sql: String,
+) -> NifResult<rustler::Atom> {
+    run(&session, reference, |session| async move { session.execute_batch(&sql, place.into()).await }, done)
+}
+
+#[rustler::nif]
+fn postgres_begin(session: ResourceArc<SessionResource>, reference: Term, level: u32) -> NifResult<rustler::Atom> {
+    run(&session, reference, |session| async move { session.begin(level).await }, done)
+}
+
+#[rustler::nif]
+fn postgres_commit(session: ResourceArc<SessionResource>, reference: Term, level: u32) -> NifResult<rustler::Atom> {
+    run(&session, reference, |session| async move { session.commit(level).await }, done)
+}
+
+#[rustler::nif]
+fn postgres_rollback(session: ResourceArc<SessionResource>, reference: Term, level: u32) -> NifResult<rustler::Atom> {
+    run(&session, reference, |session| async move { session.rollback(level).await }, done)
+}
+
+#[rustler::nif]
+fn postgres_listen(
+    session: ResourceArc<SessionResource>,
+    reference: Term,
+    channel: String,
+    listens: bool,
+) -> NifResult<rustler::Atom> {
+    run(&session, reference, |session| async move { session.listen(&channel, listens).await }, done)
+}
+
+#[rustler::nif]
+fn postgres_usable(session: ResourceArc<SessionResource>) -> bool {
+    session.0.is_usable()
+}
+
+/// Stops what runs on it, takes back what is not committed, and closes it; without a reply.
+#[rustler::nif]
+fn postgres_close(session: ResourceArc<SessionResource>) -> NifResult<rustler::Atom> {
+    let session = Arc::clone(&session.0);
+    runtime()?.spawn(async move { session.close().await });
+    Ok(atoms::ok())
+}

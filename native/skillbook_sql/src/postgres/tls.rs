@@ -1,0 +1,126 @@
+//! TLS by rustls, with the meanings that libpq gives to `sslmode`.
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::WebPkiServerVerifier;
+use rustls::crypto::{ring, CryptoProvider};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::SslMode;
+use crate::error::Detail;
+use crate::{Error, ErrorKind};
+
+/// What opens TLS connections. `authorities` is a file of certificates in PEM; without it, those of the system count.
+pub(super) fn connector(mode: SslMode, authorities: Option<&str>) -> Result<MakeRustlsConnect, Error> {
+    let provider = Arc::new(ring::default_provider());
+    // As libpq does: who names authorities means them.
+    let mode = if mode == SslMode::Require && authorities.is_some() { SslMode::VerifyCa } else { mode };
+    let verify = match mode {
+        SslMode::Disable | SslMode::Prefer | SslMode::Require => Verify::Nothing,
+        SslMode::VerifyCa => Verify::Chain(chain(authorities, &provider)?),
+        SslMode::VerifyFull => Verify::All(chain(authorities, &provider)?),
+    };
+    let verifier = Verifier { verify, provider: Arc::clone(&provider) };
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| cannot(error.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth();
+    Ok(MakeRustlsConnect::new(config))
+}
+
+fn chain(authorities: Option<&str>, provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, Error> {
+    let mut roots = RootCertStore::empty();
+    match authorities {
+        Some(path) => {
+            let unreadable =
+                |reason: String| Error::new(ErrorKind::CannotOpen, Detail::TlsFile { path: path.to_owned(), reason });
+            let found = CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))?;
+            for certificate in found {
+                let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
+                roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
+            }
+            if roots.is_empty() {
+                return Err(unreadable("there are none".to_owned()));
+            }
+        }
+        // What is odd among the system's is no reason to do without the others.
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+        .build()
+        .map_err(|error| cannot(format!("no certificate authorities: {error}")))
+}
+
+fn cannot(reason: String) -> Error {
+    Error::new(ErrorKind::CannotOpen, Detail::Engine(reason))
+}
+
+#[derive(Debug)]
+enum Verify {
+    Nothing,
+    /// That an authority signed it, for whichever host.
+    Chain(Arc<WebPkiServerVerifier>),
+    All(Arc<WebPkiServerVerifier>),
+}
+
+#[derive(Debug)]
+struct Verifier {
+    verify: Verify,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let (verifier, name_counts) = match &self.verify {
+            Verify::Nothing => return Ok(ServerCertVerified::assertion()),
+            Verify::Chain(verifier) => (verifier, false),
+            Verify::All(verifier) => (verifier, true),
+        };
+        // The name is the last thing that is looked at.
+        match verifier.verify_server_cert(certificate, intermediates, name, ocsp, now) {
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) if !name_counts => Ok(ServerCertVerified::assertion()),
+            result => result,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

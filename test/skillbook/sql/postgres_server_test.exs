@@ -1,0 +1,179 @@
+defmodule Skillbook.SQL.PostgresServerTest do
+  # With servers of their own, which are stopped and started again.
+  use ExUnit.Case, async: true
+
+  import Skillbook.PostgresCase
+
+  alias Skillbook.SQL
+  alias Skillbook.SQL.{Error, Postgres}
+
+  test "a server that was restarted: calls fail while it is away, and work again" do
+    {folder, url} = server()
+    sql = start(url: url, name: :restarted_postgres, queue_timeout: 300)
+    SQL.query!(sql, "create table t (id int)")
+    Postgres.listen(:restarted_postgres, "notes")
+
+    stop_server(folder)
+    uri = URI.parse(url)
+    message = "cannot open the database 127.0.0.1:#{uri.port}/postgres: Connection refused (os error 111)"
+    refused = {:error, %Error{kind: :cannot_open, message: message}}
+    assert SQL.query(sql, "select 1") == refused
+    assert SQL.query(sql, "insert into t values (1)") == refused
+    assert SQL.transaction(sql, fn _ -> flunk("begun") end) == refused
+
+    ^url = start_server(folder)
+    assert_receive {:skillbook_notify_lost, "notes"}, 5000
+    wait(fn -> match?({:ok, _}, SQL.query(sql, "insert into t values (2)")) end)
+    assert SQL.query!(sql, "select id from t").rows == [[2]]
+    SQL.query!(sql, "select pg_notify('notes', 'back')")
+    assert_receive {:skillbook_notify, "notes", "back"}, 5000
+  end
+
+  test "a server that dies while it works: nobody knows of a write, a transaction is over" do
+    {folder, url} = server(["fsync=on", "synchronous_commit=on"])
+    sql = start(url: url, name: :dying_postgres)
+    SQL.query!(sql, "create table t (id int)")
+    test = self()
+
+    write =
+      Task.async(fn ->
+        send(test, :writes)
+        SQL.query(sql, "insert into t select 1 from pg_sleep(60)")
+      end)
+
+    assert_receive :writes
+
+    wait(fn ->
+      SQL.query!(sql, "select 1 from pg_stat_activity where wait_event = 'PgSleep'").rows == [[1]]
+    end)
+
+    stop_server(folder, "immediate")
+    assert {:error, %Error{kind: kind} = error} = Task.await(write, 30_000)
+    # The server may say that it ends, or just end.
+    assert kind in [:closed, :lost]
+
+    assert Exception.message(error) =~
+             ~r/^(terminating connection|the connection was lost after the statement was sent)/
+
+    ^url = start_server(folder)
+    wait(fn -> match?({:ok, _}, SQL.query(sql, "select 1")) end)
+
+    assert {:error, %Error{kind: :closed}} =
+             SQL.transaction(sql, fn sql ->
+               SQL.query!(sql, "insert into t values (2)")
+               stop_server(folder, "immediate")
+               ^url = start_server(folder)
+               assert {:error, %Error{kind: :closed}} = SQL.query(sql, "select 1")
+               {:ok, :unaware}
+             end)
+
+    wait(fn -> match?({:ok, _}, SQL.query(sql, "select 1")) end)
+    assert SQL.query!(sql, "select id from t").rows == []
+  end
+
+  test "TLS means what libpq's words for it say" do
+    folder = Path.join(System.tmp_dir!(), "skillbook_tls_#{System.unique_integer([:positive])}")
+    File.mkdir_p!(folder)
+    on_exit(fn -> File.rm_rf!(folder) end)
+    authority = certificates(folder, "localhost")
+    stranger = certificates(Path.join(folder, "stranger"), "localhost")
+    key = Path.join(folder, "server.key")
+    certificate = Path.join(folder, "server.pem")
+
+    {_folder, plain} = server()
+    {tls_folder, _url} = server()
+    stop_server(tls_folder)
+    # The server reads a key only of its own user.
+    for file <- [key, certificate], do: install(file, tls_folder)
+    data = Path.join(tls_folder, "data")
+
+    settings = [
+      "ssl=on",
+      "ssl_cert_file=#{Path.join(data, "server.pem")}",
+      "ssl_key_file=#{Path.join(data, "server.key")}"
+    ]
+
+    tls = start_server(tls_folder, settings)
+    used = "select case when ssl then 1 else 0 end from pg_stat_ssl where pid = pg_backend_pid()"
+    by_name = fn url -> String.replace(url, "127.0.0.1", "localhost") end
+    unknown = "invalid peer certificate: UnknownIssuer"
+    # The stranger has the authority's name.
+    signed = "invalid peer certificate: BadSignature"
+    not_found = "server does not support TLS"
+
+    for {url, options, expected} <- [
+          {plain, [ssl: "disable"], 0},
+          {plain, [ssl: "prefer"], 0},
+          {plain, [], 0},
+          {plain, [ssl: "require"], not_found},
+          {plain, [ssl: true, ssl_ca_file: authority], not_found},
+          {tls, [ssl: "disable"], 0},
+          {tls, [], 1},
+          {tls, [ssl: "require"], 1},
+          {tls, [ssl: "require", ssl_ca_file: authority], 1},
+          {tls, [ssl: "require", ssl_ca_file: stranger], signed},
+          {tls, [ssl: "verify-ca"], unknown},
+          {tls, [ssl: "verify-ca", ssl_ca_file: authority], 1},
+          {tls, [ssl: "verify-ca", ssl_ca_file: stranger], signed},
+          {by_name.(tls), [ssl: true, ssl_ca_file: authority], 1},
+          {by_name.(tls), [ssl: true], unknown},
+          {tls <> "?sslmode=verify-full&sslrootcert=" <> authority, [],
+           "invalid peer certificate: certificate not valid for name"}
+        ] do
+      id = :"tls_#{System.unique_integer([:positive])}"
+
+      case Postgres.start_link([url: url, name: id] ++ options) do
+        {:ok, pid} ->
+          assert {options, SQL.query!(Postgres.handle(id), used).rows} == {options, [[expected]]}
+          Supervisor.stop(pid)
+
+        {:error, %Error{kind: :cannot_open} = error} ->
+          assert is_binary(expected), "#{inspect(options)}: #{Exception.message(error)}"
+          assert Exception.message(error) =~ expected
+      end
+    end
+
+    for {file, reason} <- [
+          {Path.join(folder, "none.pem"), "No such file"},
+          {key, "there are none"}
+        ] do
+      assert {:error, %Error{kind: :cannot_open} = error} =
+               Postgres.start_link(url: tls, name: :never, ssl: true, ssl_ca_file: file)
+
+      assert Exception.message(error) =~ ": expected certificates in PEM in the file #{file}: "
+      assert Exception.message(error) =~ reason
+    end
+  end
+
+  # An authority's certificate, and beside it a server's with its key.
+  defp certificates(folder, host) do
+    File.mkdir_p!(folder)
+    name = {:Extension, {2, 5, 29, 17}, false, [dNSName: to_charlist(host)]}
+    strong = [key: {:rsa, 2048, 65_537}, digest: :sha256]
+
+    %{server_config: server, client_config: client} =
+      :public_key.pkix_test_data(%{
+        server_chain: %{root: strong, intermediates: [], peer: [extensions: [name]] ++ strong},
+        client_chain: %{root: strong, intermediates: [], peer: strong}
+      })
+
+    {kind, key} = server[:key]
+    pem = fn entries -> :public_key.pem_encode(entries) end
+    File.write!(Path.join(folder, "server.pem"), pem.([{:Certificate, server[:cert], :not_encrypted}]))
+    File.write!(Path.join(folder, "server.key"), pem.([{kind, key, :not_encrypted}]))
+    # What a client trusts is the authority of its server.
+    authority = Path.join(folder, "authority.pem")
+    File.write!(authority, pem.(for(der <- client[:cacerts], do: {:Certificate, der, :not_encrypted})))
+    authority
+  end
+
+  defp install(file, folder) do
+    target = Path.join([folder, "data", Path.basename(file)])
+    File.cp!(file, target)
+    %{uid: uid} = File.stat!(Path.join(folder, "data"))
+    File.chmod!(target, 0o600)
+    if File.stat!(target).uid != uid, do: File.chown!(target, uid)
+  end
+
+  defp wait(fun), do: fun.() || (Process.sleep(20) && wait(fun))
+end
