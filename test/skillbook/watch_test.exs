@@ -361,7 +361,7 @@ defmodule Skillbook.WatchThreadsTest do
   defp threads do
     for task <- Path.wildcard(@tasks <> "/*/comm"),
         {:ok, name} <- [File.read(task)],
-        name =~ ~r/^(skillbook|notify)/,
+        name =~ ~r/^(skillbook watch|notify)/,
         do: name
   end
 end

@@ -248,6 +248,8 @@ fn postgres_usable(session: ResourceArc<SessionResource>) -> bool {
 #[rustler::nif]
 fn postgres_close(session: ResourceArc<SessionResource>) -> NifResult<rustler::Atom> {
     let session = Arc::clone(&session.0);
+    // Now, and not when a thread has time: who is told that it is closed must find it so.
+    session.refuse();
     runtime()?.spawn(async move { session.close().await });
     Ok(atoms::ok())
 }

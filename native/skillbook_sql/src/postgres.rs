@@ -457,9 +457,14 @@ impl Session {
         self.own(&mut state, &format!("{verb} \"{}\"", channel.replace('"', "\"\"")), Place::Read).await
     }
 
+    /// Lets nothing begin any more.
+    pub fn refuse(&self) {
+        self.is_closing.store(true, Ordering::Release);
+    }
+
     /// Stops what runs, rolls back what is open, and ends the connection.
     pub async fn close(&self) {
-        self.is_closing.store(true, Ordering::Release);
+        self.refuse();
         let mut pause = Duration::from_millis(20);
         // The server may get the first ones before the statement that they are to stop.
         for _ in 0..8 {

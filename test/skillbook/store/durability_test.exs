@@ -3,7 +3,7 @@ defmodule Skillbook.Store.DurabilityTest do
   # same database.
   use ExUnit.Case, async: true
 
-  alias Skillbook.{SQL, Store}
+  alias Skillbook.SQL
 
   @moduletag :tmp_dir
   @moduletag timeout: 600_000
@@ -14,6 +14,7 @@ defmodule Skillbook.Store.DurabilityTest do
   # Each write that was acknowledged becomes a line of `log`, through no process or buffer of the virtual machine.
   @script ~S"""
   [database, log, round, notes] = System.argv()
+  {:ok, _} = Application.ensure_all_started(:skillbook)
   {:ok, _} = Skillbook.start_link(name: :killed, store: database, watch: false, builtins: false)
   view = Skillbook.view(:killed)
 

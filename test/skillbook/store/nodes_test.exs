@@ -12,7 +12,7 @@ defmodule Skillbook.Store.NodesTest do
       ] do
     @tag names: names
     test "#{title} see each other's writes", context do
-      url = PostgresCase.database!(context)
+      url = PostgresCase.database()
       [a, b] = peers = Enum.map(context.names, &Peers.start(name: &1))
 
       for peer <- peers,
@@ -32,6 +32,32 @@ defmodule Skillbook.Store.NodesTest do
       {:ok, _} = Peers.store(a, :nodes, :delete, ["note-1", []])
       assert eventually(fn -> Peers.read(b, :nodes, "note-1") end, nil)
     end
+  end
+
+  @tag timeout: 180_000
+  test "what is written while the database is away is refused, and what is written after it is seen again" do
+    {folder, url} = PostgresCase.server()
+    [a, b] = peers = Enum.map([:a, :b], &Peers.start(name: &1))
+
+    for peer <- peers,
+        do: Peers.start_book(peer, name: :nodes, builtins: false, store: {Skillbook.SQL.Postgres, url: url})
+
+    Peers.connect(a, b)
+
+    {:ok, :added, _} = Peers.store(a, :nodes, :put_note, ["before", "1", []])
+    assert eventually(fn -> Peers.read(b, :nodes, "before") end, "1")
+
+    PostgresCase.stop_server(folder)
+    assert {:error, %Skillbook.SQL.Error{}} = Peers.store(a, :nodes, :put_note, ["meanwhile", "2", []])
+    # What was read before is still there.
+    assert Peers.read(b, :nodes, "before") == "1"
+
+    ^url = PostgresCase.start_server(folder)
+    assert eventually(fn -> elem(Peers.store(a, :nodes, :put_note, ["after", "3", []]), 0) end, :ok)
+    assert eventually(fn -> Peers.read(b, :nodes, "after") end, "3")
+    {:ok, _} = Peers.store(b, :nodes, :delete, ["before", []])
+    assert eventually(fn -> Peers.read(a, :nodes, "before") end, nil)
+    assert Peers.read(a, :nodes, "meanwhile") == nil
   end
 
   defp eventually(fun, wanted, left \\ 500) do
