@@ -190,6 +190,8 @@ postgres_stop() {
 
 # Starts a server that ends with the calling script, and puts its URL into SKILLBOOK_POSTGRES.
 start_test_postgres() {
+  # What an installation leaves is cleaned up by this shell, not by that which prints the URL.
+  postgres_programs >/dev/null || exit 3
   postgres_folder=$(mktemp -d "${TMPDIR:-/tmp}/skillbook-postgres.XXXXXX")
   chmod a+rx "$postgres_folder"
   SKILLBOOK_POSTGRES=$(postgres_start "$postgres_folder") || exit 3
