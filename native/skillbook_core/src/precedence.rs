@@ -152,13 +152,14 @@ fn called(entry: &Entry) -> impl Iterator<Item = &str> {
 }
 
 /// The one of some candidates of a name that is used. They come in the order of their sources' ranks, and those of one
-/// source in its order, of which the first is used; of records, the last.
+/// source in its order, of which the first is used: so a record takes no name from an older one, which whoever wrote it did
+/// not see. One of low trust never goes before others.
 fn settle<T: Copy>(candidates: impl Iterator<Item = (T, Place)>, mut lose: impl FnMut(T, Why, T)) -> Option<T> {
     let mut candidates = candidates.peekable();
     let mut used = None;
     while let Some((mut own, mut place)) = candidates.next() {
         while let Some((other, of)) = candidates.next_if(|(_, other)| other.rank == place.rank) {
-            if place.stored && (!of.low || place.low) {
+            if place.low && !of.low {
                 lose(own, Why::Duplicate, other);
                 (own, place) = (other, of);
             } else {

@@ -79,7 +79,13 @@ fn what_is_hidden_takes_no_part() {
             ],
         ),
         ("aweekly", &["shadowed | /s/aweekly.md | /v/areport.md | shadowed".to_owned()]),
-        ("areport", &[format!("used | /v/areport.md | {SHOWN}"), format!("used | /v/areport.md | {HELD}")]),
+        (
+            "areport",
+            &[
+                format!("used | /v/areport.md | {SHOWN}"),
+                "duplicate | /v/areport.md | /v/areport.md | duplicate_name".to_owned(),
+            ],
+        ),
         ("mail", &["index | /s/mail/SKILL.md | shadowed".to_owned(), "index | /t/mail/SKILL.md".to_owned()]),
     ];
     for (name, expected) in rows {

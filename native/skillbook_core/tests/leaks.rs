@@ -515,7 +515,7 @@ impl World {
         let best = |source: &usize| {
             let own = candidates.iter().copied().filter(|at| self.members[*at].source == *source);
             match self.folders[*source].kind {
-                SourceKind::Stored => own.max_by_key(|at| (!self.is_low(*at), *at)),
+                SourceKind::Stored => own.min_by_key(|at| (self.is_low(*at), *at)),
                 _ => own.min_by_key(|at| self.path(*at)),
             }
         };
