@@ -73,6 +73,9 @@ defmodule Skillbook.SQL do
               {:ok, value} | {:error, reason | Error.t()}
             when value: term(), reason: term()
 
+  @doc "Whether the calling process is in a transaction."
+  @callback in_transaction?(t()) :: boolean()
+
   @doc "Which SQL the database speaks."
   @callback dialect(t()) :: dialect()
 
@@ -148,6 +151,17 @@ defmodule Skillbook.SQL do
           {:ok, value} | {:error, reason | Error.t()}
         when value: term(), reason: term()
   def transaction(%connection{} = sql, fun) when is_function(fun, 1), do: connection.transaction(sql, fun)
+
+  @doc """
+  Whether the calling process is in a transaction of this database.
+
+      iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :inside_example)
+      iex> sql = Skillbook.SQL.SQLite.handle(:inside_example)
+      iex> {Skillbook.SQL.in_transaction?(sql), Skillbook.SQL.transaction(sql, &{:ok, Skillbook.SQL.in_transaction?(&1)})}
+      {false, {:ok, true}}
+  """
+  @spec in_transaction?(t()) :: boolean()
+  def in_transaction?(%connection{} = sql), do: connection.in_transaction?(sql)
 
   @doc """
   Which SQL the database speaks, `:sqlite` or `:postgres`, for the few statements that are written twice.

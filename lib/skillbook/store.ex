@@ -31,7 +31,8 @@ defmodule Skillbook.Store do
   What a rule does not allow is a `Skillbook.StoreError`, options that there are not a `Skillbook.OptionError`, a database that
   cannot do it a `Skillbook.SQL.Error`. After an error nothing has changed. What was acknowledged is committed.
 
-  None of the functions is for a `fun` of `Skillbook.SQL.transaction/2`: others see nothing of it before that is over.
+  A write inside a `fun` of `Skillbook.SQL.transaction/2` is an error: it is acknowledged only when all can see it, which is
+  after that.
 
   ## Examples
 
@@ -294,7 +295,7 @@ defmodule Skillbook.Store do
          do: {:ok, {:added, stored}}
   end
 
-  defp write_note(write, nil, title, _fields), do: not_found(write.sql, write.view, title)
+  defp write_note(_write, nil, title, _fields), do: {:error, {:not_found, title}}
 
   defp write_note(write, before, _title, changes) do
     with {:ok, {_before, stored}} <- change(write, before, :update, &edit(write.view, &1, changes)),
@@ -313,7 +314,7 @@ defmodule Skillbook.Store do
   """
   @spec fetch(View.t(), String.t()) :: {:ok, Stored.t()} | {:error, error()}
   def fetch(%View{} = view, name) when is_binary(name) do
-    with {:ok, sql} <- database(view), do: resolve(sql, view, name)
+    read(view, &resolve(&1, view, name))
   end
 
   @doc """
@@ -381,10 +382,11 @@ defmodule Skillbook.Store do
   """
   @spec history(View.t(), String.t()) :: {:ok, [Version.t()]} | {:error, error()}
   def history(%View{} = view, name) when is_binary(name) do
-    with {:ok, sql} <- database(view),
-         {:ok, stored} <- resolve_any(sql, view, name),
-         {:ok, versions} <- Table.versions(sql, stored),
-         do: {:ok, visible_versions(versions, view)}
+    read(view, fn sql ->
+      with {:ok, stored} <- resolve_any(sql, view, name),
+           {:ok, versions} <- Table.versions(sql, stored),
+           do: {:ok, visible_versions(versions, view)}
+    end)
   end
 
   @doc """
@@ -403,9 +405,9 @@ defmodule Skillbook.Store do
   """
   @spec version(View.t(), String.t(), pos_integer()) :: {:ok, Version.t()} | {:error, error()}
   def version(%View{} = view, name, number) when is_binary(name) do
-    with {:ok, sql} <- database(view),
-         {:ok, stored} <- resolve_any(sql, view, name),
-         do: find_version(sql, view, stored, number)
+    read(view, fn sql ->
+      with {:ok, stored} <- resolve_any(sql, view, name), do: find_version(sql, view, stored, number)
+    end)
   end
 
   @doc """
@@ -423,14 +425,15 @@ defmodule Skillbook.Store do
   @spec diff(View.t(), String.t(), pos_integer(), pos_integer()) ::
           {:ok, %{content: String.t(), fields: [{atom(), term(), term()}]}} | {:error, error()}
   def diff(%View{} = view, name, from, to) when is_binary(name) do
-    with {:ok, sql} <- database(view),
-         {:ok, stored} <- resolve_any(sql, view, name),
-         {:ok, %{entry: from}} <- find_version(sql, view, stored, from),
-         {:ok, %{entry: to}} <- find_version(sql, view, stored, to) do
-      pairs = for field <- @compared, do: {field, Map.fetch!(from, field), Map.fetch!(to, field)}
-      fields = Enum.reject(pairs, fn {_field, old, new} -> old == new end)
-      {:ok, %{content: Diff.unified(from.content, to.content), fields: fields}}
-    end
+    read(view, fn sql ->
+      with {:ok, stored} <- resolve_any(sql, view, name),
+           {:ok, %{entry: from}} <- find_version(sql, view, stored, from),
+           {:ok, %{entry: to}} <- find_version(sql, view, stored, to) do
+        pairs = for field <- @compared, do: {field, Map.fetch!(from, field), Map.fetch!(to, field)}
+        fields = Enum.reject(pairs, fn {_field, old, new} -> old == new end)
+        {:ok, %{content: Diff.unified(from.content, to.content), fields: fields}}
+      end
+    end)
   end
 
   # Writing
@@ -454,7 +457,7 @@ defmodule Skillbook.Store do
 
   # `fun` gives what is to be given back, or `{:unchanged, entry}`, for which no revision is made.
   defp write(view, options, fun) do
-    with {:ok, sql} <- database(view) do
+    with {:ok, sql} <- database(view), :ok <- outside(sql) do
       result =
         SQL.transaction(sql, fn sql ->
           with {:ok, revision} <- Table.next_revision(sql),
@@ -473,9 +476,14 @@ defmodule Skillbook.Store do
           {:unchanged, entry}
 
         {:error, error} ->
-          {:error, error}
+          told({:error, error}, sql, view)
       end
     end
+  end
+
+  # Nobody else would see what was written, and whoever waits for the catalog to show it would do so for ever.
+  defp outside(sql) do
+    if SQL.in_transaction?(sql), do: {:error, %StoreError{kind: :in_transaction}}, else: :ok
   end
 
   defp rolled_back({:unchanged, entry}), do: {:error, {:unchanged, entry}}
@@ -520,6 +528,7 @@ defmodule Skillbook.Store do
          {:ok, stored} <- differs(before, stored),
          :ok <- held(write.view, stored.labels),
          :ok <- own(write.view, stored),
+         {:ok, stored} <- numbered(write, before, stored),
          stored = stamp(write, stored),
          :ok <- sees_itself(write.view, stored),
          {:ok, stored} <- store(write, action, stored),
@@ -561,6 +570,24 @@ defmodule Skillbook.Store do
       [] -> :ok
       labels -> {:error, %StoreError{kind: :label_not_held, labels: labels}}
     end
+  end
+
+  # A number that somebody has read is not to become that of another entry of the name: so those of an entry that comes to life
+  # go on where a deleted one ended. But only of one that everybody sees who sees this: others would learn of it.
+  defp numbered(_write, %Stored{deleted_at: nil}, stored), do: {:ok, stored}
+
+  defp numbered(write, _before, stored) do
+    with {:ok, deleted} <- Table.deleted_named(write.sql, stored.name) do
+      last = Enum.find(deleted, stored, &as_visible?(&1, stored))
+      {:ok, %{stored | version: max(stored.version, last.version)}}
+    end
+  end
+
+  defp as_visible?(one, stored) do
+    Enum.all?(["" | one.excluded_for], fn id ->
+      least = %Profile{id: id, grants: stored.labels}
+      visible([%{stored | id: 0}], %{profile: least}) == [] or visible([one], %{profile: least}) != []
+    end)
   end
 
   defp stamp(write, stored) do
@@ -629,6 +656,10 @@ defmodule Skillbook.Store do
 
   # Finding
 
+  defp read(view, fun) do
+    with {:ok, sql} <- database(view), do: sql |> fun.() |> told(sql, view)
+  end
+
   defp database(%View{book: nil}), do: {:error, %StoreError{kind: :no_store}}
 
   defp database(%View{book: book}) do
@@ -640,7 +671,7 @@ defmodule Skillbook.Store do
 
   defp visible([], _view), do: []
 
-  defp visible(rows, %View{profile: profile}) do
+  defp visible(rows, %{profile: profile}) do
     ids = MapSet.new(Native.stored_visible(profile.id, profile.grants, Profile.globs(profile), rows))
     Enum.filter(rows, &(&1.id in ids))
   end
@@ -652,14 +683,14 @@ defmodule Skillbook.Store do
   end
 
   defp resolve(sql, view, name) do
-    with {:ok, nil} <- find(sql, view, name), do: not_found(sql, view, name)
+    with {:ok, nil} <- find(sql, view, name), do: {:error, {:not_found, name}}
   end
 
   # Also one that was deleted.
   defp resolve_any(sql, view, name) do
     with {:ok, nil} <- find(sql, view, name),
          {:ok, nil} <- find_deleted(sql, view, name),
-         do: not_found(sql, view, name)
+         do: {:error, {:not_found, name}}
   end
 
   defp find(sql, view, name) do
@@ -696,6 +727,10 @@ defmodule Skillbook.Store do
 
   defp no_version(stored, number),
     do: {:error, %StoreError{kind: :no_version, name: stored.name, value: number, actual: stored.version}}
+
+  # Outside of the transaction: no writer has to wait while all entries are looked through for names that are close.
+  defp told({:error, {:not_found, name}}, sql, view), do: not_found(sql, view, name)
+  defp told(result, _sql, _view), do: result
 
   defp not_found(sql, view, name) do
     with :not_file <- file(view, name),

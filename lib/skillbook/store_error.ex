@@ -16,6 +16,7 @@ defmodule Skillbook.StoreError do
       * `:not_visible` - the profile would not see what it writes
       * `:missing`, `:unknown`, `:invalid` - a field that is needed, that does not exist, or whose value cannot be
       * `:no_store` - the view's book has no database
+      * `:in_transaction` - the caller is in a transaction of the same database
     * `:name` - the entry's name as it was asked for, or `nil`
     * `:suggestions` - for `:not_found`, up to three names that the profile sees, the closest first
     * `:deleted_at` - for `:not_found`, when an entry of that name was deleted, or `nil`
@@ -53,6 +54,7 @@ defmodule Skillbook.StoreError do
           | :unknown
           | :invalid
           | :no_store
+          | :in_transaction
 
   @type t :: %__MODULE__{
           kind: kind(),
@@ -161,6 +163,11 @@ defmodule Skillbook.StoreError do
   def message(%{kind: :no_store}) do
     "the store needs a view of a running book that has a database. Start the book with the option store:, " <>
       ~s(for example store: "skillbook.db")
+  end
+
+  def message(%{kind: :in_transaction}) do
+    "expected a write to the store outside of a transaction, got one inside: its entry could not be seen before that is over. " <>
+      "Write when the transaction is done"
   end
 
   defp write(%{example: nil}), do: ""

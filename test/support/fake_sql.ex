@@ -38,6 +38,9 @@ defmodule Skillbook.FakeSQL do
   def transaction(%{name: name}, fun), do: SQLite.transaction(SQLite.handle(name), fun)
 
   @impl true
+  def in_transaction?(%{name: name}), do: SQLite.in_transaction?(SQLite.handle(name))
+
+  @impl true
   def dialect(_sql), do: :sqlite
 
   defp away?(name), do: :counters.get(elem(:persistent_term.get({__MODULE__, name}), 0), 1) == 1

@@ -149,9 +149,10 @@ defmodule Skillbook.StoreConformance do
         end
       end
 
+      defp sql(book), do: Skillbook.Book.sql(Skillbook.Book.fetch!(book))
+
       defp revision(book) do
-        sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
-        [[text]] = SQL.query!(sql, "select value from skillbook_settings where key = 'revision'").rows
+        [[text]] = SQL.query!(sql(book), "select value from skillbook_settings where key = 'revision'").rows
         String.to_integer(text)
       end
 
@@ -426,9 +427,51 @@ defmodule Skillbook.StoreConformance do
           assert {:ok, [%{version: 2, action: :delete}, %{version: 1}]} = Store.history(ann, "milk")
           assert {:ok, %{entry: %{content: "Two bottles.\n"}}} = Store.version(ann, "milk", 1)
 
-          second = note(ann, %{content: "Another."})
-          assert second.version == 1
-          assert {:ok, [%{version: 1}]} = Store.history(ann, "milk")
+          assert %{version: 3} = note(ann, %{content: "Another."})
+          assert {:ok, [%{version: 3, action: :create}]} = Store.history(ann, "milk")
+
+          # What was read of the first is no version of the second.
+          for stale <- [1, 2] do
+            assert {:error, %StoreError{kind: :version_conflict, actual: 3}} =
+                     Store.update(ann, "milk", %{edit: {:replace, "x"}}, expected_version: stale)
+          end
+
+          {:ok, _} = Store.delete(ann, "milk", expected_version: 3)
+          assert {:ok, %{version: 5, content: "Another."}} = Store.restore(ann, "milk", 3)
+        end
+
+        test "shows in the versions of the next entry of the name to those alone who saw it", %{
+          book: book,
+          ann: ann,
+          boss: boss
+        } do
+          guest = Skillbook.view(book, "guest")
+
+          for {first, second, version} <- [
+                {%{}, %{}, 3},
+                {%{}, %{labels: ["a"]}, 3},
+                {%{labels: ["a"]}, %{}, 1},
+                {%{labels: ["a"]}, %{labels: ["b"]}, 1},
+                {%{labels: ["a"]}, %{labels: ["b", "a"]}, 3},
+                {%{excluded_for: ["bob"]}, %{labels: ["a"]}, 1},
+                {%{excluded_for: ["bob"]}, %{excluded_for: ["bob", "guest"]}, 3},
+                {%{excluded_for: ["bob", "guest"]}, %{excluded_for: ["bob"]}, 1},
+                # A note that excludes somebody is only left out of their prompt.
+                {%{excluded_for: ["bob"], kind: :note}, %{}, 3}
+              ] do
+            SQL.query!(sql(book), "delete from skillbook_entries")
+            fields = %{title: "Milk", content: "x", kind: :skill, description: "d"}
+            {:ok, %{version: 1}} = Store.create(ann, Map.merge(fields, first))
+            {:ok, _} = Store.delete(ann, "milk")
+            {:ok, created} = Store.create(ann, Map.merge(fields, second))
+            assert {first, second, created.version} == {first, second, version}
+          end
+
+          # What somebody may not see has no part in what they write.
+          SQL.query!(sql(book), "delete from skillbook_entries")
+          note(boss, %{labels: ["z"]})
+          {:ok, _} = Store.delete(boss, "milk")
+          assert note(guest).version == 1
         end
       end
 
@@ -607,12 +650,10 @@ defmodule Skillbook.StoreConformance do
         end
 
         test "that the entry did not stay at have numbers of their own", %{book: book} do
-          sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
-
           query =
             "select version, count(*) from skillbook_entry_versions group by entry_id, version order by version"
 
-          assert SQL.query!(sql, query).rows == Enum.map(1..4, &[&1, 1])
+          assert SQL.query!(sql(book), query).rows == Enum.map(1..4, &[&1, 1])
         end
       end
 
@@ -804,7 +845,89 @@ defmodule Skillbook.StoreConformance do
         end
       end
 
+      describe "inside a transaction" do
+        test "nothing is written, and that is told at once", %{book: book, ann: ann} do
+          milk = note(ann)
+
+          told =
+            "expected a write to the store outside of a transaction, got one inside: its entry could not be seen before " <>
+              "that is over. Write when the transaction is done"
+
+          {:ok, results} =
+            SQL.transaction(sql(book), fn _sql ->
+              assert Store.fetch(ann, "milk") == {:ok, milk}
+
+              {:ok,
+               [
+                 Store.create(ann, %{title: "Bread", kind: :note, content: ""}),
+                 Store.update(ann, "milk", %{tags: ["a"]}),
+                 Store.put_note(ann, "milk", "x"),
+                 Store.delete(ann, "milk"),
+                 Store.disable(ann, "milk"),
+                 Store.restore(ann, "milk", 1)
+               ]}
+            end)
+
+          assert Enum.map(results, &told/1) == List.duplicate(told, 6)
+          assert Store.list(ann, include_disabled: true) == {:ok, [%{milk | content: nil}]}
+        end
+      end
+
       describe "many writers" do
+        @tag timeout: 300_000
+        test "of two books lose no edit, or are told", context do
+          store = @start.(context)
+          options = [store: store, sources: [], builtins: false, profiles: profiles()]
+          views = for _ <- 1..2, do: Skillbook.view(book(options), "ann")
+          note(hd(views), %{content: ""})
+
+          # Who says what they read, and who only learns what was there before.
+          results =
+            for(writer <- 1..8, do: {writer, Enum.at(views, rem(writer, 2))})
+            |> Enum.map(fn {writer, view} ->
+              Task.async(fn ->
+                for turn <- 1..4 do
+                  line = "#{writer}.#{turn}\n"
+
+                  if writer <= 4,
+                    do: edit_read(view, line),
+                    else: Store.update(view, "milk", %{edit: {:append, line}})
+                end
+              end)
+            end)
+            |> Task.await_many(:infinity)
+            |> List.flatten()
+
+          {:ok, milk} = Store.fetch(hd(views), "milk")
+          lines = for writer <- 1..8, turn <- 1..4, do: "#{writer}.#{turn}"
+          assert milk.content |> String.split("\n", trim: true) |> Enum.sort() == Enum.sort(lines)
+          assert milk.version == 33
+
+          for {:ok, %{entry: entry, before: before}} <- results do
+            assert entry.version == before.version + 1
+            assert {:ok, %{entry: %{content: content}}} = Store.version(hd(views), "milk", before.version)
+            assert content == before.content
+          end
+
+          assert length(results) == 32
+
+          for %{book: book} <- views do
+            :ok = Store.Follower.sync(book, revision(book))
+            assert shown(book, "ann", "milk") == milk.content
+          end
+        end
+
+        defp edit_read(view, line) do
+          {:ok, read} = Store.fetch(view, "milk")
+
+          case Store.update(view, "milk", %{edit: {:replace, read.content <> line}},
+                 expected_version: read.version
+               ) do
+            {:error, %StoreError{kind: :version_conflict}} -> edit_read(view, line)
+            result -> result
+          end
+        end
+
         @tag timeout: 300_000
         test "lose nothing, and each version has its number", %{book: book, ann: ann} do
           note(ann, %{content: ""})

@@ -158,6 +158,9 @@ defmodule Skillbook.SQL.Ecto do
   end
 
   @impl SQL
+  def in_transaction?(%__MODULE__{repo: repo}), do: repo.in_transaction?()
+
+  @impl SQL
   def transaction(%__MODULE__{repo: repo} = sql, fun) do
     if repo.in_transaction?(), do: savepoint(sql, fun), else: outermost(sql, fun)
   end

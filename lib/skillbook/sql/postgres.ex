@@ -190,6 +190,9 @@ defmodule Skillbook.SQL.Postgres do
   end
 
   @impl SQL
+  def in_transaction?(%__MODULE__{} = sql), do: transaction_of(sql) != nil
+
+  @impl SQL
   def transaction(%__MODULE__{} = sql, fun) do
     case transaction_of(sql) do
       nil -> with_session(sql, :write, &begin(&1, 0), fn session -> run(sql, session, 0, fun) end)

@@ -107,6 +107,9 @@ defmodule Skillbook.SQL.SQLite do
   end
 
   @impl SQL
+  def in_transaction?(%__MODULE__{} = sql), do: transaction_of(sql) != nil
+
+  @impl SQL
   def transaction(%__MODULE__{} = sql, fun) do
     case transaction_of(sql) do
       nil -> with_writer(sql, &run(sql, &1, 0, fun))

@@ -30,6 +30,12 @@ defmodule Skillbook.Store.Table do
     select(sql, @all, where, [name])
   end
 
+  @doc "The deleted entries of a name, the highest version first, without their contents."
+  def deleted_named(sql, name) do
+    where = "where e.name = $1 and e.deleted_at is not null order by e.version desc, e.id"
+    select(sql, @light, where, [name])
+  end
+
   @doc "All live entries, without their contents."
   def list(sql), do: select(sql, @light, "where e.deleted_at is null order by e.id", [])
 

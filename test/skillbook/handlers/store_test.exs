@@ -322,6 +322,24 @@ defmodule Skillbook.Handlers.StoreTest do
     end
   end
 
+  test "a difference is by itself that to the last version that can be read", %{book: book} do
+    assert answer(book, @dates) =~ "Created"
+    view = Skillbook.view(book, %Profile{id: "boss", grants: :all})
+
+    for labels <- [["secret"], []],
+        do: {:ok, _} = Skillbook.Store.update(view, "iso-dates", %{labels: labels}, now: @later)
+
+    {:ok, _} = Skillbook.Store.update(view, "iso-dates", %{tags: ["dates"]}, now: @later)
+
+    check(book, [
+      {"skills.diff iso-dates", "iso-dates: from version 3 to version 4\n  tags: reports, dates -> dates"},
+      {"skills.diff iso-dates --to 3", "iso-dates: versions 1 and 3 are the same."},
+      {"skills.diff iso-dates --to 1", "iso-dates: versions 1 and 1 are the same."},
+      {"skills.diff iso-dates --to 2",
+       ~s(error: "iso-dates" has no version 2 that can be read here; its last one is 4)}
+    ])
+  end
+
   test "skills.list and skills.read give what a table of skills has", %{book: book} do
     for line <- [@dates, ~s(skills.create --name b --title B --description "Be" --content C)],
         do: assert(answer(book, line) =~ "Created")

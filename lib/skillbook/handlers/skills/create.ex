@@ -21,7 +21,7 @@ defmodule Skillbook.Handlers.Skills.Create do
            Written.replaced(context.view, %Skillbook.Stored{name: flags["name"], title: flags["title"]}),
          {:ok, stored} <- Store.create(context.view, fields, Written.options(context)) do
       text =
-        "Created the skill #{stored.name}, version 1. `get_skill: #{stored.name}` reads it." <>
+        "Created the skill #{stored.name}, version #{stored.version}. `get_skill: #{stored.name}` reads it." <>
           instead(replaced, stored)
 
       {:ok, Result.ok(text, data: Map.take(stored, [:name, :version]), effects: [:skill_created])}

@@ -16,12 +16,16 @@ defmodule Skillbook.Handlers.Skills.Diff do
          {:ok, flags} <- Flags.cast_integer(flags, "to", min: 1),
          {:ok, versions} <- Store.history(context.view, flags["name"]),
          to = flags["to"] || hd(versions).version,
-         from = flags["from"] || max(to - 1, 1),
+         from = flags["from"] || before(versions, to),
          {:ok, diff} <- Store.diff(context.view, flags["name"], from, to) do
       data = Map.merge(diff, %{name: hd(versions).entry.name, from: from, to: to})
       {:ok, Result.ok(text(data), data: data)}
     end
   end
+
+  # Those that cannot be read here have numbers as well.
+  defp before(versions, to),
+    do: Enum.find_value(versions, to, &if(&1.version < to, do: &1.version))
 
   defp text(%{fields: [], content: ""} = diff),
     do: "#{diff.name}: versions #{diff.from} and #{diff.to} are the same."

@@ -1,0 +1,486 @@
+defmodule Skillbook.Store.LeaksTest do
+  # What a profile may not see is in nothing that it gets: one book has hidden entries in its store and its files, in
+  # another one they were never written, and all that is asked of both and done in both is answered alike.
+  use Skillbook.SkillsCase, async: true
+
+  alias Skillbook.{Grammar, JSON, Lint, Native, Package, Profile, Store, Stored, Tools, View}
+
+  @moduletag :tmp_dir
+  @moduletag :capture_log
+
+  # For a long run: SKILLBOOK_LEAK_CASES=500 mix test test/skillbook/store/leaks_test.exs
+  @cases String.to_integer(System.get_env("SKILLBOOK_LEAK_CASES", "3"))
+  @seed String.to_integer(System.get_env("SKILLBOOK_LEAK_SEED", "1"))
+  @steps 16
+
+  @names ~w(milk bread haiku team-car stew note)
+  @titles ["Milk", "milk", "Bread and butter", "haiku", "Stew", "post", "🎉"]
+  @unused ["milc", "breads", "mail.zend", "Bread", "zzz", "skills.creates", "haiku/a.md"]
+  @asked @names ++ @titles ++ @unused
+  @texts [
+    "Two bottles.\n",
+    "",
+    "a\nb\na\n",
+    "---\nname: x\ndescription: y\n---\nz",
+    "Poems of stew [a](haiku)."
+  ]
+  @now ~U[2026-03-01 09:30:00Z]
+
+  @boss %Profile{id: "boss", grants: :all}
+
+  defp one_of(list), do: Enum.random(list)
+
+  defp some_of(list), do: Enum.filter(list, fn _ -> :rand.uniform(2) == 1 end)
+
+  # Profiles
+
+  # Two who see the same, but for what excludes one of them; hidden is what neither sees.
+  defp readers do
+    grants = some_of(["a", "b"])
+
+    skills =
+      one_of([
+        :all,
+        :all,
+        :all,
+        ["m*", "h*", "skills.*", "notes.*"],
+        ["skills.*", "notes.*", "*e*", "results.*"]
+      ])
+
+    within = one_of([[], [], [["*k*", "*s.*", "*e*"]]])
+    labels = one_of([[], [], some_of(grants)])
+    reader = %Profile{id: "reader", grants: grants, skills: skills, within: within}
+
+    {%{reader | labels: labels, writes: one_of([:run, :run, :run, :run, :deny])}, %{reader | id: "other"}}
+  end
+
+  defp sees?(profile, stored) do
+    Native.stored_visible(profile.id, profile.grants, Profile.globs(profile), [
+      %{stored | id: 1, source: :user}
+    ]) != []
+  end
+
+  defp hidden?(%Stored{} = stored, readers),
+    do: readers |> Tuple.to_list() |> Enum.all?(&(not sees?(&1, stored)))
+
+  # Files
+
+  defp files(labels) do
+    for number <- 1..4, into: %{} do
+      name = one_of(@names)
+      folder = one_of(["a", "m", "z"])
+
+      front = [
+        "name: #{name}",
+        "description: #{one_of(["Poems", "About stew", "Two bottles"])}",
+        "title: #{one_of([name | @titles])}",
+        "tags: [#{one_of(["t", "u"])}]",
+        one_of(["", "aliases: [post, #{one_of(@names)}]"]),
+        one_of(["", "include_in_prompt: false"]),
+        one_of(["", "proactive_for_profile_ids: [reader]"]),
+        one_of(["", "visibility_labels: [a]"])
+      ]
+
+      front =
+        if labels == [], do: front, else: List.replace_at(front, 7, "visibility_labels: #{inspect(labels)}")
+
+      text =
+        "---\n#{front |> Enum.reject(&(&1 == "")) |> Enum.join("\n")}\n---\n#{one_of(["Three lines.", "Stew and milk.\n"])}\n"
+
+      {"#{folder}#{length(labels)}#{number}/SKILL.md", text}
+    end
+  end
+
+  # Writes that a reader cannot see
+
+  defp write_hidden(book, readers, now) do
+    boss = Skillbook.view(book, @boss)
+    name = one_of(@names ++ @titles)
+    options = [now: now, by: one_of([:user, :agent, :import])]
+
+    case one_of([
+           :create,
+           :create,
+           :create,
+           :note,
+           :update,
+           :update,
+           :delete,
+           :disable,
+           :enable,
+           :restore,
+           :read
+         ]) do
+      :create ->
+        Store.create(boss, hide(fields(), readers), options)
+
+      :note ->
+        if hits_hidden?(boss, name, readers), do: Store.put_note(boss, name, one_of(@texts), options)
+
+      :update ->
+        if hits_hidden?(boss, name, readers),
+          do: Store.update(boss, name, Map.drop(changes(), [:labels, :excluded_for]), options)
+
+      :restore ->
+        if hits_hidden?(boss, name, readers), do: Store.restore(boss, name, one_of([1, 2]), options)
+
+      :read ->
+        Skillbook.run(boss, "```cmd\n#{name}\nget_skill: #{name}\nskills.list\n```", now: now)
+
+      action ->
+        if hits_hidden?(boss, name, readers), do: apply(Store, action, [boss, name, options])
+    end
+  end
+
+  defp hide(fields, readers) do
+    excluded = readers |> Tuple.to_list() |> Enum.map(& &1.id)
+
+    hidden =
+      one_of([
+        %{},
+        %{labels: one_of([["secret"], ["a", "secret"]]), excluded_for: []},
+        %{labels: [], excluded_for: excluded, kind: :skill, description: "Stew"}
+      ])
+
+    fields = Map.merge(fields, hidden)
+
+    stored =
+      struct!(
+        Stored,
+        Map.merge(
+          %{name: Store.Fields.slug(fields.title)},
+          Map.reject(fields, fn {_, value} -> value == nil end)
+        )
+      )
+
+    if hidden?(stored, readers), do: fields, else: Map.merge(fields, %{labels: ["secret"]})
+  end
+
+  # Whether the entry that this call would be about, deleted or not, is one that no reader sees.
+  defp hits_hidden?(boss, name, readers) do
+    case Store.history(boss, name) do
+      {:ok, [%{entry: entry} | _]} -> hidden?(entry, readers)
+      _ -> false
+    end
+  end
+
+  # Writes of a reader, the same in both books
+
+  defp fields do
+    %{
+      name: one_of([nil | @names]),
+      title: one_of(@titles),
+      kind: one_of([:skill, :note]),
+      description: one_of([nil, "About stew"]),
+      content: one_of(@texts),
+      tags: one_of([nil, [], ["t"], ["T", "u"]]),
+      labels: one_of([nil, nil, [], ["a"], ["b"], ["secret"]]),
+      excluded_for: one_of([nil, nil, nil, ["reader"], ["other"]]),
+      proactive_for: one_of([nil, nil, ["reader"]]),
+      include_in_prompt: one_of([nil, true, false])
+    }
+  end
+
+  defp changes do
+    text = one_of(["a", "Two", "z", "'", "stew"])
+
+    edit =
+      one_of([
+        nil,
+        {:replace, one_of(@texts)},
+        {:append, text},
+        {:prepend, text},
+        {:delete, text},
+        {:find_replace, text, "x", all?: one_of([true, false])}
+      ])
+
+    changes = fields() |> Map.drop([:name, :kind, :content]) |> Map.put(:edit, edit)
+    Map.take(changes, Enum.take_random(Map.keys(changes), 2))
+  end
+
+  defp random_write(now) do
+    if one_of([true, false]),
+      do: {:store, random_call(now)},
+      else: {one_of([:line, :tool]), random_command(), now}
+  end
+
+  defp random_call(now) do
+    name = one_of(@names ++ @titles)
+    options = [now: now] ++ one_of([[], [by: :agent]])
+    guarded = options ++ one_of([[], [], [expected_version: one_of([1, 2, 3])]])
+
+    one_of([
+      {:create, [fields(), options]},
+      {:create, [fields(), options]},
+      {:update, [name, changes(), guarded]},
+      {:update, [name, changes(), guarded]},
+      {:put_note, [one_of(@titles), one_of(@texts), guarded]},
+      {:delete, [name, guarded]},
+      {:enable, [name, options]},
+      {:disable, [name, guarded]},
+      {:restore, [name, one_of([1, 2, 3]), guarded]}
+    ])
+  end
+
+  # The command, its tool, and what it is given.
+  defp random_command do
+    name = one_of(@names ++ @titles)
+    fields = fields() |> Map.drop([:kind]) |> Map.reject(fn {_, value} -> value in [nil, []] end)
+    note = Map.drop(fields, [:name])
+
+    one_of([
+      {"skills.create", "create_skill",
+       fields |> Map.put_new(:name, one_of(@names)) |> Map.put(:description, "d")},
+      {"skills.create", "create_skill",
+       fields |> Map.put_new(:name, one_of(@names)) |> Map.put(:description, "d")},
+      {"skills.update", "update_skill",
+       Map.merge(Map.take(fields, [:title, :tags, :labels]), %{
+         name: name,
+         operation: one_of(["append", "replace"]),
+         content: "more stew"
+       })},
+      {"skills.update", "update_skill",
+       %{name: name, operation: "delete", content: "Two", clear: one_of([["tags"], ["labels"]])}},
+      {"skills.delete", "delete_skill", %{name: name}},
+      {"skills.disable", "disable_skill", %{name: name}},
+      {"skills.enable", "enable_skill", %{name: name}},
+      {"skills.restore", "skills__restore", %{name: name, version: one_of([1, 2])}},
+      {"notes.add", "add_or_update_note", note},
+      {"notes.add", "add_or_update_note", note},
+      {"notes.delete", "delete_note", %{title: name}}
+    ])
+  end
+
+  defp perform(book, profile, {:store, {call, arguments}}),
+    do: apply(Store, call, [Skillbook.view(book, profile) | arguments])
+
+  defp perform(book, profile, {:line, {command, _tool, given}, now}) do
+    report =
+      book |> Skillbook.view(profile) |> Skillbook.run("````cmd\n#{command} #{json(given)}\n````", now: now)
+
+    {report, to_string(report)}
+  end
+
+  defp perform(book, profile, {:tool, {_command, tool, given}, now}),
+    do: call(Skillbook.view(book, profile), tool, given, now)
+
+  defp call(view, tool, given, now) do
+    given = given |> json() |> JSON.decode() |> elem(1)
+    Tools.call(view, %{"type" => "tool_use", "id" => "1", "name" => tool, "input" => given}, now: now)
+  end
+
+  defp json(given),
+    do:
+      given
+      |> Map.new(fn {key, value} -> {to_string(key), value} end)
+      |> JSON.encode()
+      |> IO.iodata_to_binary()
+
+  # All that can be read
+
+  defp everything(book, profile, folder, old) do
+    view = Skillbook.view(book, profile)
+
+    [
+      news: Skillbook.changes(old, view),
+      prompts: for(format <- Skillbook.Prompt.formats(), do: Skillbook.prompt(view, format: format)),
+      short: for(limit <- [200, 2_000], do: Skillbook.prompt(view, max_chars: limit)),
+      preloaded: Skillbook.prompt(view, sections: [:commands, :preloaded_skills], preloaded: @asked),
+      entries: View.entries(view),
+      domains: View.domains(view),
+      count: View.count(view),
+      diagnostics: View.diagnostics(view),
+      tools: for(shape <- [:openai, :anthropic, :mcp], do: Tools.definitions(view, shape: shape)),
+      grammar: Grammar.gbnf(view),
+      searches: for(query <- @asked ++ ["stew milk t", "thre lines"], do: Skillbook.search(view, query)),
+      tagged: Skillbook.search(view, "stew", tags: ["t"], limit: 1),
+      commands: lines(view),
+      calls: calls(view),
+      store: stored(view),
+      got:
+        for(name <- @asked, do: {View.fetch(view, name), Skillbook.get(view, name), View.tools(view, name)}),
+      explained: for(name <- @names, do: explained(book, profile, name)),
+      usage: for(by <- [:name, :profile, :event], do: Skillbook.usage(view, by: by)),
+      lint: Lint.run([folder], profile: profile),
+      exports: exported(view, folder)
+    ]
+  end
+
+  defp lines(view) do
+    lines =
+      for name <- @asked,
+          line <- [
+            "get_skill: X",
+            "X",
+            "skills.read X",
+            "skills.read X --version 1",
+            "skills.history X",
+            "skills.diff X",
+            "skills.diff X --from 1 --to 3",
+            "skills.load X",
+            "notes.get X",
+            "skills.search X"
+          ],
+          do: String.replace(line, "X", if(name =~ " ", do: inspect(name), else: name))
+
+    fixed = [
+      "get_skill",
+      "get_skill: skills.all",
+      "skills.list",
+      "skills.list --include-disabled true",
+      "notes.list",
+      "skills.list --tag t",
+      "notes.list --include-disabled true",
+      "notes.list --tag u"
+    ]
+
+    report = Skillbook.run(view, "````cmd\n#{Enum.join(fixed ++ lines, "\n")}\n````", now: @now)
+    {report, to_string(report)}
+  end
+
+  defp calls(view) do
+    for name <- @asked,
+        {tool, key} <- [
+          {"read_skill", :name},
+          {"load_skill", :skill_id},
+          {"get_note", :title},
+          {"skills__history", :name},
+          {"get_skill", :path},
+          {"list_skills", :tag},
+          {"list_notes", :tag},
+          {"skills__diff", :name},
+          {"#{name}", :x}
+        ],
+        do: call(view, tool, %{key => name}, @now)
+  end
+
+  defp stored(view) do
+    numbers = for from <- [1, 2, 4], to <- [1, 3], do: {from, to}
+
+    {Store.list(view, include_disabled: true), Store.list(view, tag: "t"),
+     Store.list(view, kind: :note, source: :agent),
+     for(
+       name <- @asked,
+       do:
+         {Store.fetch(view, name), Store.history(view, name),
+          Enum.map([1, 2, 3], &Store.version(view, name, &1)),
+          Enum.map(numbers, fn {from, to} -> Store.diff(view, name, from, to) end)}
+     )}
+  end
+
+  # It is for trusted code and tells of what is hidden; of what is seen it tells what the profile gets.
+  defp explained(book, profile, name) do
+    for %{hidden: []} = file <- Skillbook.explain(book, name, profile).files,
+        file.state in [:used, :index],
+        do: Map.take(file, [:path, :name, :source, :state, :prompt])
+  end
+
+  defp exported(view, folder) do
+    for name <- @names do
+      to = Path.join(folder, "../export")
+      result = Package.export(view, name, to)
+
+      files =
+        for path <- Path.wildcard(to <> "/**"),
+            File.regular?(path),
+            do: {Path.relative_to(path, to), File.read!(path)}
+
+      File.rm_rf!(to)
+      {with({:ok, path} <- result, do: Path.basename(path)), files}
+    end
+  end
+
+  # What differs from run to run, and not by what there is.
+  defp same(term, folder) do
+    term
+    |> inspect(limit: :infinity, printable_limit: :infinity)
+    |> String.replace(folder, "FOLDER")
+    |> String.replace(~r/#(Reference|PID|Function)<[^>]*>/, "#")
+    |> String.replace(~r/:?book_\d+/, "BOOK")
+    |> String.replace(~r/duration: [\d.]+/, "duration: 0")
+    |> String.replace(~r/--id [a-z2-7]{16}|id: "[a-z2-7]{16}"/, "ID")
+    |> String.replace(~r/(since|until): ~U\[[^\]]*\]/, "TIME")
+    |> String.replace(~r/generation: \d+/, "generation: 0")
+  end
+
+  defp assert_same(about, {one, one_folder}, {other, other_folder}) do
+    [one, other] = [same(one, one_folder), same(other, other_folder)]
+
+    if one != other do
+      pieces = for text <- [one, other], do: String.split(text, ~r/(?<=[,}\n]) ?/)
+      [one, other] = pieces
+
+      differences =
+        Enum.zip(one ++ [nil], other ++ [nil]) |> Enum.reject(fn {a, b} -> a == b end) |> Enum.take(4)
+
+      flunk(
+        "#{about}\nwith and without what is hidden:\n#{inspect(differences, pretty: true, printable_limit: 2_000)}"
+      )
+    end
+  end
+
+  defp start(folder, files) do
+    write(folder, files)
+    %{book: book(store: ":memory:", sources: [folder], watch: false, profiles: []), folder: folder}
+  end
+
+  defp compare(about, {reader, other}, with, without) do
+    for profile <- [reader, other] do
+      [one, two] =
+        for %{book: book, folder: folder, old: old} <- [with, without],
+            do: everything(book, profile, folder, old[profile.id])
+
+      for {{key, a}, {key, b}} <- Enum.zip(one, two),
+          do: assert_same("#{about.()}\n#{profile.id}: #{key}", {a, with.folder}, {b, without.folder})
+    end
+  end
+
+  defp look(world, readers) do
+    old =
+      for profile <- Tuple.to_list(readers), into: %{}, do: {profile.id, Skillbook.view(world.book, profile)}
+
+    Map.put(world, :old, old)
+  end
+
+  @tag timeout: :infinity
+  test "with hidden entries and without, all is the same", %{tmp_dir: folder} do
+    for number <- @seed..(@seed + @cases - 1)//1 do
+      :rand.seed(:exsss, number)
+      readers = readers()
+      seen = files([])
+      hidden = Map.merge(files(["secret"]), files(["a", "secret"]))
+      # The folders' names are as long, since paths are part of answers.
+      with = start(Path.join(folder, "#{number}/a/skills"), Map.merge(hidden, seen))
+      without = start(Path.join(folder, "#{number}/b/skills"), seen)
+
+      about = fn done ->
+        fn ->
+          "seed #{number}, #{inspect(readers)}, after\n#{Enum.map_join(Enum.reverse(done), "\n", &inspect/1)}"
+        end
+      end
+
+      Enum.reduce(1..@steps, {look(with, readers), look(without, readers), []}, fn step,
+                                                                                   {with, without, done} ->
+        now = DateTime.add(@now, step)
+        for _ <- 1..2, do: write_hidden(with.book, readers, now)
+        profile = readers |> Tuple.to_list() |> one_of()
+        act = random_write(now)
+        done = [{profile.id, act} | done]
+        [one, two] = for world <- [with, without], do: perform(world.book, profile, act)
+        assert_same(about.(done).(), {one, with.folder}, {two, without.folder})
+
+        if rem(step, 8) == 0 do
+          compare(about.(done), readers, with, without)
+          {look(with, readers), look(without, readers), done}
+        else
+          {with, without, done}
+        end
+      end)
+
+      # Otherwise nothing was tried.
+      {:ok, all} = Store.list(Skillbook.view(with.book, @boss), include_disabled: true)
+      assert Enum.any?(all, &hidden?(&1, readers))
+      for world <- [with, without], do: stop_supervised!(world.book)
+    end
+  end
+end
