@@ -23,6 +23,9 @@ defmodule Skillbook.Handlers.Skills.Diff do
     end
   end
 
+  defp text(%{from: number, to: number} = diff),
+    do: "#{diff.name}: version #{number} and version #{number} are one and the same. Name two of them."
+
   defp text(%{fields: [], content: ""} = diff),
     do: "#{diff.name}: versions #{diff.from} and #{diff.to} are the same."
 
