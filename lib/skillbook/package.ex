@@ -44,6 +44,7 @@ defmodule Skillbook.Package do
   """
 
   alias Skillbook.{
+    Diff,
     Document,
     Entry,
     Frontmatter,
@@ -59,7 +60,6 @@ defmodule Skillbook.Package do
   }
 
   alias Skillbook.Package.{
-    Diff,
     Git,
     Inspection,
     Installed,
@@ -658,8 +658,7 @@ defmodule Skillbook.Package do
         old = Installed.text(to, name, path),
         {_, new} <- [Enum.find(files, fn {item, _} -> item.path == path end)],
         String.valid?(new),
-        lines = Diff.lines(old, new),
-        do: {path, lines}
+        do: {path, old |> Diff.unified(new) |> String.split("\n", trim: true)}
   end
 
   # The pages alone, where nobody else looks, under the name that the skill will have.

@@ -54,6 +54,7 @@ defmodule Skillbook.Store do
   alias Skillbook.{
     Book,
     Closest,
+    Diff,
     Entry,
     Native,
     OptionError,
@@ -65,7 +66,7 @@ defmodule Skillbook.Store do
     View
   }
 
-  alias Skillbook.Store.{Diff, Edit, Fields, Follower, Table, Version}
+  alias Skillbook.Store.{Edit, Fields, Follower, Table, Version}
 
   @type error :: StoreError.t() | OptionError.t() | SQL.Error.t()
 

@@ -65,9 +65,9 @@ defmodule Skillbook.CLI.PackagesTest do
               hosts
                 run.sh:2  new.io
               changes in run.sh
+                @@ -1 +1,2 @@
                  ls
                 +curl https://new.io
-                \s
 
               """,
               "skillbook: mail can do more than what was accepted; read what it can do, then accept it with --yes\n",

@@ -258,7 +258,7 @@ defmodule Skillbook.CLI.Packages do
 
   defp line_color("+" <> _), do: :green
   defp line_color("-" <> _), do: :red
-  defp line_color("@@"), do: :cyan
+  defp line_color("@@" <> _), do: :cyan
   defp line_color(_), do: :faint
 
   defp diagnostics([], _safe), do: ""
