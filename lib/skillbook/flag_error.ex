@@ -60,8 +60,10 @@ defmodule Skillbook.FlagError do
   @shown_items 5
 
   @impl true
-  def message(%{kind: :missing, flags: [flag]}),
+  def message(%{kind: :missing, flags: [flag], example: nil}),
     do: "--#{flag} is required and missing. Add it as: --#{flag} VALUE"
+
+  def message(%{kind: :missing, flags: [flag]} = e), do: "--#{flag} is required and missing. " <> write(e)
 
   def message(%{kind: :missing, flags: flags}) do
     added = Enum.map_join(flags, " ", &"--#{&1} VALUE")

@@ -140,7 +140,7 @@ defmodule Skillbook.Grammar do
   defp subsets([first | rest]),
     do: with(smaller <- subsets(rest), do: Enum.map(smaller, &[first | &1]) ++ smaller)
 
-  defp values(%Flag{type: :switch}), do: ""
+  defp values(%Flag{type: :switch}), do: ~s{ (" true" | " false")?}
   defp values(%Flag{type: nil}), do: " (\" \" word)*"
   defp values(%Flag{type: :value}), do: " (\" \" word)+"
   defp values(%Flag{several: true} = flag), do: [" (\" \" (", value(flag), "))+"]

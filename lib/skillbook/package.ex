@@ -44,6 +44,7 @@ defmodule Skillbook.Package do
   """
 
   alias Skillbook.{
+    Diff,
     Document,
     Entry,
     Frontmatter,
@@ -51,12 +52,14 @@ defmodule Skillbook.Package do
     OptionError,
     Options,
     PackageError,
+    Store,
+    Stored,
+    StoreError,
     UnknownSkillError,
     View
   }
 
   alias Skillbook.Package.{
-    Diff,
     Git,
     Inspection,
     Installed,
@@ -78,7 +81,8 @@ defmodule Skillbook.Package do
 
   The folder has the entry's name, in small letters, digits and hyphens. `SKILL.md` has the fields of the format; a title,
   tags, an author and a version go into `metadata`. A note without a description gets its title. The skill's other files
-  stand beside it. Something else of that name is an error, but for the same export.
+  stand beside it. Visibility labels are left out, for the format has none: whoever gets the folder may read it. Something
+  else of that name is an error, but for the same export.
 
   ## Options
 
@@ -146,7 +150,10 @@ defmodule Skillbook.Package do
       {"metadata", metadata(entry)}
     ]
 
-    Frontmatter.write(Enum.reject(fields, fn {_, value} -> value in [nil, %{}] end), entry.body)
+    body =
+      if entry.body == "" or String.ends_with?(entry.body, "\n"), do: entry.body, else: entry.body <> "\n"
+
+    Frontmatter.write(Enum.reject(fields, fn {_, value} -> value in [nil, %{}] end), body)
   end
 
   defp description(entry) do
@@ -199,6 +206,81 @@ defmodule Skillbook.Package do
         {:ok, outcomes}
       end
     end)
+  end
+
+  @doc """
+  Writes skills of a source into the store of the view's book, each as a skill of the store `by: :import`, which has low trust.
+
+  The name is the skill's folder's; title and tags are those that `export/4` writes. Other fields of the format are left out. A
+  skill with files beside its `SKILL.md` is an error, for the store keeps none: install it. So is one whose name is
+  taken in the store, without `:force`; with it, it becomes a new version of that entry. Of the options above all but `:to` and
+  `:patience` count, and
+
+    * `:labels` - the visibility labels of what is new, which the profile must hold; `["imported"]` if it is left out
+  """
+  @spec into_store(View.t(), String.t(), keyword()) :: {:ok, [Outcome.t()]} | {:error, PackageError.t()}
+  def into_store(%View{} = view, source, options \\ []) do
+    {labels, options} = Keyword.pop(options, :labels, ["imported"])
+    validate!(options)
+
+    open(source, options, fn origin ->
+      with {:ok, skills} <- Origin.skills(origin, below(options)),
+           {:ok, chosen} <- choose(skills, options[:names], origin.place) do
+        outcomes =
+          for skill <- chosen do
+            tell(options, skill.name)
+            outcome(skill.name, record(origin, skill, view, labels, options))
+          end
+
+        {:ok, outcomes}
+      end
+    end)
+  end
+
+  defp record(origin, skill, view, labels, options) do
+    with :ok <- sound(skill),
+         {:ok, files} <- in_skill(skill, Origin.files(origin, skill)),
+         {:ok, page} <- alone(skill, files),
+         {:ok, question} <- question(origin, skill, files, nil, nil),
+         :ok <- strict(question, options),
+         :ok <- accepted(question, options),
+         {:ok, action} <- keep(view, skill, page, labels, options),
+         do: {:ok, action, origin.commit, question}
+  end
+
+  defp keep(view, skill, page, labels, options) do
+    metadata = with %{} = metadata <- page.data["metadata"], do: metadata, else: (_ -> %{})
+    tags = with tags when is_binary(tags) <- metadata["tags"], do: String.split(tags, [",", " "], trim: true)
+    title = with nil <- metadata["title"], do: skill.title
+    fields = %{title: title, description: skill.description, tags: tags}
+    as = [by: :import] ++ Keyword.take(options, [:now])
+    new = Map.merge(fields, %{name: skill.name, content: page.body, labels: labels})
+
+    with {:error, %StoreError{kind: :exists}} = error <- Store.create(view, new, as) do
+      if options[:force],
+        do: Store.update(view, skill.name, Map.put(fields, :edit, {:replace, page.body}), as),
+        else: error
+    end
+    |> case do
+      {:ok, %Stored{}} -> {:ok, :imported}
+      {:ok, %{entry: same, before: same}} -> {:ok, :unchanged}
+      {:ok, _} -> {:ok, :updated}
+      error -> error
+    end
+  end
+
+  defp alone(_skill, [{_item, page}]), do: Frontmatter.parse(page)
+
+  defp alone(skill, files) do
+    others = for {%{path: path}, _} <- files, path != "SKILL.md", do: path
+    shown = others |> Enum.take(5) |> Enum.join(", ")
+
+    PackageError.new(
+      :skill,
+      skill.title,
+      "has #{if match?([_], others), do: "1 file", else: "#{length(others)} files"} beside its SKILL.md, which the store does not keep: #{shown}",
+      "use `install`, which keeps them"
+    )
   end
 
   @doc """
@@ -381,10 +463,10 @@ defmodule Skillbook.Package do
 
   defp sources(entries, options, asked, fun) do
     entries
-    |> Enum.group_by(fn {_name, entry} -> {entry["kind"], entry["source"], asked.(entry)} end)
-    |> Enum.flat_map(fn {{kind, place, asked}, group} ->
+    |> Enum.group_by(fn {_name, entry} -> {Lock.origin(entry), asked.(entry)} end)
+    |> Enum.flat_map(fn {{from, asked}, group} ->
       opened =
-        Origin.open({String.to_existing_atom(kind), place}, asked, &tell(options, &1), fn origin ->
+        Origin.open(from, asked, &tell(options, &1), fn origin ->
           for {name, entry} <- group do
             tell(options, name)
             outcome(name, fun.(origin, name, entry))
@@ -515,7 +597,7 @@ defmodule Skillbook.Package do
           "move it away, or replace it with --force"
         )
 
-      entry != nil and {entry["kind"], entry["source"]} != {to_string(origin.kind), origin.place} ->
+      entry != nil and Lock.origin(entry) != {origin.kind, origin.place} ->
         PackageError.new(
           :exists,
           skill.name,
@@ -554,7 +636,7 @@ defmodule Skillbook.Package do
 
   defp question(origin, skill, files, entry, to) do
     inspection = Inspection.of(files)
-    new = entry == nil or {entry["kind"], entry["source"]} != {to_string(origin.kind), origin.place}
+    new = entry == nil or Lock.origin(entry) != {origin.kind, origin.place}
     grown = Inspection.grown(inspection, if(new, do: [], else: entry["accepted"]))
 
     {:ok,
@@ -576,8 +658,7 @@ defmodule Skillbook.Package do
         old = Installed.text(to, name, path),
         {_, new} <- [Enum.find(files, fn {item, _} -> item.path == path end)],
         String.valid?(new),
-        lines = Diff.lines(old, new),
-        do: {path, lines}
+        do: {path, old |> Diff.unified(new) |> String.split("\n", trim: true)}
   end
 
   # The pages alone, where nobody else looks, under the name that the skill will have.
@@ -733,10 +814,8 @@ defmodule Skillbook.Package do
   end
 
   defp stands(name, entry, _now, options) do
-    kind = String.to_existing_atom(entry["kind"])
-
     hash =
-      Origin.open({kind, entry["source"]}, %{}, &tell(options, &1), fn origin ->
+      Origin.open(Lock.origin(entry), %{}, &tell(options, &1), fn origin ->
         with {:ok, skill} <- again(origin, name, entry),
              {:ok, files} <- Origin.files(origin, skill),
              do: {:ok, Item.hash(files)}

@@ -55,6 +55,7 @@ defmodule Skillbook.Store do
   alias Skillbook.{
     Book,
     Closest,
+    Diff,
     Entry,
     Native,
     OptionError,
@@ -66,7 +67,7 @@ defmodule Skillbook.Store do
     View
   }
 
-  alias Skillbook.Store.{Diff, Edit, Fields, Follower, Table, Version}
+  alias Skillbook.Store.{Edit, Fields, Follower, Table, Version}
 
   @type error :: StoreError.t() | OptionError.t() | SQL.Error.t()
 

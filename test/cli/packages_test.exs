@@ -65,9 +65,9 @@ defmodule Skillbook.CLI.PackagesTest do
               hosts
                 run.sh:2  new.io
               changes in run.sh
+                @@ -1 +1,2 @@
                  ls
                 +curl https://new.io
-                \s
 
               """,
               "skillbook: mail can do more than what was accepted; read what it can do, then accept it with --yes\n",
@@ -87,6 +87,58 @@ defmodule Skillbook.CLI.PackagesTest do
     assert skillbook(["--dir", to, "export", "mail", "--to", out]) == {Path.join(out, "mail") <> "\n", "", 0}
     assert skillbook(["remove", "mail", "--to", to]) == {"mail  removed\n", "", 0}
     assert skillbook(["outdated", "--to", to]) == {"Nothing is installed.\n", "", 0}
+  end
+
+  test "export says which labels it leaves out", %{tmp_dir: folder} do
+    page = &"---\nname: #{&1}\ndescription: A #{&1}\n#{&2}---\nText"
+    pages = %{"open.md" => page.("open", ""), "closed.md" => page.("closed", "visibility_labels: [a, b]\n")}
+    from = write(Path.join(folder, "pages"), pages)
+    out = Path.join(folder, "out")
+    given = ["--dir", from, "--grant", "a", "--grant", "b", "export", "open", "closed", "gone", "--to", out]
+
+    assert skillbook(given) ==
+             {"#{out}/open\n#{out}/closed\n",
+              """
+              skillbook: closed was written without its visibility labels: a, b
+              skillbook: unknown skill "gone". To list what there is, write: get_skill
+              See: skillbook export --help
+              """, 1}
+
+    assert File.read!(Path.join(out, "closed/SKILL.md")) ==
+             "---\nname: closed\ndescription: A closed\n---\nText\n"
+  end
+
+  test "import writes into the store, with low trust and a label", %{tmp_dir: folder, from: from} do
+    db = Path.join(folder, "a.db")
+
+    page =
+      "---\nname: week\ndescription: Sums the week up\nmetadata: {title: The week, tags: \"a, b\"}\n---\nSum it up."
+
+    week = write(Path.join(folder, "week"), %{"SKILL.md" => page})
+    import = &skillbook(["--db", db, "import" | &1])
+
+    assert {report, "skillbook: week was not accepted" <> _, 1} = import.([week])
+    assert report =~ "Nothing of note was found in it."
+    assert {report, "", 0} = import.([week, "--yes"])
+    assert report =~ ~r/\nweek  imported\n\z/
+
+    assert {_, "skillbook: the store has an entry \"week\" already. Update it, or take another name\n", 1} =
+             import.([week, "--yes"])
+
+    assert {_, "", 0} = import.([week, "--yes", "--force"])
+
+    assert import.([from, "--yes"]) |> elem(1) ==
+             "skillbook: mail has 1 file beside its SKILL.md, which the store does not keep: run.sh; use `install`, which keeps them\n"
+
+    assert {"Sum it up." <> _, "", 0} = skillbook(["--db", db, "--grant", "imported", "get", "week"])
+    assert {_, "skillbook: unknown skill \"week\"" <> _, 1} = skillbook(["--db", db, "get", "week"])
+
+    out = Path.join(folder, "out")
+    given = ["--db", db, "--grant", "imported", "export", "week", "--to", out]
+    assert {_, "skillbook: week was written without its visibility labels: imported\n", 0} = skillbook(given)
+
+    assert File.read!(Path.join(out, "week/SKILL.md")) ==
+             "---\nname: week\ndescription: Sums the week up\nmetadata:\n  tags: a, b\n  title: The week\n  version: '1'\n---\nSum it up.\n"
   end
 
   test "JSON for programs", %{from: from, to: to} do
@@ -109,6 +161,8 @@ defmodule Skillbook.CLI.PackagesTest do
     for {args, text, status} <- [
           {["install"], "`install` expects a folder, an archive or a git repository", 2},
           {["install", from, "mail", "--all"], "`install` takes names or --all, got both", 2},
+          {["import"], "`import` expects a folder, an archive or a git repository", 2},
+          {["import", from, "mail", "--all"], "`import` takes names or --all, got both", 2},
           {["remove"], "`remove` expects the names of installed skills", 2},
           {["export"], "`export` expects the names of skills, commands or notes", 2},
           {["export", "x"], "`export` expects --to, the folder to write to", 2},

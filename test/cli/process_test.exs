@@ -56,6 +56,21 @@ defmodule Skillbook.CLI.ProcessTest do
 
   defp errors(folder), do: File.read!(Path.join(folder, "err"))
 
+  test "what one process installed, others know", %{folder: folder} do
+    File.mkdir_p!(Path.join(folder, "from/mail"))
+
+    File.write!(
+      Path.join(folder, "from/mail/SKILL.md"),
+      "---\nname: mail\ndescription: Writes mail\n---\nText\n"
+    )
+
+    assert {output, 0} = skillbook(folder, ["install", "from", "--yes"])
+    assert output =~ ~r/\nmail  installed\n\z/
+    assert {"mail  current\n", 0} = skillbook(folder, ["outdated"])
+    assert {"mail  unchanged\n", 0} = skillbook(folder, ["update"])
+    assert {"mail  unchanged\n", 0} = skillbook(folder, ["restore"])
+  end
+
   test "run prints the reply, each command with its result, and what goes back", %{folder: folder} do
     assert {output, 0} = skillbook(folder, ["run", "good.md"])
     assert errors(folder) == ""

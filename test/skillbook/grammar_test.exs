@@ -39,6 +39,7 @@ defmodule Skillbook.GrammarTest do
       block("workflow.build --description a --tags b --name c --tags d"),
       block("workflow.build a --tags b"),
       block("tasks.search"),
+      block("tasks.search --overdue true --limit 1 --overdue false"),
       block("tasks.search --limit 1 --limit 100 --limit 42"),
       block("tasks.search --due-before today --due-after 2026-12-31"),
       block("tasks.search --query \"a \\\"b\\\" ``` --x\" --overdue"),

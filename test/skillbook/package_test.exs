@@ -84,13 +84,12 @@ defmodule Skillbook.PackageTest do
     assert one.question.diffs == [
              {"SKILL.md",
               [
-                "@@",
+                "@@ -2,4 +2,4 @@",
                 " name: one",
                 " description: Does one well",
                 " ---",
                 "-# Page",
-                "+Call https://new.io",
-                " "
+                "+Call https://new.io"
               ]}
            ]
 

@@ -3,6 +3,7 @@ defmodule Skillbook.CLI.Book do
   # The book that one run of the command line works with.
 
   alias Skillbook.CLI.Terminal
+  alias Skillbook.SQL.Postgres
 
   @name :skillbook_cli
   @database ".skillbook/skillbook.db"
@@ -67,7 +68,12 @@ defmodule Skillbook.CLI.Book do
   defp store(nil, mode), do: store(@database, mode)
   defp store(":memory:", _mode), do: {:ok, ":memory:"}
 
-  defp store(path, _mode) do
+  defp store(text, _mode) do
+    # As a function, the URL and the password in it are in no report of a supervisor.
+    if text =~ ~r{\Apostgres(ql)?://}, do: {:ok, {Postgres, url: fn -> text end}}, else: file(text)
+  end
+
+  defp file(path) do
     case File.mkdir_p(Path.dirname(path)) do
       :ok ->
         {:ok, path}

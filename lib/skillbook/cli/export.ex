@@ -3,7 +3,7 @@ defmodule Skillbook.CLI.Export do
   @behaviour Skillbook.CLI.Command
 
   alias Skillbook.CLI.{Book, Packages, Terminal}
-  alias Skillbook.{JSON, Package}
+  alias Skillbook.{JSON, Package, View}
 
   @impl true
   def switches, do: [to: :string, force: :boolean, json: :boolean]
@@ -44,14 +44,18 @@ defmodule Skillbook.CLI.Export do
   end
 
   defp export(view, names, flags) do
-    {done, failed} =
-      names
-      |> Enum.map(&Package.export(view, &1, flags[:to], Keyword.take(flags, [:force])))
-      |> Enum.split_with(&match?({:ok, _}, &1))
+    results =
+      for name <- names, do: {name, Package.export(view, name, flags[:to], Keyword.take(flags, [:force]))}
 
-    paths = for {:ok, path} <- done, do: path
+    {done, failed} = Enum.split_with(results, &match?({_, {:ok, _}}, &1))
+    paths = for {_, {:ok, path}} <- done, do: path
     if flags[:json], do: paths |> JSON.encode() |> Terminal.put(), else: Enum.each(paths, &Terminal.put/1)
-    for {:error, error} <- failed, do: Packages.complain(error, "export")
+    for {name, _} <- done, %{labels: [_ | _] = labels} <- [View.fetch!(view, name)], do: bare(name, labels)
+    for {_, {:error, error}} <- failed, do: Packages.complain(error, "export")
     if failed == [], do: 0, else: 1
   end
+
+  # What only few could read is now in a folder that says nothing of it.
+  defp bare(name, labels),
+    do: Terminal.complain("#{name} was written without its visibility labels: #{Enum.join(labels, ", ")}")
 end

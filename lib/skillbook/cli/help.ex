@@ -6,8 +6,9 @@ defmodule Skillbook.CLI.Help do
   @global """
   Options:
     --dir DIR         a folder of skills, repeatable; later ones win (default: ./skills if there is one)
-    --no-builtins     without the built-in commands (tasks, memory, workflow)
-    --db FILE         the database (default: .skillbook/skillbook.db; :memory: keeps nothing)
+    --no-builtins     without the built-in commands
+    --db FILE         the database (default: .skillbook/skillbook.db; :memory: keeps nothing), or the URL of one on a
+                      PostgreSQL server: postgres://USER:PASSWORD@HOST/DATABASE
     --profile NAME    on whose behalf things are read and run (default: default)
     --grant LABEL     a visibility label that the profile holds, repeatable
     --color WHEN      auto, always or never; NO_COLOR is respected (default: auto)

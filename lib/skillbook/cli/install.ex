@@ -37,7 +37,8 @@ defmodule Skillbook.CLI.Install do
     Installs skills (folders with a SKILL.md) of SOURCE: a folder, an archive (.zip, .tar, .tar.gz, .tgz), or a git repository
     (https://…, ssh://…, user@host:path, or a path). Without a NAME the source must have one skill. Shows what each can do, and
     asks; where nobody can answer it is installed only with --yes. Nothing of a skill is run, and its scripts are not
-    executable. FOLDER/skills.lock.json says what is installed. docs/packages.md has the rules.
+    executable. FOLDER/skills.lock.json says what is installed. `skillbook --dir FOLDER list` reads what is there.
+    docs/packages.md has the rules.
 
       --list            only list the skills of the source
       --all             all of them
@@ -71,16 +72,11 @@ defmodule Skillbook.CLI.Install do
 
       true ->
         Packages.run(options, "install", [:to, :branch, :tag, :commit, :path, :strict, :force], fn given ->
-          Package.install(source, chosen(names, flags) ++ [accept: Packages.accept(options)] ++ given)
+          Package.install(
+            source,
+            Packages.chosen(names, options) ++ [accept: Packages.accept(options)] ++ given
+          )
         end)
-    end
-  end
-
-  defp chosen(names, flags) do
-    cond do
-      flags[:all] -> [names: :all]
-      names == [] -> []
-      true -> [names: names]
     end
   end
 

@@ -22,7 +22,8 @@ defmodule Skillbook.CLI.Options do
     {"outdated", CLI.Outdated},
     {"restore", CLI.Restore},
     {"remove", CLI.Remove},
-    {"export", CLI.Export}
+    {"export", CLI.Export},
+    {"import", CLI.Import}
   ]
 
   @globals [

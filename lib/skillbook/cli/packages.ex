@@ -4,7 +4,7 @@ defmodule Skillbook.CLI.Packages do
   # is accepted, and how outcomes are shown.
 
   alias Skillbook.CLI.Terminal
-  alias Skillbook.{Diagnostic, JSON, PackageError}
+  alias Skillbook.{Diagnostic, JSON}
   alias Skillbook.Package.{Outcome, Question}
 
   # How many findings of one kind are shown, of those that are no warnings.
@@ -38,6 +38,15 @@ defmodule Skillbook.CLI.Packages do
     if Keyword.has_key?(options.flags, :to) or :to not in keys,
       do: flags,
       else: [to: ".agents/skills"] ++ flags
+  end
+
+  @doc "The option that says which skills of a source are meant."
+  def chosen(names, options) do
+    cond do
+      options.flags[:all] -> [names: :all]
+      names == [] -> []
+      true -> [names: names]
+    end
   end
 
   @doc "How a question is answered: by `--yes`, by whoever sits there, or not at all."
@@ -94,21 +103,31 @@ defmodule Skillbook.CLI.Packages do
   defp put([], _terminal), do: Terminal.put("Nothing is installed.")
 
   defp put(outcomes, terminal) do
-    width = outcomes |> Enum.map(&String.length(&1.name)) |> Enum.max()
-    for outcome <- outcomes, do: put_outcome(outcome, width, terminal)
+    {named, acted} =
+      {widest(outcomes, & &1.name), outcomes |> Enum.filter(& &1.commit) |> widest(& &1.action)}
+
+    for outcome <- outcomes, do: put_outcome(outcome, named, acted, terminal)
     :ok
   end
 
-  defp put_outcome(%Outcome{action: :failed} = outcome, _width, _terminal),
+  defp widest(outcomes, field),
+    do: outcomes |> Enum.map(&(&1 |> field.() |> to_string() |> String.length())) |> Enum.max(fn -> 0 end)
+
+  defp put_outcome(%Outcome{action: :failed} = outcome, _named, _acted, _terminal),
     do: Terminal.complain(Exception.message(outcome.error))
 
-  defp put_outcome(outcome, width, terminal) do
+  defp put_outcome(outcome, named, acted, terminal) do
+    action = to_string(outcome.action)
+
     Terminal.put([
-      Terminal.style(terminal, :bright, String.pad_trailing(outcome.name, width)),
+      Terminal.style(terminal, :bright, String.pad_trailing(outcome.name, named)),
       "  ",
-      Terminal.style(terminal, color(outcome.action), to_string(outcome.action)),
+      Terminal.style(terminal, color(outcome.action), action),
       if(outcome.commit,
-        do: Terminal.style(terminal, :faint, "  " <> String.slice(outcome.commit, 0, 12)),
+        do: [
+          String.duplicate(" ", acted - String.length(action) + 2),
+          Terminal.style(terminal, :faint, String.slice(outcome.commit, 0, 12))
+        ],
         else: ""
       ),
       for(
@@ -118,7 +137,7 @@ defmodule Skillbook.CLI.Packages do
     ])
   end
 
-  defp color(action) when action in [:installed, :updated, :restored], do: :green
+  defp color(action) when action in [:installed, :imported, :updated, :restored], do: :green
   defp color(action) when action in [:outdated, :changed], do: :yellow
   defp color(_), do: :faint
 
@@ -126,8 +145,7 @@ defmodule Skillbook.CLI.Packages do
     outcomes
     |> Enum.map(fn outcome ->
       error =
-        with %PackageError{} = error <- outcome.error,
-             do: %{kind: error.kind, message: Exception.message(error)}
+        with %{kind: kind} = error <- outcome.error, do: %{kind: kind, message: Exception.message(error)}
 
       question = with %Question{} = question <- outcome.question, do: fields(question)
       changes = for {how, path} <- outcome.changes, do: %{how: how, path: path}
@@ -240,7 +258,7 @@ defmodule Skillbook.CLI.Packages do
 
   defp line_color("+" <> _), do: :green
   defp line_color("-" <> _), do: :red
-  defp line_color("@@"), do: :cyan
+  defp line_color("@@" <> _), do: :cyan
   defp line_color(_), do: :faint
 
   defp diagnostics([], _safe), do: ""

@@ -11,6 +11,8 @@ defmodule Skillbook.Package.Lock do
   # In the order in which they are written.
   @fields ~w(kind source branch tag asked_commit commit path hash installed executable files accepted)
 
+  @kinds %{"folder" => :folder, "archive" => :archive, "git" => :git}
+
   @type entry :: %{String.t() => term()}
 
   @doc "The entries by name; none where there is no lock file."
@@ -46,7 +48,7 @@ defmodule Skillbook.Package.Lock do
   defp name?(name), do: name =~ ~r/\A[a-z0-9]+(-[a-z0-9]+)*\z/
 
   defp entry?(%{"kind" => kind, "source" => source, "path" => path, "hash" => hash} = entry) do
-    kind in ["folder", "archive", "git"] and is_binary(source) and is_binary(path) and is_binary(hash) and
+    is_map_key(@kinds, kind) and is_binary(source) and is_binary(path) and is_binary(hash) and
       is_map(entry["files"]) and texts?(entry["executable"]) and texts?(entry["accepted"]) and
       Enum.all?(~w(branch tag asked_commit commit), &(is_nil(entry[&1]) or is_binary(entry[&1]))) and
       (kind != "git" or is_binary(entry["commit"]))
@@ -80,6 +82,10 @@ defmodule Skillbook.Package.Lock do
       end
     end
   end
+
+  @doc "Where an entry is from, as `Skillbook.Package.Origin` opens it."
+  @spec origin(entry()) :: {:folder | :archive | :git, String.t()}
+  def origin(%{"kind" => kind, "source" => source}), do: {Map.fetch!(@kinds, kind), source}
 
   @doc "What an update or a restore asks the source for."
   def asked(entry) do

@@ -9,7 +9,7 @@ defmodule Skillbook.Package.Question do
     * `:new` - whether it is installed for the first time, or in the place of something else
     * `:inspection` - all that it can do, a `Skillbook.Package.Inspection`
     * `:grown` - the findings that were not accepted before; all of them if it is new
-    * `:diffs` - for each text file with such findings that was there before, its path and the lines that changed
+    * `:diffs` - for each text file with such findings that was there before, its path and the lines of a unified diff
     * `:diagnostics` - what `Skillbook.Lint` and the Agent Skills format's check say of it
   """
 

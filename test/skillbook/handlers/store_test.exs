@@ -154,7 +154,7 @@ defmodule Skillbook.Handlers.StoreTest do
            "--include-in-prompt, --tags, --labels, --proactive-for, --excluded-for or --attachments is required. " <>
            "Add for example: --operation VALUE"},
         {"skills.update iso-dates --content x",
-         "error: --operation is required and missing. Add it as: --operation VALUE"},
+         "error: --operation is required and missing. Write for example: --operation replace"},
         {"skills.update iso-dates --operation append",
          "error: --content is required and missing. Add it as: --content VALUE"},
         {"skills.update iso-dates --operation find_replace --find x",
@@ -296,7 +296,8 @@ defmodule Skillbook.Handlers.StoreTest do
          +More.
          \\ No newline at end of file\
          """},
-        {"skills.diff iso-dates --from 1 --to 1", "iso-dates: versions 1 and 1 are the same."},
+        {"skills.diff iso-dates --from 1 --to 1",
+         "iso-dates: version 1 and version 1 are one and the same. Name two of them."},
         {"skills.diff iso-dates --from 3",
          ~s(error: "iso-dates" has no version 3 that can be read here; its last one is 2)},
         {"skills.diff nothing", ~s(error: the store has no entry "nothing")},
@@ -402,6 +403,7 @@ defmodule Skillbook.Handlers.StoreTest do
       {~s(notes.add --title Dinner --content "Fish." --expected-version 2),
        ~s(error: "dinner" is at version 3, which "default" wrote at 2026-02-17T12:00:00Z, not at the expected ) <>
          "version 2. Read it again and make the change to what it is now"},
+      {"notes.add Dinner", "error: --content is required and missing. Add it as: --content VALUE"},
       {"notes.add --title Dinner", "error: --content is required and missing. Add it as: --content VALUE"},
       {"notes.delete --title Dinner",
        "Deleted the note dinner; `skills.restore dinner --version 3` brings it back."},

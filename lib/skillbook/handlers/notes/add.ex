@@ -9,7 +9,7 @@ defmodule Skillbook.Handlers.Notes.Add do
   def execute(flags, context) do
     with {:ok, _sql} <- Context.fetch_sql(context),
          {:ok, flags} <- Flags.known(flags, ["content", "expected-version" | Written.fields()]),
-         {:ok, flags} <- Flags.cast_args(flags, context.command.args, []),
+         {:ok, flags} <- Flags.cast_args(flags, context.command.args, ["title"]),
          :ok <- Flags.require(flags, ~w(title content)),
          {:ok, flags} <- Flags.cast_text(flags, "content"),
          {:ok, flags} <- Flags.cast_integer(flags, "expected-version", min: 1),

@@ -27,6 +27,9 @@ defmodule Skillbook.Handlers.Skills.Diff do
   defp before(versions, to),
     do: Enum.find_value(versions, to, &if(&1.version < to, do: &1.version))
 
+  defp text(%{from: number, to: number} = diff),
+    do: "#{diff.name}: version #{number} and version #{number} are one and the same. Name two of them."
+
   defp text(%{fields: [], content: ""} = diff),
     do: "#{diff.name}: versions #{diff.from} and #{diff.to} are the same."
 

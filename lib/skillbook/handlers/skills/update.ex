@@ -2,9 +2,10 @@ defmodule Skillbook.Handlers.Skills.Update do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Context, Flags, Result, Store}
+  alias Skillbook.{Context, FlagError, Flags, Result, Store}
   alias Skillbook.Handlers.Skills.Written
 
+  @edits %{"replace" => :replace, "append" => :append, "prepend" => :prepend, "delete" => :delete}
   @operations ~w(replace find_replace append prepend delete)
   @replacing ~w(find replace replace-all)
   @changes ["operation", "content", "clear"] ++ @replacing ++ Written.fields()
@@ -47,13 +48,13 @@ defmodule Skillbook.Handlers.Skills.Update do
   defp edit(%{"operation" => operation} = flags) do
     with :ok <- Flags.require(flags, ["content"]),
          :ok <- without(flags, @replacing, "it is for the operation find_replace") do
-      {:ok, %{edit: {String.to_existing_atom(operation), flags["content"]}}}
+      {:ok, %{edit: {Map.fetch!(@edits, operation), flags["content"]}}}
     end
   end
 
   defp edit(flags) do
     if Enum.any?(["content" | @replacing], &Map.has_key?(flags, &1)),
-      do: Flags.require(flags, ["operation"]),
+      do: {:error, %FlagError{kind: :missing, flag: "operation", flags: ["operation"], example: "replace"}},
       else: {:ok, %{}}
   end
 

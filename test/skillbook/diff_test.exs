@@ -1,7 +1,7 @@
-defmodule Skillbook.Store.DiffTest do
+defmodule Skillbook.DiffTest do
   use ExUnit.Case, async: true
 
-  alias Skillbook.Store.Diff
+  alias Skillbook.Diff
 
   defp lines(range), do: Enum.map_join(range, &"#{&1}\n")
 

@@ -1,4 +1,4 @@
-defmodule Skillbook.Store.Diff do
+defmodule Skillbook.Diff do
   @moduledoc false
   # Two texts as a unified diff: what `diff -u` prints after the names of the files.
 
