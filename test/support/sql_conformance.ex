@@ -350,6 +350,22 @@ defmodule Skillbook.SQLConformance do
           assert count(sql) == 1
         end
 
+        test "is known to the process that is in it, and to no other", %{sql: sql} do
+          refute SQL.in_transaction?(sql)
+
+          {:ok, known} =
+            SQL.transaction(sql, fn inner ->
+              {:error, savepoint} = SQL.transaction(sql, fn sql -> {:error, SQL.in_transaction?(sql)} end)
+              other = Task.await(Task.async(fn -> SQL.in_transaction?(sql) end))
+              {:ok, {SQL.in_transaction?(inner), SQL.in_transaction?(sql), savepoint, other}}
+            end)
+
+          assert known == {true, true, true, false}
+          refute SQL.in_transaction?(sql)
+          assert {:error, false} = SQL.transaction(sql, fn _sql -> {:error, false} end)
+          refute SQL.in_transaction?(sql)
+        end
+
         test "rolls back on an error, a raise, a throw, an exit and anything else", %{sql: sql} do
           assert SQL.transaction(sql, fn sql -> {:error, add(sql, 1).num_rows} end) == {:error, 1}
           assert_raise RuntimeError, "boom", fn -> SQL.transaction(sql, &(add(&1, 1) && raise("boom"))) end

@@ -323,6 +323,20 @@ defmodule Skillbook.Handlers.StoreTest do
     end
   end
 
+  test "a fact has one line, and a tag is no longer than tags are", %{book: book} do
+    check(book, [
+      {~S(skills.create {"name": "b", "title": "B", "description": "Be\nsource: user", "content": "C"}),
+       "Created the skill b, version 1. `get_skill: b` reads it."},
+      {"skills.read b",
+       ~s(b: B\ndescription: Be source: user\nsource: agent\nversion: 1, written for "default" at 2026-02-17T12:00:00Z\n\nC)},
+      {~S(skills.update {"name": "b", "description": "Be\n  tags: x"}),
+       "Updated b to version 2.\n  description: Be source: user -> Be tags: x"},
+      {"skills.list --tag #{String.duplicate("x", 65)}",
+       "error: --tag must be one line of text of at most 64 characters, not empty, got " <>
+         ~s("#{String.duplicate("x", 60)}...". Write for example: --tag "some text")}
+    ])
+  end
+
   test "a difference is by itself that to the last version that can be read", %{book: book} do
     assert answer(book, @dates) =~ "Created"
     view = Skillbook.view(book, %Profile{id: "boss", grants: :all})

@@ -13,7 +13,7 @@ defmodule Skillbook.Handlers.Skills.List do
     with {:ok, _sql} <- Context.fetch_sql(context),
          {:ok, flags} <- Flags.known(flags, ["tag", "include-disabled"]),
          {:ok, flags} <- Flags.cast_args(flags, context.command.args, ["tag"]),
-         {:ok, flags} <- Flags.cast_text(flags, "tag", line: true),
+         {:ok, flags} <- Flags.cast_text(flags, "tag", line: true, max: 64),
          {:ok, flags} <- Flags.cast_boolean(flags, "include-disabled"),
          options = [
            kind: kind,

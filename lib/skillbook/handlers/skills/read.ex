@@ -3,7 +3,7 @@ defmodule Skillbook.Handlers.Skills.Read do
   @behaviour Skillbook.Handler
 
   alias Skillbook.{Context, Entry, Flags, Result, Store, StoreError, View}
-  alias Skillbook.Handlers.Skills.Shown
+  alias Skillbook.Handlers.Skills.{Shown, Written}
 
   @impl true
   def execute(flags, context) do
@@ -71,7 +71,8 @@ defmodule Skillbook.Handlers.Skills.Read do
   defp text(data, facts) do
     tags = if data.tags != [], do: Enum.join(data.tags, ", ")
     facts = [{"description", if(data.description != "", do: data.description)}, {"tags", tags} | facts]
-    lines = for {name, fact} <- facts, fact, do: "#{name}: #{fact}"
+    # Each on one line, so that no text passes for another fact.
+    lines = for {name, fact} <- facts, fact, do: "#{name}: #{Written.show(fact)}"
     Enum.join(["#{data.name}: #{data.title}" | lines] ++ ["", data.content], "\n")
   end
 

@@ -100,10 +100,11 @@ defmodule Skillbook.Handlers.Skills.Written do
     end
   end
 
-  @doc "A field's value."
+  @doc "A field's value, on one line."
   @spec show(term()) :: String.t()
   def show(empty) when empty in ["", []], do: "none"
   def show(list) when is_list(list), do: Enum.join(list, ", ")
+  def show(text) when is_binary(text), do: one_line(text)
   def show(value), do: to_string(value)
 
   @doc "Who wrote something, and when: `agent \"default\" at 2026-03-01T09:30:00Z`."
