@@ -82,7 +82,8 @@ defmodule Skillbook.CLI.Packages do
     end
   end
 
-  # What is being done, on a terminal, in one line that the next one takes the place of.
+  # What is being done, on a terminal, in one line that the next one takes the place of. It goes where the rest goes: of two
+  # devices nobody knows which is written to first.
   defp progress(%{width: nil}, _text), do: :ok
 
   defp progress(terminal, text) do
@@ -92,11 +93,11 @@ defmodule Skillbook.CLI.Packages do
       |> String.replace("\n", " ")
       |> String.slice(0, max(terminal.width - 1, 10))
 
-    IO.write(:stderr, ["\r\e[K", line])
+    Terminal.write(["\r\e[K", line])
   end
 
   defp done(%{width: nil}), do: :ok
-  defp done(_terminal), do: IO.write(:stderr, "\r\e[K")
+  defp done(_terminal), do: Terminal.write("\r\e[K")
 
   # Outcomes
 
