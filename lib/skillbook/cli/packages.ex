@@ -40,6 +40,21 @@ defmodule Skillbook.CLI.Packages do
       else: [to: ".agents/skills"] ++ flags
   end
 
+  @doc "The switches of commands that read a source."
+  def source_switches do
+    [
+      all: :boolean,
+      branch: :string,
+      tag: :string,
+      commit: :string,
+      path: :string,
+      yes: :boolean,
+      strict: :boolean,
+      force: :boolean,
+      json: :boolean
+    ]
+  end
+
   @doc "The option that says which skills of a source are meant."
   def chosen(names, options) do
     cond do
@@ -104,9 +119,8 @@ defmodule Skillbook.CLI.Packages do
   defp put([], _terminal), do: Terminal.put("Nothing is installed.")
 
   defp put(outcomes, terminal) do
-    {named, acted} =
-      {widest(outcomes, & &1.name), outcomes |> Enum.filter(& &1.commit) |> widest(& &1.action)}
-
+    named = outcomes |> Enum.reject(& &1.error) |> widest(& &1.name)
+    acted = outcomes |> Enum.filter(& &1.commit) |> widest(& &1.action)
     for outcome <- outcomes, do: put_outcome(outcome, named, acted, terminal)
     :ok
   end
