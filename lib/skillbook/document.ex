@@ -129,8 +129,9 @@ defmodule Skillbook.Document do
     end
   end
 
-  # Makes the new name durable. Some file systems cannot; the file itself is safe then all the same.
-  defp sync_folder(folder) do
+  @doc false
+  # Makes a new name durable. Some file systems cannot; the file itself is safe then all the same.
+  def sync_folder(folder) do
     with {:ok, file} <- :file.open(folder, [:read, :raw, :directory]) do
       :file.sync(file)
       :file.close(file)

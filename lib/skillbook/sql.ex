@@ -88,6 +88,13 @@ defmodule Skillbook.SQL do
 
   @optional_callbacks migrates?: 1
 
+  @doc false
+  # What `handle/1` of a connection says of a name that nothing runs under.
+  @spec not_running!(module(), atom()) :: no_return()
+  def not_running!(connection, name) do
+    raise ArgumentError, "expected the name of a running #{inspect(connection)}, got: #{inspect(name)}"
+  end
+
   @doc """
   Runs one statement.
 

@@ -248,6 +248,20 @@ defmodule Skillbook.CLI.ProcessTest do
       assert File.read!(Path.join(folder, "skillbook/history")) =~ "notes.echo --text two\n"
     end
 
+    @tag skip: not @terminal && "needs util-linux's script"
+    test "colours are for a terminal, whatever the input is", %{folder: folder} do
+      run = fn more ->
+        command = "'#{@skillbook}' --no-builtins --db :memory: list #{more}"
+        System.cmd(@script, ["-qec", command, "/dev/null"], cd: folder, env: environment(folder))
+      end
+
+      assert {"", 0} = run.("> out")
+      line = "notes.echo  command  Says a text again, wörd for word\n"
+      assert File.read!(Path.join(folder, "out")) == line
+      assert {shown, 0} = run.("< good.md")
+      assert shown =~ "\e[1mnotes.echo"
+    end
+
     # A process of bin/skillbook on a terminal, and a function that types and waits for an answer.
     defp on_terminal(folder, words) do
       command = ~s('#{@skillbook}' --no-builtins --db :memory: #{words})

@@ -8,19 +8,7 @@ defmodule Skillbook.CLI.Import do
   @label "imported"
 
   @impl true
-  def switches do
-    [
-      all: :boolean,
-      branch: :string,
-      tag: :string,
-      commit: :string,
-      path: :string,
-      yes: :boolean,
-      strict: :boolean,
-      force: :boolean,
-      json: :boolean
-    ]
-  end
+  def switches, do: Packages.source_switches()
 
   @impl true
   def args([_source | _] = args), do: {:ok, args}

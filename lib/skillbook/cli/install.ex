@@ -6,21 +6,7 @@ defmodule Skillbook.CLI.Install do
   alias Skillbook.{JSON, Package}
 
   @impl true
-  def switches do
-    [
-      to: :string,
-      all: :boolean,
-      list: :boolean,
-      branch: :string,
-      tag: :string,
-      commit: :string,
-      path: :string,
-      yes: :boolean,
-      strict: :boolean,
-      force: :boolean,
-      json: :boolean
-    ]
-  end
+  def switches, do: [to: :string, list: :boolean] ++ Packages.source_switches()
 
   @impl true
   def args([_source | _] = args), do: {:ok, args}

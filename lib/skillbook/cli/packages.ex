@@ -40,6 +40,21 @@ defmodule Skillbook.CLI.Packages do
       else: [to: ".agents/skills"] ++ flags
   end
 
+  @doc "The switches of commands that read a source."
+  def source_switches do
+    [
+      all: :boolean,
+      branch: :string,
+      tag: :string,
+      commit: :string,
+      path: :string,
+      yes: :boolean,
+      strict: :boolean,
+      force: :boolean,
+      json: :boolean
+    ]
+  end
+
   @doc "The option that says which skills of a source are meant."
   def chosen(names, options) do
     cond do
@@ -82,7 +97,8 @@ defmodule Skillbook.CLI.Packages do
     end
   end
 
-  # What is being done, on a terminal, in one line that the next one takes the place of.
+  # What is being done, on a terminal, in one line that the next one takes the place of. It goes where the rest goes: of two
+  # devices nobody knows which is written to first.
   defp progress(%{width: nil}, _text), do: :ok
 
   defp progress(terminal, text) do
@@ -92,20 +108,19 @@ defmodule Skillbook.CLI.Packages do
       |> String.replace("\n", " ")
       |> String.slice(0, max(terminal.width - 1, 10))
 
-    IO.write(:stderr, ["\r\e[K", line])
+    Terminal.write(["\r\e[K", line])
   end
 
   defp done(%{width: nil}), do: :ok
-  defp done(_terminal), do: IO.write(:stderr, "\r\e[K")
+  defp done(_terminal), do: Terminal.write("\r\e[K")
 
   # Outcomes
 
   defp put([], _terminal), do: Terminal.put("Nothing is installed.")
 
   defp put(outcomes, terminal) do
-    {named, acted} =
-      {widest(outcomes, & &1.name), outcomes |> Enum.filter(& &1.commit) |> widest(& &1.action)}
-
+    named = outcomes |> Enum.reject(& &1.error) |> widest(& &1.name)
+    acted = outcomes |> Enum.filter(& &1.commit) |> widest(& &1.action)
     for outcome <- outcomes, do: put_outcome(outcome, named, acted, terminal)
     :ok
   end

@@ -20,22 +20,19 @@ defmodule Skillbook.CLI.Terminal do
     width != nil and System.get_env("NO_COLOR", "") == "" and System.get_env("TERM") != "dumb"
   end
 
+  # bin/skillbook has seen whether output is a terminal. The virtual machine goes by its input, which is also wrong where
+  # keys are handed over.
   defp width do
-    case :io.columns(:standard_io) do
-      {:ok, columns} when columns > 0 -> columns
-      # A terminal that does not know its size.
-      {:ok, _} -> 80
-      {:error, _} -> if System.get_env("SKILLBOOK_KEYS") == "1", do: given_width()
+    case System.get_env("SKILLBOOK_COLUMNS") do
+      nil -> with {:ok, columns} <- :io.columns(:standard_io), do: known(columns), else: (_ -> nil)
+      "" -> nil
+      columns -> with {columns, ""} <- Integer.parse(columns), do: known(columns), else: (_ -> 80)
     end
   end
 
-  # Where bin/skillbook hands over keys, it has seen the terminal, and the virtual machine does not.
-  defp given_width do
-    case Integer.parse(System.get_env("SKILLBOOK_COLUMNS", "")) do
-      {columns, ""} when columns > 0 -> columns
-      _ -> 80
-    end
-  end
+  # A terminal may not know its size.
+  defp known(columns) when columns > 0, do: columns
+  defp known(_columns), do: 80
 
   @doc "Writes a text and a line break to standard output."
   def put(text), do: write([text, "\n"])

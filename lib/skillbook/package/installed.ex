@@ -30,11 +30,11 @@ defmodule Skillbook.Package.Installed do
         write!(Path.join(new, item.path), bytes, mode)
       end
 
-      for path <- folders(files), do: sync(Path.join(new, path))
+      for path <- folders(files), do: Document.sync_folder(Path.join(new, path))
       plan!(folder, stage, %{"name" => name, "entry" => entry})
       aside!(folder, stage, name)
       rename!(new, Path.join(folder, name))
-      sync(folder)
+      Document.sync_folder(folder)
       finish(folder, stage, name, entry)
     end)
   end
@@ -45,7 +45,7 @@ defmodule Skillbook.Package.Installed do
     staged(folder, fn stage ->
       plan!(folder, stage, %{"name" => name, "entry" => nil})
       aside!(folder, stage, name)
-      sync(folder)
+      Document.sync_folder(folder)
       finish(folder, stage, name, nil)
     end)
   end
@@ -97,7 +97,7 @@ defmodule Skillbook.Package.Installed do
         exists?(new) ->
           if exists?(old) and not exists?(place), do: :file.rename(old, place)
           File.rm(Path.join(stage, @plan))
-          sync(stage)
+          Document.sync_folder(stage)
 
         # A removal that had not begun.
         plan["entry"] == nil and not exists?(old) and exists?(place) ->
@@ -115,7 +115,7 @@ defmodule Skillbook.Package.Installed do
 
   defp plan!(folder, stage, plan) do
     case Document.create(stage, @plan, JSON.encode(plan)) do
-      {:ok, _} -> sync(folder)
+      {:ok, _} -> Document.sync_folder(folder)
       {:error, error} -> throw({:failed, error.path, error.reason || :eio})
     end
   end
@@ -151,15 +151,6 @@ defmodule Skillbook.Package.Installed do
 
   defp above("."), do: []
   defp above(path), do: [Path.dirname(path) | above(Path.dirname(path))]
-
-  defp sync(folder) do
-    with {:ok, file} <- :file.open(folder, [:read, :raw, :directory]) do
-      :file.sync(file)
-      :file.close(file)
-    end
-
-    :ok
-  end
 
   @doc """
   How a skill's folder differs from its entry: `:same`, `:missing`, or the paths that were added, changed and removed by hand.

@@ -142,15 +142,8 @@ defmodule Skillbook.SQL.Postgres do
   Raises `ArgumentError` if no such database runs.
   """
   @spec handle(atom()) :: t()
-  def handle(name) when is_atom(name) do
-    case Pool.of(name) do
-      nil ->
-        raise ArgumentError, "expected the name of a running #{inspect(__MODULE__)}, got: #{inspect(name)}"
-
-      pool ->
-        %__MODULE__{pool: pool}
-    end
-  end
+  def handle(name) when is_atom(name),
+    do: %__MODULE__{pool: Pool.of(name) || SQL.not_running!(__MODULE__, name)}
 
   @doc """
   Makes the calling process hear of what is sent to a channel, a text of 1 to 63 bytes, with `notify` or `pg_notify`.

@@ -77,15 +77,8 @@ defmodule Skillbook.SQL.SQLite do
   Raises `ArgumentError` if no such database runs.
   """
   @spec handle(atom()) :: t()
-  def handle(name) when is_atom(name) do
-    case :persistent_term.get({__MODULE__, name}, nil) do
-      nil ->
-        raise ArgumentError, "expected the name of a running #{inspect(__MODULE__)}, got: #{inspect(name)}"
-
-      handle ->
-        handle
-    end
-  end
+  def handle(name) when is_atom(name),
+    do: :persistent_term.get({__MODULE__, name}, nil) || SQL.not_running!(__MODULE__, name)
 
   @impl SQL
   def dialect(%__MODULE__{}), do: :sqlite
