@@ -92,4 +92,49 @@ defmodule Bench.Peer do
 
     for [name, _snippet] <- SQL.query!(sql, statement, [String.replace(any, " or ", " OR ")]).rows, do: name
   end
+
+  @doc "The entries in a table of PostgreSQL with a `tsvector`, in its four classes of weights."
+  def tsvector(sql, entries) do
+    SQL.query!(sql, "drop table if exists docs")
+    classes = [A: "name", B: "title", C: "tags || ' ' || description", D: "body"]
+
+    vector =
+      Enum.map_join(classes, " || ", fn {class, text} ->
+        "setweight(to_tsvector('english', #{text}), '#{class}')"
+      end)
+
+    columns = for {name, _} <- @fields, do: "#{name} text not null"
+
+    SQL.query!(
+      sql,
+      "create table docs (#{Enum.join(columns, ", ")}, search tsvector generated always as (#{vector}) stored)"
+    )
+
+    fields = Enum.map_join(@fields, ", ", &elem(&1, 0))
+
+    {:ok, _} =
+      SQL.transaction(sql, fn sql ->
+        for entry <- entries do
+          values = [entry.name, entry.title || "", Enum.join(entry.tags, " "), entry.description, entry.body]
+          SQL.query!(sql, "insert into docs (#{fields}) values ($1, $2, $3, $4, $5)", values)
+        end
+
+        {:ok, :filled}
+      end)
+
+    SQL.query!(sql, "create index docs_search on docs using gin (search)")
+    SQL.query!(sql, "analyze docs")
+    sql
+  end
+
+  @doc "As `fts_search/2`."
+  def tsvector_search(sql, query) do
+    statement =
+      "select name, ts_headline('english', body, query, 'MaxWords=24, MinWords=8') from (" <>
+        "select name, body, query from docs, to_tsquery('english', $1) query where search @@ query " <>
+        "order by ts_rank(search, query) desc limit 10) best"
+
+    for [name, _snippet] <- SQL.query!(sql, statement, [Enum.join(String.split(query), " | ") <> ":*"]).rows,
+        do: name
+  end
 end

@@ -4,10 +4,14 @@
 #
 # A row says how many times faster Skillbook is (the ratio), so that figures from different machines can be compared.
 
+Code.require_file("measure.exs", __DIR__)
 Code.require_file("peer.exs", __DIR__)
 
 defmodule Bench do
   @moduledoc false
+
+  import Bench.Measure
+
   alias Skillbook.{Catalog, Command, Extractor, Frontmatter, Router, View}
 
   @reply """
@@ -40,11 +44,7 @@ defmodule Bench do
   """
 
   def run do
-    IO.puts(
-      "#{:erlang.system_info(:system_version)}#{System.schedulers_online()} schedulers, Elixir #{System.version()}\n"
-    )
-
-    IO.puts(row(["work", "Skillbook", "peer", "ratio", "the peer"]))
+    head()
     text()
     frontmatter()
     entries()
@@ -243,13 +243,6 @@ defmodule Bench do
     for name <- [:bench_counted, :bench_not_counted], do: Supervisor.stop(name)
   end
 
-  defp corpus, do: Path.wildcard(Path.join(corpus_folder(), "**/*.md"))
-
-  defp corpus_folder do
-    corpus = System.get_env("SKILLBOOK_CORPUS", "../shared/corpus/skills")
-    if File.dir?(corpus), do: corpus, else: "priv/skills"
-  end
-
   # As many real documents as a large collection has; where no corpus is at hand, the skills that come with Skillbook.
   defp files do
     found = corpus()
@@ -325,116 +318,12 @@ defmodule Bench do
       end
 
       {:ok, catalog} = Catalog.load([corpus_folder()])
-      quality(View.all(catalog))
+      view = View.all(catalog)
+      sql = Bench.Peer.fts(View.entries(view))
+      quality(view, [{"SQLite FTS5", &Bench.Peer.fts_search(sql, &1)}])
     after
       File.rm_rf!(folder)
     end
-  end
-
-  # What the process has in memory, in bytes: pages that the system counts, so that what allocators keep counts too.
-  defp resident do
-    with {:ok, status} <- File.read("/proc/self/status"),
-         [_, kilobytes] <- Regex.run(~r/^VmRSS:\s+(\d+) kB$/m, status) do
-      String.to_integer(kilobytes) * 1024
-    else
-      _ -> 0
-    end
-  end
-
-  defp memory(name, bytes, peer) do
-    [ours, theirs] = for size <- [bytes, peer], do: "#{Float.round(size / 1_000_000, 1)} MB"
-
-    IO.puts(
-      row([
-        name,
-        ours,
-        theirs,
-        "#{Float.round(bytes / peer, 2)}x",
-        "the bytes of the files; the ratio is ours to it"
-      ])
-    )
-  end
-
-  # Three words of the description of an entry: how often that entry is among the first three, and the mean of one over
-  # its place (0 beyond the first ten). One row for the words as they are, one with the last cut to its first four letters,
-  # and one with two letters of the first in the wrong order, for which FTS5 has nothing.
-  defp quality(view) do
-    sql = Bench.Peer.fts(View.entries(view))
-    described = view |> View.entries() |> Enum.filter(&(length(long_words(&1.description)) >= 6))
-    chosen = Enum.take_every(described, max(div(length(described), 60), 1)) |> Enum.take(60)
-    ours = fn query -> view |> Skillbook.search(query) |> Enum.map(& &1.name) end
-
-    kinds = [
-      {"as written", & &1},
-      {"last word cut", fn [first, second, third] -> [first, second, String.slice(third, 0, 4)] end},
-      {"with a slip", fn [first | rest] -> [slip(first) | rest] end}
-    ]
-
-    for {kind, change} <- kinds,
-        {who, find} <- [{"Skillbook", ours}, {"SQLite FTS5", &Bench.Peer.fts_search(sql, &1)}] do
-      places =
-        for entry <- chosen do
-          words = long_words(entry.description)
-          query = for(place <- [1, 3, 5], do: Enum.at(words, place)) |> change.() |> Enum.join(" ")
-          query |> find.() |> Enum.find_index(&(&1 == entry.name))
-        end
-
-      hits = Enum.count(places, &(&1 in 0..2)) / length(places)
-      mrr = Enum.sum(for place <- places, do: if(place, do: 1 / (place + 1), else: 0)) / length(places)
-      label = String.pad_trailing("ranking, #{length(places)} queries #{kind}, #{who}", 54)
-      IO.puts("#{label}  hit@3 #{Float.round(hits, 3)}  MRR #{Float.round(mrr, 3)}")
-    end
-  end
-
-  defp long_words(text), do: ~r/[[:alpha:]]{4,}/ |> Regex.scan(text) |> List.flatten() |> Enum.uniq()
-
-  defp slip(word) do
-    {start, <<a, b>> <> rest} = String.split_at(word, 2)
-    start <> <<b, a>> <> rest
-  end
-
-  # The runs of a pair take turns, so that what else the machine does meets both; the best of each counts.
-  defp compare(name, peer, funs, bytes \\ nil) do
-    times = for fun <- funs, do: {fun, repeat(fun)}
-    rounds = for _ <- 1..9, do: Enum.map(times, fn {fun, count} -> time(fun, count) end)
-    best = rounds |> Enum.zip_with(& &1) |> Enum.map(&Enum.min/1)
-
-    shown = Enum.map(best, &duration/1)
-    shown = if bytes, do: [hd(shown) <> " #{Float.round(bytes / hd(best), 2)} GB/s" | tl(shown)], else: shown
-
-    case {best, shown} do
-      {[ours, theirs], [a, b]} -> IO.puts(row([name, a, b, "#{Float.round(theirs / ours, 1)}x", peer]))
-      {[_], [a]} -> IO.puts(row([name, a, "", "", peer || ""]))
-    end
-  end
-
-  # Enough calls for some twenty milliseconds.
-  defp repeat(fun) do
-    fun.()
-    max(1, round(20_000_000 / max(time(fun, 3), 1)))
-  end
-
-  defp time(fun, count) do
-    :erlang.garbage_collect()
-    {time, _} = :timer.tc(fn -> loop(fun, count) end)
-    time * 1000 / count
-  end
-
-  defp loop(_fun, 0), do: :ok
-
-  defp loop(fun, count) do
-    fun.()
-    loop(fun, count - 1)
-  end
-
-  defp duration(ns) when ns < 10_000, do: "#{round(ns)} ns"
-  defp duration(ns) when ns < 10_000_000, do: "#{Float.round(ns / 1000, 1)} µs"
-  defp duration(ns), do: "#{Float.round(ns / 1_000_000, 1)} ms"
-
-  defp row([work, ours, theirs, ratio, peer]) do
-    String.pad_trailing(work, 44) <>
-      String.pad_leading(ours, 18) <>
-      String.pad_leading(theirs, 12) <> String.pad_leading(ratio, 9) <> "  " <> peer
   end
 end
 

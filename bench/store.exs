@@ -1,71 +1,280 @@
-# Writes and reads a second through Skillbook.SQL, against prepared statements of the same drivers in Rust alone, in
-# the same run and on the same databases:
+# The store on both databases, against prepared statements of the same drivers in Rust alone, in the same run; what a
+# change costs in a book of many stored entries; and search, against FTS5 and `tsvector` over the same texts:
 #
-#     MIX_ENV=prod bin/postgres-for-tests run mix run bench/store.exs
+#     MIX_ENV=prod bin/postgres-for-tests run mix run bench/store.exs [entries, 10000 if left out]
 #
 # That server is not durable (fsync is off), so what is seen of its writes is the way there and back. SQLite is durable.
 
-alias Skillbook.SQL
-alias Skillbook.SQL.{Postgres, SQLite}
+Code.require_file("measure.exs", __DIR__)
+Code.require_file("peer.exs", __DIR__)
 
 defmodule Bench.Store do
-  @writes 1000
-  @reads 5000
+  @moduledoc false
 
-  def run(label, sql, database) do
+  import Bench.Measure
+
+  alias Skillbook.{Catalog, Entry, SQL, Store, Stored, View}
+  alias Skillbook.SQL.{Postgres, SQLite}
+  alias Skillbook.Store.Table
+
+  @writes 200
+  @reads 2000
+  @rounds 3
+
+  @words ["accessibility", "write tests", "deploy a docker container"]
+
+  def run(count, url) do
+    head()
+    path = Path.join(System.tmp_dir!(), "skillbook_bench_#{System.pid()}.db")
+
+    try do
+      database("SQLite", {SQLite, path: path}, path, count, fn _book -> :ok end)
+      database("PostgreSQL", {Postgres, url: url, ssl: false}, url, count, &search/1)
+    after
+      for file <- Path.wildcard(path <> "*"), do: File.rm!(file)
+    end
+  end
+
+  defp database(label, {module, options}, place, count, more) do
+    name = Module.concat(__MODULE__, label)
+    {:ok, pid} = module.start_link([name: name] ++ options)
+    sql = module.handle(name)
+    plain = sql(label, sql, place)
+
+    {:ok, book} = Skillbook.start_link(book(:bench, {module, options}))
+    written("#{label}, a new book", plain)
+    Supervisor.stop(book)
+
+    for table <- ["skillbook_entry_versions", "skillbook_entries"],
+        do: SQL.query!(sql, "delete from #{table}")
+
+    bytes = fill(sql, count)
+    book = started(label, {module, options}, sql, bytes, count)
+    read("#{label}, #{count} entries", sql, plain)
+    written("#{label}, #{count} entries", plain)
+    elsewhere(label, {module, options}, count)
+    more.(:bench)
+    Supervisor.stop(book)
+    GenServer.stop(pid)
+  end
+
+  defp book(name, store), do: [name: name, store: store, watch: false]
+
+  # Nanoseconds of one write and one read by prepared statements.
+  defp sql(label, sql, place) do
     SQL.query!(sql, "drop table if exists bench")
     SQL.query!(sql, "create table bench (id bigint primary key, title text not null)")
 
-    {output, 0} =
-      System.cmd(
-        "cargo",
-        ~w(run --quiet --release -p skillbook_sql --example peer -- #{database} #{@writes} #{@reads})
-      )
-
-    [peer_writes, peer_reads] = output |> String.split() |> Enum.map(&String.to_float/1)
-    SQL.query!(sql, "delete from bench")
-
-    writes =
-      seconds(fn ->
-        for id <- 1..@writes,
-            do: SQL.query!(sql, "insert into bench (id, title) values ($1, $2)", [id, "title number #{id}"])
-      end)
+    write = fn id ->
+      SQL.query!(sql, "insert into bench (id, title) values ($1, $2)", [id, "title number #{id}"])
+    end
 
     read = fn at ->
       id = rem(at, @writes) + 1
       [[^id, _]] = SQL.query!(sql, "select id, title from bench where id = $1", [id]).rows
     end
 
-    reads = seconds(fn -> for at <- 1..@reads, do: read.(at) end)
+    rounds =
+      for _ <- 1..@rounds do
+        SQL.query!(sql, "delete from bench")
+        [writes, reads] = peer(place)
+        SQL.query!(sql, "delete from bench")
 
-    at_once =
-      seconds(fn ->
-        1..@reads |> Task.async_stream(read, max_concurrency: 8, ordered: false) |> Stream.run()
+        [
+          each(1..@writes, fn ids -> Enum.each(ids, write) end),
+          each(1..@reads, fn ats -> Enum.each(ats, read) end),
+          each(1..@reads, fn ats -> at_once(ats, read) end),
+          writes,
+          reads
+        ]
+      end
+
+    [write, read, reads, plain_write, plain_read] = rounds |> Enum.zip_with(& &1) |> Enum.map(&Enum.min/1)
+    show("#{label}, SQL writes", "a prepared statement", [write, plain_write], &rate/1)
+    show("#{label}, SQL reads", "a prepared statement", [read, plain_read], &rate/1)
+    show("#{label}, SQL reads of 8 processes", "a prepared statement, of 1", [reads, plain_read], &rate/1)
+    %{write: plain_write, read: plain_read}
+  end
+
+  defp peer(place) do
+    arguments = ~w(run --quiet --release -p skillbook_sql --example peer -- #{place} #{@writes} #{@reads})
+    {output, 0} = System.cmd("cargo", arguments)
+    [writes, reads] = output |> String.split() |> Enum.map(&String.to_float/1)
+    [writes * 1_000_000_000 / @writes, reads * 1_000_000_000 / @reads]
+  end
+
+  # Nanoseconds for each item.
+  defp each(items, fun) do
+    {time, _} = :timer.tc(fn -> fun.(items) end)
+    time * 1000 / Enum.count(items)
+  end
+
+  defp at_once(items, fun),
+    do:
+      items |> Task.async_stream(fun, max_concurrency: 8, ordered: false, timeout: :infinity) |> Stream.run()
+
+  # What a write takes until it is in the writer's next view.
+  defp written(label, plain) do
+    view = Skillbook.view(:bench)
+    number = System.unique_integer([:positive])
+    name = fn at -> "written-#{number}-#{at}" end
+
+    create = fn at ->
+      fields = %{
+        title: name.(at),
+        description: "What #{at} is for",
+        content: String.duplicate("A line.\n", 20)
+      }
+
+      {:ok, _} = Store.create(view, fields)
+    end
+
+    append = fn at ->
+      {:ok, %{entry: %{content: content}}} =
+        Store.update(view, name.(at), %{edit: {:append, "Line #{at}.\n"}})
+
+      true = String.ends_with?(content, View.fetch!(Skillbook.view(:bench), name.(at)).body)
+    end
+
+    ats = 1..@writes
+    best = fn fun -> Enum.min(for _ <- 1..@rounds, do: fun.()) end
+    created = each(ats, fn ats -> Enum.each(ats, create) end)
+    appended = best.(fn -> each(ats, fn ats -> Enum.each(ats, append) end) end)
+    together = best.(fn -> each(ats, fn ats -> at_once(ats, append) end) end)
+    peer = "an insert by a prepared statement"
+    show("#{label}: created", peer, [created, plain.write], &rate/1)
+    show("#{label}: appended to", peer, [appended, plain.write], &rate/1)
+    show("#{label}: appended to by 8 processes", peer, [together, plain.write], &rate/1)
+    show("#{label}: one written and read", nil, [appended])
+  end
+
+  defp read(label, sql, plain) do
+    view = Skillbook.view(:bench)
+    peer = "a select by a prepared statement"
+    name = "entry-7"
+
+    for {what, fun} <- [
+          {"fetched from the store", fn -> {:ok, %{name: ^name}} = Store.fetch(view, name) end},
+          {"fetched by a view", fn -> {:ok, %{name: ^name}} = View.fetch(view, name) end}
+        ] do
+      best = Enum.min(for _ <- 1..@rounds, do: each(1..@reads, fn ats -> for _ <- ats, do: fun.() end))
+      show("#{label}: #{what}", peer, [best, plain.read], &rate/1)
+    end
+
+    columns = Enum.join(Stored.columns() -- [:content], ", ")
+
+    compare("#{label}: listed", "the same columns by SQL", [
+      fn -> {:ok, [_ | _]} = Store.list(view) end,
+      fn -> SQL.query!(sql, "select #{columns} from skillbook_entries where deleted_at is null") end
+    ])
+  end
+
+  # As the bodies of real documents, which repeat under other names.
+  defp fill(sql, count) do
+    {:ok, catalog} = Catalog.load([corpus_folder()])
+    found = Enum.filter(View.entries(View.all(catalog)), &(&1.description != ""))
+    now = DateTime.truncate(DateTime.utc_now(), :second)
+
+    {:ok, bytes} =
+      SQL.transaction(sql, fn sql ->
+        {:ok, revision} = Table.next_revision(sql)
+
+        sizes =
+          for {entry, at} <- found |> Stream.cycle() |> Stream.take(count) |> Stream.with_index() do
+            stored = %Stored{
+              name: "entry-#{at}",
+              kind: :skill,
+              title: "#{String.slice(entry.title || entry.name, 0, 100)} #{at}",
+              description: String.slice(entry.description, 0, 1024),
+              content: entry.body,
+              tags: Enum.take(entry.tags, 8),
+              source: :user,
+              author: "default",
+              created_at: now,
+              updated_at: now,
+              hash: Entry.digest(entry.body)
+            }
+
+            {:ok, stored} = Table.insert(sql, stored, revision)
+            :ok = Table.insert_version(sql, stored, :create, :user)
+            byte_size(stored.content)
+          end
+
+        {:ok, Enum.sum(sizes)}
       end)
 
-    row("#{label}, writes", @writes / writes, @writes / peer_writes)
-    row("#{label}, reads", @reads / reads, @reads / peer_reads)
-    row("#{label}, reads of 8 processes", @reads / at_once, @reads / peer_reads)
+    bytes
   end
 
-  defp seconds(fun) do
-    {time, _} = :timer.tc(fun)
-    time / 1_000_000
+  defp started(label, store, sql, bytes, count) do
+    before = resident()
+    {time, {:ok, book}} = :timer.tc(fn -> Skillbook.start_link(book(:bench, store)) end)
+    after_start = resident()
+    columns = Enum.join(Stored.columns(), ", ")
+    {plain, _} = :timer.tc(fn -> SQL.query!(sql, "select #{columns} from skillbook_entries") end)
+    figures = [time * 1000, plain * 1000]
+    show("#{label}, #{count} entries: a book started", "the same rows by SQL", figures)
+    memory("#{label}, #{count} entries: memory of a book", after_start - before, bytes)
+    book
   end
 
-  defp row(label, ours, peer) do
-    ratio = :erlang.float_to_binary(ours / peer, decimals: 2)
-    IO.puts("#{String.pad_trailing(label, 36)} #{rate(ours)}   alone #{rate(peer)}   ratio #{ratio}")
+  # From the write to the message that it is in, in another book on the database.
+  defp elsewhere(label, store, count) do
+    {:ok, other} = Skillbook.start_link(book(:bench_other, store))
+    :ok = Skillbook.subscribe(:bench_other)
+    view = Skillbook.view(:bench)
+
+    visible = fn ->
+      mark = "#{System.unique_integer()}\n"
+      {:ok, _} = Store.update(view, "entry-7", %{edit: {:append, mark}})
+      await(mark)
+    end
+
+    compare("#{label}, #{count} entries: written, read elsewhere", nil, [visible])
+    Supervisor.stop(other)
   end
 
-  defp rate(value), do: String.pad_leading("#{round(value)}/s", 10)
+  defp await(mark) do
+    receive do
+      {:skillbook, :bench_other, _change} -> :ok
+    end
+
+    body = View.fetch!(View.all(:bench_other), "entry-7").body
+    if not String.ends_with?(body, mark), do: await(mark)
+  end
+
+  # Stored entries and files together.
+  defp search(book) do
+    view = Skillbook.view(book)
+    entries = View.entries(view)
+    fts = Bench.Peer.fts(entries)
+    vectors = Bench.Peer.tsvector(Skillbook.Book.sql(Skillbook.Book.fetch!(book)), entries)
+
+    finders = [
+      {"SQLite FTS5", &Bench.Peer.fts_search(fts, &1)},
+      {"PostgreSQL tsvector", &Bench.Peer.tsvector_search(vectors, &1)}
+    ]
+
+    for query <- @words, {peer, find} <- finders do
+      compare("search of #{View.count(view)}, #{length(String.split(query))} words", peer, [
+        fn -> Skillbook.search(view, query) end,
+        fn -> find.(query) end
+      ])
+    end
+
+    # The same texts once each, for which the one that is meant can be told.
+    {:ok, catalog} = Catalog.load([corpus_folder()])
+    view = View.all(catalog)
+    entries = View.entries(view)
+    fts = Bench.Peer.fts(entries)
+    vectors = Bench.Peer.tsvector(vectors, entries)
+
+    quality(view, [
+      {"SQLite FTS5", &Bench.Peer.fts_search(fts, &1)},
+      {"PostgreSQL tsvector", &Bench.Peer.tsvector_search(vectors, &1)}
+    ])
+  end
 end
 
-path = Path.join(System.tmp_dir!(), "skillbook_bench_#{System.pid()}.db")
-{:ok, _} = SQLite.start_link(path: path, name: :bench_sqlite)
-Bench.Store.run("SQLite", SQLite.handle(:bench_sqlite), path)
-for file <- Path.wildcard(path <> "*"), do: File.rm!(file)
-
 url = System.get_env("SKILLBOOK_POSTGRES") || raise "expected SKILLBOOK_POSTGRES; see the top of this file"
-{:ok, _} = Postgres.start_link(url: url, name: :bench_postgres, ssl: false)
-Bench.Store.run("PostgreSQL", Postgres.handle(:bench_postgres), url)
+System.argv() |> List.first("10000") |> String.to_integer() |> Bench.Store.run(url)

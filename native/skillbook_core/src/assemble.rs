@@ -4,6 +4,7 @@
 //! resources, one with a domain makes them that domain's commands. This module knows these rules and no others; which
 //! of two entries of a name is used is for the [catalog](crate::catalog).
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -67,17 +68,35 @@ pub fn assemble_again(
     let mut builder = Builder { source, folders, resources: FxHashMap::default(), index: None };
     builder.resources = builder.all_resources(&documents, &files);
     let mut out = Assembled::default();
-    // Not by path: records may have the same name.
-    let earlier: FxHashMap<*const Document, &Arc<Made>> =
-        earlier.made.iter().map(|made| (Arc::as_ptr(&made.document), made)).collect();
+    out.entries.reserve(documents.len());
+    out.made.reserve(documents.len());
+    let mut earlier = earlier.made.as_slice();
     for document in &documents {
-        let made = match earlier.get(&Arc::as_ptr(document)).filter(|made| builder.is_same(made, document)) {
+        let made = match made_of(document, &mut earlier).filter(|made| builder.is_same(made, document)) {
             Some(made) => Arc::clone(made),
             None => Arc::new(builder.make(document)),
         };
         out.add(made);
     }
     out
+}
+
+/// What the same document gave, of what is left of the earlier ones, which are by path too. Of several with one path, as
+/// records of one name are, those behind one that is gone may be made anew.
+fn made_of<'a>(document: &Arc<Document>, earlier: &mut &'a [Arc<Made>]) -> Option<&'a Arc<Made>> {
+    while let [made, rest @ ..] = *earlier {
+        // Most are the same, and of those no path is read.
+        let is_it = Arc::ptr_eq(&made.document, document);
+        let order = if is_it { Ordering::Equal } else { made.document.path.cmp(&document.path) };
+        if order == Ordering::Greater {
+            return None;
+        }
+        *earlier = rest;
+        if order == Ordering::Equal {
+            return is_it.then_some(made);
+        }
+    }
+    None
 }
 
 /// What one document gave.
@@ -112,6 +131,10 @@ enum Folder {
 }
 
 fn folders<'a>(source: &Source, documents: &'a [Arc<Document>]) -> FxHashMap<&'a str, Folder> {
+    // Records are in no folder.
+    if source.kind == SourceKind::Stored {
+        return FxHashMap::default();
+    }
     let is_command = |document: &Document| {
         !document.is_skill_file() && document.fields.name.as_deref().is_some_and(|name| command_name(name).is_some())
     };
@@ -152,6 +175,9 @@ type Notes = Vec<Diagnostic>;
 impl<'a> Builder<'a> {
     /// What the `SKILL.md` makes of a document's folder that is its own, or the closest one upwards.
     fn folder(&self, document: &Document) -> Option<&Folder> {
+        if self.folders.is_empty() {
+            return None;
+        }
         match document.is_skill_file() {
             true => self.folders.get(document.folder()),
             false => self.nearest(document.folder()).1,
@@ -164,7 +190,8 @@ impl<'a> Builder<'a> {
 
     /// Whether it still counts what the same document gave before.
     fn is_same(&self, made: &Made, document: &Arc<Document>) -> bool {
-        let has_files = |entry: &Entry| document.is_skill_file() && entry.kind == Kind::Skill;
+        let has_files =
+            |entry: &Entry| !self.folders.is_empty() && document.is_skill_file() && entry.kind == Kind::Skill;
         let files = |entry: &Arc<Entry>| !has_files(entry) || entry.files == self.files(document);
         made.folder.as_ref() == self.folder(document) && made.entry.as_ref().is_none_or(files)
     }
@@ -313,8 +340,9 @@ impl<'a> Builder<'a> {
     /// The files of the skills' folders, sorted, without the pages of commands and those that belong to a skill or a domain
     /// further below.
     fn all_resources(&self, documents: &[Arc<Document>], files: &[String]) -> FxHashMap<String, Vec<String>> {
-        let pages: FxHashSet<&str> =
-            documents.iter().filter(|document| self.is_page(document)).map(|document| document.relative()).collect();
+        let has_both = self.folders.values().any(|role| matches!(role, Folder::Both(_)));
+        let pages = documents.iter().filter(|document| has_both && self.is_page(document));
+        let pages: FxHashSet<&str> = pages.map(|document| document.relative()).collect();
         let mut resources: FxHashMap<String, Vec<String>> = FxHashMap::default();
         for path in files {
             let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));

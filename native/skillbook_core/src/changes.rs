@@ -51,6 +51,8 @@ impl<'a> Changes<'a> {
                 (None, None) => return changes,
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
+                // Most are the same, and of those nothing is read.
+                (Some(before), Some(after)) if Arc::ptr_eq(before, after) => Ordering::Equal,
                 (Some(before), Some(after)) => before.name.cmp(&after.name),
             };
             match order {

@@ -65,31 +65,35 @@ pub(crate) struct Conflicts {
 impl Conflicts {
     /// The conflicts among entries in the order of their names, of which some have several.
     pub fn new(
-        entries: &[Arc<Entry>],
+        entries: &[&Arc<Entry>],
         places: &[Place],
         names: &FxHashMap<Arc<str>, Range<u32>>,
         aliases: &FxHashMap<String, Vec<EntryId>>,
     ) -> Conflicts {
-        let entry = |id: EntryId| &*entries[id.0 as usize];
+        let entry = |id: EntryId| &**entries[id.0 as usize];
         let place = |id: EntryId| places[id.0 as usize];
         let ids = || (0..).map(EntryId).zip(places);
         let mut several: Vec<_> = names.values().filter(|ids| ids.len() > 1).cloned().collect();
         several.sort_unstable_by_key(|ids| ids.start);
 
-        let mut titles: FxHashMap<&str, [Vec<EntryId>; 2]> = FxHashMap::default();
-        for (id, _) in ids().filter(|(_, place)| place.stored && !place.low) {
-            called(entry(id)).for_each(|text| titles.entry(text).or_default()[0].push(id));
-        }
-        if !titles.is_empty() {
-            for (id, _) in ids().filter(|(id, place)| !place.stored && entry(*id).kind != Kind::Command) {
-                for text in called(entry(id)) {
-                    if let Some([_, files]) = titles.get_mut(text) {
-                        files.push(id);
-                    }
+        let those =
+            |is: &dyn Fn(&(EntryId, &Place)) -> bool| -> Vec<EntryId> { ids().filter(is).map(|(id, _)| id).collect() };
+        let stored = those(&|(_, place)| place.stored && !place.low);
+        let files = those(&|(id, place)| !place.stored && !stored.is_empty() && entry(*id).kind != Kind::Command);
+        // Most are called as no other is: the texts of the fewer ones are looked for among those of the others.
+        let parts = [&stored, &files];
+        let fewer = usize::from(files.len() < stored.len());
+        let texts = parts[fewer].iter().flat_map(|id| called(entry(*id)));
+        let mut titles: FxHashMap<&str, [Vec<EntryId>; 2]> = texts.map(|text| (text, Default::default())).collect();
+        for part in [1 - fewer, fewer] {
+            for (id, text) in parts[part].iter().flat_map(|id| called(entry(*id)).map(move |text| (*id, text))) {
+                if let Some(found) = titles.get_mut(text).filter(|found| part != fewer || !found[1 - fewer].is_empty())
+                {
+                    found[part].push(id);
                 }
             }
         }
-        let mut titles: Vec<_> = titles.into_iter().filter(|(_, [_, files])| !files.is_empty()).collect();
+        let mut titles: Vec<_> = titles.into_iter().filter(|(_, parts)| !parts[fewer].is_empty()).collect();
         titles.sort_unstable_by_key(|(text, _)| *text);
 
         // Those of one name stand together.

@@ -2,9 +2,12 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::{doc, narrowed, records, source_of, view};
+use proptest::prelude::*;
+use skillbook_core::assemble::Assembled;
 use skillbook_core::catalog::Catalog;
 use skillbook_core::entry::{Source, SourceKind, Trust};
 use skillbook_core::glob::Globs;
@@ -368,5 +371,67 @@ fn a_domain_has_the_last_index_that_is_shown() {
         let catalog = Arc::new(Catalog::build(1, sources));
         let description = |grants: &[&str]| view(&catalog, "p", grants, None).domain("email").unwrap().description();
         assert_eq!([description(&[]), description(&["red"])], [without, with], "{number}");
+    }
+}
+
+/// A domain's index, and what gives an entry a name, a title, an alias, trust and a text.
+type Page = (u8, usize, Option<usize>, Option<usize>, bool, u8);
+
+fn page() -> impl Strategy<Value = Page> {
+    let some = || proptest::option::weighted(0.4, 0..3usize);
+    (0..5u8, 0..3usize, some(), some(), proptest::bool::weighted(0.3), 0..2u8)
+}
+
+fn pages(kind: SourceKind, name: &str, pages: &[Page]) -> Assembled {
+    let page = |(at, (form, name, title, alias, low, body)): (usize, &Page)| {
+        let called = ["a", "b", "c"][*name];
+        let title = title.map_or_else(String::new, |title| format!("title: {}\n", ["a", "b", "T"][title]));
+        let alias = alias.map_or_else(String::new, |alias| format!("aliases: [{}]\n", ["a", "b", "d.a"][alias]));
+        let more = format!("{title}{alias}");
+        let body = body.to_string();
+        let (path, text) = match (kind, form) {
+            (SourceKind::Stored, _) => (format!("{called}.md"), doc(called, &more, &body)),
+            (_, 0) => ("d/SKILL.md".to_owned(), format!("---\ndomain: d\ndescription: {body}\n---\n")),
+            (_, 1) => (format!("d/{at}.md"), doc(&format!("d.{called}"), &more, &body)),
+            _ => (format!("{at}.md"), doc(called, &more, &body)),
+        };
+        (if *low { Trust::Low } else { Trust::Medium }, path, text)
+    };
+    let made: Vec<_> = pages.iter().enumerate().map(page).collect();
+    let source = Source { name: name.into(), kind, ..Source::default() };
+    if kind == SourceKind::Stored {
+        return records(&source, made.into_iter());
+    }
+    let files: BTreeMap<&str, &str> = made.iter().map(|(_, path, text)| (path.as_str(), text.as_str())).collect();
+    source_of(source, &files.into_iter().collect::<Vec<_>>())
+}
+
+proptest! {
+    #[test]
+    fn what_a_generation_takes_over_is_what_would_be_made(
+        first in proptest::collection::vec(proptest::collection::vec(page(), 0..5), 3),
+        edits in proptest::collection::vec((0..3usize, 0..5usize, page(), 0..4u8), 1..12),
+    ) {
+        const KINDS: [(SourceKind, &str); 3] =
+            [(SourceKind::Skills, "one"), (SourceKind::Skills, "two"), (SourceKind::Stored, "store")];
+        let assembled = |at: usize, of: &[Page]| pages(KINDS[at].0, KINDS[at].1, of);
+        let mut texts = first;
+        let mut sources: Vec<Assembled> = texts.iter().enumerate().map(|(at, of)| assembled(at, of)).collect();
+        let mut before = Catalog::build(1, sources.clone());
+        for (generation, (source, at, page, what)) in (2..).zip(edits) {
+            let of = &mut texts[source];
+            match (of.get_mut(at), what) {
+                // Mostly nothing but the text differs.
+                (Some(old), 0 | 1) => old.5 = 1 - old.5,
+                (Some(old), 2) => *old = page,
+                (Some(_), _) => drop(of.remove(at)),
+                (None, _) => of.push(page),
+            }
+            sources[source] = assembled(source, of);
+            let after = Catalog::build_after(Some(&before), generation, sources.iter());
+            let anew = Catalog::build(generation, sources.clone());
+            prop_assert_eq!(format!("{after:?}"), format!("{anew:?}"));
+            before = after;
+        }
     }
 }

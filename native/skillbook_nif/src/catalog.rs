@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use arc_swap::ArcSwap;
-use rustc_hash::FxHashMap;
 use rustler::{Binary, Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
 use skillbook_core::assemble::Assembled;
 use skillbook_core::catalog::{Catalog, EntryId};
@@ -34,8 +33,14 @@ impl Generation {
     /// Takes over the terms of those entries that are the same in the generation before.
     fn new(catalog: Catalog, before: Option<&Generation>) -> Generation {
         let before = before.into_iter().flat_map(|before| before.catalog.entries().iter().zip(&before.terms));
-        let known: FxHashMap<_, _> = before.map(|(entry, term)| (Arc::as_ptr(entry), term)).collect();
-        let term = |entry| known.get(&Arc::as_ptr(entry)).map(|term| Arc::clone(term)).unwrap_or_default();
+        let mut before = before.peekable();
+        // Both are in the order of names. Most are the same, and of those no name is read.
+        let term = |entry: &Arc<Entry>| {
+            let is_it = |other: &Arc<Entry>| Arc::ptr_eq(other, entry);
+            while before.next_if(|(other, _)| !is_it(other) && other.name < entry.name).is_some() {}
+            let same_name = before.next_if(|(other, _)| is_it(other) || other.name == entry.name);
+            same_name.filter(|(other, _)| is_it(other)).map(|(_, term)| Arc::clone(term)).unwrap_or_default()
+        };
         let terms = catalog.entries().iter().map(term).collect();
         Generation { catalog: Arc::new(catalog), terms }
     }
@@ -159,8 +164,9 @@ fn store_of(sources: &mut [Held]) -> Option<&mut Store> {
 }
 
 fn build(number: u64, sources: &[Held], before: Option<&Generation>) -> Arc<Generation> {
-    let assembled = sources.iter().map(|source| source.assembled().clone()).collect();
-    Arc::new(Generation::new(Catalog::build(number, assembled), before))
+    let assembled = sources.iter().map(Held::assembled);
+    let catalog = Catalog::build_after(before.map(|before| &*before.catalog), number, assembled);
+    Arc::new(Generation::new(catalog, before))
 }
 
 #[derive(NifUnitEnum)]

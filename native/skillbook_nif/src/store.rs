@@ -70,14 +70,16 @@ impl Row {
 /// A source of records and what it holds now.
 pub struct Store {
     source: Arc<Source>,
-    /// By id, so that of two records with one name the older one comes first.
-    documents: BTreeMap<i64, Arc<Document>>,
+    /// By path and id: sorted as they are assembled, and of two records with one name the older one first.
+    documents: BTreeMap<(Arc<str>, i64), Arc<Document>>,
+    /// The path of each.
+    paths: BTreeMap<i64, Arc<str>>,
     assembled: Assembled,
 }
 
 impl Store {
     pub fn new(source: Arc<Source>) -> Store {
-        Store { source, documents: BTreeMap::new(), assembled: Assembled::default() }
+        Store { source, documents: BTreeMap::new(), paths: BTreeMap::new(), assembled: Assembled::default() }
     }
 
     /// What the source holds.
@@ -87,28 +89,34 @@ impl Store {
 
     /// The ids of its records, in their order.
     pub fn ids(&self) -> Vec<i64> {
-        self.documents.keys().copied().collect()
+        self.paths.keys().copied().collect()
     }
 
     /// Takes records in and leaves others out; whether anything differs.
     pub fn put(&mut self, rows: Vec<Row>, removed: &[i64]) -> bool {
         let mut differs = false;
         for id in removed {
-            differs |= self.documents.remove(id).is_some();
+            differs |= self.take(*id).is_some();
         }
         for row in rows {
             let id = row.id;
             let document = Document::stored(&self.source.root, &row.record());
-            if self.documents.get(&id).is_none_or(|known| !known.is_same(&document)) {
-                self.documents.insert(id, Arc::new(document));
-                differs = true;
-            }
+            let known = self.take(id).filter(|known| known.is_same(&document));
+            differs |= known.is_none();
+            let path: Arc<str> = document.path.as_str().into();
+            self.paths.insert(id, path.clone());
+            self.documents.insert((path, id), known.unwrap_or_else(|| Arc::new(document)));
         }
         if differs {
             let documents = self.documents.values().cloned().collect();
             self.assembled = assemble_again(&self.source, documents, Vec::new(), &self.assembled);
         }
         differs
+    }
+
+    fn take(&mut self, id: i64) -> Option<Arc<Document>> {
+        let path = self.paths.remove(&id)?;
+        self.documents.remove(&(path, id))
     }
 }
 

@@ -1,0 +1,140 @@
+defmodule Bench.Measure do
+  @moduledoc false
+  # How all of the bench measures and prints.
+
+  alias Skillbook.View
+
+  def head do
+    IO.puts(
+      "#{:erlang.system_info(:system_version)}#{System.schedulers_online()} schedulers, Elixir #{System.version()}\n"
+    )
+
+    IO.puts(row(["work", "Skillbook", "peer", "ratio", "the peer"]))
+  end
+
+  def corpus, do: Path.wildcard(Path.join(corpus_folder(), "**/*.md"))
+
+  def corpus_folder do
+    corpus = System.get_env("SKILLBOOK_CORPUS", "../shared/corpus/skills")
+    if File.dir?(corpus), do: corpus, else: "priv/skills"
+  end
+
+  # What the process has in memory, in bytes: pages that the system counts, so that what allocators keep counts too.
+  def resident do
+    with {:ok, status} <- File.read("/proc/self/status"),
+         [_, kilobytes] <- Regex.run(~r/^VmRSS:\s+(\d+) kB$/m, status) do
+      String.to_integer(kilobytes) * 1024
+    else
+      _ -> 0
+    end
+  end
+
+  def memory(name, bytes, peer) do
+    [ours, theirs] = for size <- [bytes, peer], do: "#{Float.round(size / 1_000_000, 1)} MB"
+
+    IO.puts(
+      row([
+        name,
+        ours,
+        theirs,
+        "#{Float.round(bytes / peer, 2)}x",
+        "the bytes of the files; the ratio is ours to it"
+      ])
+    )
+  end
+
+  # Three words of the description of an entry: how often that entry is among the first three, and the mean of one over
+  # its place (0 beyond the first ten). One row for the words as they are, one with the last cut to its first four letters,
+  # and one with two letters of the first in the wrong order, for which FTS5 has nothing.
+  def quality(view, peers) do
+    described = view |> View.entries() |> Enum.filter(&(length(long_words(&1.description)) >= 6))
+    chosen = Enum.take_every(described, max(div(length(described), 60), 1)) |> Enum.take(60)
+    ours = fn query -> view |> Skillbook.search(query) |> Enum.map(& &1.name) end
+
+    kinds = [
+      {"as written", & &1},
+      {"last word cut", fn [first, second, third] -> [first, second, String.slice(third, 0, 4)] end},
+      {"with a slip", fn [first | rest] -> [slip(first) | rest] end}
+    ]
+
+    for {kind, change} <- kinds,
+        {who, find} <- [{"Skillbook", ours} | peers] do
+      places =
+        for entry <- chosen do
+          words = long_words(entry.description)
+          query = for(place <- [1, 3, 5], do: Enum.at(words, place)) |> change.() |> Enum.join(" ")
+          query |> find.() |> Enum.find_index(&(&1 == entry.name))
+        end
+
+      hits = Enum.count(places, &(&1 in 0..2)) / length(places)
+      mrr = Enum.sum(for place <- places, do: if(place, do: 1 / (place + 1), else: 0)) / length(places)
+      label = String.pad_trailing("ranking, #{length(places)} queries #{kind}, #{who}", 66)
+      IO.puts("#{label}  hit@3 #{Float.round(hits, 3)}  MRR #{Float.round(mrr, 3)}")
+    end
+  end
+
+  defp long_words(text), do: ~r/[[:alpha:]]{4,}/ |> Regex.scan(text) |> List.flatten() |> Enum.uniq()
+
+  defp slip(word) do
+    {start, <<a, b>> <> rest} = String.split_at(word, 2)
+    start <> <<b, a>> <> rest
+  end
+
+  # The runs of a pair take turns, so that what else the machine does meets both; the best of each counts.
+  def compare(name, peer, funs, bytes \\ nil) do
+    times = for fun <- funs, do: {fun, repeat(fun)}
+    rounds = for _ <- 1..9, do: Enum.map(times, fn {fun, count} -> time(fun, count) end)
+    best = rounds |> Enum.zip_with(& &1) |> Enum.map(&Enum.min/1)
+
+    show(name, peer, best, fn ns ->
+      if bytes && ns == hd(best),
+        do: duration(ns) <> " #{Float.round(bytes / ns, 2)} GB/s",
+        else: duration(ns)
+    end)
+  end
+
+  @doc "The row of one or two figures in nanoseconds, as `text` shows them."
+  def show(name, peer, figures, text \\ &duration/1) do
+    case {figures, Enum.map(figures, text)} do
+      {[ours, theirs], [a, b]} -> IO.puts(row([name, a, b, ratio(theirs / ours), peer]))
+      {[_], [a]} -> IO.puts(row([name, a, "", "", peer || ""]))
+    end
+  end
+
+  defp ratio(ratio) when ratio < 1, do: "#{Float.round(ratio, 3)}x"
+  defp ratio(ratio), do: "#{Float.round(ratio, 1)}x"
+
+  # Enough calls for some twenty milliseconds.
+  defp repeat(fun) do
+    fun.()
+    max(1, round(20_000_000 / max(time(fun, 3), 1)))
+  end
+
+  defp time(fun, count) do
+    :erlang.garbage_collect()
+    {time, _} = :timer.tc(fn -> loop(fun, count) end)
+    time * 1000 / count
+  end
+
+  defp loop(_fun, 0), do: :ok
+
+  defp loop(fun, count) do
+    fun.()
+    loop(fun, count - 1)
+  end
+
+  def duration(ns)
+
+  def duration(ns) when ns < 10_000, do: "#{round(ns)} ns"
+  def duration(ns) when ns < 10_000_000, do: "#{Float.round(ns / 1000, 1)} µs"
+  def duration(ns), do: "#{Float.round(ns / 1_000_000, 1)} ms"
+
+  @doc "How often a second, of the nanoseconds of one."
+  def rate(ns), do: "#{round(1_000_000_000 / ns)}/s"
+
+  def row([work, ours, theirs, ratio, peer]) do
+    String.pad_trailing(work, 56) <>
+      String.pad_leading(ours, 20) <>
+      String.pad_leading(theirs, 12) <> String.pad_leading(ratio, 9) <> "  " <> peer
+  end
+end
