@@ -3,7 +3,7 @@ defmodule Skillbook.Store.LeaksTest do
   # another one they were never written, and all that is asked of both and done in both is answered alike.
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Grammar, JSON, Lint, Native, Package, Profile, Store, Stored, Tools, View}
+  alias Skillbook.{Agent, Grammar, JSON, Lint, Native, Package, Profile, Store, Stored, Tools, View}
 
   @moduletag :tmp_dir
   @moduletag :capture_log
@@ -299,6 +299,7 @@ defmodule Skillbook.Store.LeaksTest do
       store: stored(view),
       got:
         for(name <- @asked, do: {View.fetch(view, name), Skillbook.get(view, name), View.tools(view, name)}),
+      scopes: for(asked <- @asked ++ ["*e*", "m*", "notes", "["], do: Agent.Scope.narrow(view, [asked])),
       explained: for(name <- @names, do: explained(book, profile, name)),
       usage: for(by <- [:name, :profile, :event], do: Skillbook.usage(view, by: by)),
       lint: Lint.run([folder], profile: profile),
