@@ -61,6 +61,7 @@ defmodule Skillbook.Native do
   def postgres_server(_address, _limits), do: missing()
   def postgres_connect(_server, _reference), do: missing()
   def postgres_may_read(_sql), do: missing()
+  def postgres_writers, do: missing()
   def postgres_query(_session, _reference, _place, _sql, _params), do: missing()
   def postgres_batch(_session, _reference, _place, _sql), do: missing()
   def postgres_begin(_session, _reference, _level), do: missing()

@@ -37,7 +37,7 @@ defmodule Skillbook.SQL.Ecto do
 
   use GenServer
 
-  alias Skillbook.SQL
+  alias Skillbook.{Native, SQL}
   alias Skillbook.SQL.{Error, Statements}
 
   @behaviour SQL
@@ -45,9 +45,6 @@ defmodule Skillbook.SQL.Ecto do
   @options [:repo, :name, :migrate, :busy_timeout]
 
   @adapters %{Ecto.Adapters.Postgres => :postgres, Ecto.Adapters.SQLite3 => :sqlite}
-
-  # "skillboo" as a number: the same for all who write.
-  @lock 0x736B696C6C626F6F
 
   @typedoc "A handle. Its fields are private."
   @type t :: %__MODULE__{
@@ -86,15 +83,8 @@ defmodule Skillbook.SQL.Ecto do
 
   @doc "The handle of the name, for `Skillbook.SQL`. Raises `ArgumentError` if none runs."
   @spec handle(atom()) :: t()
-  def handle(name) when is_atom(name) do
-    case :persistent_term.get({__MODULE__, name}, nil) do
-      nil ->
-        raise ArgumentError, "expected the name of a running #{inspect(__MODULE__)}, got: #{inspect(name)}"
-
-      handle ->
-        handle
-    end
-  end
+  def handle(name) when is_atom(name),
+    do: :persistent_term.get({__MODULE__, name}, nil) || SQL.not_running!(__MODULE__, name)
 
   @doc "A handle over a repo without a process: for scripts, migrations and tests. The options are `:migrate` and `:busy_timeout`."
   @spec over(module(), keyword()) :: t()
@@ -227,7 +217,7 @@ defmodule Skillbook.SQL.Ecto do
   defp lock(%{dialect: :postgres} = sql) do
     with {:ok, %{rows: [[before]]}} <- own(sql, "select current_setting('lock_timeout')"),
          {:ok, _} <- own(sql, "set local lock_timeout = #{sql.busy_timeout}"),
-         {:ok, _} <- own(sql, "select pg_advisory_xact_lock(#{@lock})"),
+         {:ok, _} <- own(sql, "select pg_advisory_xact_lock(#{Native.postgres_writers()})"),
          do: own(sql, "set local lock_timeout = '#{before}'")
   end
 

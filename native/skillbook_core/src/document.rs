@@ -22,6 +22,8 @@ const COMPATIBILITY_LENGTH: usize = 500;
 
 /// The longest `timeout`, in milliseconds: what runs longer is no command that a reply waits for.
 const LONGEST_TIMEOUT: u32 = 60 * 60 * 1000;
+/// The longest name of a tool that all vendors take.
+const TOOL_NAME_LENGTH: usize = 64;
 /// The largest `max_running`.
 const MOST_RUNNING: i64 = 1_000_000;
 
@@ -347,6 +349,8 @@ impl Reader<'_> {
     fn fields(&mut self, present: bool, body: &str) -> Option<Fields> {
         let labels = self.labels()?;
         let (schedule, timezone) = self.schedule();
+        let aliases = self.list("aliases");
+        self.check_tool(&aliases);
         Some(Fields {
             present,
             labels,
@@ -356,7 +360,7 @@ impl Reader<'_> {
             description: self.bounded("description", DESCRIPTION_LENGTH, Code::DescriptionTooLong),
             handler: self.text("handler"),
             tags: self.list("tags"),
-            aliases: self.list("aliases"),
+            aliases,
             requires: self.list("requires"),
             effects: self.effects(),
             timeout: self.timeout(),
@@ -588,6 +592,25 @@ impl Reader<'_> {
         }
     }
 
+    /// The name of its tool, which those who define tools read: it has the form that all vendors take, is no other entry's
+    /// usual name, and is an alias, so that tool and command of one name are the same.
+    fn check_tool(&mut self, aliases: &[String]) {
+        match self.data.get("tool") {
+            Some(Value::Str(tool)) if tool_name(tool) && aliases.contains(tool) => {}
+            Some(Value::Str(tool)) if tool_name(tool) => {
+                let message = format!("expected `tool` among the aliases, got \"{tool}\"; the field is not used");
+                let diagnostic = Diagnostic::new(Code::FieldIgnored, Severity::Warning, message)
+                    .hint(format!("write besides: aliases: [{tool}]"));
+                self.push("tool", diagnostic);
+            }
+            Some(value) => {
+                let expected = "up to 64 letters, digits, `-` and single `_`, other than get_skill,";
+                self.unless_null("tool", expected, value);
+            }
+            None => {}
+        }
+    }
+
     /// `meant` is the value to write instead, where none of what was written is lost with it.
     fn mended(&mut self, key: &str, message: String, meant: Option<Value>) {
         let fix = meant.and_then(|meant| self.line_fix(key, &meant));
@@ -621,6 +644,18 @@ impl Reader<'_> {
     fn push(&mut self, key: &str, diagnostic: Diagnostic) {
         self.diagnostics.push(at_key(self.block, key, diagnostic));
     }
+}
+
+/// Whether a page may choose this as its tool's name. Those that are made of entries' names have `__` for a dot, or end in a
+/// hash.
+fn tool_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let hash = |hash: &str| hash.len() == 16 && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    (1..=TOOL_NAME_LENGTH).contains(&name.len())
+        && name.bytes().all(plain)
+        && !name.contains("__")
+        && !name.rsplit_once('-').is_some_and(|(_, end)| hash(end))
+        && name != "get_skill"
 }
 
 /// The line of a frontmatter that begins with the key, from 1, and its offset.
@@ -871,6 +906,44 @@ mod tests {
             "expected seconds, or a duration such as 500ms, 30s or 5m, of at most 1h for `timeout`, got the text \"soon\"; \
              the field is not used"
         );
+    }
+
+    #[test]
+    fn says_which_names_of_tools_are_not_used() {
+        let form = |got: &str| {
+            format!(
+                "expected up to 64 letters, digits, `-` and single `_`, other than get_skill, for `tool`, got {got}; \
+                 the field is not used"
+            )
+        };
+        let long = "a".repeat(65);
+        let rows = [
+            ("tool: get_note\naliases: [get_note]".to_owned(), None),
+            ("tool: Get-Note2\naliases: [other, Get-Note2]".to_owned(), None),
+            (format!("tool: {0}\naliases: [{0}]", &long[1..]), None),
+            ("tool:".to_owned(), None),
+            (
+                "tool: get_note\naliases: [note]".to_owned(),
+                Some("expected `tool` among the aliases, got \"get_note\"; the field is not used".to_owned()),
+            ),
+            ("tool: get.note\naliases: [get.note]".to_owned(), Some(form("the text \"get.note\""))),
+            ("tool: get__note\naliases: [get__note]".to_owned(), Some(form("the text \"get__note\""))),
+            ("tool: get_skill\naliases: [get_skill]".to_owned(), Some(form("the text \"get_skill\""))),
+            (
+                "tool: a-0123456789abcdef\naliases: [a-0123456789abcdef]".to_owned(),
+                Some(form("the text \"a-0123456789abcdef\"")),
+            ),
+            (format!("tool: {long}\naliases: [{long}]"), Some(form(&format!("the text \"{}\"", &long[..60])))),
+            ("tool: ''".to_owned(), Some(form("the text \"\""))),
+            ("tool: 7".to_owned(), Some(form("the number 7"))),
+            ("tool: [get_note]\naliases: [get_note]".to_owned(), Some(form("a list"))),
+        ];
+        for (yaml, expected) in rows {
+            let found = document(&format!("---\n{yaml}\n---\n")).diagnostics;
+            assert_eq!(found.first().map(|one| one.message.clone()), expected, "{yaml}");
+        }
+        let hint = document("---\ntool: get_note\n---\n").diagnostics[0].hint.clone();
+        assert_eq!(hint.as_deref(), Some("write besides: aliases: [get_note]"));
     }
 
     #[test]

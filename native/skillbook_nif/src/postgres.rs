@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustler::env::{OwnedEnv, SavedTerm};
 use rustler::{Encoder, Env, LocalPid, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
-use skillbook_sql::postgres::{may_only_read, Address, Heard, Limits, Place, Server, Session, SslMode};
+use skillbook_sql::postgres::{may_only_read, Address, Heard, Limits, Place, Server, Session, SslMode, WRITERS};
 use skillbook_sql::{Error, Rows, Value};
 use tokio::runtime::{Builder, Runtime};
 
@@ -185,6 +185,12 @@ fn postgres_connect(env: Env, server: ResourceArc<ServerResource>, reference: Te
 #[rustler::nif]
 fn postgres_may_read(sql: &str) -> bool {
     may_only_read(sql)
+}
+
+/// The key of the advisory lock by which writers take turns.
+#[rustler::nif]
+fn postgres_writers() -> i64 {
+    WRITERS
 }
 
 /// `:writes`, with nothing done, if the place is `:read` and the statement would write.

@@ -14,7 +14,7 @@ use std::error::Error as StdError;
 use std::future::{poll_fn, Future};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex as StdMutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join3;
@@ -34,10 +34,12 @@ use values::{Raw, Sent};
 const PREPARED: usize = 64;
 /// How long the server may take to answer beyond its own time limit before the connection counts as lost.
 const GRACE: Duration = Duration::from_secs(5);
-/// The key of the lock that a writer takes is "skillboo" as a number. Read committed, so that a statement sees what was
-/// committed while its transaction waited for the lock.
-const BEGIN: &str =
-    "begin isolation level read committed read write; select pg_advisory_xact_lock(8316857051265527663)";
+/// The key of the advisory lock by which all who write through this library take turns, whatever they are connected by.
+pub const WRITERS: i64 = i64::from_be_bytes(*b"skillboo");
+/// Read committed, so that a statement sees what was committed while its transaction waited for the lock.
+static BEGIN: LazyLock<String> = LazyLock::new(|| {
+    format!("begin isolation level read committed read write; select pg_advisory_xact_lock({WRITERS})")
+});
 const COMMIT: &str = "commit";
 
 /// Whether a statement may be one that only reads, by its first word: the server knows, but most that write need not ask.
@@ -409,7 +411,7 @@ impl Session {
         state.transaction += 1;
         state.is_failed = false;
         self.is_open.store(true, Ordering::Release);
-        let begun = self.limited(async { self.client.batch_execute(BEGIN).await.map_err(Failure::Driver) }).await;
+        let begun = self.limited(async { self.client.batch_execute(&BEGIN).await.map_err(Failure::Driver) }).await;
         match begun {
             Ok(()) => Ok(()),
             Err(failure) => {
@@ -561,7 +563,7 @@ impl Session {
     async fn alone<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         let (begun, done, committed) = self
             .limited(async {
-                Ok(join3(self.client.batch_execute(BEGIN), work, self.client.batch_execute(COMMIT)).await)
+                Ok(join3(self.client.batch_execute(&BEGIN), work, self.client.batch_execute(COMMIT)).await)
             })
             .await?;
         if let Err(error) = begun {
