@@ -9,7 +9,6 @@ defmodule Skillbook.SchedulerNodesTest do
   @moduletag timeout: 240_000
 
   @count 1_000
-  @at ~U[2026-03-01 08:00:00Z]
 
   for interrupted <- [:fail, :run] do
     @tag interrupted: interrupted
@@ -24,7 +23,7 @@ defmodule Skillbook.SchedulerNodesTest do
           into: %{},
           do:
             {"#{name}/SKILL.md",
-             page(name, handler: inspect(ScheduledRows), schedule: "0 8 * * *", run_as: "default")}
+             page(name, handler: inspect(ScheduledRows), schedule: "'@yearly'", run_as: "default")}
         )
       )
 
@@ -42,8 +41,7 @@ defmodule Skillbook.SchedulerNodesTest do
           sources: [context.tmp_dir],
           store: {Skillbook.SQL.Postgres, url: url},
           schedules: [
-            clock: {__MODULE__, :clock},
-            lease: 1_500,
+            lease: 5_000,
             max_running: 5,
             interrupted: context.interrupted
           ]
@@ -51,7 +49,8 @@ defmodule Skillbook.SchedulerNodesTest do
       end
 
       pid = Peers.call(a, System, :pid, [])
-      for peer <- peers, do: :ok = Peers.call(peer, ScheduledRows, :fire, [:clock, names, @at])
+      at = DateTime.truncate(DateTime.utc_now(), :second)
+      for peer <- peers, do: :ok = Peers.call(peer, ScheduledRows, :fire, [:clock, names, at])
       # In the middle.
       assert eventually(fn -> Peers.call(b, ScheduledRows, :over, [:clock]) >= div(@count, 3) end)
       {_, 0} = System.cmd("kill", ["-KILL", pid])
@@ -85,18 +84,6 @@ defmodule Skillbook.SchedulerNodesTest do
           for [name, _, _, 2] <- again, do: assert(ran[name] in [1, 2])
       end
     end
-  end
-
-  @doc false
-  # The time of day does not matter here, but leases go on: so it is that of the system, as of eight o'clock.
-  def clock do
-    began =
-      case :persistent_term.get(__MODULE__, nil) do
-        nil -> tap(System.monotonic_time(:millisecond), &:persistent_term.put(__MODULE__, &1))
-        began -> began
-      end
-
-    DateTime.add(@at, System.monotonic_time(:millisecond) - began, :millisecond)
   end
 
   defp eventually(fun, left \\ 6_000) do

@@ -362,7 +362,7 @@ defmodule Skillbook.SchedulerTest do
       %{book: book, clock: clock, sql: Book.sql(Book.fetch!(book)), firing: Firing.new(book, "a", @start)}
     end
 
-    @by %{holder: "another", node: "b@there", lease: 60_000}
+    @by %{holder: "another", node: "b@there", lease: 60_000, attempts: 1}
 
     test "that is over makes the firing a failed one", %{book: book, clock: clock, sql: sql, firing: firing} do
       assert Firings.claim(sql, firing, :new, @by, @start) == :ok
@@ -390,7 +390,7 @@ defmodule Skillbook.SchedulerTest do
       assert_receive {:fired, pid, _}
       set(clock, ~U[2026-03-01 08:00:50Z])
       :ok = Server.beat(book)
-      assert {:ok, 0} = Firings.expire(sql, ~U[2026-03-01 08:01:40Z])
+      assert {:ok, 0} = Firings.expire(sql, @by, ~U[2026-03-01 08:01:40Z])
       send(pid, {:answer, {:ok, ""}})
       Scheduler.await(book)
       assert [{"a", "2026-03-01T08:00:00Z", :ok}] = rows(book)
@@ -411,7 +411,7 @@ defmodule Skillbook.SchedulerTest do
     clock = clock()
     book = scheduled(folder, clock, schedules: [interrupted: :run])
     sql = Book.sql(Book.fetch!(book))
-    gone = %{holder: "another", node: "b@there", lease: 1_000}
+    gone = %{holder: "another", node: "b@there", lease: 1_000, attempts: 3}
     firing = Firing.new(book, "a", @start)
     :ok = Firings.claim(sql, firing, :new, gone, @start)
     set(clock, DateTime.add(@start, 2, :second))

@@ -5,7 +5,10 @@ defmodule Skillbook.Scheduler.Firings do
 
   alias Skillbook.{Firing, SQL}
 
-  @type by :: %{holder: String.t(), node: String.t(), lease: pos_integer()}
+  @typedoc """
+  Who runs it: `lease` in milliseconds, and how many `attempts` there are at one whose node ends.
+  """
+  @type by :: %{holder: String.t(), node: String.t(), lease: pos_integer(), attempts: pos_integer()}
   @type refused :: :taken | :overlap
 
   @columns ~w(name fire_at status profile node attempts started_at finished_at duration text)
@@ -21,7 +24,7 @@ defmodule Skillbook.Scheduler.Firings do
     done =
       SQL.transaction(sql, fn sql ->
         with :ok <- free(sql, firing, from),
-             {:ok, _} <- expire(sql, now, firing.name),
+             {:ok, _} <- expire(sql, by, now, firing.name),
              {:ok, running} <- running?(sql, firing.name),
              {status, text, answer} = becomes(running, options[:hand]),
              {:ok, _} <- put(sql, firing, from, status, text, by, now, options[:profile] || ""),
@@ -117,32 +120,33 @@ defmodule Skillbook.Scheduler.Firings do
          do: {:ok, count == 1}
   end
 
-  @doc "Says of all whose lease is over, or of those of a name, that they failed; how many there were."
-  @spec expire(SQL.t(), DateTime.t(), String.t() | nil) :: {:ok, non_neg_integer()} | {:error, SQL.Error.t()}
-  def expire(sql, now, name \\ nil) do
-    {more, params} = if name, do: {"and name = $4", [name]}, else: {"", []}
+  @doc "Says of all whose lease is over and that are not tried again, or of those of a name, that they failed; how many there were."
+  @spec expire(SQL.t(), by(), DateTime.t(), String.t() | nil) ::
+          {:ok, non_neg_integer()} | {:error, SQL.Error.t()}
+  def expire(sql, by, now, name \\ nil) do
+    {more, params} = if name, do: {"and name = $5", [name]}, else: {"", []}
 
     with {:ok, %{num_rows: count}} <-
            SQL.query(
              sql,
              "update skillbook_firings set status = 'failed', finished_at = $2, lease_until = null, text = $3 " <>
-               "where #{@running} and lease_until < $1 #{more}",
-             [ms(now), now, interrupted()] ++ params
+               "where #{@running} and lease_until < $1 and attempts >= $4 #{more}",
+             [ms(now), now, interrupted(), by.attempts] ++ params
            ),
          do: {:ok, count}
   end
 
-  @doc "Takes over so many of which the lease is over, and that were begun less than `attempts` times."
-  @spec take_over(SQL.t(), atom(), by(), DateTime.t(), pos_integer(), pos_integer()) ::
+  @doc "Takes over so many of which the lease is over and that are tried again."
+  @spec take_over(SQL.t(), atom(), by(), DateTime.t(), pos_integer()) ::
           {:ok, [Firing.t()]} | {:error, SQL.Error.t()}
-  def take_over(sql, book, by, now, attempts, count) do
+  def take_over(sql, book, by, now, count) do
     SQL.transaction(sql, fn sql ->
       with {:ok, %{rows: rows}} <-
              SQL.query(
                sql,
                "select name, fire_at from skillbook_firings where #{@running} and lease_until < $1 and attempts < $2 " <>
                  "order by fire_at, name limit $3",
-               [ms(now), attempts, count]
+               [ms(now), by.attempts, count]
              ) do
         firings = for [name, at] <- rows, do: Firing.new(book, name, at)
         with :ok <- take(sql, firings, by, now), do: {:ok, firings}

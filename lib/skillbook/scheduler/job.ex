@@ -26,7 +26,7 @@ defmodule Skillbook.Scheduler.Job do
 
   @doc false
   # All of a book: jobs, and why others are none.
-  @spec all(Book.t()) :: [{String.t(), {:ok, t()} | {:error, String.t()}}]
+  @spec all(Book.t()) :: [{String.t(), {:ok, t()} | {:error, String.t()} | :none}]
   def all(book) do
     for %Entry{schedule: schedule} = entry when schedule != nil <- View.entries(View.all(book.catalog)),
         do: {entry.name, new(book, entry)}
@@ -41,9 +41,10 @@ defmodule Skillbook.Scheduler.Job do
     end
   end
 
+  @spec new(Book.t(), Entry.t()) :: {:ok, t()} | {:error, String.t()} | :none
   defp new(book, entry) do
     with {:ok, schedule} <- schedule(entry),
-         {:ok, profile} <- profile(book, entry.data["run_as"] || book.schedules[:run_as]),
+         {:ok, profile} <- profile(book, entry.source, entry.data["run_as"] || book.schedules[:run_as]),
          author = author(book, entry),
          {:ok, profile} <- within(profile, author) do
       {:ok, %__MODULE__{name: entry.name, schedule: schedule, entry: entry, profile: profile, author: author}}
@@ -55,13 +56,16 @@ defmodule Skillbook.Scheduler.Job do
          do: {:error, Exception.message(error)}
   end
 
-  defp profile(_book, nil) do
+  # A page that comes with Skillbook waits for somebody to say as whom it runs; nobody has to be told at each start.
+  defp profile(_book, "builtin", nil), do: :none
+
+  defp profile(_book, _source, nil) do
     {:error,
      "expected the id of a profile as `run_as` in its frontmatter, got nothing; write `run_as: default`, or give the book " <>
        "the option schedules: [run_as: \"default\"]"}
   end
 
-  defp profile(book, id) do
+  defp profile(book, _source, id) do
     case book.profiles do
       %{^id => profile} ->
         {:ok, profile}

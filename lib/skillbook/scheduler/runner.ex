@@ -19,7 +19,7 @@ defmodule Skillbook.Scheduler.Runner do
 
     case {Job.fetch(book, firing.name), from} do
       # It went since its time came.
-      {no_job, :new} when not is_tuple(no_job) or elem(no_job, 0) == :error ->
+      {no_job, :new} when no_job == :none or elem(no_job, 0) == :error ->
         {:error, :taken}
 
       {{:ok, job}, from} ->

@@ -36,7 +36,7 @@ defmodule Skillbook.Scheduler.Server do
     state = %{
       book: book,
       engine: book.scheduler,
-      by: %{holder: holder(), node: Atom.to_string(node()), lease: book.schedules[:lease]},
+      by: by(book),
       jobs: %{},
       problems: %{},
       waiting: :queue.new(),
@@ -50,7 +50,14 @@ defmodule Skillbook.Scheduler.Server do
     {:ok, state, {:continue, :register}}
   end
 
-  defp holder, do: 12 |> :crypto.strong_rand_bytes() |> Base.encode32(case: :lower, padding: false)
+  defp by(book) do
+    %{
+      holder: 12 |> :crypto.strong_rand_bytes() |> Base.encode32(case: :lower, padding: false),
+      node: Atom.to_string(node()),
+      lease: book.schedules[:lease],
+      attempts: if(book.schedules[:interrupted] == :run, do: @attempts, else: 1)
+    }
+  end
 
   @impl true
   def handle_continue(:register, state) do
@@ -356,21 +363,17 @@ defmodule Skillbook.Scheduler.Server do
 
   defp look_after(state, now) do
     with {:ok, state} <- take_over(state, now),
-         {:ok, count} <- Firings.expire(sql(state), now) do
+         {:ok, count} <- Firings.expire(sql(state), state.by, now) do
       if count > 0, do: Logger.error("#{count} firings failed, since the nodes that ran them ended")
       {:ok, state}
     end
   end
 
   defp take_over(%{book: book} = state, now) do
-    room = book.schedules[:max_running] - map_size(state.running)
+    room = max(book.schedules[:max_running] - map_size(state.running), 0)
 
-    if book.schedules[:interrupted] == :run and room > 0 do
-      with {:ok, firings} <- Firings.take_over(sql(state), book.name, state.by, now, @attempts, room),
-           do: {:ok, Enum.reduce(firings, state, &begin(&2, &1, :held, nil))}
-    else
-      {:ok, state}
-    end
+    with {:ok, firings} <- Firings.take_over(sql(state), book.name, state.by, now, room),
+         do: {:ok, Enum.reduce(firings, state, &begin(&2, &1, :held, nil))}
   end
 
   defp prune(state, now) do
