@@ -99,7 +99,8 @@ defmodule Skillbook do
   Starts a book. The options are those listed above.
   """
   @spec start_link(keyword()) :: Supervisor.on_start() | {:error, Exception.t()}
-  def start_link(options), do: Book.start_link(options)
+  def start_link(options),
+    do: Book.start_link(options, {Skillbook.Scheduler.Server, Skillbook.Scheduler.Local})
 
   @doc false
   def child_spec(options) do

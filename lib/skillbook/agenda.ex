@@ -21,7 +21,7 @@ defmodule Skillbook.Agenda do
   """
 
   alias Skillbook.{Book, Entry, OptionError, Options, Profile, Schedule, SQL, View}
-  alias Skillbook.Scheduler.Firings
+  alias Skillbook.Scheduler.{Clock, Firings}
 
   @type t :: %__MODULE__{now: DateTime.t(), next: [map()], last: [map()]}
 
@@ -62,7 +62,7 @@ defmodule Skillbook.Agenda do
     book = Book.fetch!(view.book)
 
     with :ok <- Options.validate(options, "an agenda", schema()),
-         now = Keyword.get_lazy(options, :now, fn -> Skillbook.Scheduler.now(book) end),
+         now = Keyword.get_lazy(options, :now, fn -> Clock.now(book) end),
          {:ok, shown} <- shown(book, view, options[:names]),
          {:ok, last} <- last(book, shown, own(view.profile), options[:last] || 20) do
       {:ok, %__MODULE__{now: now, next: next(shown, now, options[:times] || 1), last: last}}

@@ -15,7 +15,6 @@ defmodule Skillbook.Book do
     Options,
     Profile,
     Request,
-    Scheduler,
     Source,
     Store.Follower,
     Telemetry,
@@ -89,14 +88,17 @@ defmodule Skillbook.Book do
     watch: true
   ]
 
-  @spec start_link(keyword()) :: Supervisor.on_start() | {:error, Exception.t()}
-  def start_link(options) do
+  @typedoc "What works with books, and so is not known to them: what runs schedules, and the engine that it has by default."
+  @type schedulers :: {server :: module(), engine :: module()}
+
+  @spec start_link(keyword(), schedulers()) :: Supervisor.on_start() | {:error, Exception.t()}
+  def start_link(options, {server, engine}) do
     Telemetry.load()
 
-    with {:ok, book} <- new(options),
+    with {:ok, book} <- new(options, engine),
          # Before the supervisor, which keeps it: whatever it starts again goes on with the same generations.
          {:ok, catalog} <- Catalog.load(book.sources) do
-      case Supervisor.start_link(__MODULE__, %{book | catalog: catalog}, name: book.name) do
+      case Supervisor.start_link(__MODULE__, {%{book | catalog: catalog}, server}, name: book.name) do
         {:error, {:shutdown, {:failed_to_start_child, _child, error}}} when is_exception(error) ->
           {:error, error}
 
@@ -138,7 +140,7 @@ defmodule Skillbook.Book do
   end
 
   @impl true
-  def init(book) do
+  def init({book, server}) do
     store = if book.store, do: [book.store, {__MODULE__.Migration, book}], else: []
 
     follower =
@@ -155,7 +157,7 @@ defmodule Skillbook.Book do
           {__MODULE__.Registration, book},
           {Task.Supervisor, name: Worker.supervisor(book.name)},
           %{id: Watcher, start: {__MODULE__, :start_watcher, [book.name]}}
-        ] ++ follower ++ scheduler(book)
+        ] ++ follower ++ if(book.scheduler, do: server.children(book), else: [])
 
     # What comes later in the list works with what comes earlier.
     Supervisor.init(children, strategy: :rest_for_one)
@@ -167,11 +169,6 @@ defmodule Skillbook.Book do
     Counter.new(book.name, book.usage[:most])
     [{Writer, %{book: book.name, usage: book.usage, sql: fn -> sql(book) end}}]
   end
-
-  defp scheduler(%{scheduler: false}), do: []
-
-  defp scheduler(%{scheduler: {module, argument}} = book),
-    do: module.children(book.name, argument) ++ [{Scheduler.Server, book}]
 
   @doc false
   def start_watcher(name), do: Watcher.start_link(fetch!(name))
@@ -196,13 +193,13 @@ defmodule Skillbook.Book do
     :watch
   ]
 
-  defp new(options) do
+  defp new(options, engine) do
     with :ok <- Options.validate(options, "a book", schema()),
          {:ok, name} <- fetch_name(options),
          {:ok, roles} <- Profile.roles(options[:roles] || []),
          {:ok, profiles} <- profiles(options[:profiles] || [], roles),
          {:ok, sources} <- sources(options),
-         {:ok, scheduler} <- scheduler(options[:scheduler], options[:store]) do
+         {:ok, scheduler} <- scheduler(options[:scheduler], options[:store], engine) do
       book = %__MODULE__{
         name: name,
         profiles: profiles,
@@ -248,17 +245,17 @@ defmodule Skillbook.Book do
   end
 
   # Each firing is claimed in the database.
-  defp scheduler(scheduler, nil) when scheduler in [nil, false], do: {:ok, false}
-  defp scheduler(false, _store), do: {:ok, false}
-  defp scheduler(nil, _store), do: {:ok, {Scheduler.Local, nil}}
+  defp scheduler(scheduler, nil, _engine) when scheduler in [nil, false], do: {:ok, false}
+  defp scheduler(false, _store, _engine), do: {:ok, false}
+  defp scheduler(nil, _store, engine), do: {:ok, {engine, nil}}
 
-  defp scheduler(scheduler, nil) do
+  defp scheduler(scheduler, nil, _engine) do
     problem = {:invalid, "false, for the book has no :store to claim firings in,", scheduler}
     {:error, %OptionError{subject: "a book", option: :scheduler, problem: problem}}
   end
 
-  defp scheduler(module, _store) when is_atom(module), do: {:ok, {module, nil}}
-  defp scheduler(scheduler, _store), do: {:ok, scheduler}
+  defp scheduler(module, _store, _engine) when is_atom(module), do: {:ok, {module, nil}}
+  defp scheduler(scheduler, _store, _engine), do: {:ok, scheduler}
 
   defp expand(nil), do: nil
   defp expand(path), do: Path.expand(path)

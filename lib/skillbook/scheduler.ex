@@ -18,7 +18,7 @@ defmodule Skillbook.Scheduler do
   job of that queue calls `run/1`.
   """
 
-  alias Skillbook.{Book, Firing, Schedule}
+  alias Skillbook.{Firing, Schedule}
   alias Skillbook.Scheduler.{Job, Server}
 
   @typedoc "How an engine knows a job that it was given."
@@ -36,12 +36,6 @@ defmodule Skillbook.Scheduler do
 
   @doc "Ends it."
   @callback delete(book :: atom(), argument :: term(), handle()) :: :ok
-
-  # What comes later than this was missed.
-  @late 60
-
-  @doc false
-  def late, do: @late
 
   @doc """
   Says that an entry's time has come, for engines that know no more; that of its schedule until now is meant.
@@ -66,10 +60,6 @@ defmodule Skillbook.Scheduler do
   @spec run(Firing.t()) :: {:ok, map()} | {:error, :taken | :overlap | Exception.t()}
   def run(%Firing{} = firing), do: Server.run(firing)
 
-  @doc "Lets a book's own engine look at its clock at once, for tests that set it."
-  @spec tick(atom()) :: :ok
-  def tick(book) when is_atom(book), do: Skillbook.Scheduler.Local.tick(book)
-
   @doc """
   The names that are registered in a running book, with their schedules; for trusted code.
   """
@@ -79,14 +69,4 @@ defmodule Skillbook.Scheduler do
   @doc "Returns once all firings of the node that were due have been run or refused."
   @spec await(atom()) :: :ok
   def await(book) when is_atom(book), do: Server.await(book)
-
-  @doc false
-  @spec now(Book.t()) :: DateTime.t()
-  def now(book) do
-    case book.schedules[:clock] do
-      nil -> DateTime.utc_now()
-      {module, function} -> apply(module, function, [])
-      clock -> clock.()
-    end
-  end
 end

@@ -4,7 +4,7 @@ defmodule Skillbook.SchedulerTest do
   import ExUnit.CaptureLog
 
   alias Skillbook.{Book, Firing, OptionError, Profile, Schedule, Scheduler, SQL, View}
-  alias Skillbook.Scheduler.{Firings, Queue, Server}
+  alias Skillbook.Scheduler.{Firings, Local, Queue, Server}
 
   doctest Skillbook.Firing
   doctest Skillbook.Agenda
@@ -67,7 +67,7 @@ defmodule Skillbook.SchedulerTest do
 
   defp at(book, clock, time) do
     set(clock, time)
-    Scheduler.tick(book)
+    Local.tick(book)
   end
 
   defp job(name, fields), do: page(name, [handler: inspect(Fire), run_as: "default"] ++ fields)

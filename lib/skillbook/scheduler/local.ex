@@ -10,7 +10,7 @@ defmodule Skillbook.Scheduler.Local do
   use GenServer
 
   alias Skillbook.{Book, Scheduler}
-  alias Skillbook.Scheduler.Queue
+  alias Skillbook.Scheduler.{Clock, Queue, Server}
 
   # A clock may be put forward or back while it sleeps, and a machine may sleep itself.
   @longest 60_000
@@ -28,7 +28,8 @@ defmodule Skillbook.Scheduler.Local do
   @impl Scheduler
   def delete(book, nil, name), do: GenServer.call(name(book), {:delete, name})
 
-  @doc false
+  @doc "Looks at the book's clock at once, for tests that set it."
+  @spec tick(atom()) :: :ok
   def tick(book), do: GenServer.call(name(book), :tick)
 
   defp name(book), do: Module.concat(book, Scheduler.Local)
@@ -52,7 +53,7 @@ defmodule Skillbook.Scheduler.Local do
 
   defp look(state) do
     {due, queue} = Queue.due(state.queue, now(state))
-    for {name, first, last} <- due, do: Scheduler.fire(state.book, name, first, last)
+    for {name, first, last} <- due, do: Server.due(state.book, name, first, last)
     sleep(%{state | queue: queue})
   end
 
@@ -70,7 +71,7 @@ defmodule Skillbook.Scheduler.Local do
   defp now(state) do
     case Book.find(state.book) do
       nil -> DateTime.utc_now()
-      book -> Scheduler.now(book)
+      book -> Clock.now(book)
     end
   end
 end

@@ -2,8 +2,8 @@ defmodule Skillbook.Scheduler.Runner do
   @moduledoc false
   # One firing, in a process of its own: it claims it, runs the entry as a command, and writes down what came of it.
 
-  alias Skillbook.{Book, Firing, Pipeline, Result, Scheduler, View}
-  alias Skillbook.Scheduler.{Firings, Job}
+  alias Skillbook.{Book, Firing, Pipeline, Result, View}
+  alias Skillbook.Scheduler.{Clock, Firings, Job}
 
   require Logger
 
@@ -41,8 +41,8 @@ defmodule Skillbook.Scheduler.Runner do
 
   defp claim(book, job, firing, from, by) do
     options = [hand: hand?(book, from), profile: if(job, do: job.profile.id)]
-    now = fn -> Scheduler.now(book) end
-    until = System.monotonic_time(:millisecond) + Scheduler.late() * 1000
+    now = fn -> Clock.now(book) end
+    until = System.monotonic_time(:millisecond) + Clock.late() * 1000
     again(until, 100, fn -> Firings.claim(Book.sql(book), firing, from, by, now.(), options) end)
   end
 
@@ -105,7 +105,7 @@ defmodule Skillbook.Scheduler.Runner do
 
     options = [
       timeout: job.entry.limits[:timeout] || book.schedules[:timeout],
-      now: Scheduler.now(book),
+      now: Clock.now(book),
       assigns: %{scheduled: %{at: firing.at, node: by.node}},
       ask: fn _request -> {:deny, @nobody} end
     ]
@@ -124,7 +124,7 @@ defmodule Skillbook.Scheduler.Runner do
   defp finish(book, firing, by, result) do
     until = System.monotonic_time(:millisecond) + by.lease
 
-    case again(until, 100, fn -> Firings.finish(Book.sql(book), firing, by, Scheduler.now(book), result) end) do
+    case again(until, 100, fn -> Firings.finish(Book.sql(book), firing, by, Clock.now(book), result) end) do
       {:ok, true} ->
         {:ok, result}
 

@@ -5,14 +5,19 @@ defmodule Skillbook.Scheduler.Server do
 
   use GenServer
 
-  alias Skillbook.{Book, Change, Firing, Schedule, Scheduler, Watcher, Worker}
-  alias Skillbook.Scheduler.{Firings, Job, Runner}
+  alias Skillbook.{Book, Change, Firing, Schedule, Watcher, Worker}
+  alias Skillbook.Scheduler.{Clock, Firings, Job, Runner}
   alias Skillbook.SQL.Error
 
   require Logger
 
   # What ends its node each time must not end all of them.
   @attempts 3
+
+  @doc "The engine of a book and the process that it works for."
+  @spec children(Book.t()) :: [Supervisor.child_spec() | {module(), Book.t()}]
+  def children(%Book{scheduler: {module, argument}} = book),
+    do: module.children(book.name, argument) ++ [{__MODULE__, book}]
 
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
 
@@ -63,7 +68,7 @@ defmodule Skillbook.Scheduler.Server do
   def handle_continue(:register, state) do
     {module, argument} = state.engine
     :ok = module.clear(state.book.name, argument)
-    now = Scheduler.now(state.book)
+    now = Clock.now(state.book)
 
     state =
       Enum.reduce(Job.all(state.book), state, fn {name, job}, state -> register(state, name, job, now) end)
@@ -106,11 +111,11 @@ defmodule Skillbook.Scheduler.Server do
 
   @impl true
   def handle_cast({:fire, name}, state) do
-    now = Scheduler.now(state.book)
+    now = Clock.now(state.book)
 
     with %{job: job} <- state.jobs[name],
          %DateTime{} = at <- Schedule.previous(job.schedule, now),
-         true <- DateTime.diff(now, at) <= Scheduler.late() do
+         true <- DateTime.diff(now, at) <= Clock.late() do
       {:noreply, state |> take_due(name, at, at, now) |> serve()}
     else
       _ -> {:noreply, state}
@@ -118,11 +123,11 @@ defmodule Skillbook.Scheduler.Server do
   end
 
   def handle_cast({:due, name, first, last}, state),
-    do: {:noreply, state |> take_due(name, first, last, Scheduler.now(state.book)) |> serve()}
+    do: {:noreply, state |> take_due(name, first, last, Clock.now(state.book)) |> serve()}
 
   @impl true
   def handle_info({:skillbook, _book, %Change{} = change}, state) do
-    now = Scheduler.now(state.book)
+    now = Clock.now(state.book)
 
     {:noreply,
      Enum.reduce(change.added ++ change.changed ++ change.removed, state, fn name, state ->
@@ -221,7 +226,7 @@ defmodule Skillbook.Scheduler.Server do
   # What is due
 
   defp take_due(state, name, first, last, now) do
-    late = DateTime.diff(now, last) > Scheduler.late()
+    late = DateTime.diff(now, last) > Clock.late()
 
     cond do
       not is_map_key(state.jobs, name) ->
@@ -301,7 +306,7 @@ defmodule Skillbook.Scheduler.Server do
   # If that cannot be written down now, the lease ends by itself.
   defp give_up(state, firing, text) do
     result = %{status: "failed", text: text, duration: nil}
-    Firings.finish(sql(state), firing, state.by, Scheduler.now(state.book), result)
+    Firings.finish(sql(state), firing, state.by, Clock.now(state.book), result)
   rescue
     error in ArgumentError -> {:error, error}
   catch
@@ -327,7 +332,7 @@ defmodule Skillbook.Scheduler.Server do
   end
 
   defp beat_now(state) do
-    now = Scheduler.now(state.book)
+    now = Clock.now(state.book)
 
     with {:ok, state} <- renew(state, now),
          {:ok, state} <- look_after(state, now),
