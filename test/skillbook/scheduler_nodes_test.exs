@@ -6,7 +6,7 @@ defmodule Skillbook.SchedulerNodesTest do
   alias Skillbook.SQL
 
   @moduletag :tmp_dir
-  @moduletag timeout: 240_000
+  @moduletag timeout: 600_000
 
   @count 1_000
 

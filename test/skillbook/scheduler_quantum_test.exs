@@ -82,7 +82,7 @@ defmodule Skillbook.SchedulerQuantumTest do
         assert jobs(book) == [{"a", "0 9 * * *", false, :utc}]
 
         # What a process before has left is not there twice.
-        Process.exit(Process.whereis(Module.concat(book, Scheduler)), :kill)
+        Process.exit(Process.whereis(Module.concat(book, "Scheduler")), :kill)
         assert eventually(fn -> jobs(book) == [{"a", "0 9 * * *", false, :utc}] end)
         stop_supervised!(book)
         assert [{:own, _}] = FakeQuantum.jobs()
@@ -116,7 +116,7 @@ defmodule Skillbook.SchedulerQuantumTest do
     end
   end
 
-  defp eventually(fun, left \\ 500) do
+  defp eventually(fun, left \\ 3_000) do
     cond do
       fun.() -> true
       left > 0 -> Process.sleep(10) && eventually(fun, left - 1)

@@ -78,7 +78,7 @@ defmodule Skillbook.SchedulerTest do
   end
 
   defp fired(answer \\ {:ok, "done"}) do
-    assert_receive {:fired, pid, context}
+    assert_receive {:fired, pid, context}, 30_000
     send(pid, {:answer, answer})
     context
   end
@@ -215,7 +215,7 @@ defmodule Skillbook.SchedulerTest do
       clock = clock()
       book = scheduled(folder, clock)
       at(book, clock, ~U[2026-03-01 08:00:00Z])
-      assert_receive {:fired, pid, _}
+      assert_receive {:fired, pid, _}, 30_000
       at(book, clock, ~U[2026-03-01 08:01:00Z])
       # The second is refused while the first waits for its answer.
       assert eventually(fn ->
@@ -373,7 +373,7 @@ defmodule Skillbook.SchedulerTest do
       set(clock, DateTime.add(@start, 61, :second))
       capture_log(fn -> :ok = Server.beat(book) end)
       assert [{"a", _, :failed}] = rows(book)
-      result = %{status: "ok", text: "", duration: 1}
+      result = %{status: :ok, text: "", duration: 1}
       assert Firings.finish(sql, firing, @by, @start, result) == {:ok, false}
     end
 
@@ -387,7 +387,7 @@ defmodule Skillbook.SchedulerTest do
 
     test "is renewed by who runs it", %{book: book, clock: clock, sql: sql} do
       at(book, clock, ~U[2026-03-01 08:00:00Z])
-      assert_receive {:fired, pid, _}
+      assert_receive {:fired, pid, _}, 30_000
       set(clock, ~U[2026-03-01 08:00:50Z])
       :ok = Server.beat(book)
       assert {:ok, 0} = Firings.expire(sql, @by, ~U[2026-03-01 08:01:40Z])
@@ -398,10 +398,10 @@ defmodule Skillbook.SchedulerTest do
 
     test "ends with the book, and what ran then failed", %{tmp_dir: folder, book: book, clock: clock} do
       at(book, clock, ~U[2026-03-01 08:00:00Z])
-      assert_receive {:fired, pid, _}
+      assert_receive {:fired, pid, _}, 30_000
       ref = Process.monitor(pid)
       stop_supervised!(book)
-      assert_receive {:DOWN, ^ref, :process, ^pid, _}
+      assert_receive {:DOWN, ^ref, :process, ^pid, _}, 30_000
       assert [{"a", "2026-03-01T08:00:00Z", :failed}] = rows(scheduled(folder, clock))
     end
   end
@@ -431,14 +431,14 @@ defmodule Skillbook.SchedulerTest do
       clock = clock()
       book = scheduled(folder, clock, schedules: [dispatch: {Queues, :hand}])
       at(book, clock, ~U[2026-03-01 08:00:00Z])
-      assert_receive {:handed, firing}
+      assert_receive {:handed, firing}, 30_000
       Scheduler.await(book)
       assert firing == Firing.new(book, "a", "2026-03-01T08:00:00Z")
       assert rows(book) == [{"a", "2026-03-01T08:00:00Z", :queued}]
 
       task = Task.async(fn -> Scheduler.run(firing) end)
       assert fired().assigns.scheduled.at == firing.at
-      assert {:ok, %{status: "ok", text: "done"}} = Task.await(task)
+      assert {:ok, %{status: :ok, text: "done"}} = Task.await(task)
       assert Scheduler.run(firing) == {:error, :taken}
       assert Scheduler.run(Firing.new(book, "a", "2026-03-02T08:00:00Z")) == {:error, :taken}
       assert rows(book) == [{"a", "2026-03-01T08:00:00Z", :ok}]
@@ -449,12 +449,12 @@ defmodule Skillbook.SchedulerTest do
       clock = clock()
       book = scheduled(folder, clock, schedules: [dispatch: {Queues, :hand}])
       at(book, clock, ~U[2026-03-01 08:00:00Z])
-      assert_receive {:handed, firing}
+      assert_receive {:handed, firing}, 30_000
       caller = spawn(fn -> Scheduler.run(firing) end)
-      assert_receive {:fired, pid, _}
+      assert_receive {:fired, pid, _}, 30_000
       ref = Process.monitor(pid)
       Process.exit(caller, :kill)
-      assert_receive {:DOWN, ^ref, :process, ^pid, _}
+      assert_receive {:DOWN, ^ref, :process, ^pid, _}, 30_000
       Scheduler.await(book)
       assert rows(book) == [{"a", "2026-03-01T08:00:00Z", :failed}]
     end
@@ -686,7 +686,7 @@ defmodule Skillbook.SchedulerTest do
     end
   end
 
-  defp eventually(fun, left \\ 500) do
+  defp eventually(fun, left \\ 3_000) do
     cond do
       fun.() -> true
       left > 0 -> Process.sleep(10) && eventually(fun, left - 1)

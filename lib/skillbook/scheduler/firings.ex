@@ -13,6 +13,7 @@ defmodule Skillbook.Scheduler.Firings do
 
   @columns ~w(name fire_at status profile node attempts started_at finished_at duration text)
   @running "status = 'running'"
+  @statuses Map.new(~w(queued running ok template failed skipped missed)a, &{Atom.to_string(&1), &1})
 
   @doc """
   Takes a firing: `:new` if there is no row of it yet, `:queued` if it was handed to a queue. It becomes `running`, or
@@ -101,7 +102,7 @@ defmodule Skillbook.Scheduler.Firings do
              sql,
              "update skillbook_firings set status = $4, text = $5, duration = $6, finished_at = $7, lease_until = null " <>
                "where name = $1 and fire_at = $2 and holder = $3 and status in ('running', 'queued')",
-             key(firing) ++ [by.holder, result.status, result.text, result.duration, now]
+             key(firing) ++ [by.holder, Atom.to_string(result.status), result.text, result.duration, now]
            ),
          do: {:ok, count == 1}
   end
@@ -204,7 +205,7 @@ defmodule Skillbook.Scheduler.Firings do
     %{
       name: name,
       at: time(at),
-      status: String.to_existing_atom(status),
+      status: @statuses[status],
       profile: profile,
       node: node,
       attempts: attempts,

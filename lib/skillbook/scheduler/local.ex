@@ -32,7 +32,7 @@ defmodule Skillbook.Scheduler.Local do
   @spec tick(atom()) :: :ok
   def tick(book), do: GenServer.call(name(book), :tick)
 
-  defp name(book), do: Module.concat(book, Scheduler.Local)
+  defp name(book), do: Module.concat(book, "Scheduler.Local")
 
   @impl GenServer
   def init(book), do: {:ok, %{book: book, queue: Queue.new(), timer: nil}}

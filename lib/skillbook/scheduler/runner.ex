@@ -87,7 +87,7 @@ defmodule Skillbook.Scheduler.Runner do
 
     case answer do
       :ok ->
-        {:ok, %{status: "queued", text: "", duration: nil}}
+        {:ok, %{status: :queued, text: "", duration: nil}}
 
       {:error, text} when is_binary(text) ->
         finish(book, firing, by, failed("It was not handed over: #{text}"))
@@ -114,11 +114,11 @@ defmodule Skillbook.Scheduler.Runner do
     %{status: status(result), text: String.slice(result.content, 0, @kept), duration: result.duration}
   end
 
-  defp status(%Result{status: :error}), do: "failed"
-  defp status(%Result{status: :template}), do: "template"
-  defp status(%Result{}), do: "ok"
+  defp status(%Result{status: :error}), do: :failed
+  defp status(%Result{status: :template}), do: :template
+  defp status(%Result{}), do: :ok
 
-  defp failed(text), do: %{status: "failed", text: text, duration: nil}
+  defp failed(text), do: %{status: :failed, text: text, duration: nil}
 
   # As long as the lease goes on; whoever keeps it stops this process when it is over.
   defp finish(book, firing, by, result) do

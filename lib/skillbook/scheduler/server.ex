@@ -31,7 +31,7 @@ defmodule Skillbook.Scheduler.Server do
   # Looks after leases at once.
   def beat(book), do: GenServer.call(name(book), :beat)
 
-  defp name(book), do: Module.concat(book, Scheduler)
+  defp name(book), do: Module.concat(book, "Scheduler")
 
   @impl true
   def init(book) do
@@ -305,7 +305,7 @@ defmodule Skillbook.Scheduler.Server do
 
   # If that cannot be written down now, the lease ends by itself.
   defp give_up(state, firing, text) do
-    result = %{status: "failed", text: text, duration: nil}
+    result = %{status: :failed, text: text, duration: nil}
     Firings.finish(sql(state), firing, state.by, Clock.now(state.book), result)
   rescue
     error in ArgumentError -> {:error, error}
