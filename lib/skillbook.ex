@@ -44,6 +44,10 @@ defmodule Skillbook do
     * `:ask` - who is asked whether a command that changes something may run, for profiles with `writes: :ask`: a function
       of one argument or `{module, function}`, as `t:Skillbook.Request.ask/0`
     * `:max_result` - how many characters of a result the model gets at once; 30,000 by default, or `:infinity`
+    * `:scheduler` - what runs entries by their `schedule`: `Skillbook.Scheduler.Local`, the default with a `:store`,
+      `{Skillbook.Scheduler.Quantum, MyApp.Quantum}`, or `false`, which is all there is without a `:store`
+    * `:schedules` - how they are run, as [schedules](docs/schedules.md) says: `[run_as: nil, timeout: 300_000, max_running: 10,
+      lease: 60_000, missed: :skip, interrupted: :fail, keep: 90, dispatch: nil, clock: nil]` by default
     * `:telemetry_flags` - whether events carry the flags of commands; `false` by default
     * `:watch` - whether changed files are read again by themselves; `true` by default. `[poll: 1_000]` looks through the
       folders every so many milliseconds, where the system reports no changes. That it does not is found out by itself on
@@ -95,7 +99,8 @@ defmodule Skillbook do
   Starts a book. The options are those listed above.
   """
   @spec start_link(keyword()) :: Supervisor.on_start() | {:error, Exception.t()}
-  def start_link(options), do: Book.start_link(options)
+  def start_link(options),
+    do: Book.start_link(options, {Skillbook.Scheduler.Server, Skillbook.Scheduler.Local})
 
   @doc false
   def child_spec(options) do
@@ -251,6 +256,15 @@ defmodule Skillbook do
   @spec usage(View.t(), keyword()) ::
           {:ok, Skillbook.Usage.t()} | {:error, Skillbook.OptionError.t() | Skillbook.SQL.Error.t()}
   defdelegate usage(view, options \\ []), to: Skillbook.Usage, as: :report
+
+  @doc """
+  What runs by its schedule next, and what became of what ran, as a view may see it; `Skillbook.Agenda` says more.
+
+  The options are those of `Skillbook.Agenda.new/2`.
+  """
+  @spec schedule(View.t(), keyword()) ::
+          {:ok, Skillbook.Agenda.t()} | {:error, OptionError.t() | Skillbook.SQL.Error.t()}
+  defdelegate schedule(view, options \\ []), to: Skillbook.Agenda, as: :new
 
   @doc """
   What became of a name for a profile: which files could be meant, which one is used, why it is hidden, and where it stands

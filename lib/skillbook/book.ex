@@ -27,6 +27,17 @@ defmodule Skillbook.Book do
 
   @breaker [failures: 5, cooldown: 30_000]
   @usage [flush: 5_000, keep: 365, most: 10_000]
+  @schedules [
+    run_as: nil,
+    timeout: 300_000,
+    max_running: 10,
+    lease: 60_000,
+    missed: :skip,
+    interrupted: :fail,
+    keep: 90,
+    dispatch: nil,
+    clock: nil
+  ]
 
   @type t :: %__MODULE__{
           name: atom(),
@@ -46,6 +57,8 @@ defmodule Skillbook.Book do
           max_result: pos_integer() | :infinity,
           breaker: [failures: pos_integer(), cooldown: pos_integer()] | false,
           usage: [flush: pos_integer(), keep: pos_integer(), most: pos_integer()] | false,
+          scheduler: {module(), term()} | false,
+          schedules: keyword(),
           telemetry_flags: boolean(),
           watch: boolean() | [poll: pos_integer()]
         }
@@ -69,18 +82,23 @@ defmodule Skillbook.Book do
     max_result: 30_000,
     breaker: @breaker,
     usage: @usage,
+    scheduler: false,
+    schedules: @schedules,
     telemetry_flags: false,
     watch: true
   ]
 
-  @spec start_link(keyword()) :: Supervisor.on_start() | {:error, Exception.t()}
-  def start_link(options) do
+  @typedoc "What works with books, and so is not known to them: what runs schedules, and the engine that it has by default."
+  @type schedulers :: {server :: module(), engine :: module()}
+
+  @spec start_link(keyword(), schedulers()) :: Supervisor.on_start() | {:error, Exception.t()}
+  def start_link(options, {server, engine}) do
     Telemetry.load()
 
-    with {:ok, book} <- new(options),
+    with {:ok, book} <- new(options, engine),
          # Before the supervisor, which keeps it: whatever it starts again goes on with the same generations.
          {:ok, catalog} <- Catalog.load(book.sources) do
-      case Supervisor.start_link(__MODULE__, %{book | catalog: catalog}, name: book.name) do
+      case Supervisor.start_link(__MODULE__, {%{book | catalog: catalog}, server}, name: book.name) do
         {:error, {:shutdown, {:failed_to_start_child, _child, error}}} when is_exception(error) ->
           {:error, error}
 
@@ -122,7 +140,7 @@ defmodule Skillbook.Book do
   end
 
   @impl true
-  def init(book) do
+  def init({book, server}) do
     store = if book.store, do: [book.store, {__MODULE__.Migration, book}], else: []
 
     follower =
@@ -139,7 +157,7 @@ defmodule Skillbook.Book do
           {__MODULE__.Registration, book},
           {Task.Supervisor, name: Worker.supervisor(book.name)},
           %{id: Watcher, start: {__MODULE__, :start_watcher, [book.name]}}
-        ] ++ follower
+        ] ++ follower ++ if(book.scheduler, do: server.children(book), else: [])
 
     # What comes later in the list works with what comes earlier.
     Supervisor.init(children, strategy: :rest_for_one)
@@ -175,16 +193,19 @@ defmodule Skillbook.Book do
     :watch
   ]
 
-  defp new(options) do
+  defp new(options, engine) do
     with :ok <- Options.validate(options, "a book", schema()),
          {:ok, name} <- fetch_name(options),
          {:ok, roles} <- Profile.roles(options[:roles] || []),
          {:ok, profiles} <- profiles(options[:profiles] || [], roles),
-         {:ok, sources} <- sources(options) do
+         {:ok, sources} <- sources(options),
+         {:ok, scheduler} <- scheduler(options[:scheduler], options[:store], engine) do
       book = %__MODULE__{
         name: name,
         profiles: profiles,
         sources: sources,
+        scheduler: scheduler,
+        schedules: Keyword.merge(@schedules, options[:schedules] || []),
         write_to: expand(options[:write_to])
       }
 
@@ -223,6 +244,19 @@ defmodule Skillbook.Book do
       else: [%Source{path: folder, name: Path.basename(folder), optional: true}]
   end
 
+  # Each firing is claimed in the database.
+  defp scheduler(scheduler, nil, _engine) when scheduler in [nil, false], do: {:ok, false}
+  defp scheduler(false, _store, _engine), do: {:ok, false}
+  defp scheduler(nil, _store, engine), do: {:ok, {engine, nil}}
+
+  defp scheduler(scheduler, nil, _engine) do
+    problem = {:invalid, "false, for the book has no :store to claim firings in,", scheduler}
+    {:error, %OptionError{subject: "a book", option: :scheduler, problem: problem}}
+  end
+
+  defp scheduler(module, _store, _engine) when is_atom(module), do: {:ok, {module, nil}}
+  defp scheduler(scheduler, _store, _engine), do: {:ok, scheduler}
+
   defp expand(nil), do: nil
   defp expand(path), do: Path.expand(path)
 
@@ -257,6 +291,8 @@ defmodule Skillbook.Book do
       max_result: {"a number of characters or :infinity", &limit?/1},
       breaker: {"[failures: number, cooldown: milliseconds] or false", &breaker?/1},
       usage: {"[flush: milliseconds, keep: days, most: number] or false", &usage?/1},
+      scheduler: {"a module, {module, argument} or false", &scheduler?/1},
+      schedules: {"the options that `Skillbook` lists for it", &schedules?/1},
       telemetry_flags: {"a boolean", &is_boolean/1},
       watch: {"a boolean or [poll: milliseconds]", &watch?/1}
     ]
@@ -270,6 +306,23 @@ defmodule Skillbook.Book do
   @doc "Whether it bounds something: a number from 1, or :infinity."
   @spec limit?(term()) :: boolean()
   def limit?(value), do: value == :infinity or Options.positive?(value)
+
+  defp scheduler?({module, _argument}), do: is_atom(module)
+  defp scheduler?(module), do: is_atom(module) and module not in [nil, true]
+
+  defp schedules?(options), do: Keyword.keyword?(options) and Enum.all?(options, &schedules_option?/1)
+
+  defp schedules_option?({:run_as, id}), do: is_nil(id) or Options.text?(id)
+  defp schedules_option?({option, value}) when option in [:timeout, :lease], do: Options.milliseconds?(value)
+  defp schedules_option?({option, value}) when option in [:max_running, :keep], do: Options.positive?(value)
+  defp schedules_option?({:missed, policy}), do: policy in [:skip, :run_once]
+  defp schedules_option?({:interrupted, policy}), do: policy in [:fail, :run]
+  defp schedules_option?({:clock, clock}) when is_function(clock, 0), do: true
+
+  defp schedules_option?({option, called}) when option in [:dispatch, :clock],
+    do: is_nil(called) or match?({module, function} when is_atom(module) and is_atom(function), called)
+
+  defp schedules_option?(_option), do: false
 
   defp breaker?(false), do: true
 

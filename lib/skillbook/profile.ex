@@ -160,6 +160,36 @@ defmodule Skillbook.Profile do
   def narrow(%__MODULE__{within: within} = profile, globs) when is_list(globs),
     do: %{profile | within: within ++ [globs]}
 
+  @doc """
+  The same profile with no more rights than another has as well.
+
+  It keeps its id. Of the patterns in `:tools` those are left that both have. It is an error if what it writes had to carry
+  labels that it would not see.
+
+      iex> {:ok, nightly} = Skillbook.Profile.new(id: "nightly", grants: ["mail", "money"])
+      iex> {:ok, maria} = Skillbook.Profile.new(id: "maria", grants: ["mail"], skills: ["email.*"], writes: :deny)
+      iex> {:ok, both} = Skillbook.Profile.meet(nightly, maria)
+      iex> {both.id, both.grants, both.within, both.writes}
+      {"nightly", ["mail"], [["email.*"]], :deny}
+  """
+  @spec meet(t(), t()) :: {:ok, t()} | {:error, OptionError.t()}
+  def meet(%__MODULE__{} = profile, %__MODULE__{} = other) do
+    consistent(%{
+      profile
+      | grants: common(profile.grants, other.grants),
+        within: profile.within ++ globs(other),
+        tools: common(profile.tools, other.tools),
+        writes: Enum.max_by([profile.writes, other.writes], &strictness/1),
+        labels: Enum.uniq(profile.labels ++ other.labels)
+    })
+  end
+
+  defp common(:all, list), do: list
+  defp common(list, :all), do: list
+  defp common(list, other), do: Enum.filter(list, &(&1 in other))
+
+  defp strictness(writes), do: Enum.find_index([:run, :ask, :delegate, :deny], &(&1 == writes))
+
   @doc false
   @spec globs(t()) :: [[glob()]]
   def globs(%__MODULE__{skills: :all, within: within}), do: within

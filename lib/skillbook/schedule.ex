@@ -84,6 +84,32 @@ defmodule Skillbook.Schedule do
   def upcoming(%__MODULE__{ref: ref}, %DateTime{} = later_than, count) when count in 0..1_000,
     do: ref |> Native.schedule_upcoming(DateTime.to_unix(later_than), count) |> Enum.map(&utc/1)
 
+  # A day, a month, and what a leap year that is left out may take.
+  @spans [2, 120, 7_200, 172_800, 40 * 86_400, 400 * 86_400, 3_000 * 86_400]
+
+  @doc """
+  The last time at which it fired until another, that one included; `nil` if there was none for eight years.
+
+      iex> schedule = Skillbook.Schedule.parse!("30 2 * * *", "Europe/Berlin")
+      iex> Skillbook.Schedule.previous(schedule, ~U[2027-03-28 12:00:00Z])
+      ~U[2027-03-28 01:00:00Z]
+  """
+  @spec previous(t(), DateTime.t()) :: DateTime.t() | nil
+  def previous(%__MODULE__{} = schedule, %DateTime{} = until) do
+    # Most schedules have fired within a short span, and the shorter the span the fewer times there are in it.
+    Enum.find_value(@spans, fn span -> latest(schedule, DateTime.add(until, -span, :second), until, nil) end)
+  end
+
+  defp latest(schedule, from, until, found) do
+    times = upcoming(schedule, from, 100)
+
+    case Enum.take_while(times, &(DateTime.compare(&1, until) != :gt)) do
+      [] -> found
+      fired when length(fired) < 100 -> List.last(fired)
+      fired -> latest(schedule, List.last(fired), until, List.last(fired))
+    end
+  end
+
   @doc """
   A time as the clocks of the time zone show it, with their offset from UTC, for people to read; `nil` after the year 9999.
 

@@ -22,10 +22,17 @@ defmodule Skillbook.Worker do
     end)
   end
 
+  @doc "Lets it work; its caller gets the messages of a task."
+  @spec begin(t()) :: :ok
+  def begin(worker) do
+    send(worker.pid, {__MODULE__, :run})
+    :ok
+  end
+
   @doc "Lets it work, and waits; it is stopped when the time is over."
   @spec run(t(), timeout()) :: {:ok, term()} | {:crash, term()} | :timeout
   def run(worker, timeout) do
-    send(worker.pid, {__MODULE__, :run})
+    begin(worker)
 
     case Task.yield(worker, timeout) || stop(worker) do
       {:ok, value} -> {:ok, value}

@@ -83,11 +83,11 @@ defmodule Skillbook.CLI.OptionsTest do
   test "wrong usage says what was expected and what came" do
     for {argv, message} <- [
           {~w(lst),
-           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, usage, lint, explain, install, update, outdated, restore, remove, export, import, help."},
+           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, usage, schedule, lint, explain, install, update, outdated, restore, remove, export, import, help."},
           {~w(xyz),
-           "unknown command `xyz`\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, usage, lint, explain, install, update, outdated, restore, remove, export, import, help."},
+           "unknown command `xyz`\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, usage, schedule, lint, explain, install, update, outdated, restore, remove, export, import, help."},
           {~w(help lst),
-           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, usage, lint, explain, install, update, outdated, restore, remove, export, import, help."},
+           "unknown command `lst`; did you mean `list`?\nThe commands are run, shell, chat, prompt, tools, grammar, get, list, search, usage, schedule, lint, explain, install, update, outdated, restore, remove, export, import, help."},
           {~w(--dri x list), "unknown option `--dri`; did you mean `--dir`?"},
           {~w(list --jsn), "unknown option `--jsn`; did you mean `--json`?"},
           {~w(get --json), "unknown option `--json`"},

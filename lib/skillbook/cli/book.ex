@@ -51,6 +51,7 @@ defmodule Skillbook.CLI.Book do
       sources: Enum.map(options.dirs, &source/1),
       builtins: options.builtins,
       store: store,
+      scheduler: false,
       watch: watch,
       write_to: List.last(options.dirs) || "skills"
     )

@@ -15,6 +15,7 @@ defmodule Skillbook.CLI.Options do
     {"list", CLI.List},
     {"search", CLI.Search},
     {"usage", CLI.Usage},
+    {"schedule", CLI.Schedule},
     {"lint", CLI.Lint},
     {"explain", CLI.Explain},
     {"install", CLI.Install},

@@ -3,7 +3,7 @@ defmodule Skillbook.Package.InspectionTest do
 
   doctest Skillbook.Package.Inspection
 
-  alias Skillbook.Package.{Diff, Inspection}
+  alias Skillbook.Package.Inspection
 
   @head "---\nname: a\ndescription: b\n---\n"
 
@@ -152,16 +152,6 @@ defmodule Skillbook.Package.InspectionTest do
              script: "a.sh",
              host: "b.io"
            ]
-  end
-
-  test "a diff shows what is around it" do
-    old = Enum.map_join(1..20, "\n", &"line #{&1}")
-    new = String.replace(old, "line 10", "other")
-
-    assert Diff.lines(old, new) ==
-             ["@@", " line 7", " line 8", " line 9", "-line 10", "+other", " line 11", " line 12", " line 13"]
-
-    assert Diff.lines("a", "a") == []
   end
 
   @tag :corpus

@@ -1,0 +1,148 @@
+defmodule Skillbook.CLI.Schedule do
+  @moduledoc false
+  @behaviour Skillbook.CLI.Command
+
+  alias Skillbook.CLI.{Book, Terminal}
+  alias Skillbook.JSON
+
+  # The last column takes what the others leave, and has to be worth reading.
+  @narrowest 12
+  @widest_name 32
+
+  @impl true
+  def switches, do: [times: {:number, 1, 100}, last: {:number, 1, 1_000}, json: :boolean]
+
+  @impl true
+  def args(globs), do: {:ok, globs}
+
+  @impl true
+  def summary, do: "show what runs by its schedule next, and what became of what ran"
+
+  @impl true
+  def help do
+    """
+    Usage: skillbook [OPTIONS] schedule [--times N] [--last N] [--json] [GLOB]...
+
+    Shows when the skills with a schedule run next, and the last results of those that ran; with globs, only of the names
+    that one of them matches. Without --profile the results of all profiles, else those of the profile. It runs nothing:
+    schedules are run by applications that start a book.
+
+      --times N         how many next times of each. Default: 1
+      --last N          how many results. Default: 20
+      --json            as JSON, times in UTC, durations in milliseconds
+
+    Examples:
+      skillbook schedule
+      skillbook schedule --times 5 'workflows.*'
+      skillbook --db other.db schedule --json
+    """
+  end
+
+  @impl true
+  def run(options), do: Book.with_book(options, :read, &show(&1, options))
+
+  defp show(book, options) do
+    view = if options.profile_given, do: Book.view(book, options), else: Skillbook.View.all(book)
+    names = if options.args == [], do: [], else: [names: options.args]
+
+    case Skillbook.schedule(view, names ++ Keyword.take(options.flags, [:times, :last])) do
+      {:ok, agenda} -> put(agenda, options)
+      {:error, error} -> Terminal.complain(Exception.message(error)) && 1
+    end
+  end
+
+  defp put(agenda, options) do
+    if options.flags[:json],
+      do: agenda |> json() |> JSON.encode() |> Terminal.put(),
+      else: agenda |> lines(Terminal.new(options.color)) |> Terminal.put()
+  end
+
+  defp json(agenda) do
+    %{
+      now: iso(agenda.now),
+      next: for(row <- agenda.next, do: %{row | at: Enum.map(row.at, &iso/1)}),
+      last:
+        for(
+          row <- agenda.last,
+          do: %{row | at: iso(row.at), started_at: iso(row.started_at), finished_at: iso(row.finished_at)}
+        )
+    }
+  end
+
+  defp iso(nil), do: nil
+  defp iso(time), do: time |> DateTime.truncate(:second) |> DateTime.to_iso8601()
+
+  @doc "The agenda as tables that fit the terminal."
+  @spec lines(Skillbook.Agenda.t(), Terminal.t()) :: iodata()
+  def lines(%{next: [], last: []}, _terminal) do
+    [
+      "No skill has a schedule.\n",
+      "Give one `schedule: \"0 9 * * MON-FRI\"` and `run_as: default` in its frontmatter, or try workflow.build --schedule."
+    ]
+  end
+
+  def lines(agenda, terminal) do
+    [next(agenda.next, terminal), "\n\n", last(agenda.last, terminal)]
+  end
+
+  defp next([], _terminal), do: "Nothing has a schedule now."
+
+  defp next(rows, terminal) do
+    rows =
+      for row <- rows, {name, local} <- named(row) do
+        [
+          name,
+          local,
+          if(name == "", do: "", else: row.run_as || "-"),
+          if(name == "", do: "", else: row.means)
+        ]
+      end
+
+    table([["name", "next", "as", "schedule"] | rows], terminal)
+  end
+
+  defp named(%{name: name, local: []}), do: [{name, "never"}]
+  defp named(%{name: name, local: [first | more]}), do: [{name, first} | Enum.map(more, &{"", &1})]
+
+  defp last([], _terminal), do: "Nothing has run by its schedule yet."
+
+  defp last(rows, terminal) do
+    rows =
+      for row <- rows,
+          do: [row.name, minute(row.at), to_string(row.status), duration(row.duration), first_line(row.text)]
+
+    table([["name", "time (UTC)", "status", "took", "result"] | rows], terminal)
+  end
+
+  defp minute(time), do: time |> DateTime.to_naive() |> NaiveDateTime.to_string()
+
+  defp duration(nil), do: "-"
+  defp duration(milliseconds) when milliseconds < 1, do: "< 1 ms"
+  defp duration(milliseconds) when milliseconds < 10_000, do: "#{round(milliseconds)} ms"
+  defp duration(milliseconds), do: "#{round(milliseconds / 1000)} s"
+
+  defp first_line(text), do: text |> String.split("\n", parts: 2) |> hd() |> String.trim()
+
+  defp table(rows, terminal) do
+    rows =
+      for [name | cells] <- rows,
+          do: [cut(safe(terminal, name), @widest_name) | Enum.map(cells, &safe(terminal, &1))]
+
+    widths = Enum.zip_with(rows, fn cells -> cells |> Enum.map(&String.length/1) |> Enum.max() end)
+    {_last, others} = List.pop_at(widths, -1)
+    room = max((terminal.width || 80) - Enum.sum(others) - 2 * length(others), @narrowest)
+    [heading | rows] = Enum.map(rows, &line(&1, others, room))
+    Enum.intersperse([Terminal.style(terminal, :faint, heading) | rows], "\n")
+  end
+
+  defp line(cells, widths, room) do
+    {last, cells} = List.pop_at(cells, -1)
+    padded = Enum.zip_with(cells, widths, &[String.pad_trailing(&1, &2), "  "])
+    [padded, cut(last, room)] |> IO.iodata_to_binary() |> String.trim_trailing()
+  end
+
+  defp cut(text, room),
+    do: if(String.length(text) > room, do: String.slice(text, 0, room - 1) <> "…", else: text)
+
+  defp safe(terminal, text), do: Terminal.safe(terminal, text)
+end

@@ -1,0 +1,397 @@
+defmodule Skillbook.Scheduler.Server do
+  @moduledoc false
+  # What a book's engine works for: it registers the entries that have a schedule, runs what is due, a few at a time, keeps
+  # the leases of what runs here, and looks after those that others left.
+
+  use GenServer
+
+  alias Skillbook.{Book, Change, Firing, Schedule, Watcher, Worker}
+  alias Skillbook.Scheduler.{Clock, Firings, Job, Runner}
+  alias Skillbook.SQL.Error
+
+  require Logger
+
+  # What ends its node each time must not end all of them.
+  @attempts 3
+
+  @doc "The engine of a book and the process that it works for."
+  @spec children(Book.t()) :: [Supervisor.child_spec() | {module(), Book.t()}]
+  def children(%Book{scheduler: {module, argument}} = book),
+    do: module.children(book.name, argument) ++ [{__MODULE__, book}]
+
+  def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
+
+  def fire(book, name), do: GenServer.cast(name(book), {:fire, name})
+  def due(book, name, first, last), do: GenServer.cast(name(book), {:due, name, first, last})
+  def run(%Firing{} = firing), do: GenServer.call(name(firing.book), {:run, firing}, :infinity)
+  def registered(book), do: GenServer.call(name(book), :registered)
+  def await(book), do: GenServer.call(name(book), :await, :infinity)
+
+  @doc false
+  # Looks after leases at once.
+  def beat(book), do: GenServer.call(name(book), :beat)
+
+  defp name(book), do: Module.concat(book, "Scheduler")
+
+  @impl true
+  def init(book) do
+    Process.flag(:trap_exit, true)
+    Watcher.subscribe(book.name)
+
+    state = %{
+      book: book,
+      engine: book.scheduler,
+      by: by(book),
+      jobs: %{},
+      problems: %{},
+      waiting: :queue.new(),
+      # By the reference of its task.
+      running: %{},
+      renewed: monotonic(),
+      pruned: nil,
+      awaiting: []
+    }
+
+    {:ok, state, {:continue, :register}}
+  end
+
+  defp by(book) do
+    %{
+      holder: 12 |> :crypto.strong_rand_bytes() |> Base.encode32(case: :lower, padding: false),
+      node: Atom.to_string(node()),
+      lease: book.schedules[:lease],
+      attempts: if(book.schedules[:interrupted] == :run, do: @attempts, else: 1)
+    }
+  end
+
+  @impl true
+  def handle_continue(:register, state) do
+    {module, argument} = state.engine
+    :ok = module.clear(state.book.name, argument)
+    now = Clock.now(state.book)
+
+    state =
+      Enum.reduce(Job.all(state.book), state, fn {name, job}, state -> register(state, name, job, now) end)
+
+    {:noreply, state |> catch_up(now) |> beat_later() |> serve()}
+  end
+
+  # What came while no node was there: since the last firing of each.
+  defp catch_up(state, now) do
+    case Firings.last(sql(state)) do
+      {:ok, last} ->
+        for {name, at} <- last,
+            %{job: job} <- [state.jobs[name]],
+            first = Schedule.next(job.schedule, at),
+            first != nil and DateTime.compare(first, now) != :gt,
+            latest = Schedule.previous(job.schedule, now),
+            latest != nil,
+            reduce: state do
+          state -> take_due(state, name, first, latest, now)
+        end
+
+      {:error, error} ->
+        Logger.error(
+          "the book #{inspect(state.book.name)} cannot tell which schedules were missed: #{Exception.message(error)}"
+        )
+
+        state
+    end
+  end
+
+  @impl true
+  def handle_call({:run, firing}, {caller, _} = from, state),
+    do: {:noreply, begin(state, firing, :queued, {from, Process.monitor(caller)})}
+
+  def handle_call(:registered, _from, state),
+    do: {:reply, Map.new(state.jobs, fn {name, %{job: job}} -> {name, job.schedule} end), state}
+
+  def handle_call(:await, from, state), do: {:noreply, answer(%{state | awaiting: [from | state.awaiting]})}
+  def handle_call(:beat, _from, state), do: {:reply, :ok, beat_now(state)}
+
+  @impl true
+  def handle_cast({:fire, name}, state) do
+    now = Clock.now(state.book)
+
+    with %{job: job} <- state.jobs[name],
+         %DateTime{} = at <- Schedule.previous(job.schedule, now),
+         true <- DateTime.diff(now, at) <= Clock.late() do
+      {:noreply, state |> take_due(name, at, at, now) |> serve()}
+    else
+      _ -> {:noreply, state}
+    end
+  end
+
+  def handle_cast({:due, name, first, last}, state),
+    do: {:noreply, state |> take_due(name, first, last, Clock.now(state.book)) |> serve()}
+
+  @impl true
+  def handle_info({:skillbook, _book, %Change{} = change}, state) do
+    now = Clock.now(state.book)
+
+    {:noreply,
+     Enum.reduce(change.added ++ change.changed ++ change.removed, state, fn name, state ->
+       register(state, name, Job.fetch(state.book, name), now)
+     end)}
+  end
+
+  def handle_info(:beat, state), do: {:noreply, state |> beat_now() |> beat_later()}
+
+  def handle_info({ref, answer}, state) when is_map_key(state.running, ref) do
+    Process.demonitor(ref, [:flush])
+    {:noreply, ended(state, ref, answer)}
+  end
+
+  def handle_info({:DOWN, ref, :process, _pid, reason}, state) do
+    case state.running do
+      %{^ref => %{firing: firing}} ->
+        Logger.error("#{firing.name}, due at #{firing.at}, failed: #{Exception.format_exit(reason)}")
+        give_up(state, firing, "It crashed.")
+        {:noreply, ended(state, ref, {:error, %RuntimeError{message: "it crashed"}})}
+
+      running ->
+        {:noreply, Enum.reduce(running, state, &without_caller(&1, &2, ref))}
+    end
+  end
+
+  def handle_info(_message, state), do: {:noreply, state}
+
+  @impl true
+  def terminate(_reason, state) do
+    {module, argument} = state.engine
+    clear(module, state.book.name, argument)
+
+    for {_ref, %{task: task, firing: firing}} <- state.running do
+      Worker.stop(task)
+      give_up(state, firing, "The book stopped while it ran; a part of its work may be done.")
+    end
+  end
+
+  # The engine may have stopped before.
+  defp clear(module, book, argument) do
+    module.clear(book, argument)
+  catch
+    :exit, _reason -> :ok
+  end
+
+  # Registering
+
+  defp register(state, name, {:ok, job}, now) do
+    case state.jobs do
+      # What else of the page changed does not matter to the engine.
+      %{^name => %{job: %{schedule: %{expression: expression, timezone: timezone}}} = known}
+      when expression == job.schedule.expression and timezone == job.schedule.timezone ->
+        put_in(state.jobs[name], %{known | job: job})
+
+      _ ->
+        {module, argument} = state.engine
+        state = unregister(state, name)
+
+        case module.put(state.book.name, argument, job, now) do
+          {:ok, handle} -> put_in(state.jobs[name], %{job: job, handle: handle})
+          {:error, text} -> problem(state, name, text)
+        end
+    end
+    |> solved(name)
+  end
+
+  defp register(state, name, {:error, text}, _now), do: state |> unregister(name) |> problem(name, text)
+
+  defp register(state, name, :none, _now),
+    do: %{unregister(state, name) | problems: Map.delete(state.problems, name)}
+
+  defp solved(%{jobs: jobs} = state, name) when is_map_key(jobs, name),
+    do: %{state | problems: Map.delete(state.problems, name)}
+
+  defp solved(state, _name), do: state
+
+  defp unregister(state, name) do
+    case Map.pop(state.jobs, name) do
+      {nil, _jobs} ->
+        state
+
+      {%{handle: handle}, jobs} ->
+        {module, argument} = state.engine
+        :ok = module.delete(state.book.name, argument, handle)
+        %{state | jobs: jobs}
+    end
+  end
+
+  # Once, not after each change of the page.
+  defp problem(state, name, text) do
+    if state.problems[name] != text, do: Logger.warning("#{name} does not run by its schedule: #{text}")
+    put_in(state.problems[name], text)
+  end
+
+  # What is due
+
+  defp take_due(state, name, first, last, now) do
+    late = DateTime.diff(now, last) > Clock.late()
+
+    cond do
+      not is_map_key(state.jobs, name) ->
+        state
+
+      late and state.book.schedules[:missed] == :skip ->
+        since = if first == last, do: "", else: " Others were missed since #{first}."
+        missed(state, name, last, now, "No node was there to run it." <> since)
+
+      true ->
+        if first != last,
+          do: missed(state, name, first, now, "It was not run until #{last}, when it ran once.")
+
+        %{state | waiting: :queue.in(Firing.new(state.book.name, name, last), state.waiting)}
+    end
+  end
+
+  defp missed(state, name, at, now, text) do
+    with {:error, error} <-
+           Firings.missed(sql(state), Firing.new(state.book.name, name, at), state.by, now, text),
+         do:
+           Logger.warning(
+             "#{name}, due at #{at}, was missed; that is not written down: #{Exception.message(error)}"
+           )
+
+    state
+  end
+
+  # Running
+
+  defp serve(state) do
+    with true <- map_size(state.running) < state.book.schedules[:max_running],
+         {{:value, firing}, waiting} <- :queue.out(state.waiting) do
+      %{state | waiting: waiting} |> begin(firing, :new, nil) |> serve()
+    else
+      _ -> answer(state)
+    end
+  end
+
+  defp begin(state, firing, from, caller) do
+    by = state.by
+
+    task =
+      Worker.start(state.book.name, [skillbook_firing: firing.name], fn -> Runner.run(firing, from, by) end)
+
+    :ok = Worker.begin(task)
+    put_in(state.running[task.ref], %{firing: firing, task: task, caller: caller})
+  end
+
+  defp ended(state, ref, answer) do
+    {%{firing: firing, caller: caller}, state} = pop_in(state.running[ref])
+
+    case {caller, answer} do
+      {{from, caller_ref}, _} ->
+        Process.demonitor(caller_ref, [:flush])
+        GenServer.reply(from, answer)
+
+      {nil, {:error, error}} when is_exception(error) ->
+        Logger.error("#{firing.name}, due at #{firing.at}: #{Exception.message(error)}")
+
+      _ ->
+        :ok
+    end
+
+    serve(state)
+  end
+
+  defp without_caller({ref, %{caller: {_from, caller_ref}, task: task, firing: firing}}, state, caller_ref) do
+    Worker.stop(task)
+    give_up(state, firing, "The process that ran it ended; a part of its work may be done.")
+    {_, state} = pop_in(state.running[ref])
+    serve(state)
+  end
+
+  defp without_caller(_running, state, _ref), do: state
+
+  # If that cannot be written down now, the lease ends by itself.
+  defp give_up(state, firing, text) do
+    result = %{status: :failed, text: text, duration: nil}
+    Firings.finish(sql(state), firing, state.by, Clock.now(state.book), result)
+  rescue
+    error in ArgumentError -> {:error, error}
+  catch
+    :exit, _reason -> {:error, Error.closed()}
+  end
+
+  defp answer(%{running: running, awaiting: [_ | _] = awaiting} = state) when running == %{} do
+    if :queue.is_empty(state.waiting) do
+      Enum.each(awaiting, &GenServer.reply(&1, :ok))
+      %{state | awaiting: []}
+    else
+      state
+    end
+  end
+
+  defp answer(state), do: state
+
+  # Leases
+
+  defp beat_later(state) do
+    Process.send_after(self(), :beat, max(div(state.by.lease, 3), 1))
+    state
+  end
+
+  defp beat_now(state) do
+    now = Clock.now(state.book)
+
+    with {:ok, state} <- renew(state, now),
+         {:ok, state} <- look_after(state, now),
+         {:ok, state} <- prune(state, now) do
+      serve(%{state | renewed: monotonic()})
+    else
+      {:error, _error} -> fence(state)
+    end
+  end
+
+  defp renew(state, now) do
+    Enum.reduce_while(state.running, {:ok, state}, fn {_ref, %{firing: firing}}, done ->
+      case Firings.renew(sql(state), firing, state.by, now) do
+        # It is not claimed yet, or over just now.
+        {:ok, _there} -> {:cont, done}
+        error -> {:halt, error}
+      end
+    end)
+  end
+
+  # Nobody else has the lease as long as this node may think that it has it.
+  defp fence(state) do
+    if monotonic() - state.renewed >= state.by.lease and state.running != %{} do
+      Logger.error(
+        "the book #{inspect(state.book.name)} stops what runs by schedule, for it could not renew its leases in the database"
+      )
+
+      for {_ref, %{task: task}} <- state.running, do: Process.exit(task.pid, :kill)
+    end
+
+    state
+  end
+
+  defp look_after(state, now) do
+    with {:ok, state} <- take_over(state, now),
+         {:ok, count} <- Firings.expire(sql(state), state.by, now) do
+      if count > 0, do: Logger.error("#{count} firings failed, since the nodes that ran them ended")
+      {:ok, state}
+    end
+  end
+
+  defp take_over(%{book: book} = state, now) do
+    room = max(book.schedules[:max_running] - map_size(state.running), 0)
+
+    with {:ok, firings} <- Firings.take_over(sql(state), book.name, state.by, now, room),
+         do: {:ok, Enum.reduce(firings, state, &begin(&2, &1, :held, nil))}
+  end
+
+  defp prune(state, now) do
+    today = DateTime.to_date(now)
+
+    if state.pruned == today do
+      {:ok, state}
+    else
+      before = DateTime.add(now, -state.book.schedules[:keep] * 86_400, :second)
+      with {:ok, _count} <- Firings.prune(sql(state), before), do: {:ok, %{state | pruned: today}}
+    end
+  end
+
+  defp sql(state), do: Book.sql(state.book)
+  defp monotonic, do: System.monotonic_time(:millisecond)
+end

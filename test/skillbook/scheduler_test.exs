@@ -1,0 +1,696 @@
+defmodule Skillbook.SchedulerTest do
+  use Skillbook.SkillsCase, async: true
+
+  import ExUnit.CaptureLog
+
+  alias Skillbook.{Book, Firing, OptionError, Profile, Schedule, Scheduler, SQL, View}
+  alias Skillbook.Scheduler.{Firings, Local, Queue, Server}
+
+  doctest Skillbook.Firing
+  doctest Skillbook.Agenda
+
+  @start ~U[2026-03-01 07:59:30Z]
+
+  defmodule Fire do
+    @behaviour Skillbook.Handler
+    # Tells the test of the book, and does what that says.
+    @impl true
+    def execute(_flags, context) do
+      send(:persistent_term.get({__MODULE__, context.book}), {:fired, self(), context})
+
+      receive do
+        {:answer, answer} -> answer
+      end
+    end
+  end
+
+  defmodule Quick do
+    @behaviour Skillbook.Handler
+    @impl true
+    def execute(_flags, _context), do: {:ok, "done"}
+  end
+
+  defmodule Queues do
+    # Queues of an application: what is handed over goes to the test.
+    def hand(firing), do: send(:persistent_term.get({Fire, firing.book}), {:handed, firing}) && :ok
+    def full(_firing), do: {:error, "the queue is full"}
+    def odd(_firing), do: :later
+    def crash(_firing), do: raise("no queue")
+  end
+
+  @moduletag :tmp_dir
+
+  defp clock, do: :atomics.new(1, []) |> tap(&set(&1, @start))
+  defp set(clock, time), do: :atomics.put(clock, 1, DateTime.to_unix(time))
+  defp read(clock), do: clock |> :atomics.get(1) |> DateTime.from_unix!()
+
+  # A book whose clock the test sets, over a folder and a database that outlive it.
+  defp scheduled(folder, clock, options \\ []) do
+    {schedules, options} = Keyword.pop(options, :schedules, [])
+
+    book =
+      book(
+        [
+          sources: [folder],
+          builtins: false,
+          watch: false,
+          store: Path.join(folder, "skills.db"),
+          schedules: [clock: fn -> read(clock) end] ++ schedules
+        ] ++ options
+      )
+
+    :persistent_term.put({Fire, book}, self())
+    # Registered, and what was missed is looked through.
+    _ = Scheduler.registered(book)
+    book
+  end
+
+  defp at(book, clock, time) do
+    set(clock, time)
+    Local.tick(book)
+  end
+
+  defp job(name, fields), do: page(name, [handler: inspect(Fire), run_as: "default"] ++ fields)
+
+  defp rows(book) do
+    {:ok, rows} = Firings.list(Book.sql(Book.fetch!(book)), nil, 1_000, 0)
+    for row <- Enum.reverse(rows), do: {row.name, DateTime.to_iso8601(row.at), row.status}
+  end
+
+  defp fired(answer \\ {:ok, "done"}) do
+    assert_receive {:fired, pid, context}, 30_000
+    send(pid, {:answer, answer})
+    context
+  end
+
+  describe "what is registered" do
+    test "follows the folder, and what has no profile is told of", %{tmp_dir: folder} do
+      write(folder, %{
+        "a/SKILL.md" => job("a", schedule: "0 8 * * *"),
+        "b/SKILL.md" => job("b", []),
+        "c/SKILL.md" => page("c", handler: inspect(Fire), schedule: "'@hourly'"),
+        "d/SKILL.md" => page("d", handler: inspect(Fire), schedule: "'@hourly'", run_as: "nobody")
+      })
+
+      clock = clock()
+
+      log =
+        capture_log(fn ->
+          book = scheduled(folder, clock)
+          assert Map.keys(Scheduler.registered(book)) == ["a"]
+          send(self(), book)
+        end)
+
+      assert_received book
+
+      assert log =~
+               "c does not run by its schedule: expected the id of a profile as `run_as` in its frontmatter, got nothing; " <>
+                 "write `run_as: default`, or give the book the option schedules: [run_as: \"default\"]"
+
+      assert log =~
+               "d does not run by its schedule: expected one of the profiles default as `run_as`, got \"nobody\""
+
+      write(folder, %{
+        "a/SKILL.md" => job("a", schedule: "0 9 * * *"),
+        "b/SKILL.md" => job("b", schedule: "0 8 * * *", timezone: "Europe/Berlin"),
+        "c/SKILL.md" => job("c", schedule: "'@daily'")
+      })
+
+      Skillbook.reload(book)
+
+      assert %{"a" => %Schedule{expression: "0 9 * * *"}, "b" => berlin, "c" => _} =
+               Scheduler.registered(book)
+
+      assert berlin.timezone == "Europe/Berlin"
+
+      File.rm_rf!(Path.join(folder, "a"))
+      write(folder, %{"c/SKILL.md" => job("c", [])})
+      Skillbook.reload(book)
+      assert Map.keys(Scheduler.registered(book)) == ["b"]
+
+      # Eight o'clock in Berlin was before the clock began, and the others are gone.
+      at(book, clock, ~U[2026-03-01 09:00:00Z])
+      Scheduler.await(book)
+      assert rows(book) == []
+      at(book, clock, ~U[2026-03-02 07:00:00Z])
+      fired()
+      Scheduler.await(book)
+      assert rows(book) == [{"b", "2026-03-02T07:00:00Z", :ok}]
+    end
+
+    test "goes when the store has another entry of the name, and comes back with it", %{tmp_dir: folder} do
+      write(folder, %{"a/SKILL.md" => job("a", schedule: "0 8 * * *")})
+      book = scheduled(folder, clock())
+      assert Map.keys(Scheduler.registered(book)) == ["a"]
+      view = Skillbook.view(book)
+      {:ok, _} = Skillbook.Store.create(view, %{title: "a", description: "Another", content: "text"})
+      assert Scheduler.registered(book) == %{}
+      {:ok, _} = Skillbook.Store.delete(Skillbook.view(book), "a")
+      assert Map.keys(Scheduler.registered(book)) == ["a"]
+    end
+  end
+
+  describe "a firing" do
+    test "runs as the profile of the page, and its result is kept", %{tmp_dir: folder} do
+      write(folder, %{
+        "a/SKILL.md" =>
+          job("a", schedule: "0 8 * * *") |> String.replace("run_as: default", "run_as: nightly")
+      })
+
+      clock = clock()
+      book = scheduled(folder, clock, profiles: [[id: "nightly", grants: ["x"]]])
+      at(book, clock, ~U[2026-03-01 07:59:59Z])
+      Scheduler.await(book)
+      assert rows(book) == []
+      at(book, clock, ~U[2026-03-01 08:00:00Z])
+      context = fired({:ok, String.duplicate("é", 10_001)})
+      assert context.profile.id == "nightly"
+      assert context.now == ~U[2026-03-01 08:00:00Z]
+      assert context.assigns.scheduled == %{at: ~U[2026-03-01 08:00:00Z], node: "nonode@nohost"}
+      Scheduler.await(book)
+      {:ok, [row]} = Firings.list(Book.sql(Book.fetch!(book)), "nightly", 10, 0)
+      assert %{status: :ok, node: "nonode@nohost", attempts: 1} = row
+      assert String.length(row.text) == 10_000
+      assert is_float(row.duration)
+      # The same time comes to nothing more.
+      at(book, clock, ~U[2026-03-01 08:00:20Z])
+      Scheduler.fire(book, "a")
+      Scheduler.fire(book, "unknown")
+      Scheduler.await(book)
+      refute_received {:fired, _, _}
+      assert length(rows(book)) == 1
+    end
+
+    test "that fails, is stopped or crashes is written down as failed", %{tmp_dir: folder} do
+      write(folder, %{
+        "a/SKILL.md" => job("a", schedule: "0 8 * * *"),
+        "b/SKILL.md" => job("b", schedule: "0 8 * * *", timeout: "1ms"),
+        "c/SKILL.md" => page("c", schedule: "0 8 * * *", run_as: "default"),
+        "d/SKILL.md" => job("d", schedule: "0 8 * * *")
+      })
+
+      clock = clock()
+      book = scheduled(folder, clock, schedules: [timeout: 1])
+
+      capture_log(fn ->
+        at(book, clock, ~U[2026-03-01 08:00:00Z])
+        Scheduler.await(book)
+      end)
+
+      {:ok, rows} = Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
+
+      assert Enum.map(rows, &{&1.name, &1.status}) == [
+               {"a", :failed},
+               {"b", :failed},
+               {"c", :template},
+               {"d", :failed}
+             ]
+
+      assert hd(rows).text =~ "took longer than"
+      assert Enum.at(rows, 2).text =~ "The page of c."
+    end
+
+    test "does not overlap the one before", %{tmp_dir: folder} do
+      write(folder, %{"a/SKILL.md" => job("a", schedule: "* * * * *")})
+      clock = clock()
+      book = scheduled(folder, clock)
+      at(book, clock, ~U[2026-03-01 08:00:00Z])
+      assert_receive {:fired, pid, _}, 30_000
+      at(book, clock, ~U[2026-03-01 08:01:00Z])
+      # The second is refused while the first waits for its answer.
+      assert eventually(fn ->
+               rows(book) == [
+                 {"a", "2026-03-01T08:00:00Z", :running},
+                 {"a", "2026-03-01T08:01:00Z", :skipped}
+               ]
+             end)
+
+      send(pid, {:answer, {:ok, "at last"}})
+      Scheduler.await(book)
+      at(book, clock, ~U[2026-03-01 08:02:00Z])
+      fired()
+      Scheduler.await(book)
+      assert Enum.map(rows(book), &elem(&1, 2)) == [:ok, :skipped, :ok]
+    end
+
+    test "has no more rights than its author", %{tmp_dir: folder} do
+      profiles = [
+        [id: "nightly", grants: ["mail", "money"], writes: :run],
+        [id: "maria", grants: ["mail"], writes: :deny],
+        [id: "bob", grants: []],
+        [id: "labels", grants: ["secret"], labels: ["secret"]]
+      ]
+
+      page = fn name, fields ->
+        page(name, [handler: inspect(Fire), schedule: "0 8 * * *", run_as: "nightly"] ++ fields)
+      end
+
+      write(folder, %{
+        "own/SKILL.md" => page.("own", visibility_labels: "[mail]", effects: "read"),
+        "marias/SKILL.md" => page.("marias", visibility_labels: "[mail]", author: "maria", effects: "read"),
+        "marias_write/SKILL.md" =>
+          page.("marias_write", visibility_labels: "[mail]", author: "maria", effects: "write"),
+        "bobs/SKILL.md" => page.("bobs", visibility_labels: "[mail]", author: "bob", effects: "read"),
+        "strange/SKILL.md" =>
+          page.("strange", visibility_labels: "[mail]", author: "Jane Doe", effects: "read"),
+        "labels/SKILL.md" =>
+          page("labels",
+            handler: inspect(Fire),
+            schedule: "0 8 * * *",
+            run_as: "labels",
+            author: "bob",
+            effects: "read"
+          )
+      })
+
+      clock = clock()
+
+      log =
+        capture_log(fn ->
+          book = scheduled(folder, clock, profiles: profiles)
+          at(book, clock, ~U[2026-03-01 08:00:00Z])
+
+          grants =
+            for _ <- 1..3, context = fired(), into: %{}, do: {context.entry.name, context.profile.grants}
+
+          assert grants == %{"own" => ["mail", "money"], "marias" => ["mail"], "strange" => ["mail", "money"]}
+          Scheduler.await(book)
+
+          assert Enum.map(rows(book), &{elem(&1, 0), elem(&1, 2)}) |> Enum.sort() == [
+                   {"bobs", :failed},
+                   {"marias", :ok},
+                   {"marias_write", :failed},
+                   {"own", :ok},
+                   {"strange", :ok}
+                 ]
+        end)
+
+      assert log =~
+               "labels does not run by its schedule: expected its author bob to see what it writes as labels; " <>
+                 "write `run_as` with a profile whose labels bob is granted"
+    end
+
+    test "of which nobody can be asked is refused", %{tmp_dir: folder} do
+      write(folder, %{"a/SKILL.md" => job("a", schedule: "0 8 * * *", effects: "write")})
+      clock = clock()
+      ask = fn _request -> :allow end
+      book = scheduled(folder, clock, profiles: [[id: "default", writes: :ask]], ask: ask)
+      at(book, clock, ~U[2026-03-01 08:00:00Z])
+      Scheduler.await(book)
+      {:ok, [row]} = Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
+      assert row.status == :failed
+      assert row.text =~ "Nobody is there to ask, because it runs by its schedule"
+    end
+  end
+
+  describe "what was missed" do
+    for {missed, late, expected} <- [
+          # Down for an hour and a half of a schedule of every half hour.
+          {:skip, ~U[2026-03-01 09:35:00Z],
+           [{"2026-03-01T08:00:00Z", :ok}, {"2026-03-01T09:30:00Z", :missed}]},
+          {:run_once, ~U[2026-03-01 09:35:00Z],
+           [
+             {"2026-03-01T08:00:00Z", :ok},
+             {"2026-03-01T08:30:00Z", :missed},
+             {"2026-03-01T09:30:00Z", :ok}
+           ]},
+          # Within a minute it is only late.
+          {:skip, ~U[2026-03-01 08:30:50Z], [{"2026-03-01T08:00:00Z", :ok}, {"2026-03-01T08:30:00Z", :ok}]},
+          {:run_once, ~U[2026-03-01 08:29:50Z], [{"2026-03-01T08:00:00Z", :ok}]}
+        ] do
+      @tag missed: missed, late: late, expected: expected
+      test "while down until #{late} with #{missed}", %{tmp_dir: folder} = context do
+        write(folder, %{
+          "a/SKILL.md" => page("a", handler: inspect(Quick), schedule: "*/30 * * * *", run_as: "default")
+        })
+
+        clock = clock()
+        book = scheduled(folder, clock)
+        at(book, clock, ~U[2026-03-01 08:00:00Z])
+        Scheduler.await(book)
+        stop_supervised!(book)
+
+        set(clock, context.late)
+        book = scheduled(folder, clock, schedules: [missed: context.missed])
+        Scheduler.await(book)
+        assert for({"a", at, status} <- rows(book), do: {at, status}) == context.expected
+      end
+    end
+
+    test "by a clock that was put forward counts the same", %{tmp_dir: folder} do
+      write(folder, %{
+        "a/SKILL.md" => page("a", handler: inspect(Quick), schedule: "*/30 * * * *", run_as: "default")
+      })
+
+      clock = clock()
+      book = scheduled(folder, clock)
+      at(book, clock, ~U[2026-03-01 09:35:00Z])
+      at(book, clock, ~U[2026-03-01 10:00:00Z])
+      Scheduler.await(book)
+
+      assert rows(book) == [{"a", "2026-03-01T09:30:00Z", :missed}, {"a", "2026-03-01T10:00:00Z", :ok}]
+      {:ok, [_, row]} = Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
+      assert row.text == "No node was there to run it. Others were missed since 2026-03-01 08:00:00Z."
+    end
+  end
+
+  describe "a lease" do
+    setup %{tmp_dir: folder} do
+      write(folder, %{"a/SKILL.md" => job("a", schedule: "* * * * *")})
+      clock = clock()
+      book = scheduled(folder, clock, watch: false)
+      %{book: book, clock: clock, sql: Book.sql(Book.fetch!(book)), firing: Firing.new(book, "a", @start)}
+    end
+
+    @by %{holder: "another", node: "b@there", lease: 60_000, attempts: 1}
+
+    test "that is over makes the firing a failed one", %{book: book, clock: clock, sql: sql, firing: firing} do
+      assert Firings.claim(sql, firing, :new, @by, @start) == :ok
+      assert Firings.claim(sql, firing, :new, %{@by | holder: "third"}, @start) == {:error, :taken}
+      set(clock, DateTime.add(@start, 60, :second))
+      :ok = Server.beat(book)
+      assert [{"a", _, :running}] = rows(book)
+      set(clock, DateTime.add(@start, 61, :second))
+      capture_log(fn -> :ok = Server.beat(book) end)
+      assert [{"a", _, :failed}] = rows(book)
+      result = %{status: :ok, text: "", duration: 1}
+      assert Firings.finish(sql, firing, @by, @start, result) == {:ok, false}
+    end
+
+    test "that is over does not hold up the next time", %{book: book, clock: clock, sql: sql, firing: firing} do
+      assert Firings.claim(sql, firing, :new, @by, @start) == :ok
+      at(book, clock, ~U[2026-03-01 08:01:00Z])
+      fired()
+      Scheduler.await(book)
+      assert [:failed, :missed, :ok] == rows(book) |> Enum.map(&elem(&1, 2)) |> Enum.sort()
+    end
+
+    test "is renewed by who runs it", %{book: book, clock: clock, sql: sql} do
+      at(book, clock, ~U[2026-03-01 08:00:00Z])
+      assert_receive {:fired, pid, _}, 30_000
+      set(clock, ~U[2026-03-01 08:00:50Z])
+      :ok = Server.beat(book)
+      assert {:ok, 0} = Firings.expire(sql, @by, ~U[2026-03-01 08:01:40Z])
+      send(pid, {:answer, {:ok, ""}})
+      Scheduler.await(book)
+      assert [{"a", "2026-03-01T08:00:00Z", :ok}] = rows(book)
+    end
+
+    test "ends with the book, and what ran then failed", %{tmp_dir: folder, book: book, clock: clock} do
+      at(book, clock, ~U[2026-03-01 08:00:00Z])
+      assert_receive {:fired, pid, _}, 30_000
+      ref = Process.monitor(pid)
+      stop_supervised!(book)
+      assert_receive {:DOWN, ^ref, :process, ^pid, _}, 30_000
+      assert [{"a", "2026-03-01T08:00:00Z", :failed}] = rows(scheduled(folder, clock))
+    end
+  end
+
+  test "what was interrupted runs again where the book says so, three times at most", %{tmp_dir: folder} do
+    write(folder, %{"a/SKILL.md" => job("a", schedule: "0 8 * * *")})
+    clock = clock()
+    book = scheduled(folder, clock, schedules: [interrupted: :run])
+    sql = Book.sql(Book.fetch!(book))
+    gone = %{holder: "another", node: "b@there", lease: 1_000, attempts: 3}
+    firing = Firing.new(book, "a", @start)
+    :ok = Firings.claim(sql, firing, :new, gone, @start)
+    set(clock, DateTime.add(@start, 2, :second))
+    :ok = Server.beat(book)
+    assert fired().assigns.scheduled.at == @start
+    Scheduler.await(book)
+    assert [{"a", _, :ok}] = rows(book)
+
+    SQL.query!(sql, "update skillbook_firings set status = 'running', lease_until = 0, attempts = 3")
+    capture_log(fn -> :ok = Server.beat(book) end)
+    assert [{"a", _, :failed}] = rows(book)
+  end
+
+  describe "another queue" do
+    test "gets the firing once, and runs it once", %{tmp_dir: folder} do
+      write(folder, %{"a/SKILL.md" => job("a", schedule: "0 8 * * *")})
+      clock = clock()
+      book = scheduled(folder, clock, schedules: [dispatch: {Queues, :hand}])
+      at(book, clock, ~U[2026-03-01 08:00:00Z])
+      assert_receive {:handed, firing}, 30_000
+      Scheduler.await(book)
+      assert firing == Firing.new(book, "a", "2026-03-01T08:00:00Z")
+      assert rows(book) == [{"a", "2026-03-01T08:00:00Z", :queued}]
+
+      task = Task.async(fn -> Scheduler.run(firing) end)
+      assert fired().assigns.scheduled.at == firing.at
+      assert {:ok, %{status: :ok, text: "done"}} = Task.await(task)
+      assert Scheduler.run(firing) == {:error, :taken}
+      assert Scheduler.run(Firing.new(book, "a", "2026-03-02T08:00:00Z")) == {:error, :taken}
+      assert rows(book) == [{"a", "2026-03-01T08:00:00Z", :ok}]
+    end
+
+    test "that ends in the middle leaves a failed firing", %{tmp_dir: folder} do
+      write(folder, %{"a/SKILL.md" => job("a", schedule: "0 8 * * *")})
+      clock = clock()
+      book = scheduled(folder, clock, schedules: [dispatch: {Queues, :hand}])
+      at(book, clock, ~U[2026-03-01 08:00:00Z])
+      assert_receive {:handed, firing}, 30_000
+      caller = spawn(fn -> Scheduler.run(firing) end)
+      assert_receive {:fired, pid, _}, 30_000
+      ref = Process.monitor(pid)
+      Process.exit(caller, :kill)
+      assert_receive {:DOWN, ^ref, :process, ^pid, _}, 30_000
+      Scheduler.await(book)
+      assert rows(book) == [{"a", "2026-03-01T08:00:00Z", :failed}]
+    end
+
+    test "that does not take it makes it a failed one", %{tmp_dir: folder} do
+      for {function, text} <- [
+            {:full, "It was not handed over: the queue is full"},
+            {:crash, "It was not handed over: ** (RuntimeError) no queue"},
+            {:odd,
+             "It was not handed over: Skillbook.SchedulerTest.Queues.odd/1 was to give :ok or {:error, text}, and gave: :later"}
+          ] do
+        folder = Path.join(folder, "#{function}")
+        write(folder, %{"a/SKILL.md" => job("a", schedule: "0 8 * * *")})
+        clock = clock()
+        book = scheduled(folder, clock, schedules: [dispatch: {Queues, function}])
+        at(book, clock, ~U[2026-03-01 08:00:00Z])
+        Scheduler.await(book)
+        {:ok, [row]} = Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
+        assert {row.status, row.text} == {:failed, text}
+      end
+    end
+  end
+
+  describe "the agenda" do
+    test "shows what its view shows, and to each profile its own results", %{tmp_dir: folder} do
+      write(folder, %{
+        "a/SKILL.md" => page("a", handler: inspect(Quick), schedule: "0 8 * * *", run_as: "default"),
+        "b/SKILL.md" =>
+          page("b",
+            handler: inspect(Quick),
+            schedule: "0 9 * * *",
+            run_as: "boss",
+            visibility_labels: "[secret]"
+          ),
+        "c/SKILL.md" => page("c", handler: inspect(Quick), schedule: "0 10 * * *", run_as: "boss")
+      })
+
+      clock = clock()
+      book = scheduled(folder, clock, profiles: [[id: "boss", grants: ["secret"]]])
+
+      for hour <- 8..10 do
+        at(book, clock, DateTime.new!(~D[2026-03-01], Time.new!(hour, 0, 0)))
+        Scheduler.await(book)
+      end
+
+      shown = fn view ->
+        {:ok, agenda} = Skillbook.schedule(view)
+        {Enum.map(agenda.next, & &1.name), Enum.map(agenda.last, & &1.name)}
+      end
+
+      assert shown.(View.all(book)) == {["a", "b", "c"], ["c", "b", "a"]}
+      assert shown.(Skillbook.view(book, "boss")) == {["a", "b", "c"], ["c", "b"]}
+      assert shown.(Skillbook.view(book)) == {["a", "c"], ["a"]}
+
+      {:ok, agenda} = Skillbook.schedule(View.all(book), names: ["a"], times: 2, last: 1)
+      assert [%{name: "a", at: [~U[2026-03-02 08:00:00Z], ~U[2026-03-03 08:00:00Z]]}] = agenda.next
+      assert [%{name: "a", status: :ok, text: "done"}] = agenda.last
+
+      {:error, error} = Skillbook.schedule(View.all(book), last: 0)
+
+      assert Exception.message(error) ==
+               "expected a number from 1 to 1000 as the option :last of an agenda, got: 0"
+    end
+  end
+
+  describe "the queue of times" do
+    test "gives each in its order, through both changes of the clocks" do
+      berlin = Schedule.parse!("30 2 * * *", "Europe/Berlin")
+      queue = Queue.new() |> Queue.put("night", berlin, ~U[2026-03-28 12:00:00Z])
+      assert Queue.next(queue) == ~U[2026-03-29 01:00:00Z]
+      assert {[{"night", first, first}], queue} = Queue.due(queue, ~U[2026-03-29 01:00:10Z])
+      assert Queue.next(queue) == ~U[2026-03-30 00:30:00Z]
+
+      queue = Queue.put(queue, "night", berlin, ~U[2026-10-24 12:00:00Z])
+      assert {[{"night", first, first}], queue} = Queue.due(queue, ~U[2026-10-25 02:00:00Z])
+      assert first == ~U[2026-10-25 00:30:00Z]
+      assert Queue.next(queue) == ~U[2026-10-26 01:30:00Z]
+    end
+
+    test "names the first and the last time of what was not looked at" do
+      minutely = Schedule.parse!("* * * * *")
+
+      queue =
+        Queue.new() |> Queue.put("a", minutely, @start) |> Queue.put("b", Schedule.parse!("@yearly"), @start)
+
+      {due, queue} = Queue.due(queue, ~U[2026-05-01 12:00:30Z])
+      assert due == [{"a", ~U[2026-03-01 08:00:00Z], ~U[2026-05-01 12:00:00Z]}]
+      assert Queue.due(queue, ~U[2026-05-01 12:00:59Z]) |> elem(0) == []
+      assert queue |> Queue.delete("a") |> Queue.next() == ~U[2027-01-01 00:00:00Z]
+      assert Queue.new() |> Queue.next() == nil
+    end
+
+    test "goes through a year of a thousand schedules" do
+      zones = ~w(UTC Europe/Berlin America/New_York Asia/Kolkata)
+
+      schedules =
+        for n <- 1..1_000,
+            do: {"job-#{n}", Schedule.parse!("#{rem(n, 60)} #{rem(n, 24)} * * *", Enum.at(zones, rem(n, 4)))}
+
+      begin = ~U[2026-01-01 00:00:00Z]
+      until = ~U[2027-01-01 00:00:00Z]
+      queue = Enum.reduce(schedules, Queue.new(), fn {name, s}, queue -> Queue.put(queue, name, s, begin) end)
+      counts = year(queue, until, %{})
+
+      expected =
+        Map.new(schedules, fn {name, schedule} ->
+          times =
+            schedule |> Schedule.upcoming(begin, 400) |> Enum.count(&(DateTime.compare(&1, until) == :lt))
+
+          {name, times}
+        end)
+
+      assert counts == expected
+    end
+  end
+
+  defp year(queue, until, counts) do
+    next = Queue.next(queue)
+
+    if DateTime.compare(next, until) == :lt do
+      {due, queue} = Queue.due(queue, next)
+
+      year(
+        queue,
+        until,
+        Enum.reduce(due, counts, fn {name, at, at}, all -> Map.update(all, name, 1, &(&1 + 1)) end)
+      )
+    else
+      counts
+    end
+  end
+
+  test "a book's year of schedules is run time by time", %{tmp_dir: folder} do
+    pages =
+      for {name, schedule} <- [
+            weekly: "0 9 * * MON",
+            monthly: "0 0 1 * *",
+            daily: "30 2 * * *",
+            twice: "0 8,20 * * *"
+          ],
+          into: %{},
+          do:
+            {"#{name}/SKILL.md",
+             page(name,
+               handler: inspect(Quick),
+               schedule: "'#{schedule}'",
+               timezone: "Europe/Berlin",
+               run_as: "default"
+             )}
+
+    write(folder, pages)
+    clock = clock()
+    set(clock, ~U[2026-01-01 00:00:00Z])
+    book = scheduled(folder, clock, store: ":memory:", usage: false, schedules: [keep: 1_000])
+    schedules = Scheduler.registered(book)
+
+    times =
+      schedules
+      |> Enum.flat_map(fn {_name, schedule} -> Schedule.upcoming(schedule, ~U[2026-01-01 00:00:00Z], 800) end)
+      |> Enum.filter(&(&1.year == 2026))
+      |> Enum.uniq()
+      |> Enum.sort(DateTime)
+
+    for time <- times do
+      at(book, clock, time)
+      Scheduler.await(book)
+    end
+
+    %{rows: rows} =
+      SQL.query!(
+        Book.sql(Book.fetch!(book)),
+        "select name, status, count(*) from skillbook_firings group by name, status order by name"
+      )
+
+    assert rows == [["daily", "ok", 365], ["monthly", "ok", 12], ["twice", "ok", 730], ["weekly", "ok", 52]]
+  end
+
+  test "results are dropped after so many days", %{tmp_dir: folder} do
+    write(folder, %{
+      "a/SKILL.md" => page("a", handler: inspect(Quick), schedule: "0 8 * * *", run_as: "default")
+    })
+
+    clock = clock()
+    book = scheduled(folder, clock, schedules: [keep: 2])
+
+    for day <- 1..5 do
+      at(book, clock, DateTime.new!(Date.new!(2026, 3, day), ~T[08:00:00]))
+      Scheduler.await(book)
+    end
+
+    :ok = Server.beat(book)
+    assert Enum.map(rows(book), &elem(&1, 1)) == for(day <- 3..5, do: "2026-03-0#{day}T08:00:00Z")
+  end
+
+  test "options that cannot be are refused" do
+    {:error, error} = Skillbook.start_link(name: :no_store, scheduler: Skillbook.Scheduler.Local)
+    assert %OptionError{option: :scheduler} = error
+
+    assert Exception.message(error) ==
+             "expected false, for the book has no :store to claim firings in, as the option :scheduler of a book, " <>
+               "got: Skillbook.Scheduler.Local"
+
+    for schedules <- [[lease: 0], [missed: :all], [dispatch: "x"], [every: 1], [clock: 1], :off] do
+      assert {:error, %OptionError{option: :schedules}} =
+               Skillbook.start_link(name: :no_store, schedules: schedules)
+    end
+  end
+
+  test "rights that both profiles have" do
+    {:ok, all} = Profile.new(id: "all", grants: :all)
+
+    {:ok, few} =
+      Profile.new(id: "few", grants: ["a"], skills: ["x.*"], tools: ["Read", "Write"], writes: :ask)
+
+    {:ok, other} = Profile.new(id: "other", grants: ["a", "b"], tools: ["Read"], writes: :deny)
+
+    for {one, two, grants, within, tools, writes} <- [
+          {all, few, ["a"], [["x.*"]], ["Read", "Write"], :ask},
+          {few, all, ["a"], [], ["Read", "Write"], :ask},
+          {few, other, ["a"], [], ["Read"], :deny},
+          {other, few, ["a"], [["x.*"]], ["Read"], :deny}
+        ] do
+      assert {:ok, both} = Profile.meet(one, two)
+
+      assert {both.id, both.grants, both.within, both.tools, both.writes} ==
+               {one.id, grants, within, tools, writes}
+
+      assert both.skills == one.skills
+    end
+  end
+
+  defp eventually(fun, left \\ 3_000) do
+    cond do
+      fun.() -> true
+      left > 0 -> Process.sleep(10) && eventually(fun, left - 1)
+      true -> false
+    end
+  end
+end
