@@ -349,7 +349,8 @@ defmodule Skillbook.Handlers.StoreTest do
     check(book, [
       {"skills.diff iso-dates", "iso-dates: from version 3 to version 4\n  tags: reports, dates -> dates"},
       {"skills.diff iso-dates --to 3", "iso-dates: versions 1 and 3 are the same."},
-      {"skills.diff iso-dates --to 1", "iso-dates: version 1 and version 1 are one and the same. Name two of them."},
+      {"skills.diff iso-dates --to 1",
+       "iso-dates: version 1 and version 1 are one and the same. Name two of them."},
       {"skills.diff iso-dates --to 2",
        ~s(error: "iso-dates" has no version 2 that can be read here; its last one is 4)}
     ])
