@@ -126,8 +126,8 @@ defmodule Bench.Measure do
   def duration(ns)
 
   def duration(ns) when ns < 10_000, do: "#{round(ns)} ns"
-  def duration(ns) when ns < 10_000_000, do: "#{Float.round(ns / 1000, 1)} µs"
-  def duration(ns), do: "#{Float.round(ns / 1_000_000, 1)} ms"
+  def duration(ns) when ns < 10_000_000, do: "#{:erlang.float_to_binary(ns / 1000, decimals: 1)} µs"
+  def duration(ns), do: "#{:erlang.float_to_binary(ns / 1_000_000, decimals: 1)} ms"
 
   @doc "How often a second, of the nanoseconds of one."
   def rate(ns), do: "#{round(1_000_000_000 / ns)}/s"

@@ -22,6 +22,7 @@ defmodule Skillbook.Native do
         parse_command: 1,
         route: 2,
         frontmatter_parse: 1,
+        json_decode: 1,
         view_new: 4,
         view_suggest: 2,
         view_entries: 3,
@@ -102,7 +103,6 @@ defmodule Skillbook.Native do
 
   def frontmatter_write(_pairs, _body), do: missing()
 
-  def json_decode(_bytes), do: missing()
   def json_place(_text, _path, _part), do: missing()
 
   def schedule_parse(_expression, _timezone), do: missing()

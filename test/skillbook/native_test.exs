@@ -76,6 +76,7 @@ defmodule Skillbook.NativeTest do
       parse_command: {["a"], [long]},
       route: {[small, "haiku"], [small, long]},
       frontmatter_parse: {["a"], [String.duplicate("a", 4 * 1024 + 1)]},
+      json_decode: {["[1]"], [~s("#{String.duplicate("a", 8 * 1024)}")]},
       view_new: {[catalog.ref, "", :all, []], [catalog.ref, "unknown", :all, []]},
       view_suggest: {[small, "haikus"], [small, String.duplicate("a", 65)]},
       view_suggest: {[small, "haikus"], [large, "haikus"]},

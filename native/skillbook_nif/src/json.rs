@@ -4,14 +4,27 @@ use rustler::{Binary, Encoder, Env, NifResult, Term};
 use skillbook_core::json::{self, Part, Step};
 
 use crate::encode;
+use crate::twin::now;
 
 mod atoms {
     rustler::atoms! { ok, error, nil, key }
 }
 
+/// Every second byte may become a term.
+const QUICK_BYTES: usize = 8 * 1024;
+
 /// `{:ok, value}`, maps with string keys, or `{:error, {reason, line, column, path}}`.
+#[rustler::nif]
+fn json_decode_now<'a>(env: Env<'a>, bytes: Binary<'a>) -> NifResult<Term<'a>> {
+    now(env, bytes.len() <= QUICK_BYTES, || decode(env, bytes))
+}
+
 #[rustler::nif(schedule = "DirtyCpu")]
-fn json_decode<'a>(env: Env<'a>, bytes: Binary<'a>) -> NifResult<Term<'a>> {
+fn json_decode_dirty<'a>(env: Env<'a>, bytes: Binary<'a>) -> NifResult<Term<'a>> {
+    decode(env, bytes)
+}
+
+fn decode<'a>(env: Env<'a>, bytes: Binary<'a>) -> NifResult<Term<'a>> {
     let text = match simdutf8::compat::from_utf8(&bytes) {
         Ok(text) => text,
         Err(error) => {
