@@ -18,7 +18,8 @@ defmodule Skillbook.Pipeline do
     Router,
     Stray,
     Telemetry,
-    View
+    View,
+    Workflow
   }
 
   # As long as a page should be at most, and a half more.
@@ -168,7 +169,9 @@ defmodule Skillbook.Pipeline do
          routed = %{routed | command: command},
          context =
            Executor.context(view, routed, Keyword.take(options, [:now, :by, :assigns, :agent, :workflow])),
-         {:ok, result} <- Executor.execute(routed, context, Keyword.take(options, [:timeout, :ask])) do
+         limits = Keyword.take(options, [:timeout, :ask]),
+         {:ok, result} <- Executor.execute(routed, context, limits),
+         {:ok, result} <- carried_out(result, routed.entry, context, limits) do
       result
     else
       {:error, error} -> Result.error(error)
@@ -179,6 +182,15 @@ defmodule Skillbook.Pipeline do
         do: Result.error(error),
         else: Result.error(%HandlerError{kind: :stopped, name: routed.name, handler: routed.entry.handler})
   end
+
+  # Instructions that are commands are run; others are for the model to follow.
+  defp carried_out(%Result{status: :template} = result, %Entry{handler: nil} = entry, context, limits) do
+    if Workflow.workflow?(entry),
+      do: Workflow.run(entry, context, &command(context.view, &1, &2, &3), limits),
+      else: {:ok, result}
+  end
+
+  defp carried_out(result, _entry, _context, _limits), do: {:ok, result}
 
   defp printable(text, done \\ []) do
     case :unicode.characters_to_binary(text) do

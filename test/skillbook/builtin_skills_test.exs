@@ -39,7 +39,9 @@ defmodule Skillbook.BuiltinSkillsTest do
         "{date}" => "2026-03-01",
         "{last}" => "2026-03-01",
         "{today}" => "2026-02-17",
-        "{summary}" => "Done"
+        "{summary}" => "Done",
+        "{until}" => "tomorrow",
+        "{user}" => "me"
       },
       line,
       fn {name, value}, line -> String.replace(line, name, value) end
@@ -57,7 +59,7 @@ defmodule Skillbook.BuiltinSkillsTest do
              skills.create skills.delete skills.diff skills.disable skills.enable skills.history
              skills.list skills.load skills.read skills.restore skills.update
              tasks.create tasks.delete tasks.get tasks.search tasks.update
-             workflow.build workflow.list
+             workflow.build workflow.list workflow.run
              workflows.daily_digest workflows.weekly_review
            )
   end
@@ -132,7 +134,7 @@ defmodule Skillbook.BuiltinSkillsTest do
 
   # What works with entries needs those that pages speak of, in a book of its own.
   defp in_book(name, line, files) do
-    if name =~ ~r/\A(notes|skills)\./ do
+    if name =~ ~r/\A(notes|skills)\./ or name == "workflow.run" do
       book = :"pages_#{System.unique_integer([:positive])}"
       options = [name: book, store: ":memory:", sources: [[path: files, kind: :notes]], watch: false]
       start_supervised!({Skillbook, options}, id: book)
@@ -176,7 +178,7 @@ defmodule Skillbook.BuiltinSkillsTest do
 
     assert reads ==
              ~w(memory.search notes.get notes.list results.read skills.diff skills.history skills.list skills.load skills.read
-               tasks.get tasks.search workflow.list workflows.daily_digest)
+               tasks.get tasks.search workflow.list workflow.run workflows.daily_digest)
   end
 
   # A database of its own for each command, with the tasks that pages speak of.

@@ -2,6 +2,7 @@
 
 use skillbook_core::text::command::{parse, FlagValue};
 use skillbook_core::text::words::split;
+use skillbook_core::text::words::Reference::{self, Last, Number};
 use skillbook_core::value::Value;
 
 fn words(rows: &[(&str, &str, &[&str])]) {
@@ -535,10 +536,12 @@ fn a_long_line_is_shown_around_the_place() {
     assert_eq!(shown.chars().nth(caret.chars().count() - 1), Some('|'));
 }
 
+/// Line; flag, place and what it stands for.
+type PlaceholderRow = (&'static str, &'static [(Option<&'static str>, usize, Reference)]);
+
 #[test]
 fn placeholders_are_whole_unquoted_values() {
-    use skillbook_core::text::words::Reference::{Last, Number};
-    let rows: &[(&str, &[(Option<&str>, usize, skillbook_core::text::words::Reference)])] = &[
+    let rows: &[PlaceholderRow] = &[
         ("a {1}", &[(None, 0, Number(1))]),
         ("a {last}", &[(None, 0, Last)]),
         ("a x {12} --f {last} y {2}", &[(None, 1, Number(12)), (Some("f"), 0, Last), (Some("f"), 2, Number(2))]),
