@@ -25,6 +25,12 @@ defmodule Skillbook.Workflow do
   `on_error: continue` goes on, and a step that needs its result is not run. A run has at most 100 steps, with those of the
   workflows that it calls 1000, at most 5 of which are inside of each other. It takes at most 10 minutes, or what `timeout` of
   the page says.
+
+  ## Runs
+
+  A book with a database keeps the last hundred runs of each workflow, with the command and the result of each step;
+  `workflow.show` shows them. The result's `:data` has the run's id as `:run`, the pairs of a step and its result as `:steps`, and
+  `:ended`: `:done`, `:stopped`, `:steps` or `:time`.
   """
 
   alias Skillbook.{
@@ -41,7 +47,7 @@ defmodule Skillbook.Workflow do
     WorkflowError
   }
 
-  alias Skillbook.Workflow.Template
+  alias Skillbook.Workflow.{Runs, Template}
 
   @max_steps 100
   @max_all 1000
@@ -101,13 +107,20 @@ defmodule Skillbook.Workflow do
   def run(%Entry{} = entry, %Context{} = context, command, options \\ []) do
     with {:ok, plan} <- plan(entry, context.command, context),
          {:ok, state} <- enter(entry, context, options) do
-      plan |> all(state, context, command, options) |> result(entry, plan)
+      began = System.monotonic_time(:millisecond)
+      run = Runs.begin(entry, context, length(plan.steps))
+      done = &Runs.step(context, run, &1, &2)
+      {results, ended} = all(plan, state, context, command, done, options)
+      Runs.finish(context, run, ended || :done, System.monotonic_time(:millisecond) - began)
+      result(results, ended, entry, plan, run)
     end
   end
 
   # The page
 
-  defp lines(entry) do
+  @doc "The lines of its page with their names, or why it cannot be run."
+  @spec lines(Entry.t()) :: {:ok, [{String.t() | nil, String.t()}]} | {:error, WorkflowError.t()}
+  def lines(entry) do
     case Native.behavior_lines(entry.body) do
       {:ok, lines} when length(lines) > @max_steps ->
         page(
@@ -300,12 +313,13 @@ defmodule Skillbook.Workflow do
   end
 
   # The results in order, and why it ended before its last step.
-  defp all(plan, state, context, command, options) do
+  defp all(plan, state, context, command, done, options) do
     {results, _values, ended} =
       Enum.reduce_while(plan.steps, {[], plan.values, nil}, fn step, {results, values, nil} ->
         case limit(state) do
           nil ->
             result = step(step, values, state, context, command, options)
+            done.(step, result)
             ended = if result.status == :error and plan.on_error == :stop, do: :stopped
             values = Map.merge(values, told(step, result))
             {if(ended, do: :halt, else: :cont), {[result | results], values, ended}}
@@ -371,11 +385,11 @@ defmodule Skillbook.Workflow do
 
   # The report
 
-  defp result({results, ended}, entry, plan) do
+  defp result(results, ended, entry, plan, run) do
     text = head(entry, plan, results, ended) <> "\n\n" <> to_string(%Report{results: results})
     effects = results |> Enum.flat_map(& &1.effects) |> Enum.uniq()
     metadata = %{path: entry.path}
-    data = %{steps: Enum.zip(plan.steps, results), ended: ended || :done}
+    data = %{run: run, steps: Enum.zip(plan.steps, results), ended: ended || :done}
 
     if ended do
       error = %WorkflowError{

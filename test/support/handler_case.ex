@@ -35,7 +35,8 @@ defmodule Skillbook.HandlerCase do
     "skills.update" => Skillbook.Handlers.Skills.Update,
     "workflow.build" => Skillbook.Handlers.Workflow.Build,
     "workflow.list" => Skillbook.Handlers.Workflow.List,
-    "workflow.run" => Skillbook.Handlers.Workflow.Run
+    "workflow.run" => Skillbook.Handlers.Workflow.Run,
+    "workflow.show" => Skillbook.Handlers.Workflow.Show
   }
 
   using do

@@ -468,9 +468,12 @@ fn limits() {
     assert_eq!(error.kind().as_str(), "text_too_large");
 }
 
+/// Text; the name and the line of each command.
+type NamedRow = (&'static str, &'static [(Option<&'static str>, &'static str)]);
+
 #[test]
 fn comments_name_the_commands_of_a_text_that_is_run() {
-    let rows: &[(&str, &[(Option<&str>, &str)])] = &[
+    let rows: &[NamedRow] = &[
         ("```cmd\n# name: a\nx.y\n```", &[(Some("a"), "x.y")]),
         ("```cmd\n  #  NAME:  a b  \n\n# more\nx.y\nx.z\n```", &[(Some("a b"), "x.y"), (None, "x.z")]),
         ("```cmd\n# name: a\n# name: b\nx.y\n```", &[(Some("b"), "x.y")]),
