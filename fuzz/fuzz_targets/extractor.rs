@@ -17,6 +17,7 @@ fuzz_target!(|input: (Vec<u8>, bool, Vec<u8>)| {
             match event {
                 Event::Text(piece) => text.push_str(&piece),
                 Event::Command(command) => commands.push(command),
+                Event::Comment(_) => {}
                 Event::Closed => closed = commands.len(),
                 Event::Cut => incomplete = commands.split_off(closed),
             }

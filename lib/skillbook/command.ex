@@ -12,6 +12,9 @@ defmodule Skillbook.Command do
       several times). Where the command was written as one JSON object, its members are the flags, as they are
     * `:args` - the words before the first flag and after a bare `--`, in order
     * `:raw` - the command as it was written
+    * `:placeholders` - the values that stand for other commands' results, which a handler and an `:ask` callback find filled
+      in: for each the name of its flag or `:args`, which of the values there it is, from 0, and the number of the command
+      or `:last`
     * `:help` - whether `--help` or `-h` stands on the line; such a command is never run
   """
 
@@ -23,11 +26,12 @@ defmodule Skillbook.Command do
           flags: %{optional(String.t()) => value()},
           args: [String.t()],
           raw: String.t(),
+          placeholders: [{String.t() | :args, non_neg_integer(), non_neg_integer() | :last}],
           help: boolean()
         }
 
   @enforce_keys [:name, :raw]
-  defstruct [:name, :raw, flags: %{}, args: [], help: false]
+  defstruct [:name, :raw, flags: %{}, args: [], placeholders: [], help: false]
 
   @doc """
   Splits a command into words.
@@ -53,6 +57,9 @@ defmodule Skillbook.Command do
       iex> {:ok, command} = Skillbook.Command.parse(~S(tasks.create {"title": "Call Bob", "tags": ["q1"]}))
       iex> command.flags
       %{"title" => "Call Bob", "tags" => ["q1"]}
+
+      iex> Skillbook.Command.parse!(~S(email.send {2} --body {last} --subject "{1}")).placeholders
+      [{:args, 0, 2}, {"body", 0, :last}]
   """
   @spec parse(String.t()) :: {:ok, t()} | {:error, CommandError.t()}
   def parse(line) when is_binary(line), do: Native.parse_command(line)

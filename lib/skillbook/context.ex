@@ -18,7 +18,12 @@ defmodule Skillbook.Context do
     * `:agent` - the run of `Skillbook.Agent` that the call is part of, or `nil`: its `:model`; its `:depth`, how many runs it is
       inside of, and `:max_depth`; what it may still use, `:turns_left`, `:time_left` in milliseconds, and `:tokens_left` or `nil`;
       and `:options`, those of `Skillbook.Agent.run/3` that make a run inside of this one, which uses what this one has left
+    * `:workflow` - the run of `Skillbook.Workflow` that the call is part of, or `nil`: its `:depth`, how many workflows are
+      inside of each other; its `:deadline` in milliseconds of monotonic time; and a counter of the steps that `:ran`
+    * `:ask` - who is asked before a command runs that changes something, for handlers that run commands; `nil` for nobody
   """
+
+  @type workflow :: %{depth: pos_integer(), deadline: integer(), ran: :counters.counters_ref()}
 
   @type agent :: %{
           model: Skillbook.Model.t(),
@@ -42,7 +47,9 @@ defmodule Skillbook.Context do
           by: :agent | :user,
           assigns: map(),
           timeout: pos_integer() | nil,
-          agent: agent() | nil
+          agent: agent() | nil,
+          workflow: workflow() | nil,
+          ask: Skillbook.Request.ask() | nil
         }
 
   @enforce_keys [:view, :profile, :entry, :command, :now]
@@ -57,6 +64,8 @@ defmodule Skillbook.Context do
     :now,
     :timeout,
     :agent,
+    :workflow,
+    :ask,
     by: :agent,
     assigns: %{}
   ]
@@ -72,6 +81,14 @@ defmodule Skillbook.Context do
       profile: context.profile.id
     ]
   end
+
+  @doc false
+  # How many milliseconds are left for a call that is part of a workflow.
+  @spec time_left(t()) :: timeout()
+  def time_left(%__MODULE__{workflow: nil}), do: :infinity
+
+  def time_left(%__MODULE__{workflow: workflow}),
+    do: max(workflow.deadline - System.monotonic_time(:millisecond), 0)
 
   @doc """
   The handle for `Skillbook.SQL`, or an error that tells the operator which option the book lacks.

@@ -79,7 +79,8 @@ defmodule Skillbook.Executor do
          :ok <- in_service(book, entry, module),
          :ok <- unless_stopped(context, fn -> Policy.check(routed, context, ask(book, options)) end),
          timeout = options[:timeout] || entry.limits[:timeout] || (book && book.timeout) || @default_timeout,
-         context = %{context | timeout: timeout},
+         timeout = min(timeout, Context.time_left(context)),
+         context = %{context | timeout: timeout, ask: ask(book, options)},
          {:ok, worker} <- unless_stopped(context, fn -> start(book, routed, context, module) end) do
       answer = worker |> Worker.run(timeout) |> outcome(context, timeout)
       leave(book, worker, entry, module, answer)
@@ -95,7 +96,7 @@ defmodule Skillbook.Executor do
     * `:now` - the time of the call, UTC; the clock's if it is left out
     * `:by` - `:agent` (the default) or `:user`
     * `:assigns` - a map for the handler; empty if it is left out
-    * `:agent` - what `Skillbook.Context` says of it; `nil` if it is left out
+    * `:agent`, `:workflow` - what `Skillbook.Context` says of them; `nil` if they are left out
   """
   @spec context(Skillbook.View.t(), RoutedCommand.t(), keyword()) :: Context.t()
   def context(view, routed, options \\ []) do
@@ -112,7 +113,8 @@ defmodule Skillbook.Executor do
       now: Keyword.get_lazy(options, :now, &DateTime.utc_now/0),
       by: Keyword.get(options, :by, :agent),
       assigns: Keyword.get(options, :assigns, %{}),
-      agent: agent(options[:agent])
+      agent: agent(options[:agent]),
+      workflow: options[:workflow]
     }
   end
 

@@ -5,17 +5,21 @@ defmodule Skillbook.Pipeline do
   alias Skillbook.{
     Book,
     Bounded,
+    Command,
     Entry,
     Executor,
     Extractor,
     HandlerError,
     Options,
+    Placeholder,
+    PlaceholderError,
     Report,
     Result,
     Router,
     Stray,
     Telemetry,
-    View
+    View,
+    Workflow
   }
 
   # As long as a page should be at most, and a half more.
@@ -48,17 +52,38 @@ defmodule Skillbook.Pipeline do
     check(options, schema())
     {on_error, options} = Keyword.pop(options, :on_error, :continue)
 
-    {results, _halted} =
-      Enum.map_reduce(lines, false, fn
-        line, true ->
-          {tell(%Result{status: :skipped, content: @skipped, command: line, duration: 0}, options), true}
+    {results, _} =
+      Enum.map_reduce(lines, {false, %{}}, fn
+        line, {true, before} ->
+          {tell(%Result{status: :skipped, content: @skipped, command: line, duration: 0}, options),
+           {true, before}}
 
-        line, false ->
-          result = view |> command(line, options) |> tell(options)
-          {result, on_error == :halt and result.status == :error}
+        line, {false, before} ->
+          fill = &Placeholder.fill(&1, fn reference -> value(reference, before) end)
+          {result, whole} = command(view, line, fill, options)
+          result = tell(result, options)
+          before = Map.put(before, map_size(before) + 1, {result.status, whole})
+          {result, {on_error == :halt and result.status == :error, before}}
       end)
 
     results
+  end
+
+  # What a placeholder stands for: the whole text of a result, of which the model may have got a part only.
+  defp value(:last, before), do: value(:last, map_size(before), before)
+  defp value(number, before), do: value(number, number, before)
+
+  defp value(reference, number, before) do
+    case before do
+      %{^number => {:error, _}} ->
+        {:error, %PlaceholderError{kind: :failed, reference: reference, number: number}}
+
+      %{^number => {_status, text}} ->
+        {:ok, text}
+
+      _ ->
+        {:error, %PlaceholderError{kind: :none, reference: reference, number: map_size(before) + 1}}
+    end
   end
 
   defp tell(result, options) do
@@ -70,28 +95,41 @@ defmodule Skillbook.Pipeline do
     with {:error, error} <- Options.validate(options, "run", schema), do: raise(error)
   end
 
-  defp command(view, line, options) do
+  @doc """
+  Runs one command, whose placeholders `fill` fills in; gives the result, and its text as it was before it was cut.
+
+  Takes the options of `commands/3`, and as `:workflow` what `Skillbook.Context` has of the workflow that it is part of.
+  """
+  @spec command(
+          View.t(),
+          String.t(),
+          (Command.t() -> {:ok, Command.t()} | {:error, Exception.t()}),
+          keyword()
+        ) ::
+          {Result.t(), String.t()}
+  def command(view, line, fill, options) do
     began = System.monotonic_time()
-    found = Router.find(view, line)
+    found = Router.find(view, line, fill)
     book = Book.find(view.book)
     about = about(view, book, found)
 
     Telemetry.span([:skillbook, :command], about, fn ->
-      result = %{result(found, view, options) | name: about.skill, command: line}
+      %{content: whole} = result = %{result(found, view, fill, options) | name: about.skill, command: line}
 
       result =
         Bounded.result(result, view, options[:max_result] || (book && book.max_result) || @default_max_result)
 
       duration = System.convert_time_unit(System.monotonic_time() - began, :native, :microsecond)
-      ended(%{result | duration: duration})
+      ended(%{result | duration: duration}, whole)
     end)
   end
 
   # An error of the handler is its answer; that it gave none is another thing.
-  defp ended(%Result{error: %HandlerError{kind: kind}} = result),
-    do: {:exception, result, %{status: :error, kind: kind}}
+  defp ended(%Result{error: %HandlerError{kind: kind}} = result, whole),
+    do: {:exception, {result, whole}, %{status: :error, kind: kind}}
 
-  defp ended(result), do: {:stop, result, %{status: result.status, reads: reads(result.metadata)}}
+  defp ended(result, whole),
+    do: {:stop, {result, whole}, %{status: result.status, reads: reads(result.metadata)}}
 
   # The entries whose texts it has, or parts of them.
   defp reads(metadata) do
@@ -99,7 +137,8 @@ defmodule Skillbook.Pipeline do
     Enum.uniq(names)
   end
 
-  # Of a line that is no command nothing is told: whatever it holds may be a secret.
+  # Of a line that is no command nothing is told: whatever it holds may be a secret. Flags are told as they were written, with
+  # the placeholders in them.
   defp about(view, book, found) do
     about = %{book: view.book, profile: view.profile.id, generation: view.generation, skill: nil, effect: nil}
 
@@ -113,7 +152,7 @@ defmodule Skillbook.Pipeline do
     end
   end
 
-  defp result({:help, text, entries, skills}, _view, _options) do
+  defp result({:help, text, entries, skills}, _view, _fill, _options) do
     metadata =
       for {key, [_ | _] = entries} <- [activates: entries, parts: skills],
           into: %{},
@@ -122,14 +161,19 @@ defmodule Skillbook.Pipeline do
     %Result{status: :help, content: text, metadata: metadata}
   end
 
-  defp result({:error, error}, _view, _options), do: Result.error(error)
+  defp result({:error, error}, _view, _fill, _options), do: Result.error(error)
 
   # A book may stop in the middle of a turn; what ran until then is still reported.
-  defp result({:ok, routed}, view, options) do
-    context = Executor.context(view, routed, Keyword.take(options, [:now, :by, :assigns, :agent]))
-
-    case Executor.execute(routed, context, Keyword.take(options, [:timeout, :ask])) do
-      {:ok, result} -> result
+  defp result({:ok, routed}, view, fill, options) do
+    with {:ok, command} <- fill.(routed.command),
+         routed = %{routed | command: command},
+         context =
+           Executor.context(view, routed, Keyword.take(options, [:now, :by, :assigns, :agent, :workflow])),
+         limits = Keyword.take(options, [:timeout, :ask]),
+         {:ok, result} <- Executor.execute(routed, context, limits),
+         {:ok, result} <- carried_out(result, routed.entry, context, limits) do
+      result
+    else
       {:error, error} -> Result.error(error)
     end
   rescue
@@ -138,6 +182,15 @@ defmodule Skillbook.Pipeline do
         do: Result.error(error),
         else: Result.error(%HandlerError{kind: :stopped, name: routed.name, handler: routed.entry.handler})
   end
+
+  # Instructions that are commands are run; others are for the model to follow.
+  defp carried_out(%Result{status: :template} = result, %Entry{handler: nil} = entry, context, limits) do
+    if Workflow.workflow?(entry),
+      do: Workflow.run(entry, context, &command(context.view, &1, &2, &3), limits),
+      else: {:ok, result}
+  end
+
+  defp carried_out(result, _entry, _context, _limits), do: {:ok, result}
 
   defp printable(text, done \\ []) do
     case :unicode.characters_to_binary(text) do

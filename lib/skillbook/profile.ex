@@ -64,6 +64,11 @@ defmodule Skillbook.Profile do
   end
 
   @doc false
+  # Whether it sees all that there is.
+  @spec unrestricted?(t()) :: boolean()
+  def unrestricted?(%__MODULE__{} = profile), do: profile.grants == :all and globs(profile) == []
+
+  @doc false
   @spec new(t() | keyword(), roles()) :: {:ok, t()} | {:error, OptionError.t()}
   def new(options, roles) do
     with {:ok, profile} <- read(options),

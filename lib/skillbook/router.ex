@@ -45,11 +45,12 @@ defmodule Skillbook.Router do
 
   @doc false
   # As `route/2`, and says whose own texts the answer to `get_skill` or `--help` holds, and of which skills it shows files.
-  @spec find(View.t(), String.t()) ::
+  # What is answered here has its placeholders filled by `fill`.
+  @spec find(View.t(), String.t(), (Command.t() -> {:ok, Command.t()} | {:error, Exception.t()})) ::
           {:ok, RoutedCommand.t()}
           | {:help, String.t(), [Entry.t()], [Entry.t()]}
-          | {:error, CommandError.t() | UnknownSkillError.t()}
-  def find(%View{ref: ref} = view, line) do
+          | {:error, Exception.t()}
+  def find(%View{ref: ref} = view, line, fill \\ &{:ok, &1}) do
     case Native.route(ref, line) do
       {:ok, entry, %Command{help: false} = command} ->
         {:ok, %RoutedCommand{name: entry.name, entry: entry, command: command}}
@@ -58,7 +59,7 @@ defmodule Skillbook.Router do
         help(view, [entry.name])
 
       {:get, command} ->
-        help(view, separate(view, paths(command)))
+        with {:ok, command} <- fill.(command), do: help(view, separate(view, paths(command)))
 
       # `email --help` asks for a domain, which is no entry.
       {:unknown, %Command{help: true, name: name}} ->

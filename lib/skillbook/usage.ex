@@ -106,7 +106,7 @@ defmodule Skillbook.Usage do
   # An hour or a day counts if a part of it lies between the two times.
   defp rows(book, since, until, profile, options) do
     bucket = if options[:by] == :time, do: "bucket", else: "''"
-    everybody = options[:profiles] == :all or (options[:profiles] == nil and unrestricted?(profile))
+    everybody = options[:profiles] == :all or (options[:profiles] == nil and Profile.unrestricted?(profile))
     {own, params} = if everybody, do: {"", []}, else: {"and profile = $4", [profile.id]}
     hour = hour(since)
 
@@ -137,11 +137,9 @@ defmodule Skillbook.Usage do
       until: until,
       rows: named |> Enum.group_by(&key(&1, by)) |> Enum.map(&sum/1) |> sort(by),
       total: sum({nil, named}),
-      unnamed: if(unrestricted?(profile), do: sum({nil, unnamed}).count, else: 0)
+      unnamed: if(Profile.unrestricted?(profile), do: sum({nil, unnamed}).count, else: 0)
     }
   end
-
-  defp unrestricted?(%Profile{} = profile), do: profile.grants == :all and Profile.globs(profile) == []
 
   defp key([name, _, _, _, _, _], :name), do: name
   defp key([_, profile, _, _, _, _], :profile), do: profile

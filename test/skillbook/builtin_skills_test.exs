@@ -39,7 +39,9 @@ defmodule Skillbook.BuiltinSkillsTest do
         "{date}" => "2026-03-01",
         "{last}" => "2026-03-01",
         "{today}" => "2026-02-17",
-        "{summary}" => "Done"
+        "{summary}" => "Done",
+        "{until}" => "tomorrow",
+        "{user}" => "me"
       },
       line,
       fn {name, value}, line -> String.replace(line, name, value) end
@@ -57,7 +59,7 @@ defmodule Skillbook.BuiltinSkillsTest do
              skills.create skills.delete skills.diff skills.disable skills.enable skills.history
              skills.list skills.load skills.read skills.restore skills.update
              tasks.create tasks.delete tasks.get tasks.search tasks.update
-             workflow.build workflow.list
+             workflow.build workflow.list workflow.run workflow.show
              workflows.daily_digest workflows.weekly_review
            )
   end
@@ -119,7 +121,8 @@ defmodule Skillbook.BuiltinSkillsTest do
       # A page may name a workflow that its own example has just built, and commands by name alone.
       if name in names and by_name[name].handler && (line != name or page == name) do
         write_to = Path.join(folder, "#{page}-#{number}")
-        context = context(sql: prepared(), view: view, write_to: write_to)
+        profile = %Skillbook.Profile{id: "alice"}
+        context = context(sql: prepared(), view: view, write_to: write_to, profile: profile)
 
         # A page that shows how to leave a required flag out shows it in an example of an error, and there is none.
         assert {:ok, result} = in_book(name, line, files) || execute(context, line),
@@ -132,7 +135,7 @@ defmodule Skillbook.BuiltinSkillsTest do
 
   # What works with entries needs those that pages speak of, in a book of its own.
   defp in_book(name, line, files) do
-    if name =~ ~r/\A(notes|skills)\./ do
+    if name =~ ~r/\A(notes|skills)\./ or name in ["workflow.run", "workflow.show"] do
       book = :"pages_#{System.unique_integer([:positive])}"
       options = [name: book, store: ":memory:", sources: [[path: files, kind: :notes]], watch: false]
       start_supervised!({Skillbook, options}, id: book)
@@ -176,7 +179,7 @@ defmodule Skillbook.BuiltinSkillsTest do
 
     assert reads ==
              ~w(memory.search notes.get notes.list results.read skills.diff skills.history skills.list skills.load skills.read
-               tasks.get tasks.search workflow.list workflows.daily_digest)
+               tasks.get tasks.search workflow.list workflow.run workflow.show workflows.daily_digest)
   end
 
   # A database of its own for each command, with the tasks that pages speak of.

@@ -78,6 +78,10 @@ defmodule Skillbook.TelemetryTest do
     Pipeline.commands(view, ["x.run --a secret --help"])
     flags = for {[_, :command, _], _, metadata} <- received(), do: metadata[:flags]
     assert flags == [%{"a" => "secret"}, %{"a" => "secret"}, nil, nil]
+
+    Pipeline.commands(view, ["x.run", "x.run --a {1}"])
+    flags = for {[_, :command, :stop], _, metadata} <- received(), do: metadata[:flags]
+    assert flags == [%{}, %{"a" => "{1}"}]
   end
 
   test "decisions", %{tmp_dir: folder} do

@@ -34,7 +34,9 @@ defmodule Skillbook.HandlerCase do
     "skills.restore" => Skillbook.Handlers.Skills.Restore,
     "skills.update" => Skillbook.Handlers.Skills.Update,
     "workflow.build" => Skillbook.Handlers.Workflow.Build,
-    "workflow.list" => Skillbook.Handlers.Workflow.List
+    "workflow.list" => Skillbook.Handlers.Workflow.List,
+    "workflow.run" => Skillbook.Handlers.Workflow.Run,
+    "workflow.show" => Skillbook.Handlers.Workflow.Show
   }
 
   using do

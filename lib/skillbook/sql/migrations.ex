@@ -34,6 +34,7 @@ defmodule Skillbook.SQL.Migrations do
   @migrations [
     {1, "tasks and memories", Skillbook.SQL.Migrations.V1},
     {2, "the store", Skillbook.SQL.Migrations.V2},
+    {3, "runs of workflows", Skillbook.SQL.Migrations.V3},
     {4, "firings", Skillbook.SQL.Migrations.V4}
   ]
 

@@ -2,6 +2,7 @@
 
 use skillbook_core::text::command::{parse, FlagValue};
 use skillbook_core::text::words::split;
+use skillbook_core::text::words::Reference::{self, Last, Number};
 use skillbook_core::value::Value;
 
 fn words(rows: &[(&str, &str, &[&str])]) {
@@ -379,11 +380,11 @@ fn errors() {
         ),
         (
             "a | b",
-            "`|` is not supported: this is not a shell\n  a | b\n    ^\nhint: there are no pipes; one command a line: run the first, read its result, then write the next; quote it (\"|\") if it is part of a value",
+            "`|` is not supported: this is not a shell\n  a | b\n    ^\nhint: there are no pipes; one command a line, and {1} as a value in the next stands for the result of the first; quote it (\"|\") if it is part of a value",
         ),
         (
             "a && b",
-            "`&&` is not supported: this is not a shell\n  a && b\n    ^^\nhint: one command a line: write the next command on a line of its own; quote it (\"&&\") if it is part of a value",
+            "`&&` is not supported: this is not a shell\n  a && b\n    ^^\nhint: one command a line: write the next command on a line of its own; {1} as a value there is the first one's result; quote it (\"&&\") if it is part of a value",
         ),
         (
             "a >> b",
@@ -451,7 +452,7 @@ fn errors() {
         ),
         (
             "a \"b\"; c",
-            "`;` is not supported: this is not a shell\n  a \"b\"; c\n       ^\nhint: one command a line: write the next command on a line of its own; quote it (\";\") if it is part of a value",
+            "`;` is not supported: this is not a shell\n  a \"b\"; c\n       ^\nhint: one command a line: write the next command on a line of its own; {1} as a value there is the first one's result; quote it (\";\") if it is part of a value",
         ),
         (
             "a <<< b",
@@ -533,4 +534,45 @@ fn a_long_line_is_shown_around_the_place() {
     assert!(shown.chars().count() < 120, "{shown}");
     let caret = text.lines().nth(2).unwrap();
     assert_eq!(shown.chars().nth(caret.chars().count() - 1), Some('|'));
+}
+
+/// Line; flag, place and what it stands for.
+type PlaceholderRow = (&'static str, &'static [(Option<&'static str>, usize, Reference)]);
+
+#[test]
+fn placeholders_are_whole_unquoted_values() {
+    let rows: &[PlaceholderRow] = &[
+        ("a {1}", &[(None, 0, Number(1))]),
+        ("a {last}", &[(None, 0, Last)]),
+        ("a x {12} --f {last} y {2}", &[(None, 1, Number(12)), (Some("f"), 0, Last), (Some("f"), 2, Number(2))]),
+        ("a --f x --g {1} --f {2}", &[(Some("g"), 0, Number(1)), (Some("f"), 1, Number(2))]),
+        ("a --f x -- {1}", &[(None, 0, Number(1))]),
+        ("a --f={1} {2}", &[(Some("f"), 0, Number(1)), (Some("f"), 1, Number(2))]),
+        ("a --f = {1}", &[(Some("f"), 0, Number(1))]),
+        ("a --f= {1}", &[(Some("f"), 0, Number(1))]),
+        ("a —f={1}", &[(Some("f"), 0, Number(1))]),
+        ("a \\\n{1}", &[(None, 0, Number(1))]),
+        ("a {0}", &[(None, 0, Number(0))]),
+        ("a {4294967295}", &[(None, 0, Number(4294967295))]),
+        ("a {4294967296}", &[]),
+        ("a {01} {+1} {-1} {} {1.0} {Last} {first} {{1}} {1 } {１}", &[]),
+        ("a \"{1}\" '{1}' “{1}” \"\"\"{1}\"\"\" $'{1}'", &[]),
+        ("a \\{1} {1\\} {\"1\"} {1\"}\"", &[]),
+        ("a x{1} {1}x {1},{2} --{1}", &[]),
+        ("a --f=\"{1}\" --g='{1}' --h=x{1} --i=\\{1} --j =\"{1}\"", &[]),
+        ("a --f <<E\n{1}\nE", &[]),
+        ("a --f=<<E\n{1}\nE", &[]),
+        ("a {\"f\": \"{1}\"}", &[]),
+        ("{1} x", &[]),
+        ("a {1\u{200B}}", &[]),
+    ];
+    for (line, expected) in rows {
+        let command = parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        let found: Vec<_> = command
+            .placeholders
+            .iter()
+            .map(|one| (one.flag.map(|flag| &*command.flags[flag].0), one.index, one.reference))
+            .collect();
+        assert_eq!(found, *expected, "{line}");
+    }
 }

@@ -1,6 +1,6 @@
 //! Blocks: which fences hold commands, where they end, and what is left as the text for the user.
 
-use skillbook_core::text::extract::{extract, Event, Extractor, Unclosed};
+use skillbook_core::text::extract::{extract, steps, Event, Extractor, Unclosed};
 
 /// Case, reply, commands, text, incomplete commands.
 type Row = (&'static str, &'static str, &'static [&'static str], &'static str, &'static [&'static str]);
@@ -29,7 +29,7 @@ fn bytewise(reply: &str) -> (Vec<String>, usize) {
         match event {
             Event::Command(command) => all.push(command.into_owned()),
             Event::Closed => closed = all.len(),
-            Event::Text(_) | Event::Cut => {}
+            Event::Text(_) | Event::Comment(_) | Event::Cut => {}
         }
     }
     (all, closed)
@@ -466,4 +466,31 @@ fn limits() {
     assert!(extract(&"x".repeat(16 << 20), Unclosed::Hold).is_ok());
     let error = extract(&"x".repeat((16 << 20) + 1), Unclosed::Hold).unwrap_err();
     assert_eq!(error.kind().as_str(), "text_too_large");
+}
+
+/// Text; the name and the line of each command.
+type NamedRow = (&'static str, &'static [(Option<&'static str>, &'static str)]);
+
+#[test]
+fn comments_name_the_commands_of_a_text_that_is_run() {
+    let rows: &[NamedRow] = &[
+        ("```cmd\n# name: a\nx.y\n```", &[(Some("a"), "x.y")]),
+        ("```cmd\n  #  NAME:  a b  \n\n# more\nx.y\nx.z\n```", &[(Some("a b"), "x.y"), (None, "x.z")]),
+        ("```cmd\n# name: a\n# name: b\nx.y\n```", &[(Some("b"), "x.y")]),
+        (
+            "1. One:\n\n   ```cmd\n   # name: a\n   x.y \"b\n   # name: c\n   d\"\n   ```",
+            &[(Some("a"), "x.y \"b\n# name: c\nd\"")],
+        ),
+        ("```cmd\nx.y <<E\n# name: a\nE\nx.z\n```", &[(None, "x.y <<E\n# name: a\nE"), (None, "x.z")]),
+        ("```cmd\nx.y “b\n# name: a\n```\n```cmd\nx.z\n```", &[(None, "x.y “b"), (None, "x.z")]),
+        ("```cmd\n# name: a\n```\n```cmd\nx.y\n```", &[(None, "x.y")]),
+        ("```cmd\n# names: a\nx.y\n```\n# name: b", &[(None, "x.y")]),
+        ("```cmd\nx.y\n```\n```cmd\nx.z", &[(None, "x.y")]),
+        ("# name: a\nx.y", &[]),
+    ];
+    for (text, expected) in rows {
+        let lines = steps(text).unwrap();
+        let found: Vec<_> = lines.iter().map(|line| (line.name, &*line.line)).collect();
+        assert_eq!(found, *expected, "{text}");
+    }
 }

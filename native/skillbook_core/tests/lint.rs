@@ -49,7 +49,7 @@ fn pages_of_commands() {
         (
             "in a block",
             "## Usage\n\nmail.send\n## Notes\n```cmd\nmail.send | wc\n```\n",
-            &["example_unparsable 11:11 `|` is not supported: this is not a shell; there are no pipes; one command a line: run the first, read its result, then write the next; quote it (\"|\") if it is part of a value"],
+            &["example_unparsable 11:11 `|` is not supported: this is not a shell; there are no pipes; one command a line, and {1} as a value in the next stands for the result of the first; quote it (\"|\") if it is part of a value"],
         ),
         (
             "an unknown command",

@@ -24,6 +24,8 @@ domain.action --title "Several words" --to ann bob --urgent
 - Several values of a flag follow each other: `--to ann bob`.
 - A flag without a value is true: `--urgent`.
 - Write long text as a heredoc: `--body <<EOF`, the lines of the text, then a line with only `EOF`.
+- `{1}` in place of a value stands for the whole result of the first command of the same reply, `{last}` for that of the
+  command before: `--body {last}`. In quotes it is plain text.
 - What stands outside such blocks is your reply to the user.
 - Look up what you do not know: `get_skill` lists everything, `get_skill: NAME` shows one of them, and so does
   `NAME --help`.

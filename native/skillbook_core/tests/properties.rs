@@ -73,6 +73,7 @@ fn joined(events: Vec<Event<'static>>) -> Whole {
         match event {
             Event::Text(text) => all.text.push_str(&text),
             Event::Command(command) => all.commands.push(command.into_owned()),
+            Event::Comment(_) => {}
             Event::Closed => closed = all.commands.len(),
             Event::Cut => all.incomplete = all.commands.split_off(closed),
         }

@@ -2,7 +2,7 @@
 
 use rustler::{Binary, Encoder, Env, NifResult, Term};
 use skillbook_core::text::command::{self, Command, FlagValue};
-use skillbook_core::text::words;
+use skillbook_core::text::words::{self, Reference};
 
 use crate::encode;
 use crate::text::{self, Source};
@@ -16,6 +16,8 @@ mod atoms {
         name,
         flags,
         args,
+        placeholders,
+        last,
         raw,
         help,
     }
@@ -58,6 +60,18 @@ pub fn encode_command<'a>(env: Env<'a>, source: &Source<'a>, command: &Command<'
         values.push(flag(env, source, value)?);
     }
     let flags = Term::map_from_term_arrays(env, &names, &values)?;
+    let placeholders: Vec<_> = command
+        .placeholders
+        .iter()
+        .map(|placeholder| {
+            let place = placeholder.flag.map_or_else(|| atoms::args().to_term(env), |flag| names[flag]);
+            let reference = match placeholder.reference {
+                Reference::Number(number) => number.encode(env),
+                Reference::Last => atoms::last().to_term(env),
+            };
+            (place, placeholder.index, reference)
+        })
+        .collect();
     encode::map(
         env,
         [
@@ -65,6 +79,7 @@ pub fn encode_command<'a>(env: Env<'a>, source: &Source<'a>, command: &Command<'
             (atoms::args(), source.parts(env, &command.args)),
             (atoms::flags(), flags),
             (atoms::help(), command.help.encode(env)),
+            (atoms::placeholders(), placeholders.encode(env)),
             (atoms::name(), source.part(env, &command.name)),
             (atoms::raw(), source.whole(env)),
         ],

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard};
 
 use rustler::{Binary, Encoder, Env, NifResult, Resource, ResourceArc, Term};
+use skillbook_core::sections;
 use skillbook_core::text::error::Error;
 use skillbook_core::text::extract::{self, Event, Unclosed};
 
@@ -15,6 +16,7 @@ mod atoms {
         ok,
         command,
         commands,
+        comment,
         text,
         incomplete,
         block,
@@ -60,6 +62,22 @@ fn extract_now<'a>(env: Env<'a>, reply: Binary<'a>, run: bool) -> NifResult<Term
 #[rustler::nif(schedule = "DirtyCpu")]
 fn extract_dirty<'a>(env: Env<'a>, reply: Binary<'a>, run: bool) -> NifResult<Term<'a>> {
     whole(env, reply, run)
+}
+
+/// The commands in the Behavior section of a page, each with the name that a comment gives it, or `nil`.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn behavior_lines<'a>(env: Env<'a>, body: Binary<'a>) -> NifResult<Term<'a>> {
+    let lines = Source::new(body).and_then(|source| {
+        let lines = extract::steps(sections::section(source.text, "behavior").unwrap_or_default())?;
+        Ok((source, lines))
+    });
+    match lines {
+        Err(error) => text::error(env, &error),
+        Ok((source, lines)) => {
+            let lines: Vec<_> = lines.iter().map(|line| (line.name, source.part(env, &line.line))).collect();
+            Ok((atoms::ok(), lines).encode(env))
+        }
+    }
 }
 
 /// A stream.
@@ -158,6 +176,7 @@ fn event<'a>(env: Env<'a>, event: &Event<'_>) -> Term<'a> {
     match event {
         Event::Text(piece) => (atoms::text(), text::binary(env, piece)).encode(env),
         Event::Command(command) => (atoms::command(), text::binary(env, command)).encode(env),
+        Event::Comment(comment) => (atoms::comment(), *comment).encode(env),
         Event::Closed => (atoms::block(), atoms::closed()).encode(env),
         Event::Cut => (atoms::block(), atoms::incomplete()).encode(env),
     }

@@ -5,7 +5,7 @@ defmodule Skillbook.CLI.Chat.Consent do
 
   alias Skillbook.CLI.Shell.Input
   alias Skillbook.CLI.Terminal
-  alias Skillbook.Request
+  alias Skillbook.{Placeholder, Request}
 
   @enforce_keys [:terminal, :reader, :allowed]
   defstruct [:terminal, :reader, :allowed]
@@ -24,6 +24,10 @@ defmodule Skillbook.CLI.Chat.Consent do
   @doc "The answer to a request, for `Skillbook.CLI.Shell.Input.run/3`."
   def answer(consent, %Request{} = request, input) do
     put(consent, input, :bright, request.command.raw)
+
+    for {placeholder, value} <- Placeholder.values(request.command),
+        do: put(consent, input, :bright, "#{placeholder} is #{value}")
+
     answered(consent, request, input)
   end
 

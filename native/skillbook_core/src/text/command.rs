@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use memchr::memchr;
 
 use super::error::{Error, Kind};
-use super::words::{self, Word};
+use super::words::{self, Reference, Word};
 use super::MAX_COMMAND;
 use crate::json;
 use crate::value::Value;
@@ -27,6 +27,17 @@ pub enum FlagValue<'a> {
     Json(Value),
 }
 
+/// A value that stands for another command's result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Placeholder {
+    /// The flag that has the value, by its place among the flags; `None` for one of the arguments.
+    pub flag: Option<usize>,
+    /// Which of the values of the flag, or of the arguments, it is.
+    pub index: usize,
+    /// What it stands for.
+    pub reference: Reference,
+}
+
 /// A command as it was written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Command<'a> {
@@ -36,6 +47,8 @@ pub struct Command<'a> {
     pub flags: Vec<(Cow<'a, str>, FlagValue<'a>)>,
     /// The words before the first flag and after a bare `--`.
     pub args: Vec<Cow<'a, str>>,
+    /// The values that are placeholders: unquoted words, or what stands unquoted behind the equals sign of a flag.
+    pub placeholders: Vec<Placeholder>,
     /// Whether `--help`, as a flag or a member of the JSON object, or `-h` stands anywhere on the line: nothing is run then.
     pub help: bool,
 }
@@ -86,7 +99,8 @@ pub fn parse(source: &str) -> Result<Command<'_>, Error> {
             return Err(error);
         }
     }
-    let mut command = Command { name: first.value, flags: Vec::new(), args: Vec::new(), help: false };
+    let mut command =
+        Command { name: first.value, flags: Vec::new(), args: Vec::new(), placeholders: Vec::new(), help: false };
     get_skill(&mut command);
     read(words, source, &mut command);
     Ok(command)
@@ -194,17 +208,29 @@ fn read<'a>(mut words: impl Iterator<Item = Word<'a>>, source: &str, command: &m
                 flags.begin(name);
                 match value {
                     Some(value) if value.is_empty() && equals => flags.awaits = Awaits::Value,
-                    Some(value) => flags.add(value),
+                    Some(value) => {
+                        let written = source[word.span.clone()].split_once('=').map_or("", |(_, written)| written);
+                        let reference = Reference::of(&value).filter(|_| value == written);
+                        flags.add(value, reference);
+                    }
                     None => flags.awaits = Awaits::Anything,
                 }
             }
-            None if flags.list.is_empty() => command.args.push(word.value),
+            None if flags.list.is_empty() => argument(word, source, command),
             None => flags.word(word, source),
         }
     }
     flags.complete();
-    command.args.extend(words.map(|word| word.value));
+    words.for_each(|word| argument(word, source, command));
     command.flags = flags.list;
+    command.placeholders.append(&mut flags.placeholders);
+}
+
+fn argument<'a>(word: Word<'a>, source: &str, command: &mut Command<'a>) {
+    if let Some(reference) = word.placeholder(source) {
+        command.placeholders.push(Placeholder { flag: None, index: command.args.len(), reference });
+    }
+    command.args.push(word.value);
 }
 
 /// The flags so far. Where there are many, a map finds the earlier one, so that no input makes this slow.
@@ -213,6 +239,7 @@ struct Flags<'a> {
     list: Vec<(Cow<'a, str>, FlagValue<'a>)>,
     current: usize,
     awaits: Awaits,
+    placeholders: Vec<Placeholder>,
     places: HashMap<Cow<'a, str>, usize>,
 }
 
@@ -253,7 +280,7 @@ impl<'a> Flags<'a> {
     /// A flag whose equals sign nothing followed is empty.
     fn complete(&mut self) {
         if self.awaits == Awaits::Value {
-            self.add(Cow::Borrowed(""));
+            self.add(Cow::Borrowed(""), None);
         }
     }
 
@@ -269,12 +296,21 @@ impl<'a> Flags<'a> {
                 word.value = Cow::Owned(word.value[1..].to_owned());
             }
         }
-        self.add(word.value);
+        let reference = word.placeholder(source);
+        self.add(word.value, reference);
     }
 
-    fn add(&mut self, value: Cow<'a, str>) {
+    fn add(&mut self, value: Cow<'a, str>, reference: Option<Reference>) {
         self.awaits = Awaits::Nothing;
         let Some((_, have)) = self.list.get_mut(self.current) else { return };
+        if let Some(reference) = reference {
+            let index = match have {
+                FlagValue::Many(values) => values.len(),
+                FlagValue::One(_) => 1,
+                FlagValue::True | FlagValue::Json(_) => 0,
+            };
+            self.placeholders.push(Placeholder { flag: Some(self.current), index, reference });
+        }
         match have {
             FlagValue::Many(values) => values.push(value),
             FlagValue::One(first) => *have = FlagValue::Many(vec![std::mem::take(first), value]),
@@ -328,7 +364,7 @@ fn with_members<'a>(name: Cow<'a, str>, members: serde_json::Map<String, serde_j
     // As `--help`. Models that fill in every parameter write false or null for those that they do not mean.
     let help = members.get("help").is_some_and(|value| !value.is_null() && *value != false);
     let flags = members.into_iter().map(|(name, value)| (Cow::Owned(name), from_json(value))).collect();
-    let mut command = Command { name, flags, args: Vec::new(), help };
+    let mut command = Command { name, flags, args: Vec::new(), placeholders: Vec::new(), help };
     get_skill(&mut command);
     command
 }

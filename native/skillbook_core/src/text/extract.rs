@@ -34,10 +34,57 @@ pub enum Event<'a> {
     Text(Cow<'a, str>),
     /// A command whose last line is complete. It may run once its block is [`Event::Closed`].
     Command(Cow<'a, str>),
+    /// A comment in a block, from its `#` on. Streams do not tell of it.
+    Comment(&'a str),
     /// The block closed: its commands may run.
     Closed,
     /// The text ended inside the block: its commands are incomplete and do not run.
     Cut,
+}
+
+/// A command of a text that is run as it is written, and the name that a comment gives it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedLine<'a> {
+    /// What a comment `# name: NAME` right before the command says, as it is written.
+    pub name: Option<&'a str>,
+    /// The command.
+    pub line: Cow<'a, str>,
+}
+
+/// The commands of a text's closed blocks, with the names that comments give them.
+///
+/// ```
+/// use skillbook_core::text::extract::steps;
+///
+/// let found = steps("```cmd\n# name: late\ntasks.search --overdue\n# all of them\ntasks.search\n```").unwrap();
+/// assert_eq!(found[0].name, Some("late"));
+/// assert_eq!(found[0].line, "tasks.search --overdue");
+/// assert_eq!(found[1].name, None);
+/// ```
+pub fn steps(text: &str) -> Result<Vec<NamedLine<'_>>, Error> {
+    if text.len() > MAX_TEXT {
+        return Err(too_large(text.len()));
+    }
+    let mut steps = Vec::new();
+    let mut closed = 0;
+    let mut name = None;
+    Machine::new(Unclosed::Hold).run(text, true, &mut |event| match event {
+        Event::Comment(comment) => name = step_name(comment).or(name),
+        Event::Command(line) => steps.push(NamedLine { name: name.take(), line }),
+        Event::Closed => {
+            closed = steps.len();
+            name = None;
+        }
+        Event::Cut => steps.truncate(closed),
+        Event::Text(_) => {}
+    })?;
+    Ok(steps)
+}
+
+fn step_name(comment: &str) -> Option<&str> {
+    let rest = comment.trim_start_matches('#').trim_start();
+    let (key, name) = rest.split_once(':')?;
+    key.eq_ignore_ascii_case("name").then(|| name.trim())
 }
 
 /// A reply taken apart.
@@ -81,6 +128,7 @@ pub fn extract(text: &str, unclosed: Unclosed) -> Result<Extraction<'_>, Error> 
     machine.run(text, true, &mut |event| match event {
         Event::Text(piece) => found.pieces.push(piece),
         Event::Command(command) => found.commands.push(command),
+        Event::Comment(_) => {}
         Event::Closed => closed = found.commands.len(),
         Event::Cut => found.incomplete = found.commands.split_off(closed),
     })?;
@@ -158,7 +206,7 @@ impl Extractor {
 
     fn step(&mut self, eof: bool) -> Result<Vec<Event<'static>>, Error> {
         let mut events = Vec::new();
-        let result = self.machine.run(&self.buffer, eof, &mut |event| events.push(event.into_owned()));
+        let result = self.machine.run(&self.buffer, eof, &mut |event| events.extend(event.into_owned()));
         if let Err(error) = result {
             return Err(self.fail(error));
         }
@@ -183,13 +231,15 @@ impl Extractor {
 }
 
 impl Event<'_> {
-    fn into_owned(self) -> Event<'static> {
-        match self {
+    /// What a stream tells.
+    fn into_owned(self) -> Option<Event<'static>> {
+        Some(match self {
             Event::Text(text) => Event::Text(Cow::Owned(text.into_owned())),
             Event::Command(text) => Event::Command(Cow::Owned(text.into_owned())),
+            Event::Comment(_) => return None,
             Event::Closed => Event::Closed,
             Event::Cut => Event::Cut,
-        }
+        })
     }
 }
 
@@ -589,6 +639,8 @@ impl Machine {
                     }
                     let open = Open { start, scan: Scan::new(self.patience), nested: None, candidate: None };
                     self.go_on(&mut block, open, buf, start, line.next, out)?;
+                } else if let Some(comment) = content.find('#') {
+                    out(Event::Comment(&content[comment..]));
                 }
             }
         }

@@ -21,6 +21,34 @@ pub struct Word<'a> {
     pub quoted: bool,
 }
 
+/// What a placeholder stands for: the result of another command of the same reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reference {
+    /// `{1}`: that of the command of this number, from 1.
+    Number(u32),
+    /// `{last}`: that of the command before.
+    Last,
+}
+
+impl Reference {
+    /// What a text stands for if it is a placeholder and nothing else.
+    pub(super) fn of(text: &str) -> Option<Self> {
+        let inner = text.strip_prefix('{')?.strip_suffix('}')?;
+        if inner == "last" {
+            return Some(Reference::Last);
+        }
+        let digits = inner == "0" || !inner.starts_with('0') && inner.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| inner.parse().ok()).flatten().map(Reference::Number)
+    }
+}
+
+impl Word<'_> {
+    /// What the word stands for: it is a placeholder as it was written, without a quote or an escape.
+    pub fn placeholder(&self, source: &str) -> Option<Reference> {
+        Reference::of(&self.value).filter(|_| source[self.span.clone()] == self.value)
+    }
+}
+
 /// Splits a command into words.
 ///
 /// A comment line and a blank one have none. Lines go on in open quotes, in heredocs and after a backslash; any other
@@ -479,8 +507,12 @@ fn unsupported(source: &str, value: &str, span: Range<usize>) -> Error {
     let hint = match value {
         "<<<" => "write the text itself behind the flag, in quotes",
         ">" | ">>" | "<" => "there are no redirections; one command a line, and its result comes back to you",
-        "|" => "there are no pipes; one command a line: run the first, read its result, then write the next",
-        _ => "one command a line: write the next command on a line of its own",
+        "|" => {
+            "there are no pipes; one command a line, and {1} as a value in the next stands for the result of the first"
+        }
+        _ => {
+            "one command a line: write the next command on a line of its own; {1} as a value there is the first one's result"
+        }
     };
     Error::at(
         Kind::UnsupportedOperator,

@@ -1,0 +1,74 @@
+defmodule Skillbook.Handlers.Workflow.Run do
+  @moduledoc false
+  @behaviour Skillbook.Handler
+
+  alias Skillbook.{Command, Context, FlagError, Flags, Pipeline, Result, View, Workflow}
+  alias Skillbook.Workflow.Template
+
+  @impl true
+  def execute(flags, %Context{} = context) do
+    with {:ok, flags} <- Flags.known(flags, ~w(name with dry-run)),
+         {:ok, flags} <- Flags.cast_args(flags, context.command.args, ["name"]),
+         :ok <- Flags.require(flags, ["name"]),
+         {:ok, flags} <- Flags.cast_text(flags, "name", line: true),
+         {:ok, flags} <- Flags.cast_boolean(flags, "dry-run"),
+         {:ok, given} <- given(flags["with"]),
+         {:ok, entry} <- View.fetch(context.view, flags["name"]),
+         :ok <- workflow(entry) do
+      command = %Command{name: entry.name, raw: entry.name, flags: given}
+      if flags["dry-run"], do: preview(entry, command, context), else: run(command, context)
+    end
+  end
+
+  # `recipient=bob@co.com`; a name alone is a switch, and a name again adds a value.
+  defp given(values) do
+    Enum.reduce_while(List.wrap(values), {:ok, %{}}, fn value, {:ok, given} ->
+      case is_binary(value) && Regex.run(~r/\A-{0,2}([[:alnum:]_][^\s=]*)(?:=(.*))?\z/su, value) do
+        [_, name, text] -> {:cont, {:ok, Map.update(given, name, text, &(List.wrap(&1) ++ [text]))}}
+        [_, name] -> {:cont, {:ok, Map.put(given, name, true)}}
+        _ -> {:halt, wrong(value)}
+      end
+    end)
+  end
+
+  defp wrong(value) do
+    expected = "flags of the workflow as NAME=VALUE, or NAME alone for one without a value"
+    {:error, %FlagError{kind: :invalid, flag: "with", value: value, expected: expected, example: "days=7"}}
+  end
+
+  defp workflow(%{kind: :command, handler: nil}), do: :ok
+
+  defp workflow(entry) do
+    expected = "the name of a workflow, as `workflow.list` shows them"
+
+    {:error,
+     %FlagError{
+       kind: :invalid,
+       flag: "name",
+       value: entry.name,
+       expected: expected,
+       example: "workflows.report"
+     }}
+  end
+
+  # Each step is asked for by itself, as if the workflow had been called by its name.
+  defp run(command, context) do
+    options =
+      Map.take(context, [:now, :by, :assigns, :agent, :workflow, :ask])
+      |> Map.to_list()
+      |> Keyword.put(:max_result, :infinity)
+
+    {result, _whole} = Pipeline.command(context.view, Template.line(command), &{:ok, &1}, options)
+    {:ok, result}
+  end
+
+  defp preview(entry, command, context) do
+    if Workflow.workflow?(entry) do
+      with {:ok, plan} <- Workflow.plan(entry, command, context),
+           do: {:ok, Result.ok(Workflow.preview(entry, plan, context.view), data: plan)}
+    else
+      {:ok,
+       Result.ok("#{entry.name} is a page to follow, which runs nothing by itself: get_skill #{entry.name}")}
+    end
+  end
+end

@@ -1,0 +1,44 @@
+defmodule Skillbook.SQL.Migrations.V3 do
+  @moduledoc false
+  # Runs of workflows, step by step.
+
+  def up(dialect) do
+    [
+      # `status` is running, done, stopped, steps or time; `duration` is in milliseconds and missing while it runs, and where
+      # the virtual machine ended before the run did. `steps` is how many the page has.
+      """
+      create table skillbook_runs (
+        id #{id(dialect)},
+        name text not null,
+        profile text not null,
+        made_by text not null,
+        command text not null,
+        status text not null,
+        steps bigint not null,
+        started_at text not null,
+        duration bigint
+      )
+      """,
+      "create index skillbook_runs_name_index on skillbook_runs (name, id)",
+      # `skill` is what the command called, and missing if that is unknown.
+      """
+      create table skillbook_run_steps (
+        run_id bigint not null references skillbook_runs (id) on delete cascade,
+        number bigint not null,
+        name text,
+        skill text,
+        command text not null,
+        status text not null,
+        content text not null,
+        duration bigint not null,
+        primary key (run_id, number)
+      )
+      """
+    ]
+  end
+
+  def down(_dialect), do: for(table <- ~w(run_steps runs), do: "drop table skillbook_#{table}")
+
+  defp id(:sqlite), do: "integer primary key autoincrement"
+  defp id(:postgres), do: "bigint generated always as identity primary key"
+end

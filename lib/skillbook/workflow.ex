@@ -1,0 +1,454 @@
+defmodule Skillbook.Workflow do
+  @moduledoc ~S"""
+  Runs the commands on a page, step by step and without a model.
+
+  A command without a handler whose Behavior section holds `cmd` blocks is such a workflow: when it is called, its lines run in
+  their order as they are written. Each goes through the router, the policy and the executor on behalf of the same profile, so
+  a workflow can do nothing that its caller cannot. A page of a source of low trust is never run; it is given back to be read.
+
+  ## Placeholders
+
+  `{name}` in a value, in quotes or not, stands for
+
+    * `{recipient}` - the value of a flag that the page declares, or its default
+    * `{today}`, `{yesterday}`, `{now}` - the day and the time of the call, in UTC
+    * `{user}` - the id of the profile
+    * `{1}`, `{last}` - the whole result of the first step, and of the step before
+    * `{late}` - that of the step which a comment `# name: late` stands before
+
+  They are filled in after the line was split into words, so no value becomes a flag or a command. `{{` is a brace. A word that
+  is nothing but a flag with several values stands for all of them. What stands for nothing is an error before any step runs.
+
+  ## Errors and limits
+
+  `on_error: stop` in the frontmatter, which is the default, ends the run at the first step that gives an error;
+  `on_error: continue` goes on, and a step that needs its result is not run. A run has at most 100 steps, with those of the
+  workflows that it calls 1000, at most 5 of which are inside of each other. It takes at most 10 minutes, or what `timeout` of
+  the page says.
+
+  ## Runs
+
+  A book with a database keeps the last hundred runs of each workflow, with the command and the result of each step;
+  `workflow.show` shows them. The result's `:data` has the run's id as `:run`, the pairs of a step and its result as `:steps`, and
+  `:ended`: `:done`, `:stopped`, `:steps` or `:time`.
+  """
+
+  alias Skillbook.{
+    Command,
+    Context,
+    Entry,
+    Flags,
+    Native,
+    PlaceholderError,
+    Report,
+    Result,
+    Router,
+    View,
+    WorkflowError
+  }
+
+  alias Skillbook.Workflow.{Runs, Template}
+
+  @max_steps 100
+  @max_all 1000
+  @max_depth 5
+  @max_time 600_000
+  # As much as a reply may have.
+  @max_size 16 * 1024 * 1024
+
+  @words ~w(today yesterday now user last)
+
+  @type step :: %{
+          number: pos_integer(),
+          name: String.t() | nil,
+          line: String.t(),
+          command: Command.t(),
+          uses: [String.t()]
+        }
+  @type plan :: %{steps: [step()], values: %{String.t() => Template.value()}, on_error: :stop | :continue}
+
+  @typep command ::
+           (String.t(), (Command.t() -> {:ok, Command.t()} | {:error, Exception.t()}), keyword() ->
+              {Result.t(), String.t()})
+
+  @doc "Whether calling an entry runs its commands."
+  @spec workflow?(Entry.t()) :: boolean()
+  def workflow?(%Entry{kind: :command, handler: nil, trust: trust, body: body}) when trust != :low,
+    do: not match?({:ok, []}, Native.behavior_lines(body))
+
+  def workflow?(_entry), do: false
+
+  @doc """
+  What a call would run, with the values that are known before.
+
+  Gives the steps and the values of its placeholders, or why it cannot be run.
+  """
+  @spec plan(Entry.t(), Command.t(), Context.t()) :: {:ok, plan()} | {:error, Exception.t()}
+  def plan(%Entry{} = entry, %Command{} = command, %Context{} = context) do
+    with {:ok, lines} <- lines(entry),
+         {:ok, on_error} <- on_error(entry),
+         {:ok, steps} <- steps(entry, lines),
+         {:ok, declaration} <- View.flags(context.view, entry.name),
+         :ok <- check(command, declaration),
+         declared = declared(declaration, command.flags),
+         :ok <- names(entry, steps, declared),
+         :ok <- known(entry, steps, declared),
+         values = Map.merge(declared, words(context)),
+         :ok <- given(entry, steps, values),
+         do: {:ok, %{steps: steps, values: values, on_error: on_error}}
+  end
+
+  @doc """
+  Runs it; the result's `:data` has the plan's steps with their results.
+
+  `command` runs one, as `Skillbook.Pipeline.command/4` does in a view. Takes the options `:timeout` and `:ask`.
+  """
+  @spec run(Entry.t(), Context.t(), command(), keyword()) :: {:ok, Result.t()} | {:error, Exception.t()}
+  def run(%Entry{} = entry, %Context{} = context, command, options \\ []) do
+    with {:ok, plan} <- plan(entry, context.command, context),
+         {:ok, state} <- enter(entry, context, options) do
+      began = System.monotonic_time(:millisecond)
+      run = Runs.begin(entry, context, length(plan.steps))
+      done = &Runs.step(context, run, &1, &2)
+      {results, ended} = all(plan, state, context, command, done, options)
+      Runs.finish(context, run, ended || :done, System.monotonic_time(:millisecond) - began)
+      result(results, ended, entry, plan, run)
+    end
+  end
+
+  # The page
+
+  @doc "The lines of its page with their names, or why it cannot be run."
+  @spec lines(Entry.t()) :: {:ok, [{String.t() | nil, String.t()}]} | {:error, WorkflowError.t()}
+  def lines(entry) do
+    case Native.behavior_lines(entry.body) do
+      {:ok, lines} when length(lines) > @max_steps ->
+        page(
+          entry,
+          nil,
+          "it has #{length(lines)} steps, and may have #{@max_steps}; make two workflows of it"
+        )
+
+      {:ok, lines} ->
+        {:ok, lines}
+
+      {:error, error} ->
+        page(entry, nil, Exception.message(error))
+    end
+  end
+
+  defp on_error(%Entry{data: data} = entry) do
+    case data["on_error"] do
+      nil -> {:ok, :stop}
+      "stop" -> {:ok, :stop}
+      "continue" -> {:ok, :continue}
+      other -> page(entry, nil, "expected on_error to be stop or continue, got: #{inspect(other)}")
+    end
+  end
+
+  defp steps(entry, lines) do
+    read =
+      for {{name, line}, number} <- Enum.with_index(lines, 1) do
+        with {:ok, command} <- Command.parse(line),
+             do: %{number: number, name: name, line: line, command: command, uses: Template.names(command)},
+             else: ({:error, error} -> {number, error})
+      end
+
+    case Enum.find(read, &is_tuple/1) do
+      nil -> {:ok, read}
+      {number, error} -> page(entry, number, "step #{number} cannot be read: #{Exception.message(error)}")
+    end
+  end
+
+  defp check(command, nil) do
+    with {:ok, _} <- Flags.known(command.flags, []),
+         {:ok, _} <- Flags.cast_args(command.flags, command.args, []),
+         do: :ok
+  end
+
+  defp check(command, declaration), do: Flags.check(command.flags, declaration, command.args)
+
+  # A switch that is not given is false; another flag without a default has no value.
+  defp declared(nil, _given), do: %{}
+
+  defp declared(declaration, given) do
+    for flag <- declaration.flags,
+        value = Enum.find_value(flag.names, &given[&1]) || default(flag),
+        name <- flag.names,
+        into: %{},
+        do: {name, value}
+  end
+
+  defp default(%{default: [value]}), do: value
+  defp default(%{default: [_ | _] = values}), do: values
+  defp default(%{type: :switch}), do: "false"
+  defp default(_flag), do: :none
+
+  defp names(entry, steps, declared) do
+    steps
+    |> Enum.filter(& &1.name)
+    |> Enum.reduce_while([], fn step, before ->
+      case name_problem(step.name, before, declared) do
+        nil -> {:cont, [step.name | before]}
+        problem -> {:halt, page(entry, step.number, "the name of step #{step.number} #{problem}")}
+      end
+    end)
+    |> case do
+      names when is_list(names) -> :ok
+      error -> error
+    end
+  end
+
+  defp name_problem(name, before, declared) do
+    cond do
+      not (name =~ ~r/\A[a-z][a-z0-9_-]{0,63}\z/) ->
+        "must be one word of small letters, digits, - and _ that begins with a letter, got: #{inspect(name)}"
+
+      name in @words ->
+        "cannot be #{name}, for {#{name}} has a meaning already"
+
+      is_map_key(declared, name) ->
+        "cannot be #{name}, for {#{name}} is the flag --#{name}"
+
+      name in before ->
+        "is #{name}, as that of a step before it"
+
+      true ->
+        nil
+    end
+  end
+
+  defp known(entry, steps, declared) do
+    all = for %{name: name} when name != nil <- steps, do: name
+
+    Enum.find_value(steps, :ok, fn step ->
+      before = for %{name: name, number: number} when name != nil <- steps, number < step.number, do: name
+      Enum.find_value(step.uses, &unknown(entry, step, &1, before, all, declared))
+    end)
+  end
+
+  defp unknown(entry, step, name, before, all, declared) do
+    cond do
+      name == "last" and step.number == 1 ->
+        page(entry, 1, "step 1 cannot use {last}, for no step is before it")
+
+      is_map_key(declared, name) or name in @words or name in before ->
+        nil
+
+      number(name) in 1..(step.number - 1)//1 ->
+        nil
+
+      name in all or number(name) != nil ->
+        page(
+          entry,
+          step.number,
+          "step #{step.number} cannot use {#{name}}, for only steps before it have a result"
+        )
+
+      true ->
+        names = Enum.map_join(Enum.sort(Map.keys(declared)) ++ @words ++ before, ", ", &"{#{&1}}")
+
+        page(
+          entry,
+          step.number,
+          "step #{step.number} has the placeholder {#{name}}, which stands for nothing; there are #{names} and the " <>
+            "numbers of steps before it. A brace that is text is written {{"
+        )
+    end
+  end
+
+  defp given(entry, steps, values) do
+    Enum.find_value(steps, :ok, fn step ->
+      name = Enum.find(step.uses, &(values[&1] == :none))
+
+      name &&
+        {:error,
+         %WorkflowError{
+           kind: :value,
+           name: entry.name,
+           step: step.number,
+           text: "step #{step.number} needs --#{name}, which is not given and has no default"
+         }}
+    end)
+  end
+
+  defp words(%Context{now: now, profile: profile}) do
+    today = DateTime.to_date(now)
+
+    %{
+      "today" => Date.to_iso8601(today),
+      "yesterday" => today |> Date.add(-1) |> Date.to_iso8601(),
+      "now" => now |> DateTime.truncate(:second) |> DateTime.to_iso8601(),
+      "user" => profile.id
+    }
+  end
+
+  defp number(name) do
+    case Integer.parse(name) do
+      {number, ""} -> number
+      _ -> nil
+    end
+  end
+
+  defp page(entry, step, text),
+    do: {:error, %WorkflowError{kind: :page, name: entry.name, step: step, text: text}}
+
+  # The run
+
+  defp enter(entry, %Context{workflow: workflow}, options) do
+    time = options[:timeout] || entry.limits[:timeout] || @max_time
+    deadline = System.monotonic_time(:millisecond) + time
+
+    case workflow do
+      nil ->
+        {:ok, %{depth: 1, deadline: deadline, ran: :counters.new(1, [])}}
+
+      %{depth: depth} when depth >= @max_depth ->
+        text = "#{@max_depth} workflows are inside of each other already, and no more may be"
+        {:error, %WorkflowError{kind: :depth, name: entry.name, text: text}}
+
+      %{depth: depth} ->
+        {:ok, %{workflow | depth: depth + 1, deadline: min(deadline, workflow.deadline)}}
+    end
+  end
+
+  # The results in order, and why it ended before its last step.
+  defp all(plan, state, context, command, done, options) do
+    {results, _values, ended} =
+      Enum.reduce_while(plan.steps, {[], plan.values, nil}, fn step, {results, values, nil} ->
+        case limit(state) do
+          nil ->
+            result = step(step, values, state, context, command, options)
+            done.(step, result)
+            ended = if result.status == :error and plan.on_error == :stop, do: :stopped
+            values = Map.merge(values, told(step, result))
+            {if(ended, do: :halt, else: :cont), {[result | results], values, ended}}
+
+          limit ->
+            {:halt, {results, values, limit}}
+        end
+      end)
+
+    {Enum.reverse(results), ended}
+  end
+
+  defp limit(%{deadline: deadline, ran: ran}) do
+    cond do
+      System.monotonic_time(:millisecond) >= deadline ->
+        :time
+
+      :counters.get(ran, 1) >= @max_all ->
+        :steps
+
+      true ->
+        :counters.add(ran, 1, 1)
+        nil
+    end
+  end
+
+  defp told(step, %Result{status: status, content: content}) do
+    value = if status == :error, do: {:failed, step.number}, else: content
+    for name <- ["last", "#{step.number}", step.name], name != nil, into: %{}, do: {name, value}
+  end
+
+  defp step(step, values, state, context, command, options) do
+    options =
+      [now: context.now, by: context.by, assigns: context.assigns, agent: context.agent] ++
+        [ask: options[:ask], workflow: state, max_result: :infinity]
+
+    {result, _whole} = command.(step.line, &fill(&1, values), options)
+    %{result | command: shown(step, values)}
+  end
+
+  defp fill(command, values) do
+    names = Template.names(command)
+    value = &Map.fetch!(values, &1)
+
+    case Enum.find(names, &match?({:failed, _}, value.(&1))) do
+      nil ->
+        if Template.size(command, value) > @max_size,
+          do: {:error, %PlaceholderError{kind: :too_large, reference: hd(names), most: @max_size}},
+          else: {:ok, Template.fill(command, value)}
+
+      name ->
+        {:failed, number} = value.(name)
+        {:error, %PlaceholderError{kind: :failed, reference: name, number: number}}
+    end
+  end
+
+  defp shown(%{command: command, line: line}, values) do
+    case fill(command, values) do
+      {:ok, filled} -> filled.raw
+      {:error, _} -> line
+    end
+  end
+
+  # The report
+
+  defp result(results, ended, entry, plan, run) do
+    text = head(entry, plan, results, ended) <> "\n\n" <> to_string(%Report{results: results})
+    effects = results |> Enum.flat_map(& &1.effects) |> Enum.uniq()
+    metadata = %{path: entry.path}
+    data = %{run: run, steps: Enum.zip(plan.steps, results), ended: ended || :done}
+
+    if ended do
+      error = %WorkflowError{
+        kind: ended,
+        name: entry.name,
+        step: length(results),
+        text: String.trim_trailing(text)
+      }
+
+      {:ok, %{Result.error(error) | data: data, effects: effects, metadata: metadata}}
+    else
+      {:ok, Result.ok(String.trim_trailing(text), data: data, effects: effects, metadata: metadata)}
+    end
+  end
+
+  defp head(entry, plan, results, :stopped) do
+    "#{entry.name} stopped at step #{length(results)} of #{length(plan.steps)}, which gave an error."
+  end
+
+  defp head(entry, plan, results, :time),
+    do: "#{entry.name} stopped after step #{length(results)} of #{length(plan.steps)}, for its time was over."
+
+  defp head(entry, plan, results, :steps) do
+    "#{entry.name} stopped after step #{length(results)} of #{length(plan.steps)}, for with the workflows that it is part " <>
+      "of #{@max_all} steps have run."
+  end
+
+  defp head(entry, _plan, results, nil) do
+    failed = for {%{status: :error}, number} <- Enum.with_index(results, 1), do: number
+    steps = if length(results) == 1, do: "its step", else: "its #{length(results)} steps"
+
+    case failed do
+      [] -> "#{entry.name} ran #{steps}."
+      [number] -> "#{entry.name} ran #{steps}; step #{number} gave an error."
+      numbers -> "#{entry.name} ran #{steps}; steps #{Enum.join(numbers, ", ")} gave errors."
+    end
+  end
+
+  @doc """
+  What a plan would run, a line a step, without running anything: values that only a step's result gives stay as they are
+  written, and names that the view does not show are marked.
+  """
+  @spec preview(Entry.t(), plan(), View.t()) :: String.t()
+  def preview(entry, plan, view) do
+    lines =
+      for step <- plan.steps do
+        name = if step.name, do: " #{step.name}", else: ""
+        known = &if(is_map_key(plan.values, &1), do: plan.values[&1], else: "{#{&1}}")
+        "[#{step.number}#{name}] #{Template.fill(step.command, known).raw}#{unknown(view, step)}"
+      end
+
+    steps = if length(lines) == 1, do: "1 step", else: "#{length(lines)} steps"
+    Enum.join(["#{entry.name} would run #{steps}, on_error: #{plan.on_error}:" | lines], "\n")
+  end
+
+  defp unknown(view, step) do
+    case Router.find(view, step.line) do
+      {:error, error} -> "\n  " <> Exception.message(error)
+      _ -> ""
+    end
+  end
+end

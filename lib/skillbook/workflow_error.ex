@@ -1,0 +1,33 @@
+defmodule Skillbook.WorkflowError do
+  @moduledoc """
+  A workflow that cannot be run, or that stopped.
+
+  ## Fields
+
+    * `:kind` - `:page` (its page cannot be run), `:value` (a placeholder has no value), `:depth` (too many workflows are inside
+      of each other), `:stopped` (a step gave an error), `:steps` or `:time` (a limit was reached)
+    * `:name` - the workflow
+    * `:step` - the number of the step that it is about, or `nil`
+    * `:text` - what is wrong; for `:stopped`, `:steps` and `:time` what was done, step by step
+
+  ## Examples
+
+      iex> text = "step 2 cannot use {2}, for only steps before it have a result"
+      iex> Exception.message(%Skillbook.WorkflowError{kind: :page, name: "workflows.digest", step: 2, text: text})
+      "`workflows.digest` was not run: step 2 cannot use {2}, for only steps before it have a result"
+  """
+
+  @type t :: %__MODULE__{
+          kind: :page | :value | :depth | :stopped | :steps | :time,
+          name: String.t(),
+          step: pos_integer() | nil,
+          text: String.t()
+        }
+
+  @enforce_keys [:kind, :name, :text]
+  defexception [:kind, :name, :step, :text]
+
+  @impl true
+  def message(%{kind: kind, text: text}) when kind in [:stopped, :steps, :time], do: text
+  def message(%{name: name, text: text}), do: "`#{name}` was not run: #{text}"
+end

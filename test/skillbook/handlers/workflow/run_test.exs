@@ -1,0 +1,174 @@
+defmodule Skillbook.Handlers.Workflow.RunTest do
+  use Skillbook.SkillsCase, async: true
+
+  alias Skillbook.{Profile, Source}
+
+  @moduletag :tmp_dir
+
+  @flow """
+  # x.flow
+
+  ## Usage
+
+  x.flow [--to <names>] [--loud]
+
+  ## Flags
+
+  --to    Who gets it (default: ann)
+  --loud  Whether it is loud
+
+  ## Behavior
+
+  ```cmd
+  # name: one
+  tasks.create --title "For {to}: {loud}" --tags {to}
+  tasks.search --tags {to}
+  ```
+  """
+
+  setup %{tmp_dir: folder} do
+    write(folder, %{
+      "x/prose.md" => page("x.prose", [], "# x.prose\n\n## Behavior\n\nSay it.\n"),
+      "x/flow.md" => page("x.flow", [], @flow)
+    })
+
+    profiles = [
+      %Profile{id: "runs"},
+      %Profile{id: "asked", writes: :ask},
+      %Profile{id: "reads", writes: :deny}
+    ]
+
+    {:ok, book: book(sources: [Source.builtin(), folder], store: ":memory:", profiles: profiles)}
+  end
+
+  defp run(book, line, profile \\ "runs", options \\ []) do
+    view = Skillbook.view(book, profile)
+
+    [result] = Skillbook.run(view, "```cmd\n#{line}\n```", [now: ~U[2026-03-01 08:00:00Z]] ++ options).results
+
+    result
+  end
+
+  test "runs a workflow as its name does", %{book: book} do
+    by_name = run(book, "x.flow --to bob eve --loud")
+    assert %{status: :ok, effects: [:task_created]} = by_name
+
+    assert by_name.content =~
+             ~r/\Ax.flow ran its 2 steps.\n\n\[1\] tasks.create --tags bob eve --title "For bob, eve: true"\nok\n/
+
+    result = run(book, "workflow.run x.flow --with to=bob \"to=eve\" loud")
+    assert %{status: :ok, name: "workflow.run", effects: [:task_created]} = result
+    assert result.content =~ "tasks.create --tags bob eve --title \"For bob, eve: true\""
+    assert run(book, "workflow.run x.flow").content =~ ~s(tasks.create --tags ann --title "For ann: false")
+
+    assert %{status: :template, content: "# x.prose" <> _} = run(book, "workflow.run x.prose")
+  end
+
+  test "shows what would run", %{book: book} do
+    result = run(book, "workflow.run --name x.flow --with \"to=Bob Smith\" --dry-run", "reads")
+
+    assert result.content == """
+           x.flow would run 2 steps, on_error: stop:
+           [1 one] tasks.create --tags "Bob Smith" --title "For Bob Smith: false"
+           [2] tasks.search --tags "Bob Smith"\
+           """
+
+    assert %{status: :error} = run(book, "tasks.get T-1")
+
+    assert run(book, "workflow.run x.prose --dry-run").content ==
+             "x.prose is a page to follow, which runs nothing by itself: get_skill x.prose"
+  end
+
+  test "gives nobody more rights", %{book: book} do
+    for line <- ["x.flow", "workflow.run x.flow"] do
+      result = run(book, line, "reads")
+      assert %{status: :error, effects: []} = result
+      assert result.content =~ "x.flow stopped at step 1 of 2, which gave an error."
+    end
+
+    test = self()
+
+    ask = fn request ->
+      send(test, {:asked, request.command.raw})
+      :allow
+    end
+
+    for line <- ["x.flow", "workflow.run x.flow"] do
+      assert %{status: :ok} = run(book, line, "asked", ask: ask)
+      assert_received {:asked, "tasks.create --tags ann --title \"For ann: false\""}
+      refute_received {:asked, _}
+    end
+  end
+
+  test "what is wrong", %{book: book} do
+    for {line, text} <- [
+          {"workflow.run", "--name is required and missing. Add it as: --name VALUE"},
+          {"workflow.run x.flow --with =3",
+           "--with must be flags of the workflow as NAME=VALUE, or NAME alone for one without a value, got \"=3\". " <>
+             "Write for example: --with days=7"},
+          {"workflow.run tasks.get",
+           "--name must be the name of a workflow, as `workflow.list` shows them, got \"tasks.get\". " <>
+             "Write for example: --name workflows.report"},
+          {"workflow.run x.flw",
+           "unknown skill \"x.flw\"; did you mean x.flow? To list what there is, write: get_skill"}
+        ] do
+      assert {line, run(book, line).content} == {line, text}
+    end
+
+    assert run(book, "workflow.run x.flow --with who=me").content =~ "--who"
+    assert run(book, "workflow.run x.flow --with who=me --dry-run").status == :error
+  end
+
+  test "the daily digest", %{book: book} do
+    for line <- [
+          "tasks.create --title Late --due 2026-02-27 --assignee me",
+          "tasks.create --title Today --due 2026-03-01 --assignee me",
+          "tasks.create --title Coming --due 2026-03-03 --assignee me",
+          "tasks.create --title \"Of somebody else\" --due 2026-03-01 --assignee bob"
+        ],
+        do: assert(%{status: :ok} = run(book, line))
+
+    result = run(book, "workflows.daily_digest --until 2026-03-05")
+    assert %{status: :ok, data: %{steps: steps}} = result
+    assert result.content =~ ~r/\Aworkflows.daily_digest ran its 4 steps.\n/
+
+    found =
+      for {%{name: name}, result} <- steps,
+          name,
+          do:
+            {name, result.content =~ "T-1", result.content =~ "T-2", result.content =~ "T-3",
+             result.content =~ "T-4"}
+
+    assert found == [
+             {"late", true, false, false, false},
+             {"due", false, true, false, false},
+             {"coming", false, false, true, false}
+           ]
+  end
+
+  test "one that was built by command runs from the next reply on", %{tmp_dir: folder} do
+    root = Path.join(folder, "built")
+    book = book(sources: [Source.builtin(), root], store: ":memory:", write_to: root)
+
+    reply = """
+    ```cmd
+    workflow.build --name noted --description "Keep what is late" --steps <<STEPS
+    ```cmd
+    # name: late
+    tasks.search --overdue
+    memory.save --content "Late on {today}: {late}" --category fact
+    ```
+    STEPS
+    ```
+    """
+
+    view = Skillbook.view(book)
+    assert [%{status: :ok}] = Skillbook.run(view, reply).results
+
+    assert [%{status: :ok} = result] =
+             Skillbook.run(Skillbook.view(book), "```cmd\nworkflows.noted\n```").results
+
+    assert %{effects: [:memory_saved]} = result
+    assert result.content =~ "workflows.noted ran its 2 steps."
+  end
+end

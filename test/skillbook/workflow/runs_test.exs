@@ -1,0 +1,67 @@
+defmodule Skillbook.Workflow.RunsTest do
+  use Skillbook.HandlerCase, async: true
+
+  alias Skillbook.{Command, Entry, Profile, Result}
+  alias Skillbook.Workflow.Runs
+
+  @moduletag :tmp_dir
+
+  for dialect <- [:sqlite, :postgres] do
+    test "runs and their steps in #{dialect}", %{tmp_dir: folder} do
+      sql = database(folder, unquote(dialect))
+      ann = %Profile{id: "ann"}
+      entry = %Entry{name: "x.flow", kind: :command, description: "", body: "", path: "", source: ""}
+      command = %Command{name: "x.flow", raw: "x.flow --to \"é\""}
+      context = context(sql: sql, profile: ann, command: command, by: :user)
+
+      id = Runs.begin(entry, context, 2)
+      assert {:ok, [%{id: ^id, status: "running", ran: 0, duration: nil}]} = Runs.list(sql, ann, "x.flow", 5)
+
+      long = String.duplicate("é", 100_001)
+      first = %Result{status: :ok, content: long, name: "x.say", command: "x.say {", duration: 1999}
+      second = %Result{status: :error, content: "no", command: "x.gone", duration: 0}
+      assert :ok = Runs.step(context, id, %{number: 1, name: "late"}, first)
+      assert :ok = Runs.step(context, id, %{number: 2, name: nil}, second)
+      assert :ok = Runs.finish(context, id, :stopped, 7)
+
+      run = %{
+        id: id,
+        name: "x.flow",
+        profile: "ann",
+        by: "user",
+        command: "x.flow --to \"é\"",
+        status: "stopped",
+        steps: 2,
+        ran: 2,
+        started_at: "2026-02-17T12:00:00Z",
+        duration: 7
+      }
+
+      kept = binary_part(long, 0, 200_000)
+
+      steps = [
+        %{
+          number: 1,
+          name: "late",
+          skill: "x.say",
+          command: "x.say {",
+          status: "ok",
+          content: kept,
+          duration: 1
+        },
+        %{number: 2, name: nil, skill: nil, command: "x.gone", status: "error", content: "no", duration: 0}
+      ]
+
+      assert Runs.fetch(sql, ann, "x.flow", id) == {:ok, run, steps}
+      assert Runs.list(sql, Profile.unrestricted(), "x.flow", 5) == {:ok, [run]}
+      assert Runs.list(sql, %Profile{id: "bob"}, "x.flow", 5) == {:ok, []}
+      assert Runs.fetch(sql, %Profile{id: "bob"}, "x.flow", id) == {:ok, nil}
+      assert Runs.fetch(sql, ann, "x.other", id) == {:ok, nil}
+
+      for _ <- 1..100, do: assert(is_integer(Runs.begin(entry, context, 0)))
+      assert {:ok, runs} = Runs.list(sql, ann, "x.flow", 200)
+      assert length(runs) == 100
+      assert Runs.fetch(sql, ann, "x.flow", id) == {:ok, nil}
+    end
+  end
+end

@@ -1,0 +1,349 @@
+defmodule Skillbook.WorkflowErrorTest do
+  use ExUnit.Case, async: true
+  doctest Skillbook.WorkflowError
+end
+
+defmodule Skillbook.WorkflowTest do
+  use Skillbook.SkillsCase, async: true
+
+  alias Skillbook.{Command, PolicyError, Profile, Workflow, WorkflowError}
+  alias Skillbook.Workflow.Template
+
+  @moduletag :tmp_dir
+  @now ~U[2026-03-01 08:00:00.5Z]
+
+  defp workflow(lines, options \\ []) do
+    flags = if options[:flags], do: "## Flags\n\n#{options[:flags]}\n\n", else: ""
+    usage = "## Usage\n\nw.flow #{options[:usage]}\n\n"
+    behavior = "## Behavior\n\n```cmd\n#{lines}\n```\n"
+    page("w.flow", options[:fields] || [], "# w.flow\n\n#{usage}#{flags}#{behavior}")
+  end
+
+  defp book_with(folder, page, options \\ []) do
+    write(folder, %{
+      "x/say.md" => page("x.say", handler("Call")),
+      "x/fail.md" => page("x.fail", handler("ErrorText")),
+      "x/page.md" => page("x.page", [], "Do it.\n"),
+      "w/flow.md" => page
+    })
+
+    Skillbook.view(book([sources: [folder]] ++ options))
+  end
+
+  # `x.say` tells the test what it got, and answers with its first argument.
+  defp run(view, line, options \\ []) do
+    test = self()
+
+    call = fn flags, context ->
+      send(test, {:got, flags, context.command.args})
+      {:ok, List.first(context.command.args) || "said"}
+    end
+
+    text = if line =~ "\n", do: line, else: "```cmd\n#{line}\n```"
+    [result] = Skillbook.run(view, text, [assigns: %{call: call}, now: @now] ++ options).results
+    result
+  end
+
+  test "runs its lines in order and reports each", %{tmp_dir: folder} do
+    view =
+      book_with(
+        folder,
+        workflow("""
+        # What is late comes first.
+        # name: late
+        x.say "two words" --on {today}
+
+        x.say --a {late} --b "{1} of {yesterday}" --c '{last}' {{x} {user}
+        get_skill x.page
+        x.say {3} --at={now}
+        """)
+      )
+
+    result = run(view, "w.flow")
+
+    assert result.content == """
+           w.flow ran its 4 steps.
+
+           [1] x.say "two words" --on 2026-03-01
+           ok
+             two words
+
+           [2] x.say --a "two words" --b "two words of 2026-02-28" --c "two words" "{x}" default
+           ok
+             said
+
+           [3] get_skill x.page
+           ok
+             Do it.
+
+           [4] x.say "Do it." --at 2026-03-01T08:00:00Z
+           ok
+             Do it.\
+           """
+
+    assert %{status: :ok, name: "w.flow", data: %{ended: :done, steps: steps}} = result
+    assert [{%{number: 1, name: "late"}, %{status: :ok}} | _] = steps
+    assert_received {:got, %{"on" => "2026-03-01"}, ["two words"]}
+
+    assert_received {:got,
+                     %{
+                       "a" => "two words",
+                       "b" => "two words of 2026-02-28",
+                       "c" => ["two words", "{x}", "default"]
+                     }, []}
+
+    assert_received {:got, %{"at" => "2026-03-01T08:00:00Z"}, ["Do it."]}
+  end
+
+  test "flags are those that its page declares", %{tmp_dir: folder} do
+    flags =
+      "--to      Who gets it\n--days    How many (default: 3)\n--tags    Words\n--loud    Whether it is loud"
+
+    usage = "[--to <name>] [--days <n>] [--tags <tags>] [--loud]"
+    lines = "x.say --n {days} --tags {tags} x --text \"{tags}: {to}\" --loud {loud}"
+    view = book_with(folder, workflow(lines, flags: flags, usage: usage))
+
+    assert %{status: :ok} = run(view, "w.flow --to \"--help {1} {last}\" --tags a \"b c\" --loud")
+
+    assert_received {:got,
+                     %{
+                       "n" => "3",
+                       "tags" => ["a", "b c", "x"],
+                       "text" => "a, b c: --help {1} {last}",
+                       "loud" => "true"
+                     }, []}
+
+    assert %{status: :ok} = run(view, "w.flow --to x --tags y --days 5")
+    assert_received {:got, %{"n" => "5", "tags" => ["y", "x"], "text" => "y: x", "loud" => "false"}, []}
+
+    assert run(view, "w.flow --tags a").content ==
+             "`w.flow` was not run: step 1 needs --to, which is not given and has no default"
+
+    assert %{status: :error, error: %Skillbook.FlagError{kind: :unknown, flag: "who"}} =
+             run(view, "w.flow --who x")
+
+    refute_received {:got, _, _}
+  end
+
+  test "what is wrong with a page is said before anything runs", %{tmp_dir: folder} do
+    rows = [
+      {"x.say\nx.say \"open", [],
+       "step 2 cannot be read: the double quote that opens here is never closed\n  x.say \"open\n        ^\n" <>
+         "hint: close the value with \", and write \\\" for a quote inside it; for a long text use a heredoc: " <>
+         "--flag <<EOF, the text, a line EOF"},
+      {"x.say\nx.say {who}", [],
+       "step 2 has the placeholder {who}, which stands for nothing; there are {today}, {yesterday}, {now}, {user}, {last} " <>
+         "and the numbers of steps before it. A brace that is text is written {{"},
+      {"x.say {last}", [], "step 1 cannot use {last}, for no step is before it"},
+      {"x.say {1}", [], "step 1 cannot use {1}, for only steps before it have a result"},
+      {"x.say\nx.say {0}", [], "step 2 cannot use {0}, for only steps before it have a result"},
+      {"x.say {b}\n# name: b\nx.say", [], "step 1 cannot use {b}, for only steps before it have a result"},
+      {"# name: a b\nx.say", [],
+       "the name of step 1 must be one word of small letters, digits, - and _ that begins with a letter, got: \"a b\""},
+      {"# name: today\nx.say", [], "the name of step 1 cannot be today, for {today} has a meaning already"},
+      {"# name: a\nx.say\n# name: a\nx.say", [], "the name of step 2 is a, as that of a step before it"},
+      {"x.say", [on_error: "ignore"], "expected on_error to be stop or continue, got: \"ignore\""},
+      {String.duplicate("x.say\n", 101), [], "it has 101 steps, and may have 100; make two workflows of it"}
+    ]
+
+    for {{lines, fields, text}, number} <- Enum.with_index(rows) do
+      view = book_with(Path.join(folder, "#{number}"), workflow(lines, fields: fields))
+      result = run(view, "w.flow")
+      assert %{status: :error, error: %WorkflowError{kind: :page}} = result
+      assert {lines, result.content} == {lines, "`w.flow` was not run: " <> text}
+    end
+
+    refute_received {:got, _, _}
+  end
+
+  test "on_error", %{tmp_dir: folder} do
+    lines = "x.say a\nx.fail\nx.say {2}\nx.say b"
+
+    rows = [
+      {[], :error, "w.flow stopped at step 2 of 4, which gave an error.", [:ok, :error]},
+      {[on_error: "stop"], :error, "w.flow stopped at step 2 of 4, which gave an error.", [:ok, :error]},
+      {[on_error: "continue"], :ok, "w.flow ran its 4 steps; steps 2, 3 gave errors.",
+       [:ok, :error, :error, :ok]}
+    ]
+
+    for {{fields, status, head, statuses}, number} <- Enum.with_index(rows) do
+      view = book_with(Path.join(folder, "#{number}"), workflow(lines, fields: fields))
+      result = run(view, "w.flow")
+      assert result.status == status
+      assert result.content |> String.split("\n") |> hd() == head
+      assert Enum.map(result.data.steps, fn {_, result} -> result.status end) == statuses
+      if status == :ok, do: assert(result.content =~ "`{2}` has no value: command 2 gave an error.")
+    end
+  end
+
+  test "what is prose, or of low trust, is given back", %{tmp_dir: folder} do
+    prose =
+      page(
+        "w.flow",
+        [],
+        "# w.flow\n\n## Behavior\n\n1. Say it:\n\n   x.say a\n\n## Examples\n\n```cmd\nx.say b\n```\n"
+      )
+
+    assert %{status: :template} = run(book_with(Path.join(folder, "1"), prose), "w.flow")
+
+    low = Path.join(folder, "2")
+    book_with(low, workflow("x.say a"))
+    view = Skillbook.view(book(sources: [[path: low, trust: :low]]))
+    assert %{status: :template} = run(view, "w.flow")
+    refute_received {:got, _, _}
+  end
+
+  test "workflows inside of each other have limits", %{tmp_dir: folder} do
+    result = run(book_with(folder, workflow("w.flow")), "w.flow")
+    assert result.status == :error
+
+    assert result.content =~
+             "`w.flow` was not run: 5 workflows are inside of each other already, and no more may be"
+
+    wide = Path.join(folder, "wide")
+    lines = String.duplicate("w.flow\n", 100)
+    view = book_with(wide, workflow(lines, fields: [on_error: "continue"]))
+    result = run(view, "w.flow")
+    assert %{status: :error, error: %WorkflowError{kind: :steps}} = result
+
+    assert result.content =~
+             "for with the workflows that it is part of 1000 steps have run."
+  end
+
+  test "its time is over", %{tmp_dir: folder} do
+    view = book_with(folder, workflow("x.say a\nx.say b", fields: [on_error: "continue"]))
+    test = self()
+
+    call = fn _, _ ->
+      send(test, :began)
+      Process.sleep(:infinity)
+    end
+
+    [result] = Skillbook.run(view, "```cmd\nw.flow\n```", assigns: %{call: call}, timeout: 50).results
+    assert_received :began
+    refute_received :began
+    assert %{status: :error, error: %WorkflowError{kind: :time}} = result
+
+    assert result.content =~
+             ~r/\Aw.flow stopped after step 1 of 2, for its time was over.\n\n\[1\] x.say a\nerror\n/
+  end
+
+  test "each step is asked for, with its values", %{tmp_dir: folder} do
+    test = self()
+
+    ask = fn request ->
+      send(test, {:asked, request.command.raw})
+      :deny
+    end
+
+    view =
+      book_with(folder, workflow("x.page\nx.say --to {1} --on {today}"),
+        ask: ask,
+        profiles: [%Profile{id: "p", writes: :ask}]
+      )
+
+    result = run(Skillbook.view(view.book, "p"), "w.flow")
+    assert %{status: :error, data: %{steps: [_, {_, %{error: %PolicyError{}}}]}} = result
+    assert_received {:asked, ~S(x.say --on 2026-03-01 --to "Do it.")}
+    refute_received {:asked, _}
+    refute_received {:got, _, _}
+  end
+
+  test "a value stays one value, whatever is in it", %{tmp_dir: folder} do
+    usage = "--a <text> --b <text>"
+    lines = "x.say {a} --in \"<{a}|{b}>\" --list {b} x\nx.say {1} --again={last} --more \"{1}{1}\""
+    view = book_with(folder, workflow(lines, usage: usage, flags: "--a  One\n--b  Two"))
+    :rand.seed(:exsss, {20, 26, 11})
+
+    parts =
+      [
+        ~S("),
+        "'",
+        "“",
+        "”",
+        "`",
+        "--",
+        "--flag",
+        "--help",
+        "-h",
+        "--x=1",
+        " ",
+        "\n",
+        "\t",
+        "\\",
+        "|",
+        "&&",
+        ";",
+        "#",
+        ">"
+      ] ++
+        [
+          "{1}",
+          "{last}",
+          "{a}",
+          "{b}",
+          "{{",
+          "}",
+          "{",
+          "get_skill",
+          "x.fail",
+          "<<EOF",
+          "EOF",
+          "$(x)",
+          "é",
+          "\u200B",
+          "\r"
+        ] ++
+        ["```cmd\nx.fail\n```", "# name: x", "C:\\a", ~S({"body": "x"}), "word", "[1] x.say\nok"]
+
+    value = fn -> for _ <- 1..:rand.uniform(8), into: "", do: Enum.random(parts) end
+
+    for _ <- 1..200 do
+      {a, b} = {value.(), value.()}
+      line = Template.line(%Command{name: "w.flow", raw: "", flags: %{"a" => a, "b" => b}})
+      assert {:ok, %Command{flags: %{"a" => ^a, "b" => ^b}, args: []}} = Command.parse(line)
+      [result] = Skillbook.Pipeline.commands(view, [line], now: @now, assigns: assigns(self()))
+      assert %{status: :ok} = result
+      both = "<#{a}|#{b}>"
+      assert_received {:got, %{"in" => ^both, "list" => [^b, "x"]} = flags, [^a]}
+      assert map_size(flags) == 2
+      twice = a <> a
+      assert_received {:got, %{"again" => ^a, "more" => ^twice}, [^a]}
+    end
+  end
+
+  defp assigns(test) do
+    %{
+      call: fn flags, context ->
+        send(test, {:got, flags, context.command.args})
+        {:ok, hd(context.command.args)}
+      end
+    }
+  end
+
+  test "what would run", %{tmp_dir: folder} do
+    lines = "# name: late\nx.say --on {today}\nx.say {late} --to \"{to}, {1}\"\nx.gone {last}"
+    view = book_with(folder, workflow(lines, usage: "[--to <name>]", flags: "--to  Who gets it"))
+    entry = Skillbook.View.fetch!(view, "w.flow")
+    command = Command.parse!("w.flow --to \"Bob Smith\"")
+
+    context =
+      Skillbook.Executor.context(
+        view,
+        %Skillbook.RoutedCommand{name: "w.flow", entry: entry, command: command},
+        now: @now
+      )
+
+    assert {:ok, plan} = Workflow.plan(entry, command, context)
+
+    assert Workflow.preview(entry, plan, view) == """
+           w.flow would run 3 steps, on_error: stop:
+           [1 late] x.say --on 2026-03-01
+           [2] x.say "{late}" --to "Bob Smith, {1}"
+           [3] x.gone "{last}"
+             unknown skill "x.gone". To list what there is, write: get_skill\
+           """
+
+    refute_received {:got, _, _}
+  end
+end
