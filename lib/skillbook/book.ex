@@ -18,6 +18,7 @@ defmodule Skillbook.Book do
     Source,
     Store.Follower,
     Telemetry,
+    Vault,
     Watcher,
     Worker
   }
@@ -47,7 +48,8 @@ defmodule Skillbook.Book do
           breaker: [failures: pos_integer(), cooldown: pos_integer()] | false,
           usage: [flush: pos_integer(), keep: pos_integer(), most: pos_integer()] | false,
           telemetry_flags: boolean(),
-          watch: boolean() | [poll: pos_integer()]
+          watch: boolean() | [poll: pos_integer()],
+          vaults: [Vault.t()]
         }
 
   @enforce_keys [:name]
@@ -70,7 +72,8 @@ defmodule Skillbook.Book do
     breaker: @breaker,
     usage: @usage,
     telemetry_flags: false,
-    watch: true
+    watch: true,
+    vaults: []
   ]
 
   @spec start_link(keyword()) :: Supervisor.on_start() | {:error, Exception.t()}
@@ -139,7 +142,7 @@ defmodule Skillbook.Book do
           {__MODULE__.Registration, book},
           {Task.Supervisor, name: Worker.supervisor(book.name)},
           %{id: Watcher, start: {__MODULE__, :start_watcher, [book.name]}}
-        ] ++ follower
+        ] ++ follower ++ vaults(book)
 
     # What comes later in the list works with what comes earlier.
     Supervisor.init(children, strategy: :rest_for_one)
@@ -150,6 +153,17 @@ defmodule Skillbook.Book do
   defp usage(book) do
     Counter.new(book.name, book.usage[:most])
     [{Writer, %{book: book.name, usage: book.usage, sql: fn -> sql(book) end}}]
+  end
+
+  # Each by itself: one that cannot be indexed stops nothing else.
+  defp vaults(%{vaults: vaults} = book) do
+    indexers =
+      for %{producer: {_, _}} = vault <- vaults,
+          do: {Vault.Indexer, {book.name, %{vault | watch: vault.watch and book.watch != false}}}
+
+    if indexers == [],
+      do: [],
+      else: [{Registry, keys: :unique, name: Vault.Indexer.registry(book.name)} | indexers]
   end
 
   @doc false
@@ -180,11 +194,13 @@ defmodule Skillbook.Book do
          {:ok, name} <- fetch_name(options),
          {:ok, roles} <- Profile.roles(options[:roles] || []),
          {:ok, profiles} <- profiles(options[:profiles] || [], roles),
-         {:ok, sources} <- sources(options) do
+         {:ok, sources} <- sources(options),
+         {:ok, vaults} <- vaults(options[:vaults] || [], options[:store]) do
       book = %__MODULE__{
         name: name,
         profiles: profiles,
         sources: sources,
+        vaults: vaults,
         write_to: expand(options[:write_to])
       }
 
@@ -226,6 +242,14 @@ defmodule Skillbook.Book do
   defp expand(nil), do: nil
   defp expand(path), do: Path.expand(path)
 
+  # Their index is in the database.
+  defp vaults([], _store), do: {:ok, []}
+
+  defp vaults(_vaults, nil),
+    do: {:error, %OptionError{subject: "a book with :vaults", option: :store, problem: :missing}}
+
+  defp vaults(vaults, _store), do: Vault.list_new(vaults)
+
   # What people and agents write goes before files, those that commands write too.
   defp with_store(book, nil), do: book
 
@@ -258,7 +282,8 @@ defmodule Skillbook.Book do
       breaker: {"[failures: number, cooldown: milliseconds] or false", &breaker?/1},
       usage: {"[flush: milliseconds, keep: days, most: number] or false", &usage?/1},
       telemetry_flags: {"a boolean", &is_boolean/1},
-      watch: {"a boolean or [poll: milliseconds]", &watch?/1}
+      watch: {"a boolean or [poll: milliseconds]", &watch?/1},
+      vaults: {"a list of vaults", &is_list/1}
     ]
   end
 

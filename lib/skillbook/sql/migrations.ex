@@ -33,7 +33,8 @@ defmodule Skillbook.SQL.Migrations do
   # In the order of their versions.
   @migrations [
     {1, "tasks and memories", Skillbook.SQL.Migrations.V1},
-    {2, "the store", Skillbook.SQL.Migrations.V2}
+    {2, "the store", Skillbook.SQL.Migrations.V2},
+    {5, "the documents of vaults", Skillbook.SQL.Migrations.V5}
   ]
 
   @doc """
