@@ -211,16 +211,15 @@ defmodule Skillbook.Vault do
       |> Enum.map(fn id ->
         parts =
           for {matches, weight} <- Enum.zip(found, weights),
-              match = matches[id],
-              do: {elem(match, 0) * weight, match}
+              {rank, place} <- List.wrap(matches[id]),
+              do: {rank * weight, place}
 
-        {_, {_, vault, path}} = hd(parts)
-        # What is beyond this differs between databases.
+        # Places after the point differ between databases further on.
         score = parts |> Enum.map(&elem(&1, 0)) |> Enum.sum() |> Float.round(4)
-        {-score, vault, path, id}
+        {-score, parts |> hd() |> elem(1), id}
       end)
       |> Enum.sort()
-      |> Enum.map(fn {score, _, _, id} -> {id, -score} end)
+      |> Enum.map(fn {score, _place, id} -> {id, -score} end)
 
     {match, ranked}
   end
@@ -469,7 +468,11 @@ defmodule Skillbook.Vault do
 
         several ->
           {:error,
-           %VaultError{kind: :ambiguous, name: name, available: several |> Enum.map(& &1.path) |> Enum.uniq()}}
+           %VaultError{
+             kind: :ambiguous,
+             name: name,
+             available: Enum.map(several, &"#{&1.path} in #{&1.vault}")
+           }}
       end
     end
   end

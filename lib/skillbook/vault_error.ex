@@ -62,7 +62,8 @@ defmodule Skillbook.VaultError do
       "there is no note #{show(error.name)}; did you mean #{error.available |> Enum.map(&show/1) |> either()}?"
 
   def message(%{kind: :ambiguous} = error),
-    do: "several notes are called #{show(error.name)}: #{list(error.available)}. Write the path of one"
+    do:
+      "several notes are called #{show(error.name)}: #{list(error.available)}. Write the path of one, and --vault if several have it"
 
   def message(%{kind: :exists} = error) do
     "there is a note #{show(error.name)} already, and nothing is written over it. " <>

@@ -136,8 +136,7 @@ defmodule Skillbook.SQL.SQLiteTest do
       end
       |> Task.await_many()
 
-    assert Enum.sort(Enum.flat_map(ran, fn {:ok, versions} -> versions end)) ==
-             Enum.map(Skillbook.SQL.Migrations.list(nil), &elem(&1, 0))
+    assert Enum.sort(Enum.flat_map(ran, fn {:ok, versions} -> versions end)) == [1, 2]
 
     for sql <- both,
         do:

@@ -261,6 +261,7 @@ defmodule Skillbook.VaultTest do
         assert {paths(book, "one"), paths(book, "three")} == {[], ["a.md"]}
       end
 
+      @tag :capture_log
       test "a folder that is not there loses nothing", context do
         book = vault(context, %{"a.md" => "one"})
         File.rename!(Path.join(context.tmp_dir, "notes"), Path.join(context.tmp_dir, "away"))

@@ -257,7 +257,7 @@ defmodule Skillbook.Vault.Table do
   end
 
   @doc """
-  The documents within a scope that match a unit of a query: `{:ok, %{id => {rank, vault, path}}}`.
+  The documents within a scope that match a unit of a query: `{:ok, %{id => {rank, {vault, path, external_id}}}}`.
 
   The rank depends on the document alone, by the formula of PostgreSQL's `ts_rank` with 1 for name and title and 0.4 for
   content; a phrase has the mean of its words'.
@@ -269,8 +269,8 @@ defmodule Skillbook.Vault.Table do
       {:ok,
        for id <- ids, into: %{} do
          found = for matches <- of_words, match = matches[id], do: match
-         {_, vault, path} = hd(found)
-         {id, {(found |> Enum.map(&elem(&1, 0)) |> Enum.sum()) / length(words), vault, path}}
+         {_, place} = hd(found)
+         {id, {(found |> Enum.map(&elem(&1, 0)) |> Enum.sum()) / length(words), place}}
        end}
     end
   end
@@ -290,16 +290,19 @@ defmodule Skillbook.Vault.Table do
     {where, params} = where(scope, 3)
 
     query = """
-    select t.id, t.vault, t.path, sum(v.col <> 'content'), sum(v.col = 'content')
+    select t.id, t.vault, t.path, t.external_id, sum(v.col <> 'content'), sum(v.col = 'content')
     from skillbook_documents_terms v join skillbook_documents t on t.id = v.doc
     where #{condition} and #{where} group by t.id, v.term
     """
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, term ++ params) do
       {:ok,
-       Enum.reduce(rows, %{}, fn [id, vault, path, titles, contents], found ->
+       Enum.reduce(rows, %{}, fn [id, vault, path, external_id, titles, contents], found ->
          rank = rank(titles, contents)
-         Map.update(found, id, {rank, vault, path}, fn {more, _, _} -> {more + rank, vault, path} end)
+
+         Map.update(found, id, {rank, {vault, path, external_id}}, fn {more, place} ->
+           {more + rank, place}
+         end)
        end)}
     end
   end
@@ -314,13 +317,17 @@ defmodule Skillbook.Vault.Table do
     {where, params} = where(scope, 2)
 
     query = """
-    select t.id, t.vault, t.path,
+    select t.id, t.vault, t.path, t.external_id,
       cast(ts_rank(cast('{0, 0, #{@content_weight}, 1}' as real[]), t.search, cast(cast($1 as text) as tsquery)) as double precision)
     from skillbook_documents t where t.search @@ cast(cast($1 as text) as tsquery) and #{where}
     """
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, [term | params]),
-         do: {:ok, Map.new(rows, fn [id, vault, path, rank] -> {id, {rank, vault, path}} end)}
+         do:
+           {:ok,
+            Map.new(rows, fn [id, vault, path, external_id, rank] ->
+              {id, {rank, {vault, path, external_id}}}
+            end)}
   end
 
   defp rank(titles, contents) do
