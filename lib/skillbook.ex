@@ -44,6 +44,8 @@ defmodule Skillbook do
     * `:ask` - who is asked whether a command that changes something may run, for profiles with `writes: :ask`: a function
       of one argument or `{module, function}`, as `t:Skillbook.Request.ask/0`
     * `:max_result` - how many characters of a result the model gets at once; 30,000 by default, or `:infinity`
+    * `:vaults` - folders of notes, and other documents, that `markdown.search` finds: paths, or options of `Skillbook.Vault`. They
+      need a `:store`; none (`[]`) by default
     * `:telemetry_flags` - whether events carry the flags of commands; `false` by default
     * `:watch` - whether changed files are read again by themselves; `true` by default. `[poll: 1_000]` looks through the
       folders every so many milliseconds, where the system reports no changes. That it does not is found out by itself on
