@@ -49,7 +49,7 @@ defmodule Skillbook.Book do
           usage: [flush: pos_integer(), keep: pos_integer(), most: pos_integer()] | false,
           telemetry_flags: boolean(),
           watch: boolean() | [poll: pos_integer()],
-          vaults: [Vault.t()]
+          vaults: [Vault.Config.t()]
         }
 
   @enforce_keys [:name]
@@ -158,8 +158,10 @@ defmodule Skillbook.Book do
   # Each by itself: one that cannot be indexed stops nothing else.
   defp vaults(%{vaults: vaults} = book) do
     indexers =
-      for %{producer: {_, _}} = vault <- vaults,
-          do: {Vault.Indexer, {book.name, %{vault | watch: vault.watch and book.watch != false}}}
+      for %{producer: {_, _}} = vault <- vaults do
+        vault = %{vault | watch: vault.watch and book.watch != false}
+        {Vault.Indexer, {book.name, vault, fn -> sql(book) end}}
+      end
 
     if indexers == [],
       do: [],
@@ -248,7 +250,7 @@ defmodule Skillbook.Book do
   defp vaults(_vaults, nil),
     do: {:error, %OptionError{subject: "a book with :vaults", option: :store, problem: :missing}}
 
-  defp vaults(vaults, _store), do: Vault.list_new(vaults)
+  defp vaults(vaults, _store), do: Vault.Config.list(vaults)
 
   # What people and agents write goes before files, those that commands write too.
   defp with_store(book, nil), do: book

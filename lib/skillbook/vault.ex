@@ -27,7 +27,6 @@ defmodule Skillbook.Vault do
     Closest,
     Document,
     Frontmatter,
-    OptionError,
     Options,
     Profile,
     SQL,
@@ -39,86 +38,12 @@ defmodule Skillbook.Vault do
   alias Skillbook.Store.Edit
   alias Skillbook.Vault.{Folder, Hit, Indexer, Note, Query, Snippet, Table}
 
-  @type t :: %__MODULE__{
-          name: String.t(),
-          labels: [String.t()],
-          producer: {module(), keyword()} | nil,
-          watch: boolean()
-        }
-
-  @enforce_keys [:name]
-  defstruct [:name, :producer, labels: [], watch: true]
-
   @limit 10
   @most 100
   @suggested_from 5_000
 
   @doc "The largest `:limit` of a search."
   def most, do: @most
-
-  @doc false
-  @spec new(Path.t() | keyword()) :: {:ok, t()} | {:error, OptionError.t()}
-  def new(path) when is_binary(path), do: new(path: path)
-
-  def new(options) do
-    with :ok <- Options.validate(options, "a vault", schema()) do
-      path = options[:path] && Path.expand(options[:path])
-      poll = if is_list(options[:watch]), do: options[:watch], else: []
-      producer = if path, do: {Folder, [path: path] ++ poll}, else: options[:producer]
-
-      case options[:name] || (path && Path.basename(path)) do
-        nil ->
-          {:error, %OptionError{subject: "a vault", option: :name, problem: :missing}}
-
-        name ->
-          if name?(name),
-            do:
-              {:ok,
-               %__MODULE__{
-                 name: name,
-                 producer: producer,
-                 labels: options[:labels] || [],
-                 watch: options[:watch] != false
-               }},
-            else: {:error, invalid(:name, "letters, digits, _ and -", name)}
-      end
-    end
-  end
-
-  @doc false
-  @spec list_new([Path.t() | keyword()]) :: {:ok, [t()]} | {:error, OptionError.t()}
-  def list_new(vaults) do
-    with {:ok, vaults} <- Options.each(vaults, &new/1) do
-      names = Enum.map(vaults, & &1.name)
-
-      case names -- Enum.uniq(names) do
-        [] -> {:ok, vaults}
-        [name | _] -> {:error, invalid(:name, "a name that no other vault of the book has", name)}
-      end
-    end
-  end
-
-  defp invalid(option, expected, value),
-    do: %OptionError{subject: "a vault", option: option, problem: {:invalid, expected, value}}
-
-  # A folder may have any name; spaces and letters of all scripts do no harm.
-  defp name?(name), do: Regex.match?(~r/\A[\p{L}\p{N}_][\p{L}\p{N}\p{M}_ .\-]{0,99}\z/u, name)
-
-  defp schema do
-    [
-      path: {"a folder", &Options.text?/1},
-      name: {"text", &Options.text?/1},
-      labels: {"a list of texts", &Options.texts?/1},
-      producer: {"{module, options}", &producer?/1},
-      watch: {"a boolean or [poll: milliseconds]", &watch?/1}
-    ]
-  end
-
-  defp producer?({module, options}), do: is_atom(module) and Keyword.keyword?(options)
-  defp producer?(_other), do: false
-
-  defp watch?(poll: interval), do: Options.milliseconds?(interval)
-  defp watch?(value), do: is_boolean(value)
 
   # Reading
 

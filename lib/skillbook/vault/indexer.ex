@@ -18,11 +18,12 @@ defmodule Skillbook.Vault.Indexer do
   # File systems have times of whole seconds, and a file may change twice in one.
   @settled 2
 
-  def child_spec({book, vault}),
-    do: %{id: {__MODULE__, vault.name}, start: {__MODULE__, :start_link, [book, vault]}}
+  @doc "The child of a book for a vault; `sql` gives the handle of the book's database."
+  def child_spec({book, vault, sql}),
+    do: %{id: {__MODULE__, vault.name}, start: {__MODULE__, :start_link, [book, vault, sql]}}
 
-  def start_link(book, vault),
-    do: GenServer.start_link(__MODULE__, {book, vault}, name: name(book, vault.name))
+  def start_link(book, vault, sql),
+    do: GenServer.start_link(__MODULE__, {book, vault, sql}, name: name(book, vault.name))
 
   @doc "Brings the index to what the producer has; it is so when this returns."
   @spec sync(atom(), String.t()) :: {:ok, map()} | {:error, term()}
@@ -44,11 +45,11 @@ defmodule Skillbook.Vault.Indexer do
   def registry(book), do: Module.concat(book, Vaults)
 
   @impl true
-  def init({book, vault}) do
+  def init({book, vault, sql}) do
     {module, options} = vault.producer
     watches? = vault.watch and Code.ensure_loaded?(module) and function_exported?(module, :watch, 1)
     watch = if watches?, do: module.watch(options)
-    {:ok, %{book: book, vault: vault, watch: watch, again: nil}, {:continue, :first}}
+    {:ok, %{book: book, vault: vault, sql: sql, watch: watch, again: nil}, {:continue, :first}}
   end
 
   @impl true
@@ -130,7 +131,7 @@ defmodule Skillbook.Vault.Indexer do
 
   defp index(state, under, reported) do
     %{vault: %{producer: {module, options}} = vault} = state
-    sql = Skillbook.Book.sql(Skillbook.Book.fetch!(state.book))
+    sql = state.sql.()
 
     with {:ok, references, skipped} <- list(module, options, under),
          {:ok, known} <- Table.references(sql, vault.name, under),
@@ -211,7 +212,8 @@ defmodule Skillbook.Vault.Indexer do
 
   @doc false
   # Also for what is written or pushed by other processes than the indexer.
-  @spec put(SQL.t(), Skillbook.Vault.t(), [Note.t()]) :: {:ok, non_neg_integer()} | {:error, Exception.t()}
+  @spec put(SQL.t(), Skillbook.Vault.Config.t(), [Note.t()]) ::
+          {:ok, non_neg_integer()} | {:error, Exception.t()}
   def put(sql, vault, notes), do: Table.put(sql, vault.name, producer(vault), notes, DateTime.utc_now())
 
   defp producer(%{producer: nil}), do: "put"
