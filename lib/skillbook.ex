@@ -48,6 +48,8 @@ defmodule Skillbook do
       `{Skillbook.Scheduler.Quantum, MyApp.Quantum}`, or `false`, which is all there is without a `:store`
     * `:schedules` - how they are run, as [schedules](docs/schedules.md) says: `[run_as: nil, timeout: 300_000, max_running: 10,
       lease: 60_000, missed: :skip, interrupted: :fail, keep: 90, dispatch: nil, clock: nil]` by default
+    * `:vaults` - folders of notes, and other documents, that `markdown.search` finds: paths, or options of `Skillbook.Vault`. They
+      need a `:store`; none (`[]`) by default
     * `:telemetry_flags` - whether events carry the flags of commands; `false` by default
     * `:watch` - whether changed files are read again by themselves; `true` by default. `[poll: 1_000]` looks through the
       folders every so many milliseconds, where the system reports no changes. That it does not is found out by itself on

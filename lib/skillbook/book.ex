@@ -18,6 +18,7 @@ defmodule Skillbook.Book do
     Source,
     Store.Follower,
     Telemetry,
+    Vault,
     Watcher,
     Worker
   }
@@ -60,7 +61,8 @@ defmodule Skillbook.Book do
           scheduler: {module(), term()} | false,
           schedules: keyword(),
           telemetry_flags: boolean(),
-          watch: boolean() | [poll: pos_integer()]
+          watch: boolean() | [poll: pos_integer()],
+          vaults: [Vault.Config.t()]
         }
 
   @enforce_keys [:name]
@@ -85,7 +87,8 @@ defmodule Skillbook.Book do
     scheduler: false,
     schedules: @schedules,
     telemetry_flags: false,
-    watch: true
+    watch: true,
+    vaults: []
   ]
 
   @typedoc "What works with books, and so is not known to them: what runs schedules, and the engine that it has by default."
@@ -157,7 +160,7 @@ defmodule Skillbook.Book do
           {__MODULE__.Registration, book},
           {Task.Supervisor, name: Worker.supervisor(book.name)},
           %{id: Watcher, start: {__MODULE__, :start_watcher, [book.name]}}
-        ] ++ follower ++ if(book.scheduler, do: server.children(book), else: [])
+        ] ++ follower ++ vaults(book) ++ if(book.scheduler, do: server.children(book), else: [])
 
     # What comes later in the list works with what comes earlier.
     Supervisor.init(children, strategy: :rest_for_one)
@@ -168,6 +171,19 @@ defmodule Skillbook.Book do
   defp usage(book) do
     Counter.new(book.name, book.usage[:most])
     [{Writer, %{book: book.name, usage: book.usage, sql: fn -> sql(book) end}}]
+  end
+
+  # Each by itself: one that cannot be indexed stops nothing else.
+  defp vaults(%{vaults: vaults} = book) do
+    indexers =
+      for %{producer: {_, _}} = vault <- vaults do
+        vault = %{vault | watch: vault.watch and book.watch != false}
+        {Vault.Indexer, {book.name, vault, fn -> sql(book) end}}
+      end
+
+    if indexers == [],
+      do: [],
+      else: [{Registry, keys: :unique, name: Vault.Indexer.registry(book.name)} | indexers]
   end
 
   @doc false
@@ -199,13 +215,15 @@ defmodule Skillbook.Book do
          {:ok, roles} <- Profile.roles(options[:roles] || []),
          {:ok, profiles} <- profiles(options[:profiles] || [], roles),
          {:ok, sources} <- sources(options),
-         {:ok, scheduler} <- scheduler(options[:scheduler], options[:store], engine) do
+         {:ok, scheduler} <- scheduler(options[:scheduler], options[:store], engine),
+         {:ok, vaults} <- vaults(options[:vaults] || [], options[:store]) do
       book = %__MODULE__{
         name: name,
         profiles: profiles,
         sources: sources,
         scheduler: scheduler,
         schedules: Keyword.merge(@schedules, options[:schedules] || []),
+        vaults: vaults,
         write_to: expand(options[:write_to])
       }
 
@@ -260,6 +278,14 @@ defmodule Skillbook.Book do
   defp expand(nil), do: nil
   defp expand(path), do: Path.expand(path)
 
+  # Their index is in the database.
+  defp vaults([], _store), do: {:ok, []}
+
+  defp vaults(_vaults, nil),
+    do: {:error, %OptionError{subject: "a book with :vaults", option: :store, problem: :missing}}
+
+  defp vaults(vaults, _store), do: Vault.Config.list(vaults)
+
   # What people and agents write goes before files, those that commands write too.
   defp with_store(book, nil), do: book
 
@@ -294,7 +320,8 @@ defmodule Skillbook.Book do
       scheduler: {"a module, {module, argument} or false", &scheduler?/1},
       schedules: {"the options that `Skillbook` lists for it", &schedules?/1},
       telemetry_flags: {"a boolean", &is_boolean/1},
-      watch: {"a boolean or [poll: milliseconds]", &watch?/1}
+      watch: {"a boolean or [poll: milliseconds]", &watch?/1},
+      vaults: {"a list of vaults", &is_list/1}
     ]
   end
 

@@ -25,9 +25,14 @@ defmodule Skillbook.BuiltinSkillsTest do
   # All commands in a text: the lines of examples, the indented lines of workflows, and what stands in backticks.
   defp commands(text) do
     lines =
-      Regex.scan(~r/^ *((?:agent|memory|notes|results|skills|tasks|workflows?)\.[a-z_]+(?: .*)?)$/m, text)
+      Regex.scan(
+        ~r/^ *((?:agent|markdown|memory|notes|results|skills|tasks|workflows?)\.[a-z_]+(?: .*)?)$/m,
+        text
+      )
 
-    inline = Regex.scan(~r/`((?:agent|memory|notes|results|skills|tasks|workflows?)\.[a-z_]+[^`]*)`/, text)
+    inline =
+      Regex.scan(~r/`((?:agent|markdown|memory|notes|results|skills|tasks|workflows?)\.[a-z_]+[^`]*)`/, text)
+
     for [_, line] <- lines ++ inline, not String.contains?(line, ["<", "["]), do: line
   end
 
@@ -53,6 +58,7 @@ defmodule Skillbook.BuiltinSkillsTest do
 
     assert Enum.map(entries, & &1.name) == ~w(
              agent.dispatch
+             markdown.create markdown.edit markdown.search
              memory.save memory.search
              notes.add notes.delete notes.get notes.list
              results.read
@@ -135,10 +141,20 @@ defmodule Skillbook.BuiltinSkillsTest do
 
   # What works with entries needs those that pages speak of, in a book of its own.
   defp in_book(name, line, files) do
-    if name =~ ~r/\A(notes|skills)\./ or name in ["workflow.run", "workflow.show"] do
+    if name =~ ~r/\A(markdown|notes|skills)\./ or name in ["workflow.run", "workflow.show"] do
       book = :"pages_#{System.unique_integer([:positive])}"
-      options = [name: book, store: ":memory:", sources: [[path: files, kind: :notes]], watch: false]
+      sources = [[path: files, kind: :notes]]
+
+      options = [
+        name: book,
+        store: ":memory:",
+        sources: sources,
+        vaults: [vault(name, files, book)],
+        watch: false
+      ]
+
       start_supervised!({Skillbook, options}, id: book)
+      {:ok, _} = Skillbook.Vault.sync(book, "vault")
       view = Skillbook.view(book)
 
       fields = %{
@@ -154,6 +170,19 @@ defmodule Skillbook.BuiltinSkillsTest do
       stop_supervised!(book)
       if result.status == :ok, do: {:ok, result}, else: flunk("#{line}: #{result.content}")
     end
+  end
+
+  # The notes that pages speak of, but for those who show how to write them.
+  defp vault(name, files, book) do
+    folder = Path.join([Path.dirname(files), to_string(book), "vault"])
+    File.mkdir_p!(Path.join(folder, "projects"))
+
+    if name != "markdown.create" do
+      File.write!(Path.join(folder, "Call with Ann.md"), "She agreed.")
+      File.write!(Path.join(folder, "projects/Plan.md"), "We begin in March.")
+    end
+
+    folder
   end
 
   test "every index lists the commands of its domain as they describe themselves", %{view: view} do
@@ -178,7 +207,7 @@ defmodule Skillbook.BuiltinSkillsTest do
     reads = for entry <- entries, entry.effects == :read, do: entry.name
 
     assert reads ==
-             ~w(memory.search notes.get notes.list results.read skills.diff skills.history skills.list skills.load skills.read
+             ~w(markdown.search memory.search notes.get notes.list results.read skills.diff skills.history skills.list skills.load skills.read
                tasks.get tasks.search workflow.list workflow.run workflow.show workflows.daily_digest)
   end
 

@@ -185,6 +185,10 @@ defmodule Skillbook.TelemetryTest do
 
   test "the events are those of the docs, and have what stands there", %{tmp_dir: folder} do
     write(folder, %{"x/call.md" => page("x.call", handler("Call"))})
+    notes = folder <> "-notes"
+    on_exit(fn -> File.rm_rf!(notes) end)
+    # More than one batch.
+    write(notes, Map.new(1..201, &{"#{&1}.md", "note"}))
 
     {book, view} =
       start(folder,
@@ -192,11 +196,13 @@ defmodule Skillbook.TelemetryTest do
         max_wait: 1,
         max_result: 50,
         breaker: [failures: 1, cooldown: 1],
+        vaults: [[path: notes, name: "notes"]],
         store: {FakeSQL, name: :telemetry_store, path: ":memory:"},
         store_poll: 1
       )
 
     test = self()
+    {:ok, _} = Skillbook.Vault.sync(book, "notes")
     FakeSQL.away(:telemetry_store, true)
     assert_receive {[_, :store, :away], _, _} = away, 60_000
     FakeSQL.away(:telemetry_store, false)

@@ -35,7 +35,8 @@ defmodule Skillbook.SQL.Migrations do
     {1, "tasks and memories", Skillbook.SQL.Migrations.V1},
     {2, "the store", Skillbook.SQL.Migrations.V2},
     {3, "runs of workflows", Skillbook.SQL.Migrations.V3},
-    {4, "firings", Skillbook.SQL.Migrations.V4}
+    {4, "firings", Skillbook.SQL.Migrations.V4},
+    {5, "the documents of vaults", Skillbook.SQL.Migrations.V5}
   ]
 
   @doc """

@@ -1,0 +1,100 @@
+defmodule Skillbook.Handlers.Markdown.Search do
+  @moduledoc false
+  @behaviour Skillbook.Handler
+
+  alias Skillbook.{Flags, Result, Vault}
+  alias Skillbook.Vault.{Hit, Query}
+
+  @filters ~w(query tag folder field vault)
+
+  @impl true
+  def execute(flags, context) do
+    with {:ok, flags} <- Flags.known(flags, @filters ++ ["limit"]),
+         {:ok, flags} <- Flags.cast_args(flags, context.command.args, ["query"]),
+         {:ok, flags} <- Flags.cast_text(flags, "query"),
+         {:ok, flags} <- Flags.cast(flags, "query", Query.expected(), ~s("some text"), &words/1),
+         {:ok, flags} <- Flags.cast_list(flags, "tag"),
+         {:ok, flags} <- Flags.cast_text(flags, "folder", line: true),
+         {:ok, flags} <- cast_fields(flags),
+         {:ok, flags} <- Flags.cast_text(flags, "vault", line: true),
+         {:ok, flags} <- Flags.cast_integer(flags, "limit", min: 1, max: Vault.most()),
+         :ok <- Flags.require_any(flags, @filters),
+         {:ok, found} <- Vault.search(context.view, flags["query"], options(flags)) do
+      {:ok, Result.ok(text(found, flags), data: found)}
+    end
+  end
+
+  defp words(text) do
+    with {:ok, _} <- Query.parse(text), do: {:ok, text}
+  end
+
+  defp cast_fields(%{"field" => given} = flags) do
+    pairs = given |> List.wrap() |> Enum.map(&pair/1)
+
+    if Enum.all?(pairs, &is_tuple/1),
+      do: {:ok, %{flags | "field" => pairs}},
+      else:
+        Flags.cast(
+          %{flags | "field" => Enum.find(List.wrap(given), &(not is_tuple(pair(&1))))},
+          "field",
+          "a field and its value as name=value",
+          "status=open",
+          &pair/1
+        )
+  end
+
+  defp cast_fields(flags), do: {:ok, flags}
+
+  defp pair(text) when is_binary(text) do
+    with [name, value] when name != "" <- String.split(text, "=", parts: 2), do: {name, value}
+  end
+
+  defp pair(other), do: other
+
+  defp options(flags) do
+    for {option, name} <- [tags: "tag", folder: "folder", fields: "field", vault: "vault", limit: "limit"],
+        value = flags[name],
+        do: {option, value}
+  end
+
+  defp text(%{total: 0}, flags), do: "No notes found#{described(flags)}"
+
+  defp text(found, flags) do
+    count = if found.total == 1, do: "1 note", else: "#{found.total} notes"
+    some = if found.match == :any, do: ", none has all of it and these have some", else: ""
+    shown = length(found.hits)
+
+    more =
+      if found.total > shown,
+        do: ["#{found.total - shown} more; narrow the search, or raise --limit (at most #{Vault.most()})"],
+        else: []
+
+    several = found.hits |> Enum.uniq_by(& &1.vault) |> length() > 1
+    Enum.join(["#{count}#{described(flags)}#{some}"] ++ Enum.map(found.hits, &hit(&1, several)) ++ more, "\n")
+  end
+
+  defp hit(hit, several) do
+    vault = if several, do: " in #{hit.vault}", else: ""
+    tags = Enum.map_join(hit.tags, &" ##{&1}")
+    snippet = if hit.snippet == "", do: "", else: "\n  #{Hit.marked(hit, "**", "**")}"
+    "- #{hit.path}#{vault}: #{hit.title} (#{words_of(hit)})#{tags}#{snippet}"
+  end
+
+  defp words_of(%{word_count: 1}), do: "1 word"
+  defp words_of(%{word_count: count}), do: "#{count} words"
+
+  defp described(flags) do
+    parts =
+      [
+        flags["query"] && "text #{inspect(flags["query"], printable_limit: 80)}",
+        flags["tag"] && "tagged #{Enum.join(flags["tag"], " and ")}",
+        flags["folder"] && "in #{flags["folder"]}",
+        flags["field"] &&
+          Enum.map_join(flags["field"], " and ", fn {name, value} -> "#{name} is #{value}" end),
+        flags["vault"] && "vault #{flags["vault"]}"
+      ]
+      |> Enum.filter(& &1)
+
+    ": " <> Enum.join(parts, "; ")
+  end
+end

@@ -1,0 +1,74 @@
+defmodule Skillbook.Vault.Config do
+  @moduledoc false
+  # A vault as a book has it, from the options that `Skillbook.Vault` lists.
+
+  alias Skillbook.{OptionError, Options}
+  alias Skillbook.Vault.Folder
+
+  @type t :: %__MODULE__{
+          name: String.t(),
+          labels: [String.t()],
+          producer: {module(), keyword()} | nil,
+          watch: boolean()
+        }
+
+  @enforce_keys [:name]
+  defstruct [:name, :producer, labels: [], watch: true]
+
+  @doc "The vaults of a book's option, each a path or options."
+  @spec list([Path.t() | keyword()]) :: {:ok, [t()]} | {:error, OptionError.t()}
+  def list(vaults) do
+    with {:ok, vaults} <- Options.each(vaults, &new/1) do
+      names = Enum.map(vaults, & &1.name)
+
+      case names -- Enum.uniq(names) do
+        [] -> {:ok, vaults}
+        [name | _] -> {:error, invalid("a name that no other vault of the book has", name)}
+      end
+    end
+  end
+
+  defp new(path) when is_binary(path), do: new(path: path)
+
+  defp new(options) do
+    with :ok <- Options.validate(options, "a vault", schema()) do
+      path = options[:path] && Path.expand(options[:path])
+      poll = if is_list(options[:watch]), do: options[:watch], else: []
+      producer = if path, do: {Folder, [path: path] ++ poll}, else: options[:producer]
+      name = options[:name] || (path && Path.basename(path))
+
+      cond do
+        name == nil ->
+          {:error, %OptionError{subject: "a vault", option: :name, problem: :missing}}
+
+        not name?(name) ->
+          {:error, invalid("letters, digits, blanks, dots, _ and -, at most 100 characters", name)}
+
+        true ->
+          labels = Keyword.get(options, :labels, [])
+          {:ok, %__MODULE__{name: name, producer: producer, labels: labels, watch: options[:watch] != false}}
+      end
+    end
+  end
+
+  defp invalid(expected, value),
+    do: %OptionError{subject: "a vault", option: :name, problem: {:invalid, expected, value}}
+
+  defp name?(name), do: Regex.match?(~r/\A[\p{L}\p{N}_][\p{L}\p{N}\p{M}_ .\-]{0,99}\z/u, name)
+
+  defp schema do
+    [
+      path: {"a folder", &Options.text?/1},
+      name: {"text", &Options.text?/1},
+      labels: {"a list of texts", &Options.texts?/1},
+      producer: {"{module, options}", &producer?/1},
+      watch: {"a boolean or [poll: milliseconds]", &watch?/1}
+    ]
+  end
+
+  defp producer?({module, options}), do: is_atom(module) and Keyword.keyword?(options)
+  defp producer?(_other), do: false
+
+  defp watch?(poll: interval), do: Options.milliseconds?(interval)
+  defp watch?(value), do: is_boolean(value)
+end

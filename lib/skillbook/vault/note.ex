@@ -1,0 +1,234 @@
+defmodule Skillbook.Vault.Note do
+  @moduledoc false
+  # What a document says of itself: frontmatter, title, tags, links.
+
+  alias Skillbook.{Frontmatter, Vault}
+
+  @type t :: %__MODULE__{
+          id: String.t(),
+          path: String.t(),
+          folder: String.t(),
+          name: String.t(),
+          title: String.t(),
+          aliases: [String.t()],
+          tags: [String.t()],
+          links: [String.t()],
+          frontmatter: map(),
+          content: String.t(),
+          words: [Vault.Words.t()],
+          word_count: non_neg_integer(),
+          labels: [String.t()],
+          hash: String.t(),
+          size: non_neg_integer() | nil,
+          mtime: integer() | nil
+        }
+
+  defstruct [
+    :id,
+    :path,
+    :folder,
+    :name,
+    :title,
+    :content,
+    :words,
+    :word_count,
+    :hash,
+    :size,
+    :mtime,
+    aliases: [],
+    tags: [],
+    links: [],
+    frontmatter: %{},
+    labels: []
+  ]
+
+  @largest 2_097_152
+
+  @doc "The largest document that is indexed, in bytes."
+  def largest, do: @largest
+
+  @doc """
+  Reads a document: `{:ok, note, warning}`, where the warning is nil or says what could not be read of it, or `{:error, reason}`
+  for one that must not be indexed.
+
+  `labels` are those that it has beside those of its text.
+  """
+  @spec read(String.t(), String.t(), binary(), [String.t()]) ::
+          {:ok, t(), String.t() | nil} | {:error, String.t()}
+  def read(id, path, text, labels \\ []) do
+    with :ok <- text(text),
+         {:ok, data, body, warning} <- split(text),
+         {:ok, own} <- own_labels(data) do
+      {:ok, note(id, path, text, data, body, own ++ labels), warning}
+    end
+  end
+
+  @doc "A digest of a text, by which it is known to be the same."
+  @spec hash(binary()) :: String.t()
+  def hash(text), do: :crypto.hash(:sha256, text) |> Base.encode16(case: :lower)
+
+  defp text(text) do
+    cond do
+      byte_size(text) > @largest -> {:error, "it has more than #{@largest} bytes"}
+      not String.valid?(text) or String.contains?(text, <<0>>) -> {:error, "it is no text in UTF-8"}
+      true -> :ok
+    end
+  end
+
+  # Frontmatter that cannot be read may have been meant to hide the document.
+  defp split(text) do
+    case Frontmatter.parse(text) do
+      {:ok, document} ->
+        {:ok, document.data, document.body, nil}
+
+      {:error, error} ->
+        if text |> String.downcase(:ascii) |> String.contains?("visibility_labels"),
+          do:
+            {:error,
+             "its frontmatter, which has visibility_labels, cannot be read: #{Exception.message(error)}"},
+          else: {:ok, %{}, text, "its frontmatter is taken for text: #{Exception.message(error)}"}
+    end
+  end
+
+  defp own_labels(data) do
+    case data["visibility_labels"] do
+      text when is_binary(text) ->
+        {:ok, String.split(text, ~r/[\s,]+/u, trim: true)}
+
+      value when is_map(value) ->
+        unreadable()
+
+      value ->
+        labels = value |> List.wrap() |> Enum.map(&plain/1)
+        if Enum.all?(labels, &(&1 not in [nil, ""])), do: {:ok, labels}, else: unreadable()
+    end
+  end
+
+  defp unreadable, do: {:error, "its visibility_labels are no list of texts"}
+
+  defp note(id, path, text, data, body, labels) do
+    name = path |> Path.basename() |> String.replace(~r/\.(md|markdown)\z/i, "")
+    title = title(data, body) || name
+    aliases = texts(data["aliases"]) ++ texts(data["alias"])
+    words = Vault.Words.terms([name, Enum.join([title | aliases], "\n"), body])
+
+    %__MODULE__{
+      id: id,
+      path: path,
+      folder: folder(path),
+      name: name,
+      title: title,
+      aliases: Enum.uniq(aliases),
+      tags: tags(data, body),
+      links: links(body),
+      frontmatter: data,
+      content: body,
+      words: words,
+      word_count: body |> String.split() |> length(),
+      labels: labels |> Enum.uniq() |> Enum.sort(),
+      hash: hash(text)
+    }
+  end
+
+  defp folder(path) do
+    case Path.dirname(path) do
+      "." -> ""
+      folder -> folder
+    end
+  end
+
+  defp title(data, body) do
+    with nil <- line(plain(data["title"])),
+         [_, title] <- Regex.run(~r/\A\s*#[ \t]+([^\r\n]+?)[ \t#]*(?:\r?\n|\z)/u, body) do
+      line(title)
+    else
+      title when is_binary(title) -> title
+      nil -> nil
+    end
+  end
+
+  defp line(nil), do: nil
+
+  defp line(text) do
+    case text |> String.split() |> Enum.join(" ") do
+      "" -> nil
+      line -> String.slice(line, 0, 500)
+    end
+  end
+
+  # In frontmatter with or without the sign, in text with it; not in code, and not a number alone.
+  defp tags(data, body) do
+    given = (tag_texts(data["tags"]) ++ tag_texts(data["tag"])) |> Enum.map(&String.trim_leading(&1, "#"))
+
+    inline =
+      if String.contains?(body, "#") do
+        for [_, tag] <-
+              Regex.scan(~r/(?<![\p{L}\p{N}\p{M}_&\/#\]\)])#([\p{L}\p{N}\p{M}_\/\-]+)/u, without_code(body)),
+            Regex.match?(~r/[^\d\/\-]/u, tag),
+            do: tag
+      else
+        []
+      end
+
+    (given ++ inline)
+    |> Enum.map(&String.trim(&1, "/"))
+    |> Enum.reject(&(&1 == ""))
+    |> Enum.uniq_by(&String.downcase/1)
+  end
+
+  defp tag_texts(text) when is_binary(text), do: String.split(text, ~r/[\s,]+/u, trim: true)
+  defp tag_texts(value), do: texts(value)
+
+  defp without_code(body) do
+    if String.contains?(body, ["`", "~~~"]),
+      do: Regex.replace(~r/^(```+|~~~+)[^\n]*\n.*?(?:^\1[^\n]*$|\z)|`[^`\n]*`/msu, body, " "),
+      else: body
+  end
+
+  defp links(body) do
+    if String.contains?(body, "[[") do
+      for([_, target] <- Regex.scan(~r/\[\[([^\[\]|#^\n]+)/u, body), do: String.trim(target))
+      |> Enum.reject(&(&1 == ""))
+      |> Enum.uniq()
+    else
+      []
+    end
+  end
+
+  defp texts(value), do: for(item <- List.wrap(value), text = plain(item), text != "", do: text)
+
+  @doc "A value of frontmatter as text, or nil."
+  @spec plain(Frontmatter.value()) :: String.t() | nil
+  # PostgreSQL's texts have no zero byte, which YAML can write.
+  def plain(value) when is_binary(value), do: String.replace(value, <<0>>, "")
+  def plain(nil), do: nil
+  def plain(value) when is_boolean(value) or is_number(value), do: to_string(value)
+  def plain(_value), do: nil
+
+  @doc "What `--tag` and `--field` look at, and by which names it is called: pairs of field and value in small letters."
+  @spec fields(t()) :: [{String.t(), String.t()}]
+  def fields(note) do
+    given =
+      for {field, value} <- note.frontmatter,
+          field not in ["tags", "tag"],
+          text <- texts(value),
+          do: {field, text}
+
+    tags =
+      for tag <- note.tags,
+          part <- tag |> String.split("/") |> Enum.scan(&(&2 <> "/" <> &1)),
+          do: {"tags", part}
+
+    names = [note.path, Path.rootname(note.path), note.name, note.title | note.aliases]
+    called = for name <- names, do: {"*", name}
+
+    (given ++ tags ++ called)
+    |> Enum.map(fn {field, value} -> {key(field), key(value)} end)
+    |> Enum.uniq()
+  end
+
+  # An index of PostgreSQL takes keys of up to some 2,700 bytes.
+  @doc "A text as it is compared by filters."
+  @spec key(String.t()) :: String.t()
+  def key(text), do: text |> String.trim() |> String.slice(0, 200) |> String.downcase()
+end

@@ -1,0 +1,122 @@
+defmodule Skillbook.Vault.HiddenTest do
+  # What a profile does not hold does not exist for it: all that it gets of a vault is, to the last digit and in the same
+  # order, what it gets of a database into which nothing hidden was ever written.
+  use ExUnit.Case, async: true
+  use Skillbook.SkillsCase
+
+  alias Skillbook.{Profile, SQL, Vault}
+
+  @words ~w(plan planning plans budget strategy strategies quarter Ann café meeting meet rare)
+  @labels ~w(board ann)
+  @rounds 4
+  @searches 15
+
+  for dialect <- [:sqlite, :postgres] do
+    @tag dialect: dialect
+    test "#{dialect}: searches of a restricted profile tell nothing of what is hidden", context do
+      :rand.seed(:exsss, {1, 2, 3})
+      [whole, bare] = for _ <- 1..2, do: start(context)
+
+      for round <- 1..@rounds do
+        documents = for number <- 1..(4 + rem(round, 5)), do: document(round, number)
+        # The ids of rows and the statistics of the index are others where everything is written.
+        for document <- Enum.shuffle(documents),
+            do: :ok = Vault.put(whole, vault(document), Map.delete(document, :vault))
+
+        for grants <- [[], ["board"], ["ann"]] do
+          profile = %Profile{id: "p", grants: grants}
+          rebuild(bare, grants)
+
+          for {query, options} <- Enum.take_random(searches(), @searches) do
+            assert {query, options, grants, answer(whole, profile, query, options)} ==
+                     {query, options, grants, answer(bare, profile, query, options)}
+          end
+
+          for name <- ["Plan", "Notes 1", "Budgte", "hidden", "x1-1"] do
+            edit = fn book -> Vault.edit(Skillbook.view(book, profile), name, {:append, "x"}) end
+            assert {name, grants, edit.(whole)} == {name, grants, edit.(bare)}
+          end
+        end
+      end
+    end
+  end
+
+  # All documents that were ever put into `whole`, without those that the grants hide.
+  defp rebuild(bare, grants) do
+    kept = Process.get(:kept, %{})
+    for {id, {vault, _}} <- Process.get(:bare, %{}), do: :ok = Vault.delete(bare, vault, id)
+
+    seen =
+      for {id, {vault, document}} <- kept,
+          Enum.all?(labels(document), &(&1 in grants)),
+          vault == "open" or "board" in grants,
+          into: %{} do
+        :ok = Vault.put(bare, vault, document)
+        {id, {vault, document}}
+      end
+
+    Process.put(:bare, seen)
+  end
+
+  defp document(round, number) do
+    id = "x#{:rand.uniform(5)}-#{number}"
+    # One of its id may be there already, with other labels, and is replaced.
+    vault = if number == 1, do: "boards", else: "open"
+    labels = Enum.take_random(@labels, Enum.random([0, 0, 1, 2]))
+
+    frontmatter =
+      if number == 2,
+        do: "---\nvisibility_labels: [board]\ntitle: #{Enum.random(@words)}\nstatus: open\n---\n",
+        else: ""
+
+    text = 1..Enum.random(1..30) |> Enum.map_join(" ", fn _ -> Enum.random(@words) end)
+    tag = if rem(round, 2) == 0, do: " #tag", else: ""
+
+    document = %{
+      id: id,
+      path: "f#{rem(number, 2)}/#{Enum.random(["Plan", "Notes #{number}", "hidden"])}.md",
+      content: frontmatter <> text <> tag,
+      labels: labels
+    }
+
+    Process.put(:kept, Map.put(Process.get(:kept, %{}), id, {vault, document}))
+    Map.put(document, :vault, vault)
+  end
+
+  defp vault(%{vault: vault}), do: vault
+
+  defp labels(document),
+    do: document.labels ++ if(document.content =~ "visibility_labels", do: ["board"], else: [])
+
+  defp searches, do: for(query <- queries(), options <- filters(), do: {query, options})
+
+  defp queries do
+    [
+      nil,
+      "plan",
+      "budget strategy",
+      "rare",
+      "mee*",
+      ~s("plan budget"),
+      "nowhere rare",
+      "r* p* q*",
+      ~s(cafe "ann plans" meet*)
+    ]
+  end
+
+  defp filters,
+    do: [[], [limit: 2], [folder: "f1"], [tags: ["tag"]], [fields: [{"status", "open"}]], [vault: "boards"]]
+
+  defp answer(book, profile, query, options), do: Vault.search(Skillbook.view(book, profile), query, options)
+
+  defp start(context) do
+    book(
+      store: store(context),
+      vaults: [[name: "open"], [name: "boards", labels: ["board"]]],
+      watch: false
+    )
+  end
+
+  defp store(%{dialect: :sqlite}), do: ":memory:"
+  defp store(%{dialect: :postgres}), do: {SQL.Postgres, url: Skillbook.PostgresCase.database()}
+end

@@ -1,0 +1,388 @@
+defmodule Skillbook.VaultTest do
+  use ExUnit.Case, async: true
+  use Skillbook.SkillsCase
+
+  import ExUnit.CaptureLog
+
+  alias Skillbook.{Book, OptionError, SQL, Vault, View}
+  alias Skillbook.Vault.Hit
+
+  @moduletag :tmp_dir
+
+  # A busy machine is slow to tell.
+  @patience 20_000
+
+  for dialect <- [:sqlite, :postgres] do
+    describe "#{dialect}:" do
+      @describetag dialect: dialect
+
+      test "words, phrases, prefixes", context do
+        book =
+          vault(context, %{
+            "strategy.md" => "# Q1 strategy\n\nWe meet on Monday to plan the quarter.\n",
+            "meetings.md" => "Notes of meetings. The Monday plan was dropped. Café au lait, naïve.\n",
+            "deep/er/other.md" => "Nothing of the strategies: universities and organisations.\n",
+            "numbers.md" => "Version 1e5 costs 007 of C++ and 3.14, AND or NOT near.\n"
+          })
+
+        rows = [
+          {"strategy", :all, ["strategy.md", "deep/er/other.md"]},
+          {"STRATEGIES", :all, ["strategy.md", "deep/er/other.md"]},
+          {"meeting", :all, ["meetings.md", "strategy.md"]},
+          {"monday plan", :all, ["meetings.md", "strategy.md"]},
+          {~s("monday plan"), :all, ["meetings.md"]},
+          {~s("plan monday"), :all, []},
+          {"monday plan universities", :any, ["meetings.md", "strategy.md", "deep/er/other.md"]},
+          {"meeti*", :all, ["meetings.md"]},
+          {"mee*", :all, ["meetings.md", "strategy.md"]},
+          {"universi*", :all, ["deep/er/other.md"]},
+          {"cafe", :all, ["meetings.md"]},
+          {"CAFÉ NAIVE", :all, ["meetings.md"]},
+          {"1e5 007", :all, ["numbers.md"]},
+          {"3.14", :all, ["numbers.md"]},
+          {"plan NOT monday", :any, ["meetings.md", "strategy.md", "numbers.md"]},
+          {"lait NOT monday", :any, ["meetings.md", "numbers.md", "strategy.md"]},
+          {"plan NEAR monday", :any, ["meetings.md", "strategy.md", "numbers.md"]},
+          {"content : plan", :any, ["meetings.md", "strategy.md"]},
+          {"-plan", :all, ["meetings.md", "strategy.md"]},
+          {~s(plan" OR "), :any, ["numbers.md", "meetings.md", "strategy.md"]},
+          {"title:plan", :any, ["meetings.md", "strategy.md"]},
+          {~s("plan), :all, ["meetings.md", "strategy.md"]},
+          {"plan' | !x & (y) <-> *:A \\", :any, ["meetings.md", "strategy.md"]},
+          {"* ** ' %", :all, []},
+          {"", :all, []},
+          {"nowhere", :any, []}
+        ]
+
+        for {query, match, paths} <- rows do
+          {:ok, found} = Vault.search(View.all(book), query)
+          match = if paths == [], do: found.match, else: match
+
+          assert {query, found.match, Enum.map(found.hits, & &1.path), found.total} ==
+                   {query, match, paths, length(paths)}
+        end
+      end
+
+      test "filters", context do
+        book =
+          vault(context, %{
+            "projects/alpha.md" =>
+              "---\ntags: [Work, area/home]\nstatus: open\npriority: 2\npeople: [Ann, Bob]\n---\nPlan\n",
+            "projects/old/beta.md" => "---\ntags: work, done\nstatus: closed\n---\nPlan\n",
+            "projects2/gamma.md" =>
+              "Plan #project/gamma and `#not` http://x.org/#nor #12\n\n```\n#code\n```\n"
+          })
+
+        rows = [
+          {[tags: ["work"]], ["projects/alpha.md", "projects/old/beta.md"]},
+          {[tags: ["#WORK", "done"]], ["projects/old/beta.md"]},
+          {[tags: ["area"]], ["projects/alpha.md"]},
+          {[tags: ["project"]], ["projects2/gamma.md"]},
+          {[tags: ["project/gamma"]], ["projects2/gamma.md"]},
+          {[tags: ["not"]], []},
+          {[tags: ["nor"]], []},
+          {[tags: ["12"]], []},
+          {[tags: ["code"]], []},
+          {[folder: "projects"], ["projects/alpha.md", "projects/old/beta.md"]},
+          {[folder: "/projects/old/"], ["projects/old/beta.md"]},
+          {[folder: "projects%"], []},
+          {[folder: "old"], []},
+          {[fields: [{"status", "OPEN"}]], ["projects/alpha.md"]},
+          {[fields: [{"Priority", "2"}, {"people", "bob"}]], ["projects/alpha.md"]},
+          {[fields: [{"status", "open"}, {"people", "carl"}]], []},
+          {[vault: "notes"], ["projects/alpha.md", "projects/old/beta.md", "projects2/gamma.md"]}
+        ]
+
+        for {options, paths} <- rows, query <- ["plan", nil] do
+          {:ok, found} = Vault.search(View.all(book), query, options)
+          assert {options, Enum.sort(Enum.map(found.hits, & &1.path))} == {options, paths}
+        end
+
+        {:ok, found} = Vault.search(View.all(book), nil, limit: 2)
+
+        assert {found.total, Enum.map(found.hits, & &1.path)} ==
+                 {3, ["projects/alpha.md", "projects/old/beta.md"]}
+
+        {:error, error} = Vault.search(View.all(book), "plan", vault: "nots")
+        assert Exception.message(error) == ~s(there is no vault "nots"; the vaults are notes)
+      end
+
+      test "what a note says of itself", context do
+        book =
+          vault(context, %{
+            "Named.md" =>
+              "---\ntitle: The  title\naliases: [Other name]\ntags: [one]\n---\nSee [[Target#part|shown]], ![[image.png]], " <>
+                "[[Target]] and #two.\n",
+            "heading.MD" => "\n# A heading #\n\ntext\n",
+            "plain.markdown" => "one two  three\n",
+            "left.txt" => "one"
+          })
+
+        {:ok, %{hits: [named, heading, plain], total: 3}} = Vault.search(View.all(book), nil)
+
+        assert %Hit{
+                 title: "The title",
+                 tags: ["one", "two"],
+                 links: ["Target", "image.png"],
+                 path: "Named.md"
+               } = named
+
+        assert named.frontmatter["aliases"] == ["Other name"]
+        assert {heading.title, plain.title, plain.word_count} == {"A heading", "plain", 3}
+
+        for name <- ["other", "named", "title"],
+            do: assert({:ok, %{total: 1}} = Vault.search(View.all(book), name))
+      end
+
+      test "titles before contents, and few before many", context do
+        often = String.duplicate("budget ", 500)
+
+        book =
+          vault(context, %{
+            "a.md" => "Text of the budget. " <> often,
+            "budget.md" => "Nothing else.",
+            "c.md" => "One rare word and the budget.",
+            "d.md" => "The budget, the budget."
+          })
+
+        assert ["budget.md", "a.md", "d.md", "c.md"] == paths(book, "budget")
+        assert "c.md" == hd(paths(book, "rare budget"))
+        {:ok, %{hits: hits}} = Vault.search(View.all(book), "budget")
+        # The same in both databases.
+        assert Enum.map(hits, & &1.score) == [0.0801, 0.042, 0.032, 0.0256]
+      end
+
+      test "snippets mark what matches", context do
+        long = String.duplicate("filler ", 60)
+
+        book =
+          vault(context, %{
+            "a.md" => "#{long}\n\nThe *Strategies*   of plans. #{long}",
+            "b.md" => "# Strategy\n\nshort"
+          })
+
+        {:ok, %{hits: hits}} = Vault.search(View.all(book), "strategy plan")
+        assert [%{path: "a.md"} = hit] = hits
+
+        assert Hit.marked(hit, "[", "]") =~
+                 ~r/\A… (filler )+The \*\[Strategies\]\* of \[plans\]\. (filler )+…\z/
+
+        assert byte_size(hit.snippet) < 220
+        {:ok, %{hits: [_, hit]}} = Vault.search(View.all(book), "strat*")
+        assert hit.path in ["a.md", "b.md"]
+      end
+
+      test "hostile files are indexed as text, or not, and the log says why", context do
+        File.mkdir_p!(Path.join(context.tmp_dir, "outside"))
+        File.write!(Path.join(context.tmp_dir, "outside/secret.md"), "outside")
+
+        log =
+          capture_log(fn ->
+            book =
+              vault(
+                context,
+                %{
+                  "broken.md" => "---\ntags: [a, b\n---\nbroken plan\n",
+                  "hiding.md" => "---\nvisibility_labels: [a\n---\nhidden plan\n",
+                  "map.md" => "---\nvisibility_labels: {a: b}\n---\nhidden plan\n",
+                  "binary.md" => <<0, 255, 1, 2>>,
+                  "zero.md" => "plan " <> <<0>>,
+                  "yaml zero.md" => "---\ntitle: \"a\\0b\"\n---\nplan",
+                  "huge.md" => String.duplicate("plan ", 500_000),
+                  "long.md" => "plan " <> String.duplicate("x", 1_000_000),
+                  "many.md" => Enum.map_join(1..150_000, " ", &"w#{&1}x#{rem(&1 * 7919, 1000)}"),
+                  "empty.md" => "",
+                  ".hidden/a.md" => "plan",
+                  "it's \"odd\" %_.md" => "plan"
+                },
+                fn folder ->
+                  File.ln_s!(Path.join(context.tmp_dir, "outside"), Path.join(folder, "link"))
+                  File.ln_s!(Path.join(context.tmp_dir, "outside/secret.md"), Path.join(folder, "link.md"))
+                  File.ln_s!(folder, Path.join(folder, "circle"))
+                end
+              )
+
+            assert Enum.sort(paths(book, "plan")) == [
+                     "broken.md",
+                     "it's \"odd\" %_.md",
+                     "long.md",
+                     "yaml zero.md"
+                   ]
+
+            {:ok, %{total: total}} = Vault.search(View.all(book), nil)
+            assert total == 6
+            assert paths(book, "w1x919") == ["many.md"]
+            {:ok, counts} = Vault.sync(book, "notes")
+            assert counts.skipped == 8
+          end)
+
+        for line <- [
+              "broken.md: its frontmatter is taken for text: ",
+              "hiding.md is not indexed: its frontmatter, which has visibility_labels, cannot be read: ",
+              "map.md is not indexed: its visibility_labels are no list of texts",
+              "binary.md is not indexed: it is no text in UTF-8",
+              "zero.md is not indexed: it is no text in UTF-8",
+              "huge.md has more than 2097152 bytes",
+              "link is a symbolic link, and links are not followed",
+              "link.md is a symbolic link, and links are not followed",
+              "circle is a symbolic link, and links are not followed"
+            ],
+            do: assert(log =~ line)
+      end
+
+      test "files are followed: new, changed, moved and deleted ones, and folders", context do
+        book = vault(context, %{"a.md" => "one", "b/c.md" => "one"}, & &1, watch: true)
+        folder = Path.join(context.tmp_dir, "notes")
+        File.write!(Path.join(folder, "new.md"), "two")
+        await(book, "two", ["new.md"])
+        File.write!(Path.join(folder, "a.md"), "two")
+        await(book, "two", ["a.md", "new.md"])
+        File.rename!(Path.join(folder, "b"), Path.join(folder, "d"))
+        await(book, "one", ["d/c.md"])
+        File.rm_rf!(Path.join(folder, "d"))
+        await(book, "one", [])
+        File.rename!(Path.join(folder, "new.md"), Path.join(folder, "gone.txt"))
+        await(book, "two", ["a.md"])
+      end
+
+      test "what is as it was is not read again", context do
+        book = vault(context, %{"a.md" => "one", "b.md" => "one"})
+        folder = Path.join(context.tmp_dir, "notes")
+        for name <- ["a.md", "b.md"], do: File.touch!(Path.join(folder, name), {{2020, 1, 1}, {0, 0, 0}})
+        # Their times are others, their hashes are not.
+        assert {:ok, %{indexed: 0, removed: 0, unchanged: 2, skipped: 0}} = Vault.sync(book, "notes")
+        # Of the same size and time as before: it is not looked at.
+        File.write!(Path.join(folder, "a.md"), "two")
+        File.touch!(Path.join(folder, "a.md"), {{2020, 1, 1}, {0, 0, 0}})
+        assert {:ok, %{indexed: 0}} = Vault.sync(book, "notes")
+        File.write!(Path.join(folder, "a.md"), "three")
+        File.rm!(Path.join(folder, "b.md"))
+        assert {:ok, %{indexed: 1, removed: 1, unchanged: 0, skipped: 0}} = Vault.sync(book, "notes")
+        assert {paths(book, "one"), paths(book, "three")} == {[], ["a.md"]}
+      end
+
+      @tag :capture_log
+      test "a folder that is not there loses nothing", context do
+        book = vault(context, %{"a.md" => "one"})
+        File.rename!(Path.join(context.tmp_dir, "notes"), Path.join(context.tmp_dir, "away"))
+        assert Vault.sync(book, "notes") == {:error, :enoent}
+        assert paths(book, "one") == ["a.md"]
+      end
+
+      test "two books on a database index a vault once", context do
+        book = vault(context, %{"a.md" => "one", "b.md" => "two"})
+        %Book{store: {module, options}} = Book.fetch!(book)
+
+        other =
+          book(
+            store: {module, Keyword.delete(options, :name)},
+            vaults: [Path.join(context.tmp_dir, "notes")],
+            watch: false
+          )
+
+        syncs = for book <- [book, other, book, other], do: Task.async(fn -> Vault.sync(book, "notes") end)
+
+        for {:ok, counts} <- Task.await_many(syncs, @patience),
+            do: assert({counts.indexed, counts.removed} == {0, 0})
+
+        assert paths(other, "one") == ["a.md"]
+
+        %{rows: [[count]]} =
+          SQL.query!(Book.sql(Book.fetch!(book)), "select count(*) from skillbook_documents")
+
+        assert count == 2
+      end
+
+      test "applications put and delete", context do
+        book = book(store: store(context), vaults: [[name: "drive", labels: ["drive"]]])
+
+        assert :ok =
+                 Vault.put(book, "drive", %{
+                   id: "x1",
+                   path: "docs/Plan.md",
+                   content: "A plan",
+                   labels: ["ann"]
+                 })
+
+        assert :ok =
+                 Vault.put(book, "drive", %{
+                   id: "x1",
+                   path: "docs/Plan.md",
+                   content: "A strategy",
+                   labels: ["ann"]
+                 })
+
+        assert {paths(book, "plan"), paths(book, "strategy")} == {["docs/Plan.md"], ["docs/Plan.md"]}
+        {:ok, %{hits: [%{id: "x1", snippet: "A strategy"}]}} = Vault.search(View.all(book), nil)
+
+        assert :ok =
+                 Vault.put(book, "drive", %{
+                   id: "x2",
+                   content: "---\nvisibility_labels: [bob]\n---\nA strategy"
+                 })
+
+        for {grants, total} <- [{["drive"], 0}, {["drive", "ann"], 1}, {["drive", "ann", "bob"], 2}] do
+          {:ok, found} =
+            Vault.search(Skillbook.view(book, %Skillbook.Profile{id: "p", grants: grants}), "strategy")
+
+          assert {grants, found.total} == {grants, total}
+        end
+
+        assert {:error, error} = Vault.search(Skillbook.view(book), "strategy")
+        assert Exception.message(error) =~ "there are no vaults. "
+        assert :ok = Vault.delete(book, "drive", "x1")
+        assert :ok = Vault.delete(book, "drive", "x1")
+        assert paths(book, "strategy") == ["x2"]
+      end
+    end
+  end
+
+  test "options are checked", %{tmp_dir: folder} do
+    rows = [
+      {[vaults: [folder]], :store},
+      {[store: ":memory:", vaults: [[path: folder, colour: 1]]], :colour},
+      {[store: ":memory:", vaults: [[labels: ["a"]]]], :name},
+      {[store: ":memory:", vaults: [[path: folder, name: "a/b"]]], :name},
+      {[store: ":memory:", vaults: [folder, folder]], :name},
+      {[store: ":memory:", vaults: [[path: folder, watch: 1]]], :watch},
+      {[store: ":memory:", vaults: folder], :vaults}
+    ]
+
+    for {options, option} <- rows do
+      assert {:error, %OptionError{option: ^option}} = Skillbook.start_link([name: :vault_options] ++ options)
+    end
+  end
+
+  defp vault(context, files, prepare \\ & &1, options \\ []) do
+    folder = Path.join(context.tmp_dir, "notes")
+    write(folder, files)
+    prepare.(folder)
+
+    book =
+      book(
+        ([store: store(context), vaults: [folder], watch: false] ++ options)
+        |> Enum.reverse()
+        |> Enum.uniq_by(&elem(&1, 0))
+      )
+
+    {:ok, _} = Vault.sync(book, "notes")
+    book
+  end
+
+  defp store(%{dialect: :sqlite} = context), do: Path.join(context.tmp_dir, "skillbook.db")
+  defp store(%{dialect: :postgres}), do: {SQL.Postgres, url: Skillbook.PostgresCase.database()}
+
+  defp paths(book, query) do
+    {:ok, %{hits: hits}} = Vault.search(View.all(book), query, limit: 100)
+    Enum.map(hits, & &1.path)
+  end
+
+  defp await(book, query, paths) do
+    :ok = Vault.subscribe(book)
+
+    if Enum.sort(paths(book, query)) != paths do
+      assert_receive {:skillbook_vault, ^book, "notes", _counts}, @patience
+      await(book, query, paths)
+    end
+  end
+end
