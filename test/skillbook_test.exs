@@ -18,7 +18,7 @@ defmodule SkillbookTest do
             {[name: :x, sorces: []],
              "unknown option :sorces for a book, did you mean :sources? The options are :name, :sources, :builtins, " <>
                ":store, :store_poll, :profiles, :roles, :write_to, :timeout, :ask, :max_running, :max_running_per_skill, :max_agents, :max_wait, " <>
-               ":max_result, :breaker, :usage, :scheduler, :schedules, :telemetry_flags, :watch"},
+               ":max_result, :breaker, :usage, :scheduler, :schedules, :telemetry_flags, :watch, :vaults"},
             {[name: "x"], "expected an atom as the option :name of a book, got: \"x\""},
             {[name: :x, timeout: 0],
              "expected a number of milliseconds as the option :timeout of a book, got: 0"},

@@ -293,9 +293,8 @@ defmodule Skillbook.PackageTest do
     assert Enum.reject(File.ls!(to), &String.starts_with?(&1, "s")) == []
 
     # A living one does.
-    own =
-      "#{System.pid()}-#{start()}-0.#{self() |> :erlang.pid_to_list() |> to_string() |> String.split(".") |> Enum.at(1)}.0-1"
-
+    erlang = self() |> :erlang.pid_to_list() |> to_string() |> String.trim("<") |> String.trim(">")
+    own = "#{System.pid()}-#{start()}-#{erlang}-1"
     write(to, %{".skillbook-turn-#{own}" => ""})
     assert {:error, %{kind: :busy}} = Package.install(from, [to: to, names: ["s1"], patience: 0] ++ @yes)
   end
