@@ -122,7 +122,13 @@ defmodule Skillbook.Store.LeaksTest do
           do: Store.update(boss, name, Map.drop(changes(), [:labels, :excluded_for]), options)
 
       :restore ->
-        if hits_hidden?(boss, name, readers), do: Store.restore(boss, name, one_of([1, 2]), options)
+        # An older version may be one that a reader saw.
+        number = one_of([1, 2])
+
+        with true <- hits_hidden?(boss, name, readers),
+             {:ok, version} <- Store.version(boss, name, number),
+             true <- hidden?(version.entry, readers),
+             do: Store.restore(boss, name, number, options)
 
       :read ->
         Skillbook.run(boss, "```cmd\n#{name}\nget_skill: #{name}\nskills.list\n```", now: now)
