@@ -115,7 +115,11 @@ defmodule Skillbook.Store.LeaksTest do
         Store.create(boss, hide(fields(), readers), options)
 
       :note ->
-        if hits_hidden?(boss, name, readers), do: Store.put_note(boss, name, one_of(@texts), options)
+        # In the place of one that was deleted it would be a new one, which a reader sees.
+        text = one_of(@texts)
+
+        if hits_hidden?(boss, name, readers) and match?({:ok, _}, Store.fetch(boss, name)),
+          do: Store.put_note(boss, name, text, options)
 
       :update ->
         if hits_hidden?(boss, name, readers),
