@@ -566,7 +566,10 @@ defmodule Skillbook.Store do
   defp differs(stored, stored), do: {:unchanged, stored}
   defp differs(_before, stored), do: {:ok, stored}
 
-  defp held(view, labels) do
+  @doc false
+  # Whether the profile of a view may set these labels.
+  @spec held(View.t(), [String.t()]) :: :ok | {:error, StoreError.t()}
+  def held(view, labels) do
     case Profile.foreign(view.profile, labels) do
       [] -> :ok
       labels -> {:error, %StoreError{kind: :label_not_held, labels: labels}}

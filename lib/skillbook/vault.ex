@@ -30,6 +30,7 @@ defmodule Skillbook.Vault do
     Options,
     Profile,
     SQL,
+    Store,
     StoreError,
     VaultError,
     View
@@ -247,7 +248,7 @@ defmodule Skillbook.Vault do
 
     with {:ok, sql} <- fetch_sql(view),
          {:ok, vault, root} <- writable(view, fields[:vault]),
-         :ok <- held(view, labels),
+         :ok <- Store.held(view, labels),
          {:ok, name} <- file_name(fields.title),
          {:ok, folder} <- folder_name(fields[:folder]) do
       text = fields |> frontmatter(labels, name) |> write(fields.content)
@@ -420,13 +421,6 @@ defmodule Skillbook.Vault do
 
   defp folder?(%{producer: {Folder, _}}), do: true
   defp folder?(_vault), do: false
-
-  defp held(view, labels) do
-    case Profile.foreign(view.profile, labels) do
-      [] -> :ok
-      labels -> {:error, %StoreError{kind: :label_not_held, labels: labels}}
-    end
-  end
 
   # Other systems and Obsidian's links take fewer characters than this one.
   defp file_name(title) do

@@ -2,13 +2,11 @@ defmodule Skillbook.Handlers.Skills.Update do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Context, FlagError, Flags, Result, Store}
-  alias Skillbook.Handlers.Skills.Written
+  alias Skillbook.{Context, Flags, Result, Store}
+  alias Skillbook.Handlers.Skills.{Edited, Written}
 
-  @edits %{"replace" => :replace, "append" => :append, "prepend" => :prepend, "delete" => :delete}
   @operations ~w(replace find_replace append prepend delete)
-  @replacing ~w(find replace replace-all)
-  @changes ["operation", "content", "clear"] ++ @replacing ++ Written.fields()
+  @changes ["operation", "content", "clear"] ++ Edited.flags() ++ Written.fields()
   @clearable ["description" | Written.lists()]
   @shown ~w(title description tags labels include_in_prompt proactive_for excluded_for attachments)a
 
@@ -23,45 +21,14 @@ defmodule Skillbook.Handlers.Skills.Update do
          {:ok, flags} <- Flags.cast_list(flags, "clear"),
          :ok <- Flags.validate_enum(flags, "clear", @clearable),
          {:ok, flags} <- Flags.cast_integer(flags, "expected-version", min: 1),
-         {:ok, flags} <- Flags.cast_one_of(flags, "operation", @operations),
-         {:ok, flags} <- Flags.cast_boolean(flags, "replace-all"),
-         {:ok, flags} <- Written.cast_content(flags, "content"),
-         {:ok, flags} <- Written.cast_content(flags, "find"),
-         {:ok, flags} <- Written.cast_content(flags, "replace"),
+         {:ok, flags} <- Edited.cast(flags, @operations),
          :ok <- Flags.require_any(flags, @changes),
-         {:ok, edit} <- edit(flags),
+         {:ok, edit} <- Edited.edit(flags),
          {:ok, cleared} <- cleared(flags),
-         changes = flags |> Written.taken() |> Map.merge(cleared) |> Map.merge(edit),
+         changes =
+           flags |> Written.taken() |> Map.merge(cleared) |> Map.merge(if(edit, do: %{edit: edit}, else: %{})),
          {:ok, changed} <- Store.update(context.view, flags["name"], changes, Written.options(context, flags)) do
       {:ok, result(changed, flags, context)}
-    end
-  end
-
-  defp edit(%{"operation" => "find_replace"} = flags) do
-    with :ok <- Flags.require(flags, ["find", "replace"]),
-         :ok <- without(flags, ["content"], "--content is for the other operations") do
-      {:ok,
-       %{edit: {:find_replace, flags["find"], flags["replace"], all?: Map.get(flags, "replace-all", false)}}}
-    end
-  end
-
-  defp edit(%{"operation" => operation} = flags) do
-    with :ok <- Flags.require(flags, ["content"]),
-         :ok <- without(flags, @replacing, "it is for the operation find_replace") do
-      {:ok, %{edit: {Map.fetch!(@edits, operation), flags["content"]}}}
-    end
-  end
-
-  defp edit(flags) do
-    if Enum.any?(["content" | @replacing], &Map.has_key?(flags, &1)),
-      do: {:error, %FlagError{kind: :missing, flag: "operation", flags: ["operation"], example: "replace"}},
-      else: {:ok, %{}}
-  end
-
-  defp without(flags, names, text) do
-    case Enum.filter(names, &Map.has_key?(flags, &1)) do
-      [] -> :ok
-      given -> Written.conflict(["operation" | given], text)
     end
   end
 

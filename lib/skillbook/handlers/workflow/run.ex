@@ -2,7 +2,8 @@ defmodule Skillbook.Handlers.Workflow.Run do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Command, Context, FlagError, Flags, Pipeline, Result, View, Workflow}
+  alias Skillbook.{Command, Context, FlagError, Flags, Pipeline, Result, Workflow}
+  alias Skillbook.Handlers.Workflow.Named
   alias Skillbook.Workflow.Template
 
   @impl true
@@ -13,8 +14,7 @@ defmodule Skillbook.Handlers.Workflow.Run do
          {:ok, flags} <- Flags.cast_text(flags, "name", line: true),
          {:ok, flags} <- Flags.cast_boolean(flags, "dry-run"),
          {:ok, given} <- given(flags["with"]),
-         {:ok, entry} <- View.fetch(context.view, flags["name"]),
-         :ok <- workflow(entry) do
+         {:ok, entry} <- Named.fetch(context.view, flags["name"]) do
       command = %Command{name: entry.name, raw: entry.name, flags: given}
       if flags["dry-run"], do: preview(entry, command, context), else: run(command, context)
     end
@@ -34,21 +34,6 @@ defmodule Skillbook.Handlers.Workflow.Run do
   defp wrong(value) do
     expected = "flags of the workflow as NAME=VALUE, or NAME alone for one without a value"
     {:error, %FlagError{kind: :invalid, flag: "with", value: value, expected: expected, example: "days=7"}}
-  end
-
-  defp workflow(%{kind: :command, handler: nil}), do: :ok
-
-  defp workflow(entry) do
-    expected = "the name of a workflow, as `workflow.list` shows them"
-
-    {:error,
-     %FlagError{
-       kind: :invalid,
-       flag: "name",
-       value: entry.name,
-       expected: expected,
-       example: "workflows.report"
-     }}
   end
 
   # Each step is asked for by itself, as if the workflow had been called by its name.

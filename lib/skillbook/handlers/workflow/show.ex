@@ -2,7 +2,8 @@ defmodule Skillbook.Handlers.Workflow.Show do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Context, FlagError, Flags, NotFoundError, Report, Result, View, Workflow}
+  alias Skillbook.{Context, Flags, NotFoundError, Report, Result, View, Workflow}
+  alias Skillbook.Handlers.Workflow.Named
   alias Skillbook.Workflow.Runs
 
   @runs 5
@@ -15,8 +16,7 @@ defmodule Skillbook.Handlers.Workflow.Show do
          {:ok, flags} <- Flags.cast_text(flags, "name", line: true),
          {:ok, flags} <- Flags.cast_integer(flags, "runs", min: 1, max: 100),
          {:ok, flags} <- Flags.cast(flags, "run", "a run such as R-1", "R-1", &run_id/1),
-         {:ok, entry} <- View.fetch(context.view, flags["name"]),
-         :ok <- workflow(entry) do
+         {:ok, entry} <- Named.fetch(context.view, flags["name"]) do
       if flags["run"],
         do: run(entry, flags["run"], context),
         else: show(entry, flags["runs"] || @runs, context)
@@ -27,21 +27,6 @@ defmodule Skillbook.Handlers.Workflow.Show do
     with [_, number] <- is_binary(text) && Regex.run(~r/\A[rR]-(\d{1,18})\z/, text),
          do: {:ok, String.to_integer(number)},
          else: (_ -> :error)
-  end
-
-  defp workflow(%{kind: :command, handler: nil}), do: :ok
-
-  defp workflow(entry) do
-    expected = "the name of a workflow, as `workflow.list` shows them"
-
-    {:error,
-     %FlagError{
-       kind: :invalid,
-       flag: "name",
-       value: entry.name,
-       expected: expected,
-       example: "workflows.report"
-     }}
   end
 
   defp show(entry, limit, context) do
