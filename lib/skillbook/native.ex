@@ -48,7 +48,7 @@ defmodule Skillbook.Native do
   end
 
   def extractor_new(_run), do: missing()
-  def behavior_lines(_body), do: missing()
+  def behavior_steps(_body), do: missing()
 
   def sql_open(_path, _patience_ms), do: missing()
   def sql_close(_database), do: missing()

@@ -19,6 +19,11 @@ defmodule Skillbook.Workflow do
   They are filled in after the line was split into words, so no value becomes a flag or a command. `{{` is a brace. A word that
   is nothing but a flag with several values stands for all of them. What stands for nothing is an error before any step runs.
 
+  ## What is done with the results
+
+  What stands below the last block is for who called it: a run that came to its end gives it with the results, so that a model
+  goes on by it. A run inside of another one leaves it out.
+
   ## Errors and limits
 
   `on_error: stop` in the frontmatter, which is the default, ends the run at the first step that gives an error;
@@ -29,8 +34,8 @@ defmodule Skillbook.Workflow do
   ## Runs
 
   A book with a database keeps the last hundred runs of each workflow, with the command and the result of each step;
-  `workflow.show` shows them. The result's `:data` has the run's id as `:run`, the pairs of a step and its result as `:steps`, and
-  `:ended`: `:done`, `:stopped`, `:steps` or `:time`.
+  `workflow.show` shows them. The result's `:data` has the run's id as `:run`, the pairs of a step and its result as `:steps`,
+  `:ended` (`:done`, `:stopped`, `:steps` or `:time`), and as `:rest` what stands below the last block.
   """
 
   alias Skillbook.{
@@ -65,7 +70,12 @@ defmodule Skillbook.Workflow do
           command: Command.t(),
           uses: [String.t()]
         }
-  @type plan :: %{steps: [step()], values: %{String.t() => Template.value()}, on_error: :stop | :continue}
+  @type plan :: %{
+          steps: [step()],
+          values: %{String.t() => Template.value()},
+          on_error: :stop | :continue,
+          rest: String.t()
+        }
 
   @typep command ::
            (String.t(), (Command.t() -> {:ok, Command.t()} | {:error, Exception.t()}), keyword() ->
@@ -74,7 +84,7 @@ defmodule Skillbook.Workflow do
   @doc "Whether calling an entry runs its commands."
   @spec workflow?(Entry.t()) :: boolean()
   def workflow?(%Entry{kind: :command, handler: nil, trust: trust, body: body}) when trust != :low,
-    do: not match?({:ok, []}, Native.behavior_lines(body))
+    do: not match?({:ok, [], _}, Native.behavior_steps(body))
 
   def workflow?(_entry), do: false
 
@@ -85,7 +95,7 @@ defmodule Skillbook.Workflow do
   """
   @spec plan(Entry.t(), Command.t(), Context.t()) :: {:ok, plan()} | {:error, Exception.t()}
   def plan(%Entry{} = entry, %Command{} = command, %Context{} = context) do
-    with {:ok, lines} <- lines(entry),
+    with {:ok, lines, rest} <- lines(entry),
          {:ok, on_error} <- on_error(entry),
          {:ok, steps} <- steps(entry, lines),
          {:ok, declaration} <- View.flags(context.view, entry.name),
@@ -95,7 +105,7 @@ defmodule Skillbook.Workflow do
          :ok <- known(entry, steps, declared),
          values = Map.merge(declared, words(context)),
          :ok <- given(entry, steps, values),
-         do: {:ok, %{steps: steps, values: values, on_error: on_error}}
+         do: {:ok, %{steps: steps, values: values, on_error: on_error, rest: rest}}
   end
 
   @doc """
@@ -112,25 +122,25 @@ defmodule Skillbook.Workflow do
       done = &Runs.step(context, run, &1, &2)
       {results, ended} = all(plan, state, context, command, done, options)
       Runs.finish(context, run, ended || :done, System.monotonic_time(:millisecond) - began)
-      result(results, ended, entry, plan, run)
+      result(results, ended, entry, below(plan, context), run)
     end
   end
 
   # The page
 
-  @doc "The lines of its page with their names, or why it cannot be run."
-  @spec lines(Entry.t()) :: {:ok, [{String.t() | nil, String.t()}]} | {:error, WorkflowError.t()}
+  @doc "The lines of its page with their names, and the text below them, or why it cannot be run."
+  @spec lines(Entry.t()) :: {:ok, [{String.t() | nil, String.t()}], String.t()} | {:error, WorkflowError.t()}
   def lines(entry) do
-    case Native.behavior_lines(entry.body) do
-      {:ok, lines} when length(lines) > @max_steps ->
+    case Native.behavior_steps(entry.body) do
+      {:ok, lines, _rest} when length(lines) > @max_steps ->
         page(
           entry,
           nil,
           "it has #{length(lines)} steps, and may have #{@max_steps}; make two workflows of it"
         )
 
-      {:ok, lines} ->
-        {:ok, lines}
+      {:ok, lines, rest} ->
+        {:ok, lines, rest}
 
       {:error, error} ->
         page(entry, nil, Exception.message(error))
@@ -385,11 +395,16 @@ defmodule Skillbook.Workflow do
 
   # The report
 
+  # Inside of another workflow nobody reads what is to be done with the results.
+  defp below(plan, %Context{workflow: nil}), do: plan
+  defp below(plan, _inside), do: %{plan | rest: ""}
+
   defp result(results, ended, entry, plan, run) do
     text = head(entry, plan, results, ended) <> "\n\n" <> to_string(%Report{results: results})
     effects = results |> Enum.flat_map(& &1.effects) |> Enum.uniq()
     metadata = %{path: entry.path}
-    data = %{run: run, steps: Enum.zip(plan.steps, results), ended: ended || :done}
+    rest = if ended, do: "", else: plan.rest
+    data = %{run: run, steps: Enum.zip(plan.steps, results), ended: ended || :done, rest: rest}
 
     if ended do
       error = %WorkflowError{
@@ -417,15 +432,21 @@ defmodule Skillbook.Workflow do
       "of #{@max_all} steps have run."
   end
 
-  defp head(entry, _plan, results, nil) do
+  defp head(entry, plan, results, nil) do
     failed = for {%{status: :error}, number} <- Enum.with_index(results, 1), do: number
     steps = if length(results) == 1, do: "its step", else: "its #{length(results)} steps"
 
-    case failed do
-      [] -> "#{entry.name} ran #{steps}."
-      [number] -> "#{entry.name} ran #{steps}; step #{number} gave an error."
-      numbers -> "#{entry.name} ran #{steps}; steps #{Enum.join(numbers, ", ")} gave errors."
-    end
+    ran =
+      case failed do
+        [] -> "#{entry.name} ran #{steps}."
+        [number] -> "#{entry.name} ran #{steps}; step #{number} gave an error."
+        numbers -> "#{entry.name} ran #{steps}; steps #{Enum.join(numbers, ", ")} gave errors."
+      end
+
+    # First, for the end of a long report may be cut off.
+    if plan.rest == "",
+      do: ran,
+      else: "#{ran} What its page says to do with the results:\n\n#{plan.rest}\n\nThe results:"
   end
 
   @doc """

@@ -44,6 +44,46 @@ defmodule Skillbook.WorkflowTest do
     result
   end
 
+  describe "what stands below the last block" do
+    test "comes with the results, before them", %{tmp_dir: folder} do
+      page = workflow("x.say one") <> "\nIn three lines:\n\n- what is new\n\n## Notes\n\nNot this.\n"
+      result = folder |> book_with(page) |> run("w.flow")
+
+      assert result.content == """
+             w.flow ran its step. What its page says to do with the results:
+
+             In three lines:
+
+             - what is new
+
+             The results:
+
+             [1] x.say one
+             ok
+               one\
+             """
+
+      assert result.data.rest == "In three lines:\n\n- what is new"
+    end
+
+    test "does not come with those of a run that stopped, nor inside of another", %{tmp_dir: folder} do
+      view = book_with(folder, workflow("x.fail") <> "\nSum it up.\n")
+      stopped = run(view, "w.flow")
+      assert {stopped.status, stopped.data.rest} == {:error, ""}
+      refute stopped.content =~ "Sum it up."
+
+      write(folder, %{
+        "w/flow.md" => workflow("x.say one") <> "\nSum it up.\n",
+        "w/outer.md" => page("w.outer", [], "## Behavior\n\n```cmd\nw.flow\n```\n\nPlan it.\n")
+      })
+
+      Skillbook.reload(view.book)
+      result = view.book |> Skillbook.view() |> run("w.outer")
+      assert result.content =~ "Plan it."
+      refute result.content =~ "Sum it up."
+    end
+  end
+
   test "runs its lines in order and reports each", %{tmp_dir: folder} do
     view =
       book_with(

@@ -489,8 +489,24 @@ fn comments_name_the_commands_of_a_text_that_is_run() {
         ("# name: a\nx.y", &[]),
     ];
     for (text, expected) in rows {
-        let lines = steps(text).unwrap();
-        let found: Vec<_> = lines.iter().map(|line| (line.name, &*line.line)).collect();
+        let steps = steps(text).unwrap();
+        let found: Vec<_> = steps.lines.iter().map(|line| (line.name, &*line.line)).collect();
         assert_eq!(found, *expected, "{text}");
+    }
+}
+
+#[test]
+fn what_stands_below_the_last_commands_is_kept() {
+    let rows = [
+        ("```cmd\nx.y\n```\nSum it up.\n\n- briefly\n", "Sum it up.\n\n- briefly"),
+        ("First:\n\n```cmd\nx.y\n```\n\nThen:\n\n```cmd\nx.z\n```\n\nSum it up.", "Sum it up."),
+        ("```cmd\nx.y\n```\nNow\n```sh\nls\n```\nDone.", "Now\n```sh\nls\n```\nDone."),
+        ("```cmd\nx.y\n```\nOne\n```cmd\n# nothing\n```\nTwo", "One\n\nTwo"),
+        ("```cmd\nx.y\n```\nOne\n```cmd\nx.z", "One"),
+        ("First\n```cmd\nx.y\n```", ""),
+        ("Sum it up.", ""),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(steps(text).unwrap().rest.trim(), expected, "{text}");
     }
 }

@@ -64,18 +64,18 @@ fn extract_dirty<'a>(env: Env<'a>, reply: Binary<'a>, run: bool) -> NifResult<Te
     whole(env, reply, run)
 }
 
-/// The commands in the Behavior section of a page, each with the name that a comment gives it, or `nil`.
+/// The commands in the Behavior section of a page, each with the name that a comment gives it, or `nil`, and the text below.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn behavior_lines<'a>(env: Env<'a>, body: Binary<'a>) -> NifResult<Term<'a>> {
-    let lines = Source::new(body).and_then(|source| {
-        let lines = extract::steps(sections::section(source.text, "behavior").unwrap_or_default())?;
-        Ok((source, lines))
+fn behavior_steps<'a>(env: Env<'a>, body: Binary<'a>) -> NifResult<Term<'a>> {
+    let steps = Source::new(body).and_then(|source| {
+        let steps = extract::steps(sections::section(source.text, "behavior").unwrap_or_default())?;
+        Ok((source, steps))
     });
-    match lines {
+    match steps {
         Err(error) => text::error(env, &error),
-        Ok((source, lines)) => {
-            let lines: Vec<_> = lines.iter().map(|line| (line.name, source.part(env, &line.line))).collect();
-            Ok((atoms::ok(), lines).encode(env))
+        Ok((source, steps)) => {
+            let lines: Vec<_> = steps.lines.iter().map(|line| (line.name, source.part(env, &line.line))).collect();
+            Ok((atoms::ok(), lines, steps.rest.trim()).encode(env))
         }
     }
 }

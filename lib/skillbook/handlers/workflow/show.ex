@@ -44,12 +44,13 @@ defmodule Skillbook.Handlers.Workflow.Show do
   defp steps(entry) do
     if Workflow.workflow?(entry) do
       case Workflow.lines(entry) do
-        {:ok, lines} ->
+        {:ok, lines, rest} ->
           shown =
             for {{name, line}, number} <- Enum.with_index(lines, 1),
                 do: "#{number}#{if name, do: " #{name}"}: #{String.replace(line, "\n", "\n   ")}"
 
-          Enum.join(["Steps:" | shown], "\n")
+          below = if rest == "", do: [], else: ["Then: " <> String.replace(rest, "\n", "\n   ")]
+          Enum.join(["Steps:" | shown] ++ below, "\n")
 
         {:error, error} ->
           Exception.message(error)

@@ -130,7 +130,9 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
 
     result = run(book, "workflows.daily_digest --until 2026-03-05")
     assert %{status: :ok, data: %{steps: steps}} = result
-    assert result.content =~ ~r/\Aworkflows.daily_digest ran its 4 steps.\n/
+
+    assert result.content =~
+             ~r/\Aworkflows.daily_digest ran its 4 steps. What its page says to do with the results:\n\nAnswer the user with /
 
     found =
       for {%{name: name}, result} <- steps,
