@@ -18,7 +18,8 @@ defmodule Skillbook do
     * `:name` - the atom by which it is known. Required
     * `:sources` - where skills come from: folders, options of `Skillbook.Source`, or what else
       `Skillbook.Source.list/1` takes. A later one's entry replaces an earlier one's of the same name
-    * `:builtins` - whether the skills that come with Skillbook are there, before all others; `true` by default
+    * `:builtins` - whether the skills that come with Skillbook are there, before all others, those of `markdown` only with
+      `:vaults`; `true` by default
     * `:store` - the database of skills that keep something: the path of a SQLite file, `":memory:"`, or
       `{Skillbook.SQL.SQLite, options}`, for several nodes `{Skillbook.SQL.Postgres, options}`, or the application's own
       repo by `{Skillbook.SQL.Ecto, options}`. Without it those skills say that they need it. What people and agents write

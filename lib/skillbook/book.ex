@@ -246,12 +246,16 @@ defmodule Skillbook.Book do
   end
 
   defp sources(options) do
-    builtin = if Keyword.get(options, :builtins, true), do: [Source.builtin()], else: []
+    builtins = if Keyword.get(options, :builtins, true), do: builtins(options[:vaults] || []), else: []
 
-    with {:ok, sources} <- Source.list(builtin ++ (options[:sources] || [])) do
+    with {:ok, sources} <- Source.list(builtins ++ (options[:sources] || [])) do
       {:ok, sources ++ written(expand(options[:write_to]), sources)}
     end
   end
+
+  # Where there are no vaults, commands for them would only take room in the prompt.
+  defp builtins([]), do: [Source.builtin()]
+  defp builtins(_vaults), do: [Source.builtin(), Source.builtin(:vaults)]
 
   # What commands write must be read, and the folder may not be there before the first of them.
   defp written(nil, _sources), do: []

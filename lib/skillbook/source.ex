@@ -197,10 +197,10 @@ defmodule Skillbook.Source do
     end
   end
 
-  @doc "The skills that come with Skillbook."
-  @spec builtin() :: t()
-  def builtin do
-    %__MODULE__{path: Application.app_dir(:skillbook, "priv/skills"), name: "builtin", trust: :high}
+  @doc "The skills that come with Skillbook: `:skills`, those of any book, or `:vaults`, which a book with vaults has besides."
+  @spec builtin(:skills | :vaults) :: t()
+  def builtin(which \\ :skills) when which in [:skills, :vaults] do
+    %__MODULE__{path: Application.app_dir(:skillbook, "priv/#{which}"), name: "builtin", trust: :high}
   end
 
   @doc false

@@ -1,5 +1,5 @@
 defmodule Skillbook.BuiltinSkillsTest do
-  # The pages in priv/skills are what models read: what they say must be so.
+  # The pages in priv/skills and priv/vaults are what models read: what they say must be so.
   use Skillbook.HandlerCase, async: true
 
   alias Skillbook.{Catalog, Command, FlagError, SQL, Source, Store, View}
@@ -8,7 +8,7 @@ defmodule Skillbook.BuiltinSkillsTest do
   @moduletag :tmp_dir
 
   setup_all do
-    {:ok, catalog} = Catalog.load([Source.builtin()])
+    {:ok, catalog} = Catalog.load([Source.builtin(), Source.builtin(:vaults)])
     view = View.all(catalog)
     {:ok, catalog: catalog, view: view, entries: View.entries(view)}
   end

@@ -99,10 +99,12 @@ defmodule Skillbook.CLI.Lint do
 
   # The built-in skills are no context of themselves; the build's folder of them may be a link to the project's.
   defp builtins(options, sources) do
-    builtin = Source.builtin()
-    itself = identity(builtin.path)
-    linted? = Enum.any?(sources, fn folder -> itself in Enum.map(upwards(folder), &identity/1) end)
-    if options.builtins and not linted?, do: [builtin], else: []
+    folders = for source <- sources, folder <- upwards(source), do: identity(folder)
+
+    for builtin <- [Source.builtin(), Source.builtin(:vaults)],
+        options.builtins,
+        identity(builtin.path) not in folders,
+        do: builtin
   end
 
   defp upwards(folder) do

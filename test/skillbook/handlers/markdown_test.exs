@@ -219,8 +219,14 @@ defmodule Skillbook.Handlers.MarkdownTest do
     end
   end
 
-  test "a book without vaults says so" do
+  test "a book without vaults does not have them" do
     book = book(store: ":memory:")
+    refute Skillbook.prompt(Skillbook.view(book)) =~ "markdown"
+    assert answer(book, "markdown.search x") =~ ~s(error: unknown skill "markdown.search"; did you mean)
+  end
+
+  test "a book that has them and no vaults says so" do
+    book = book(store: ":memory:", sources: [Skillbook.Source.builtin(:vaults)])
 
     for line <- [
           "markdown.search x",
