@@ -2,6 +2,7 @@ defmodule Skillbook.SchedulerTest do
   use Skillbook.SkillsCase, async: true
 
   import ExUnit.CaptureLog
+  import Skillbook.Eventually
 
   alias Skillbook.{Book, Firing, OptionError, Profile, Schedule, Scheduler, SQL, View}
   alias Skillbook.Scheduler.{Firings, Local, Queue, Server}
@@ -683,14 +684,6 @@ defmodule Skillbook.SchedulerTest do
                {one.id, grants, within, tools, writes}
 
       assert both.skills == one.skills
-    end
-  end
-
-  defp eventually(fun, left \\ 3_000) do
-    cond do
-      fun.() -> true
-      left > 0 -> Process.sleep(10) && eventually(fun, left - 1)
-      true -> false
     end
   end
 end
