@@ -12,6 +12,7 @@ fuzz_target!(|input: (Vec<u8>, bool, Vec<u8>)| {
     let unclosed = if run { Unclosed::Run } else { Unclosed::Hold };
     let mut extractor = Extractor::new(unclosed);
     let (mut text, mut commands, mut incomplete, mut closed) = (String::new(), Vec::new(), Vec::new(), 0);
+    let mut hidden = Vec::new();
     let mut take = |events: Vec<Event<'static>>| {
         for event in events {
             match event {
@@ -20,6 +21,7 @@ fuzz_target!(|input: (Vec<u8>, bool, Vec<u8>)| {
                 Event::Comment(_) => {}
                 Event::Closed => closed = commands.len(),
                 Event::Cut => incomplete = commands.split_off(closed),
+                Event::Hidden(range) => hidden.push(range),
             }
         }
     };
@@ -48,6 +50,8 @@ fuzz_target!(|input: (Vec<u8>, bool, Vec<u8>)| {
             assert_eq!(text, found.text());
             assert_eq!(commands, found.commands);
             assert_eq!(incomplete, found.incomplete);
+            assert_eq!(hidden, found.hidden);
+            assert!(hidden.iter().all(|range| whole.get(range.clone()).is_some()));
             assert_eq!(text.trim(), text);
             for command in found.commands.iter().chain(&found.incomplete).map(Cow::as_ref) {
                 if let Err(error) = split(command) {

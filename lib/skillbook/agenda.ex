@@ -105,7 +105,8 @@ defmodule Skillbook.Agenda do
 
   defp collect(sql, names, profile, count, offset, done) do
     with {:ok, rows} <- Firings.list(sql, profile, @rows, offset) do
-      done = done ++ Enum.filter(rows, &(&1.name in names))
+      # What fires between two queries moves a row into the next one as well.
+      done = Enum.uniq_by(done ++ Enum.filter(rows, &(&1.name in names)), &{&1.name, &1.at})
 
       if length(done) >= count or length(rows) < @rows,
         do: {:ok, Enum.take(done, count)},

@@ -29,7 +29,7 @@ defmodule Skillbook.Agent do
   blocks that were closed run, and the model is told where its reply ended; at the third break in a row the run ends with the
   error.
 
-  A reply without any block that has what looks like a command (`:notes` of `Skillbook.Report`) is not the answer yet if no
+  A reply without commands that has what looks like one (`:notes` of `Skillbook.Report`) is not the answer yet if no
   command ran before: the model is told, once in a run.
 
   ## Events
@@ -417,7 +417,8 @@ defmodule Skillbook.Agent do
     state = %{state | text: report.text, breaks: 0}
 
     cond do
-      report.notes != [] and not state.noted and not cut_off? ->
+      report.results == [] and report.incomplete == [] and report.notes != [] and not state.noted and
+          not cut_off? ->
         note = to_string(report)
         tell(state, {:note, note})
         %{state | noted: true} |> add(:note, note) |> transcribed() |> next()

@@ -65,17 +65,17 @@ defmodule Skillbook.Executor do
   end
 
   defp run(%RoutedCommand{entry: %Entry{handler: nil} = entry} = routed, %Context{} = context, options) do
-    with :ok <- Policy.check(routed, context, ask(book(context), options)) do
+    with {:ok, book} <- book(context),
+         :ok <- Policy.check(routed, context, ask(book, options)) do
       metadata = %{path: entry.path, activates: [Entry.activation(entry)]}
       {:ok, %Result{status: :template, content: String.trim(entry.body), metadata: metadata}}
     end
   end
 
   defp run(%RoutedCommand{entry: entry} = routed, %Context{} = context, options) do
-    book = book(context)
-
     # Nobody is asked about what cannot run.
-    with {:ok, module} <- handler(entry, context),
+    with {:ok, book} <- book(context),
+         {:ok, module} <- handler(entry, context),
          :ok <- in_service(book, entry, module),
          :ok <- unless_stopped(context, fn -> Policy.check(routed, context, ask(book, options)) end),
          timeout = options[:timeout] || entry.limits[:timeout] || (book && book.timeout) || @default_timeout,
@@ -101,14 +101,35 @@ defmodule Skillbook.Executor do
   @spec context(Skillbook.View.t(), RoutedCommand.t(), keyword()) :: Context.t()
   def context(view, routed, options \\ []) do
     book = if view.book, do: Book.fetch!(view.book)
+    context(view, book, book && Book.sql(book), routed, options)
+  end
 
+  @doc false
+  # As `context/3` where the book was looked up before. A book may stop in the middle of a turn, and its database be started
+  # again; what ran until then is still reported.
+  @spec fetch_context(Skillbook.View.t(), Book.t() | nil, RoutedCommand.t(), keyword()) ::
+          {:ok, Context.t()} | {:error, Exception.t()}
+  def fetch_context(view, book, routed, options) do
+    with {:ok, sql} <- database(view, book, routed), do: {:ok, context(view, book, sql, routed, options)}
+  end
+
+  defp database(%{book: nil}, nil, _routed), do: {:ok, nil}
+  defp database(_view, nil, routed), do: {:error, stopped(routed.entry)}
+
+  defp database(view, book, routed) do
+    {:ok, Book.sql(book)}
+  rescue
+    error in ArgumentError -> {:error, if(Book.find(view.book), do: error, else: stopped(routed.entry))}
+  end
+
+  defp context(view, book, sql, routed, options) do
     %Context{
       book: view.book,
       view: view,
       profile: view.profile,
       entry: routed.entry,
       command: routed.command,
-      sql: book && Book.sql(book),
+      sql: sql,
       write_to: book && book.write_to,
       now: Keyword.get_lazy(options, :now, &DateTime.utc_now/0),
       by: Keyword.get(options, :by, :agent),
@@ -121,8 +142,12 @@ defmodule Skillbook.Executor do
   defp agent(agent) when is_function(agent), do: agent.()
   defp agent(agent), do: agent
 
-  defp book(%Context{book: nil}), do: nil
-  defp book(%Context{book: name}), do: Book.fetch!(name)
+  defp book(%Context{book: nil}), do: {:ok, nil}
+
+  defp book(%Context{book: name, entry: entry}),
+    do: if(book = Book.find(name), do: {:ok, book}, else: {:error, stopped(entry)})
+
+  defp stopped(entry), do: %HandlerError{kind: :stopped, name: entry.name, handler: entry.handler}
 
   defp ask(book, options), do: options[:ask] || (book && book.ask)
 

@@ -27,6 +27,8 @@ defmodule Skillbook.Extractor do
     * `{:command, command}` - a command is complete; it may run once its block closes
     * `{:block, :closed}` - the block closed: its commands may run
     * `{:block, :incomplete}` - the reply ended inside the block: its commands do not run
+    * `{:hidden, {start, length}}` - these bytes of the reply are another code block, which holds command blocks and was
+      hardly meant to
     * `{:error, error}` - the reply cannot be read any further; nothing follows
 
   Each state can be fed once: it stands for the text so far, which is kept outside of the process's heap.
@@ -50,22 +52,36 @@ defmodule Skillbook.Extractor do
           number: non_neg_integer(),
           over: boolean()
         }
-  @type extraction :: %{commands: [String.t()], text: String.t(), incomplete: [String.t()]}
+  @type extraction :: %{
+          required(:commands) => [String.t()],
+          required(:text) => String.t(),
+          required(:incomplete) => [String.t()],
+          optional(:hidden) => [place()]
+        }
+  @typedoc "A part of the reply in bytes, as `binary_part/3` takes it."
+  @type place :: {start :: non_neg_integer(), length :: pos_integer()}
   @type event ::
           {:text, String.t()}
           | {:command, String.t()}
           | {:block, :closed | :incomplete}
+          | {:hidden, place()}
           | {:error, CommandError.t()}
   @type option :: {:unclosed, :hold | :run}
 
   @enforce_keys [:ref]
   defstruct [:ref, number: 0, over: false]
 
-  @doc """
+  @doc ~S"""
   Takes a whole reply apart.
 
   `:commands` are those of all closed blocks in order, `:text` is what stands outside of blocks, and `:incomplete`
-  are the commands of a block that never closed.
+  are the commands of a block that never closed. Only if there are any, `:hidden` has other code blocks that hold command
+  blocks although they were hardly meant to: they never close, or only the closing fence of a command block closes them.
+
+      iex> reply = "```elixir\nIO.puts(1)\n\n```cmd\nget_skill\n```"
+      iex> {:ok, %{commands: [], hidden: [{start, length}]}} = Skillbook.Extractor.extract(reply)
+      iex> binary_part(reply, start, length)
+      "```elixir\nIO.puts(1)\n\n```cmd\nget_skill\n"
 
   ## Options
 

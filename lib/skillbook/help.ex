@@ -90,6 +90,6 @@ defmodule Skillbook.Help do
   @spec domain_all(View.t(), String.t()) :: answer()
   def domain_all(%View{ref: ref} = view, name), do: answer(Native.view_help_domain_all(ref, name), view, name)
 
-  defp answer(:unknown, view, name), do: {:error, View.unknown(view, name)}
+  defp answer(:unknown, view, name), do: {:error, View.unknown(view, name, domains: true)}
   defp answer(text, _view, _name), do: {:ok, text}
 end

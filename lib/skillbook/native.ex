@@ -24,7 +24,7 @@ defmodule Skillbook.Native do
         frontmatter_parse: 1,
         json_decode: 1,
         view_new: 4,
-        view_suggest: 2,
+        view_suggest: 3,
         view_entries: 3,
         view_domains: 1,
         view_help: 2,

@@ -24,6 +24,17 @@ defmodule Skillbook.Options do
     end
   end
 
+  @doc "Raises `ArgumentError` for an option of a connection that is none; its text has no value, for one may be secret."
+  @spec known!(keyword() | term(), [atom()]) :: :ok
+  def known!(options, known) do
+    unless Keyword.keyword?(options), do: raise(ArgumentError, "expected the options to be a keyword list")
+
+    with [unknown | _] <- Keyword.keys(options) -- known,
+         do: raise(ArgumentError, "expected the options #{inspect(known)}, got: #{inspect(unknown)}")
+
+    :ok
+  end
+
   defp error(subject, schema, option, problem) do
     %OptionError{subject: subject, option: option, problem: problem, known: Keyword.keys(schema)}
   end

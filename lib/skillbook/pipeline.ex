@@ -33,12 +33,10 @@ defmodule Skillbook.Pipeline do
     {unclosed, options} = Keyword.pop(options, :unclosed, :hold)
 
     case Extractor.extract(text, unclosed: unclosed) do
-      {:ok, %{commands: [], incomplete: [], text: text}} ->
-        %Report{text: text, notes: Stray.notes(view, text)}
-
       {:ok, found} ->
         results = commands(view, found.commands, options)
-        %Report{text: found.text, results: results, incomplete: found.incomplete}
+        notes = Stray.notes(view, text, found)
+        %Report{text: found.text, results: results, incomplete: found.incomplete, notes: notes}
 
       {:error, error} ->
         # No reply is lost: what cannot be read as commands is still the user's text.
@@ -114,7 +112,8 @@ defmodule Skillbook.Pipeline do
     about = about(view, book, found)
 
     Telemetry.span([:skillbook, :command], about, fn ->
-      %{content: whole} = result = %{result(found, view, fill, options) | name: about.skill, command: line}
+      %{content: whole} =
+        result = %{result(found, view, book, fill, options) | name: about.skill, command: line}
 
       result =
         Bounded.result(result, view, options[:max_result] || (book && book.max_result) || @default_max_result)
@@ -152,7 +151,7 @@ defmodule Skillbook.Pipeline do
     end
   end
 
-  defp result({:help, text, entries, skills}, _view, _fill, _options) do
+  defp result({:help, text, entries, skills}, _view, _book, _fill, _options) do
     metadata =
       for {key, [_ | _] = entries} <- [activates: entries, parts: skills],
           into: %{},
@@ -161,14 +160,14 @@ defmodule Skillbook.Pipeline do
     %Result{status: :help, content: text, metadata: metadata}
   end
 
-  defp result({:error, error}, _view, _fill, _options), do: Result.error(error)
+  defp result({:error, error}, _view, _book, _fill, _options), do: Result.error(error)
 
-  # A book may stop in the middle of a turn; what ran until then is still reported.
-  defp result({:ok, routed}, view, fill, options) do
+  defp result({:ok, routed}, view, book, fill, options) do
+    about = Keyword.take(options, [:now, :by, :assigns, :agent, :workflow])
+
     with {:ok, command} <- fill.(routed.command),
          routed = %{routed | command: command},
-         context =
-           Executor.context(view, routed, Keyword.take(options, [:now, :by, :assigns, :agent, :workflow])),
+         {:ok, context} <- Executor.fetch_context(view, book, routed, about),
          limits = Keyword.take(options, [:timeout, :ask]),
          {:ok, result} <- Executor.execute(routed, context, limits),
          {:ok, result} <- carried_out(result, routed.entry, context, limits) do
@@ -176,11 +175,6 @@ defmodule Skillbook.Pipeline do
     else
       {:error, error} -> Result.error(error)
     end
-  rescue
-    error in ArgumentError ->
-      if Book.find(view.book),
-        do: Result.error(error),
-        else: Result.error(%HandlerError{kind: :stopped, name: routed.name, handler: routed.entry.handler})
   end
 
   # Instructions that are commands are run; others are for the model to follow.

@@ -11,7 +11,8 @@ defmodule Skillbook.Report do
     * `:text` - the reply without its command blocks, for the user
     * `:results` - a `Skillbook.Result` for each command, in the order in which they ran
     * `:incomplete` - the commands of a block that was cut off, which did not run
-    * `:notes` - what else the model is told. Of a reply without any block there is one if it has what looks like a command of
+    * `:notes` - what else the model is told. There is one for each code block that was not closed and holds commands of the view,
+      which so did not run. Of a reply without any block there is one if it has what looks like a command of
       the view: in a block of the shell, of JSON or of no language, or in tags
 
   ## Examples

@@ -40,7 +40,7 @@ defmodule Skillbook.Scheduler do
   @doc """
   Says that an entry's time has come, for engines that know no more; that of its schedule until now is meant.
 
-  If there was none in the last minute, nothing runs.
+  If there was none in the last minute, nor is one less than a second away, nothing runs.
   """
   @spec fire(atom(), String.t()) :: :ok
   def fire(book, name) when is_atom(book) and is_binary(name), do: Server.fire(book, name)

@@ -1,10 +1,13 @@
 defmodule Skillbook.Stray do
   @moduledoc false
-  # What looks like a command in a reply that has no `cmd` block: models that were trained on other forms write it in a
-  # block of the shell or of JSON, or in tags. It never runs, since these are also how commands are shown to a reader; but the
-  # model is told, so that it knows that nothing happened. Quoted blocks and those of Markdown are always meant to be read.
+  # What looks like a command in a reply and is none. It never runs, since commands are also shown to a reader so; but the
+  # model is told, so that it knows that nothing happened.
+  #
+  # One is in a `cmd` block behind a code block that was not closed. Of a reply that has no `cmd` block at all: models that were
+  # trained on other forms write it in a block of the shell or of JSON, or in tags. Quoted blocks and those of Markdown are
+  # always meant to be read.
 
-  alias Skillbook.{Command, Entry, JSON, View}
+  alias Skillbook.{Command, Entry, Extractor, JSON, View}
 
   # Where none of these stands there is nothing to look for.
   @marks ["```", "~~~", "<"]
@@ -21,9 +24,42 @@ defmodule Skillbook.Stray do
   @most 3
   @shown 200
 
-  @doc "A note for the model about what looks like commands of the view, in a list; an empty list if there is nothing."
-  @spec notes(View.t(), String.t()) :: [String.t()]
-  def notes(view, text) do
+  @doc "Notes for the model about what looks like commands of the view in a reply that was taken apart."
+  @spec notes(View.t(), String.t(), Extractor.extraction()) :: [String.t()]
+  def notes(view, reply, found) do
+    case Enum.flat_map(found[:hidden] || [], &hidden(view, reply, &1)) do
+      [] when found.commands == [] and found.incomplete == [] -> outside(view, found.text)
+      notes -> Enum.take(notes, @most)
+    end
+  end
+
+  # The block without its first line is a reply of its own, whose end may be that of a command block.
+  defp hidden(view, reply, {start, length}) do
+    with [_fence, rest] <- reply |> binary_part(start, length) |> String.split("\n", parts: 2),
+         {:ok, %{commands: commands}} <- Extractor.extract(rest, unclosed: :run),
+         [_ | _] = commands <- Enum.flat_map(commands, &command(view, &1)) do
+      line = 1 + length(:binary.matches(reply, "\n", scope: {0, start}))
+      [unclosed(line, commands)]
+    else
+      _ -> []
+    end
+  end
+
+  defp unclosed(line, commands) do
+    """
+    The code block that opens at line #{line} of your reply was not closed before the next cmd block, so that one is a part of \
+    it, and #{length(commands)} of its lines that look like commands did not run. If you meant to run this, close the code \
+    block first, and write it again:
+
+    ```cmd
+    #{commands |> Enum.take(@most) |> Enum.join("\n")}
+    ```
+
+    If it was only meant to be read, go on.\
+    """
+  end
+
+  defp outside(view, text) do
     if :binary.match(text, @marks) == :nomatch do
       []
     else
@@ -78,22 +114,8 @@ defmodule Skillbook.Stray do
     end
   end
 
-  # A block that was not closed also takes up the `cmd` block behind it.
-  defp wanted(info, body) when info in @infos, do: [Enum.join(body, "\n") | cmd_blocks(body)]
+  defp wanted(info, body) when info in @infos, do: [Enum.join(body, "\n")]
   defp wanted(_info, _body), do: []
-
-  defp cmd_blocks([]), do: []
-
-  defp cmd_blocks([line | lines]) do
-    case Regex.run(@fence, line) do
-      [_, fence, "cmd" <> _] ->
-        {body, lines} = body(lines, fence, [])
-        [Enum.join(body, "\n") | cmd_blocks(lines)]
-
-      _ ->
-        cmd_blocks(lines)
-    end
-  end
 
   defp command(view, text) do
     text = String.trim(text)

@@ -162,7 +162,7 @@ defmodule Skillbook.Tools do
 
   defp entry_name(_view, _call), do: {:error, %ToolCallError{kind: :call}}
 
-  # Domains are suggested for commands as well, and are no tools. Names that pages chose are no entries' names.
+  # Names that pages chose are no entries' names.
   defp unknown(view, tool, suggestions) do
     name = if String.valid?(tool), do: tool, else: inspect(tool)
     chosen = for %{data: %{"tool" => _}} = entry <- listed(view, nil), do: Name.of(view, entry)

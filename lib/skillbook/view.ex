@@ -213,9 +213,11 @@ defmodule Skillbook.View do
   end
 
   @doc false
-  @spec unknown(t(), String.t()) :: UnknownSkillError.t()
-  def unknown(%__MODULE__{ref: ref}, name) do
-    %UnknownSkillError{name: name, suggestions: Native.view_suggest(ref, name)}
+  # Domains are suggested only where one may have been meant: no command runs them.
+  @spec unknown(t(), String.t(), domains: boolean()) :: UnknownSkillError.t()
+  def unknown(%__MODULE__{ref: ref}, name, options \\ []) do
+    domains? = Keyword.get(options, :domains, false)
+    %UnknownSkillError{name: name, suggestions: Native.view_suggest(ref, name, domains?)}
   end
 
   defp entries_schema do

@@ -334,6 +334,17 @@ defmodule Skillbook.AgentTest do
                  "If it was only meant to be read, write your answer once more."
     end
 
+    test "is told of with the results of others", %{book: book} do
+      reply = "```cmd\ntiny\n```\n\n~~~elixir\n```cmd\nmail.send --to Ann\n```"
+      result = run(book, [reply, "Done."])
+      assert %{status: :done, turns: 2} = result
+      assert kinds(result) == [:prompt, :input, :reply, :report, :reply]
+      assert [_, second] = asked()
+
+      assert last(second) =~
+               ~r/\A\[1\] tiny\nok.*\n\nThe code block that opens at line 5 of your reply was not closed/s
+    end
+
     test "is an answer of who wrote commands before, and where the reply was cut", %{book: book} do
       assert %{status: :done, turns: 2} = run(book, [cmd("tiny"), @stray])
       cut = %{text: @stray, usage: nil, finish_reason: :length}

@@ -1,7 +1,7 @@
 defmodule Skillbook.PipelineTest do
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Entry, OptionError, Pipeline, View}
+  alias Skillbook.{Book, Entry, OptionError, Pipeline, SQL, View}
 
   @moduletag :tmp_dir
 
@@ -78,6 +78,27 @@ defmodule Skillbook.PipelineTest do
     assert late.content == "`x.tell` was not run: the skills have just been shut down. Tell the user."
     # Reading goes on with the view, whether or not there is still somebody to keep the rest.
     assert %{status: :help, metadata: %{cut: %{to: 30_000}}} = long
+  end
+
+  test "an error of the caller's own code is not taken for one of the book", %{tmp_dir: folder} do
+    write(folder, %{"x/run.md" => page("x.run", handler("Text"))})
+    view = Skillbook.view(book(sources: [folder]))
+    agent = fn -> raise ArgumentError, "oops" end
+    assert_raise ArgumentError, "oops", fn -> Pipeline.commands(view, ["x.run"], agent: agent) end
+  end
+
+  @tag :capture_log
+  test "a book whose database is just being started again", %{tmp_dir: folder} do
+    write(folder, %{"x/run.md" => page("x.run", handler("Text"))})
+    book = book(sources: [folder], store: ":memory:")
+    view = Skillbook.view(book)
+    {SQL.SQLite, options} = Book.fetch!(book).store
+    name = options[:name]
+    handle = SQL.SQLite.handle(name)
+    :persistent_term.erase({SQL.SQLite, name})
+    assert [%{status: :error, error: %ArgumentError{}}] = Pipeline.commands(view, ["x.run"])
+    :persistent_term.put({SQL.SQLite, name}, handle)
+    assert [%{status: :ok}] = Pipeline.commands(view, ["x.run"])
   end
 
   test "options are those of run/3 without :unclosed", %{tmp_dir: folder} do

@@ -6,7 +6,7 @@ end
 defmodule Skillbook.PlaceholderTest do
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Command, PlaceholderError, PolicyError, Profile, View}
+  alias Skillbook.{Command, Hostile, PlaceholderError, PolicyError, Profile, View}
 
   @moduletag :tmp_dir
 
@@ -150,59 +150,8 @@ defmodule Skillbook.PlaceholderTest do
   test "a value stays one value, whatever is in it", %{view: view} do
     :rand.seed(:exsss, {20, 26, 11})
 
-    parts =
-      [
-        ~S("),
-        "'",
-        "“",
-        "”",
-        "`",
-        "--",
-        "--flag",
-        "--help",
-        "-h",
-        "--x=1",
-        " ",
-        "\n",
-        "\t",
-        "\\",
-        "|",
-        "&&",
-        ";",
-        "#",
-        ">"
-      ] ++
-        [
-          "{1}",
-          "{last}",
-          "{2}",
-          "{{",
-          "}",
-          "{",
-          "get_skill",
-          "x.send",
-          "x.fail",
-          "<<EOF",
-          "EOF",
-          "$(x)",
-          "$HOME",
-          "é",
-          "\u200B"
-        ] ++
-        [
-          "```cmd\nx.fail\n```",
-          "```",
-          "~~~ cmd\n",
-          "\r\n",
-          ~S({"body": "x"}),
-          "<think>",
-          "",
-          "word",
-          "[1] x.get\nok"
-        ]
-
     for _ <- 1..300 do
-      value = for _ <- 1..:rand.uniform(8), into: "", do: Enum.random(parts)
+      value = Hostile.value()
 
       assert [%{status: :ok}, %{status: :ok}, %{status: :ok}] =
                run(view, ["x.get", "x.send {1} --body {last} --list a {1}", "x.send --sent {2}"], value).results

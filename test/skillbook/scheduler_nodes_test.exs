@@ -2,6 +2,8 @@ defmodule Skillbook.SchedulerNodesTest do
   # Two virtual machines with one database, both of which are told of each time.
   use Skillbook.SkillsCase, async: true
 
+  import Skillbook.Eventually
+
   alias Skillbook.{Peers, PostgresCase, ScheduledRows}
   alias Skillbook.SQL
 
@@ -83,14 +85,6 @@ defmodule Skillbook.SchedulerNodesTest do
           assert length(again) <= 5
           for [name, _, _, 2] <- again, do: assert(ran[name] in [1, 2])
       end
-    end
-  end
-
-  defp eventually(fun, left \\ 6_000) do
-    cond do
-      fun.() -> true
-      left > 0 -> Process.sleep(10) && eventually(fun, left - 1)
-      true -> false
     end
   end
 end

@@ -3,6 +3,7 @@ defmodule Skillbook.SchedulerQuantumTest do
   use Skillbook.SkillsCase, async: false
 
   import ExUnit.CaptureLog
+  import Skillbook.Eventually
 
   alias Skillbook.{Book, FakeQuantum, Scheduler}
   alias Skillbook.Scheduler.Firings
@@ -113,14 +114,6 @@ defmodule Skillbook.SchedulerQuantumTest do
       {:ok, rows} = Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
       assert Enum.map(rows, & &1.at) == expected
       assert Enum.all?(rows, &(&1.status == :ok))
-    end
-  end
-
-  defp eventually(fun, left \\ 3_000) do
-    cond do
-      fun.() -> true
-      left > 0 -> Process.sleep(10) && eventually(fun, left - 1)
-      true -> false
     end
   end
 end

@@ -2,8 +2,9 @@ defmodule Skillbook.SchedulerTest do
   use Skillbook.SkillsCase, async: true
 
   import ExUnit.CaptureLog
+  import Skillbook.Eventually
 
-  alias Skillbook.{Book, Firing, OptionError, Profile, Schedule, Scheduler, SQL, View}
+  alias Skillbook.{Book, FakeSQL, Firing, OptionError, PostgresCase, Profile, Schedule, Scheduler, SQL, View}
   alias Skillbook.Scheduler.{Firings, Local, Queue, Server}
 
   doctest Skillbook.Firing
@@ -48,17 +49,15 @@ defmodule Skillbook.SchedulerTest do
   defp scheduled(folder, clock, options \\ []) do
     {schedules, options} = Keyword.pop(options, :schedules, [])
 
-    book =
-      book(
-        [
-          sources: [folder],
-          builtins: false,
-          watch: false,
-          store: Path.join(folder, "skills.db"),
-          schedules: [clock: fn -> read(clock) end] ++ schedules
-        ] ++ options
-      )
+    defaults = [
+      sources: [folder],
+      builtins: false,
+      watch: false,
+      store: Path.join(folder, "skills.db"),
+      schedules: Keyword.merge([clock: fn -> read(clock) end], schedules)
+    ]
 
+    book = defaults |> Keyword.merge(options) |> book()
     :persistent_term.put({Fire, book}, self())
     # Registered, and what was missed is looked through.
     _ = Scheduler.registered(book)
@@ -354,6 +353,47 @@ defmodule Skillbook.SchedulerTest do
     end
   end
 
+  test "a result with a character that PostgreSQL does not store is written down without it", %{
+    tmp_dir: folder
+  } do
+    write(folder, %{"a/SKILL.md" => job("a", schedule: "* * * * *")})
+    clock = clock()
+    book = scheduled(folder, clock, store: {SQL.Postgres, url: PostgresCase.database()})
+    at(book, clock, ~U[2026-03-01 08:00:00Z])
+    assert_receive {:fired, pid, _}, 30_000
+    send(pid, {:answer, {:ok, "a\0b"}})
+    Scheduler.await(book)
+    assert {:ok, [%{status: :ok, text: "a\uFFFDb"}]} = Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
+  end
+
+  test "the last firing of each entry stays, to tell what was missed since", %{tmp_dir: folder} do
+    book = scheduled(folder, clock())
+    sql = Book.sql(Book.fetch!(book))
+    by = %{holder: "one", node: "a@here", lease: 1_000, attempts: 1}
+
+    for {name, year} <- [{"a", 2024}, {"a", 2025}, {"b", 2025}, {"b", 2026}, {"c", 2025}] do
+      firing = Firing.new(book, name, %{@start | year: year})
+      {:ok, true} = Firings.missed(sql, firing, by, @start, "")
+    end
+
+    assert {:ok, 2} = Firings.prune(sql, ~U[2025-12-01 00:00:00Z])
+
+    assert for({name, at, _} <- rows(book), do: {name, String.slice(at, 0, 4)}) |> Enum.sort() == [
+             {"a", "2025"},
+             {"b", "2026"},
+             {"c", "2025"}
+           ]
+  end
+
+  test "an engine may be a moment early", %{tmp_dir: folder} do
+    write(folder, %{"a/SKILL.md" => job("a", schedule: "* * * * *")})
+    book = scheduled(folder, clock(), schedules: [clock: fn -> ~U[2026-03-01 07:59:59.400Z] end])
+    :ok = Scheduler.fire(book, "a")
+    assert_receive {:fired, pid, %{assigns: %{scheduled: %{at: ~U[2026-03-01 08:00:00Z]}}}}, 30_000
+    send(pid, {:answer, {:ok, ""}})
+    Scheduler.await(book)
+  end
+
   describe "a lease" do
     setup %{tmp_dir: folder} do
       write(folder, %{"a/SKILL.md" => job("a", schedule: "* * * * *")})
@@ -394,6 +434,52 @@ defmodule Skillbook.SchedulerTest do
       send(pid, {:answer, {:ok, ""}})
       Scheduler.await(book)
       assert [{"a", "2026-03-01T08:00:00Z", :ok}] = rows(book)
+    end
+
+    test "that another has taken over stops what runs here", %{book: book, clock: clock, sql: sql} do
+      for {taken, status} <- [{"holder = 'another'", :running}, {"lease_until = 0", :failed}] do
+        now = DateTime.add(read(clock), 60, :second) |> Map.put(:second, 0)
+        at(book, clock, now)
+        assert_receive {:fired, pid, _}, 30_000
+        ref = Process.monitor(pid)
+        SQL.query!(sql, "update skillbook_firings set #{taken} where status = 'running'")
+        if status == :failed, do: {:ok, 1} = Firings.expire(sql, @by, now)
+        log = capture_log(fn -> :ok = Server.beat(book) end)
+        assert log =~ "a, due at #{now}, is another node's or was reported as failed, so it is stopped here"
+        assert_receive {:DOWN, ^ref, :process, ^pid, _}, 30_000
+        Scheduler.await(book)
+        assert {"a", DateTime.to_iso8601(now), status} == List.last(rows(book))
+        SQL.query!(sql, "update skillbook_firings set status = 'ok'")
+      end
+    end
+
+    test "that cannot be renewed stops what runs before it is over", %{tmp_dir: folder} do
+      name = :"fenced_#{System.unique_integer([:positive])}"
+      clock = clock()
+      # A third of the lease goes by until the next try.
+      store = {FakeSQL, name: name, path: Path.join(folder, "fenced.db")}
+      book = scheduled(folder, clock, store: store, schedules: [lease: 3_600_000])
+      at(book, clock, ~U[2026-03-01 08:00:00Z])
+      assert_receive {:fired, pid, _}, 30_000
+      ref = Process.monitor(pid)
+      server = Process.whereis(Module.concat(book, "Scheduler"))
+
+      since = fn ms ->
+        :sys.replace_state(server, &%{&1 | renewed: System.monotonic_time(:millisecond) - ms})
+      end
+
+      FakeSQL.away(name, true)
+
+      log = fn ms ->
+        since.(ms)
+        capture_log(fn -> :ok = Server.beat(book) end)
+      end
+
+      stops = "stops what runs by schedule, for it could not renew its leases"
+      refute log.(2_000_000) =~ stops
+      assert log.(2_400_000) =~ stops
+      assert_receive {:DOWN, ^ref, :process, ^pid, _}, 30_000
+      FakeSQL.away(name, false)
     end
 
     test "ends with the book, and what ran then failed", %{tmp_dir: folder, book: book, clock: clock} do
@@ -683,14 +769,6 @@ defmodule Skillbook.SchedulerTest do
                {one.id, grants, within, tools, writes}
 
       assert both.skills == one.skills
-    end
-  end
-
-  defp eventually(fun, left \\ 3_000) do
-    cond do
-      fun.() -> true
-      left > 0 -> Process.sleep(10) && eventually(fun, left - 1)
-      true -> false
     end
   end
 end

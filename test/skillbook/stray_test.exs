@@ -1,9 +1,14 @@
 defmodule Skillbook.StrayTest do
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Catalog, Stray, View}
+  alias Skillbook.{Catalog, Extractor, Stray, View}
 
   @moduletag :tmp_dir
+
+  defp notes(view, reply) do
+    {:ok, found} = Extractor.extract(reply)
+    Stray.notes(view, reply, found)
+  end
 
   test "finds commands that the view shows, and nothing else", %{tmp_dir: folder} do
     write(folder, %{
@@ -45,14 +50,59 @@ defmodule Skillbook.StrayTest do
           {"```json\n{\"name\": \n```", nil},
           {"<cmd></cmd>", nil}
         ] do
-      notes = Stray.notes(view, text)
+      notes = notes(view, text)
 
       if commands,
         do: assert([note] = notes) && assert(note =~ "```cmd\n#{commands}\n```\n"),
         else: assert(notes == [])
     end
 
-    [note] = Stray.notes(View.all(catalog), "```bash\nmail.secret\n```")
+    [note] = notes(View.all(catalog), "```bash\nmail.secret\n```")
     assert note =~ "mail.secret"
+  end
+
+  test "tells of commands behind a code block that was not closed", %{tmp_dir: folder} do
+    write(folder, %{
+      "mail/send.md" => page("mail.send"),
+      "mail/secret.md" => page("mail.secret", visibility_labels: "[inner]")
+    })
+
+    {:ok, catalog} = Catalog.load([folder])
+    {:ok, view} = View.new(catalog, id: "a")
+
+    assert notes(view, "Look.\n```elixir\nx\n\n```cmd\nmail.send --to a\nget_skill\n```\nDone.") == [
+             "The code block that opens at line 2 of your reply was not closed before the next cmd block, so that one is a " <>
+               "part of it, and 2 of its lines that look like commands did not run. If you meant to run this, close the " <>
+               "code block first, and write it again:\n\n```cmd\nmail.send --to a\nget_skill\n```\n\n" <>
+               "If it was only meant to be read, go on."
+           ]
+
+    many = String.duplicate("mail.send\n", 5)
+
+    for {reply, count, commands} <- [
+          {"~~~sh\n```cmd\nmail.send\n```", 1, "mail.send"},
+          {"```cmd\nmail.send\n```\n~~~\n```cmd\nmail.send --to b\n```", 1, "mail.send --to b"},
+          {"~~~\n```cmd\n#{many}```", 5, "mail.send\nmail.send\nmail.send"},
+          {"~~~\n```cmd\nmail.send\n```\n\n```cmd\nmail.secret\nls\nmail.send -x", 2,
+           "mail.send\nmail.send -x"},
+          {"~~~text\n```cmd\nmail.send\n```", 1, "mail.send"},
+          # Others
+          {"~~~\n```cmd\nmail.secret\n```", 0, nil},
+          {"~~~\n```cmd\nmail.send\n```\n~~~", 0, nil},
+          {"````md\n```cmd\nmail.send\n```\n````", 0, nil}
+        ] do
+      with [note] <- notes(view, reply) do
+        assert note =~ "and #{count} of its lines"
+        assert note =~ "```cmd\n#{commands}\n```\n"
+      else
+        [] -> assert {reply, count} == {reply, 0}
+      end
+    end
+
+    report = Skillbook.run(view, "```cmd\nget_skill\n```\n~~~\n```cmd\nmail.send\n```")
+    assert [%{status: :help}] = report.results
+
+    assert to_string(report) =~
+             ~r/\A\[1\] get_skill\n.*\n\nThe code block that opens at line 4 of your reply was/s
   end
 end

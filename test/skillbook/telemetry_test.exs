@@ -2,6 +2,7 @@ defmodule Skillbook.TelemetryTest do
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.{Agent, FakeSQL, Model, ModelError, Pipeline, Telemetry}
+  alias Skillbook.Store.Follower
 
   @moduletag :tmp_dir
   @moduletag :capture_log
@@ -205,6 +206,7 @@ defmodule Skillbook.TelemetryTest do
     {:ok, _} = Skillbook.Vault.sync(book, "notes")
     FakeSQL.away(:telemetry_store, true)
     assert_receive {[_, :store, :away], _, _} = away, 60_000
+    {:error, _} = Follower.sync(book, 1_000, 1)
     FakeSQL.away(:telemetry_store, false)
     assert_receive {[_, :store, :back], _, _} = back, 60_000
     run = fn line, assigns -> Pipeline.commands(view, [line], assigns: assigns) end

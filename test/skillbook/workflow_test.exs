@@ -6,7 +6,7 @@ end
 defmodule Skillbook.WorkflowTest do
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Command, PolicyError, Profile, Workflow, WorkflowError}
+  alias Skillbook.{Command, Hostile, PolicyError, Profile, Workflow, WorkflowError}
   alias Skillbook.Workflow.Template
 
   @moduletag :tmp_dir
@@ -295,51 +295,8 @@ defmodule Skillbook.WorkflowTest do
     view = book_with(folder, workflow(lines, usage: usage, flags: "--a  One\n--b  Two"))
     :rand.seed(:exsss, {20, 26, 11})
 
-    parts =
-      [
-        ~S("),
-        "'",
-        "“",
-        "”",
-        "`",
-        "--",
-        "--flag",
-        "--help",
-        "-h",
-        "--x=1",
-        " ",
-        "\n",
-        "\t",
-        "\\",
-        "|",
-        "&&",
-        ";",
-        "#",
-        ">"
-      ] ++
-        [
-          "{1}",
-          "{last}",
-          "{a}",
-          "{b}",
-          "{{",
-          "}",
-          "{",
-          "get_skill",
-          "x.fail",
-          "<<EOF",
-          "EOF",
-          "$(x)",
-          "é",
-          "\u200B",
-          "\r"
-        ] ++
-        ["```cmd\nx.fail\n```", "# name: x", "C:\\a", ~S({"body": "x"}), "word", "[1] x.say\nok"]
-
-    value = fn -> for _ <- 1..:rand.uniform(8), into: "", do: Enum.random(parts) end
-
     for _ <- 1..200 do
-      {a, b} = {value.(), value.()}
+      {a, b} = {Hostile.value(), Hostile.value()}
       line = Template.line(%Command{name: "w.flow", raw: "", flags: %{"a" => a, "b" => b}})
       assert {:ok, %Command{flags: %{"a" => ^a, "b" => ^b}, args: []}} = Command.parse(line)
       [result] = Skillbook.Pipeline.commands(view, [line], now: @now, assigns: assigns(self()))

@@ -88,6 +88,7 @@ defmodule Skillbook.Replies do
         {:command, command}, {found, open} -> {found, open ++ [command]}
         {:block, :closed}, {found, open} -> {%{found | commands: found.commands ++ open}, []}
         {:block, :incomplete}, {found, open} -> {%{found | incomplete: open}, []}
+        {:hidden, place}, {found, open} -> {Map.update(found, :hidden, [place], &(&1 ++ [place])), open}
       end)
 
     found

@@ -82,16 +82,31 @@ defmodule Skillbook.Scheduler.Firings do
     )
   end
 
-  @doc "Keeps what the holder runs for one lease more; whether it still has it."
-  @spec renew(SQL.t(), Firing.t(), by(), DateTime.t()) :: {:ok, boolean()} | {:error, SQL.Error.t()}
+  @doc """
+  Keeps what the holder runs for one lease more: `:renewed`, `:lost` if it is another's by now or was reported as failed, or
+  `:not_running`: not claimed yet, or over.
+  """
+  @spec renew(SQL.t(), Firing.t(), by(), DateTime.t()) ::
+          {:ok, :renewed | :lost | :not_running} | {:error, SQL.Error.t()}
   def renew(sql, firing, by, now) do
-    with {:ok, %{num_rows: count}} <-
+    with {:ok, %{num_rows: 0}} <-
            SQL.query(
              sql,
              "update skillbook_firings set lease_until = $4 where name = $1 and fire_at = $2 and holder = $3 and #{@running}",
              key(firing) ++ [by.holder, until(now, by)]
            ),
-         do: {:ok, count == 1}
+         {:ok, %{rows: [[count]]}} <-
+           SQL.query(
+             sql,
+             "select count(*) from skillbook_firings where name = $1 and fire_at = $2 and status <> 'queued' " <>
+               "and (holder <> $3 or text = $4)",
+             key(firing) ++ [by.holder, interrupted()]
+           ) do
+      {:ok, if(count == 0, do: :not_running, else: :lost)}
+    else
+      {:ok, %{num_rows: 1}} -> {:ok, :renewed}
+      error -> error
+    end
   end
 
   @doc "Writes down what became of it; whether the holder still had it."
@@ -102,10 +117,13 @@ defmodule Skillbook.Scheduler.Firings do
              sql,
              "update skillbook_firings set status = $4, text = $5, duration = $6, finished_at = $7, lease_until = null " <>
                "where name = $1 and fire_at = $2 and holder = $3 and status in ('running', 'queued')",
-             key(firing) ++ [by.holder, Atom.to_string(result.status), result.text, result.duration, now]
+             key(firing) ++ [by.holder, Atom.to_string(result.status), text(result), result.duration, now]
            ),
          do: {:ok, count == 1}
   end
+
+  # PostgreSQL has no NUL in texts; what a command answered may hold any character.
+  defp text(result), do: String.replace(result.text, "\0", "\uFFFD")
 
   @doc "Notes that a firing did not take place, unless there is a row of it."
   @spec missed(SQL.t(), Firing.t(), by(), DateTime.t(), String.t()) ::
@@ -190,11 +208,16 @@ defmodule Skillbook.Scheduler.Firings do
          do: {:ok, Enum.map(rows, &row/1)}
   end
 
-  @doc "Drops what is older than a time and not under way."
+  @doc "Drops what is older than a time and not under way, but for the last of each name, from which on it is seen what was missed."
   @spec prune(SQL.t(), DateTime.t()) :: {:ok, non_neg_integer()} | {:error, SQL.Error.t()}
   def prune(sql, before) do
     with {:ok, %{num_rows: count}} <-
-           SQL.query(sql, "delete from skillbook_firings where fire_at < $1 and status <> 'running'", [before]),
+           SQL.query(
+             sql,
+             "delete from skillbook_firings where fire_at < $1 and status <> 'running' and fire_at < " <>
+               "(select max(f.fire_at) from skillbook_firings f where f.name = skillbook_firings.name)",
+             [before]
+           ),
          do: {:ok, count}
   end
 

@@ -114,7 +114,8 @@ defmodule Skillbook.Scheduler.Server do
     now = Clock.now(state.book)
 
     with %{job: job} <- state.jobs[name],
-         %DateTime{} = at <- Schedule.previous(job.schedule, now),
+         # Timers of others may be a moment early.
+         %DateTime{} = at <- Schedule.previous(job.schedule, DateTime.add(now, 999, :millisecond)),
          true <- DateTime.diff(now, at) <= Clock.late() do
       {:noreply, state |> take_due(name, at, at, now) |> serve()}
     else
@@ -327,35 +328,53 @@ defmodule Skillbook.Scheduler.Server do
   # Leases
 
   defp beat_later(state) do
-    Process.send_after(self(), :beat, max(div(state.by.lease, 3), 1))
+    Process.send_after(self(), :beat, pause(state))
     state
   end
 
+  defp pause(state), do: max(div(state.by.lease, 3), 1)
+
   defp beat_now(state) do
+    began = monotonic()
     now = Clock.now(state.book)
 
     with {:ok, state} <- renew(state, now),
          {:ok, state} <- look_after(state, now),
          {:ok, state} <- prune(state, now) do
-      serve(%{state | renewed: monotonic()})
+      serve(%{state | renewed: began})
     else
-      {:error, _error} -> fence(state)
+      {:error, _error} -> fence(state, began)
     end
   end
 
   defp renew(state, now) do
-    Enum.reduce_while(state.running, {:ok, state}, fn {_ref, %{firing: firing}}, done ->
+    Enum.reduce_while(state.running, {:ok, state}, fn {ref, %{firing: firing}}, {:ok, kept} ->
       case Firings.renew(sql(state), firing, state.by, now) do
-        # It is not claimed yet, or over just now.
-        {:ok, _there} -> {:cont, done}
+        {:ok, :lost} -> {:cont, {:ok, lost(kept, ref)}}
+        {:ok, _held} -> {:cont, {:ok, kept}}
         error -> {:halt, error}
       end
     end)
   end
 
-  # Nobody else has the lease as long as this node may think that it has it.
-  defp fence(state) do
-    if monotonic() - state.renewed >= state.by.lease and state.running != %{} do
+  # This machine slept, or its clock was put forward, for longer than the lease.
+  defp lost(state, ref) do
+    %{firing: firing, task: task} = state.running[ref]
+    Worker.stop(task)
+
+    Logger.error(
+      "#{firing.name}, due at #{firing.at}, is another node's or was reported as failed, so it is stopped here"
+    )
+
+    ended(state, ref, {:error, :taken})
+  end
+
+  # Nobody else has the lease as long as this node may think that it has it: it stops if the lease may be over when the
+  # database was asked in vain once more.
+  defp fence(state, began) do
+    now = monotonic()
+
+    if now - state.renewed + pause(state) + (now - began) >= state.by.lease and state.running != %{} do
       Logger.error(
         "the book #{inspect(state.book.name)} stops what runs by schedule, for it could not renew its leases in the database"
       )

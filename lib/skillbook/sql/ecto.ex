@@ -37,8 +37,8 @@ defmodule Skillbook.SQL.Ecto do
 
   use GenServer
 
-  alias Skillbook.{Native, SQL}
-  alias Skillbook.SQL.{Error, Statements}
+  alias Skillbook.{Native, Options, SQL}
+  alias Skillbook.SQL.{Error, Statements, Transaction}
 
   @behaviour SQL
 
@@ -69,9 +69,7 @@ defmodule Skillbook.SQL.Ecto do
   """
   @spec start_link(keyword()) :: GenServer.on_start()
   def start_link(options) do
-    with [unknown | _] <- Keyword.keys(options) -- @options,
-         do: raise(ArgumentError, "expected the options #{inspect(@options)}, got: #{inspect(unknown)}")
-
+    Options.known!(options, @options)
     name = options[:name]
 
     unless is_atom(name) and name != nil,
@@ -188,18 +186,7 @@ defmodule Skillbook.SQL.Ecto do
   end
 
   defp outcome(sql, fun) do
-    case fun.(sql) do
-      {:ok, _value} = done ->
-        done
-
-      {:error, _reason} = failed ->
-        failed
-
-      other ->
-        raise ArgumentError,
-              "expected the function of a transaction to return {:ok, value} or {:error, reason}, got: " <>
-                inspect(other)
-    end
+    Transaction.outcome!(fun.(sql))
   catch
     kind, reason -> {:raised, kind, reason, __STACKTRACE__}
   end

@@ -76,7 +76,7 @@ defmodule Skillbook.SQL.Postgres do
   use Supervisor
 
   alias Skillbook.{Native, SQL}
-  alias Skillbook.SQL.Error
+  alias Skillbook.SQL.{Error, Transaction}
   alias Skillbook.SQL.Postgres.{Listener, Pool, Reply, Settings}
 
   @behaviour SQL
@@ -208,43 +208,10 @@ defmodule Skillbook.SQL.Postgres do
   defp begin(session, level), do: call(&Native.postgres_begin(session, &1, level))
 
   defp run(sql, session, level, fun) do
-    Process.put(key(sql), {session, level})
-
-    try do
-      fun.(sql)
-    catch
-      kind, reason ->
-        rollback(session, level)
-        :erlang.raise(kind, reason, __STACKTRACE__)
-    else
-      {:ok, _value} = done ->
-        commit(session, level, done)
-
-      {:error, _reason} = failed ->
-        rollback(session, level)
-        failed
-
-      other ->
-        rollback(session, level)
-
-        raise ArgumentError,
-              "expected the function of a transaction to return {:ok, value} or {:error, reason}, got: " <>
-                inspect(other)
-    after
-      if level == 0, do: Process.delete(key(sql)), else: Process.put(key(sql), {session, level - 1})
-    end
+    commit = fn -> call(&Native.postgres_commit(session, &1, level)) end
+    rollback = fn -> call(&Native.postgres_rollback(session, &1, level)) end
+    Transaction.run(key(sql), {session, level}, fn -> fun.(sql) end, commit, rollback)
   end
-
-  defp commit(session, level, done) do
-    with {:error, _error} = failed <- call(&Native.postgres_commit(session, &1, level)) do
-      rollback(session, level)
-      failed
-    else
-      :ok -> done
-    end
-  end
-
-  defp rollback(session, level), do: call(&Native.postgres_rollback(session, &1, level))
 
   defp transaction_of(sql), do: Process.get(key(sql))
 

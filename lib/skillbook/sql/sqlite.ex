@@ -35,9 +35,8 @@ defmodule Skillbook.SQL.SQLite do
 
   use GenServer
 
-  alias Skillbook.Native
-  alias Skillbook.SQL
-  alias Skillbook.SQL.Error
+  alias Skillbook.{Native, Options, SQL}
+  alias Skillbook.SQL.{Error, Transaction}
 
   @behaviour SQL
 
@@ -120,41 +119,9 @@ defmodule Skillbook.SQL.SQLite do
 
   defp run(sql, epoch, level, fun) do
     with :ok <- result(Native.sql_begin(sql.database, epoch, level)) do
-      Process.put(key(sql), {epoch, level})
-
-      try do
-        fun.(sql)
-      catch
-        kind, reason ->
-          Native.sql_rollback(sql.database, epoch, level)
-          :erlang.raise(kind, reason, __STACKTRACE__)
-      else
-        {:ok, _value} = done ->
-          commit(sql, epoch, level, done)
-
-        {:error, _reason} = failed ->
-          Native.sql_rollback(sql.database, epoch, level)
-          failed
-
-        other ->
-          Native.sql_rollback(sql.database, epoch, level)
-
-          raise ArgumentError,
-                "expected the function of a transaction to return {:ok, value} or {:error, reason}, got: " <>
-                  inspect(other)
-      after
-        if level == 0, do: Process.delete(key(sql)), else: Process.put(key(sql), {epoch, level - 1})
-      end
-    end
-  end
-
-  defp commit(sql, epoch, level, done) do
-    with {:error, _error} = failed <- result(Native.sql_commit(sql.database, epoch, level)) do
-      # A commit that a deferred foreign key refuses leaves the transaction open.
-      Native.sql_rollback(sql.database, epoch, level)
-      failed
-    else
-      :ok -> done
+      commit = fn -> result(Native.sql_commit(sql.database, epoch, level)) end
+      rollback = fn -> Native.sql_rollback(sql.database, epoch, level) end
+      Transaction.run(key(sql), {epoch, level}, fn -> fun.(sql) end, commit, rollback)
     end
   end
 
@@ -189,14 +156,7 @@ defmodule Skillbook.SQL.SQLite do
   defp result(done), do: done
 
   defp validate!(options) do
-    case Keyword.keys(options) -- @options do
-      [] ->
-        :ok
-
-      [unknown | _] ->
-        raise ArgumentError, "expected the options #{inspect(@options)}, got: #{inspect(unknown)}"
-    end
-
+    Options.known!(options, @options)
     path = options[:path]
     name = options[:name]
     patience = Keyword.get(options, :busy_timeout, 5000)

@@ -39,29 +39,47 @@ defmodule Skillbook.Store.Follower do
     end
   end
 
+  # As long as a database takes to be there again, but no longer than one who wrote can be kept waiting.
+  @patience 15_000
+
   @doc """
-  Returns once the catalog of a running book with a store shows what was written up to a revision. It waits as long as
-  the database cannot be read; so it must not be called inside a transaction.
+  Returns once the catalog of a running book with a store shows what was written up to a revision, at the latest after so
+  many milliseconds: a database that went away right after the write may stay away. What was written is there all the same,
+  and shown once it can be read. Must not be called inside a transaction, whose end it would wait for.
   """
-  @spec sync(atom(), pos_integer()) :: :ok | {:error, Error.t()}
-  def sync(book, revision) do
+  @spec sync(atom(), pos_integer(), pos_integer()) :: :ok | {:error, Error.t()}
+  def sync(book, revision, patience \\ @patience) do
     case Process.whereis(book) do
       nil -> {:error, stopped(book, revision)}
-      supervisor -> sync(book, supervisor, revision)
+      supervisor -> sync(book, supervisor, revision, System.monotonic_time(:millisecond) + patience)
     end
   end
 
-  defp sync(book, supervisor, revision) do
-    GenServer.call(name(book), {:sync, revision}, :infinity)
+  defp sync(book, supervisor, revision, deadline) do
+    left = max(deadline - System.monotonic_time(:millisecond), 0)
+    GenServer.call(name(book), {:sync, revision}, left)
   catch
+    :exit, {:timeout, _call} ->
+      {:error, late(book, revision)}
+
     :exit, _reason ->
       if Process.alive?(supervisor) do
         # It crashed, and is started again.
         Process.sleep(10)
-        sync(book, supervisor, revision)
+        sync(book, supervisor, revision, deadline)
       else
         {:error, stopped(book, revision)}
       end
+  end
+
+  defp late(book, revision) do
+    message =
+      "the catalog of the book #{inspect(book)} does not show revision #{revision} yet; what was written is in the " <>
+        "database, and is shown once it can be read"
+
+    Logger.warning(message)
+    Telemetry.event([:skillbook, :store, :late], %{revision: revision}, %{book: book})
+    %Error{kind: :timeout, message: message}
   end
 
   defp stopped(book, revision) do

@@ -153,7 +153,7 @@ fn place_taker(catalog: &Catalog, all: &[Unused], unused: &Unused) -> Option<Str
 /// Close names among all, for what is asked may be hidden.
 fn close(view: &View, name: &str) -> Vec<String> {
     let all = View::new(view.catalog().clone(), &Profile::unrestricted());
-    all.map_or(Vec::new(), |all| all.suggest(name).into_iter().map(str::to_owned).collect())
+    all.map_or(Vec::new(), |all| all.suggest_path(name).into_iter().map(str::to_owned).collect())
 }
 
 fn means(entry: &Entry, name: &str) -> bool {

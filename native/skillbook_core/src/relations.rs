@@ -46,7 +46,7 @@ fn requires(view: &View, found: &mut Vec<Diagnostic>) {
                 None if view.domain(name).is_some() => {}
                 None => {
                     let message = format!("it requires `{name}`, and there is nothing of that name");
-                    let close: Vec<_> = view.suggest(name).iter().map(|name| format!("`{name}`")).collect();
+                    let close: Vec<_> = view.suggest_path(name).iter().map(|name| format!("`{name}`")).collect();
                     let diagnostic = Diagnostic::new(Code::RequiresMissing, Severity::Warning, message);
                     let diagnostic = diagnostic.hint(match close.is_empty() {
                         true => "correct the name, or add the skill".to_owned(),

@@ -97,9 +97,19 @@ fn words(name: &str) -> Vec<String> {
 }
 
 impl View {
-    /// Up to three names of entries and domains that the view lists: the closest by edit distance (a third of the
-    /// name, four at most) first, then those that share most words with it.
+    /// Up to three names of entries that the view lists: the closest by edit distance (a third of the name, four at most)
+    /// first, then those that share most words with it.
     pub fn suggest(&self, name: &str) -> Vec<&str> {
+        self.close(name, self.catalog().entries().len())
+    }
+
+    /// The same, also of domains: for where a domain may be meant as well.
+    pub fn suggest_path(&self, name: &str) -> Vec<&str> {
+        self.close(name, usize::MAX)
+    }
+
+    /// Looks at the first `most` names.
+    fn close(&self, name: &str, most: usize) -> Vec<&str> {
         if name.len() > LONGEST {
             return Vec::new();
         }
@@ -123,7 +133,7 @@ impl View {
             let shown = self.shown_name(place).filter(|shown| *shown != name)?;
             Some((distance.unwrap_or(usize::MAX), Reverse(shared), other.words, shown))
         };
-        let mut ranked: Vec<_> = all.names.iter().enumerate().filter_map(rank).collect();
+        let mut ranked: Vec<_> = all.names.iter().enumerate().take(most).filter_map(rank).collect();
         ranked.sort_unstable();
         ranked.dedup_by_key(|(.., name)| *name);
         ranked.into_iter().map(|(.., name)| name).take(OFFERED).collect()

@@ -29,7 +29,7 @@ fn bytewise(reply: &str) -> (Vec<String>, usize) {
         match event {
             Event::Command(command) => all.push(command.into_owned()),
             Event::Closed => closed = all.len(),
-            Event::Text(_) | Event::Comment(_) | Event::Cut => {}
+            Event::Text(_) | Event::Comment(_) | Event::Cut | Event::Hidden(_) => {}
         }
     }
     (all, closed)
@@ -82,6 +82,29 @@ fn other_fences() {
         ("one that never closes hides all", "```sh\n```cmd\na\n", &[], "```sh\n```cmd\na", &[]),
         ("a whole line in another fence", "~~~\n```cmd a```\n~~~", &[], "~~~\n```cmd a```\n~~~", &[]),
     ]);
+}
+
+#[test]
+fn other_fences_that_hide_commands() {
+    let rows: &[(&str, &str, &[&str])] = &[
+        ("one that never closes", "é\n~~~sh\nls\n```cmd\na\n```", &["~~~sh\nls\n```cmd\na\n```"]),
+        ("one of Markdown that never closes", "~~~md\n```cmd a```\n", &["~~~md\n```cmd a```\n"]),
+        ("one that the fence of the commands closes", "```sh\nls\n```cmd\na\n```\nx", &["```sh\nls\n```cmd\na\n"]),
+        ("behind the mark of a list", "- ```sh\n  ````cmd\n  a\n  ````", &["- ```sh\n  ````cmd\n  a\n"]),
+        ("two", "```\n```cmd\na\n```\n```cmd\nb\n```\n```\n```cmd c```", &["```\n```cmd\na\n", "```\n```cmd c```"]),
+        ("an example in Markdown", "```Markdown x\n```cmd\na\n```", &[]),
+        ("an example in a longer fence", "````sh\n```cmd\na\n```\n````", &[]),
+        ("an example in another fence", "~~~\n```cmd\na\n```\n~~~", &[]),
+        ("an example on one line", "```sh\n```cmd a```\n```", &[]),
+        ("nothing but code", "```sh\nls", &[]),
+        ("a block of another language", "~~~\n```sh\nls", &[]),
+        ("a thought", "<think>\n~~~\n```cmd\na", &[]),
+    ];
+    for (case, reply, expected) in rows {
+        let found = extract(reply, Unclosed::Hold).unwrap();
+        let hidden: Vec<_> = found.hidden.iter().map(|range| &reply[range.clone()]).collect();
+        assert_eq!(hidden, *expected, "{case}");
+    }
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn helps(view: &View, names: &[String], out: &mut String) {
         let turned: Vec<_> = path.split(['.', '-']).rev().collect();
         let slip: String = path.chars().take(1).chain("x".chars()).chain(path.chars().skip(1)).collect();
         for asked in [path.clone(), format!("{path}x"), slip, path.chars().skip(1).collect(), turned.join("_")] {
-            *out += &format!("{:?}\n", view.suggest(&asked));
+            *out += &format!("{:?} {:?}\n", view.suggest(&asked), view.suggest_path(&asked));
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What holds for every text, every chunking and every byte.
 
+use std::ops::Range;
+
 use proptest::prelude::*;
 use skillbook_core::text::command::parse;
 use skillbook_core::text::extract::{extract, Event, Extractor, Unclosed};
@@ -26,12 +28,18 @@ struct Whole {
     text: String,
     commands: Vec<String>,
     incomplete: Vec<String>,
+    hidden: Vec<Range<usize>>,
 }
 
 fn whole(text: &str, unclosed: Unclosed) -> Whole {
     let found = extract(text, unclosed).unwrap();
     let owned = |list: &[std::borrow::Cow<'_, str>]| list.iter().map(|item| item.to_string()).collect();
-    Whole { text: found.text().into_owned(), commands: owned(&found.commands), incomplete: owned(&found.incomplete) }
+    Whole {
+        text: found.text().into_owned(),
+        commands: owned(&found.commands),
+        incomplete: owned(&found.incomplete),
+        hidden: found.hidden,
+    }
 }
 
 /// The same in an open block, behind a command's name.
@@ -76,6 +84,7 @@ fn joined(events: Vec<Event<'static>>) -> Whole {
             Event::Comment(_) => {}
             Event::Closed => closed = all.commands.len(),
             Event::Cut => all.incomplete = all.commands.split_off(closed),
+            Event::Hidden(range) => all.hidden.push(range),
         }
     }
     all

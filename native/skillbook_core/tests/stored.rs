@@ -386,3 +386,46 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn tells_what_differs_between_generations() {
+    // Each file is a source of its own: what kind of record it is, its name, its title and its text.
+    type File<'a> = (SourceKind, &'a str, &'a str, &'a str);
+    let names = |entries: &[&Arc<Entry>]| entries.iter().map(|entry| entry.name.to_string()).collect::<Vec<_>>();
+    let build = |files: &[File]| {
+        let source = |(at, (kind, name, title, body)): (usize, &File)| {
+            let source = Arc::new(Source { root: format!("/{at}"), kind: *kind, ..Source::default() });
+            let document = Arc::new(match kind {
+                SourceKind::Stored => Document::stored(
+                    &source.root,
+                    &Record { title: title.to_string(), content: (*body).into(), ..skill(name, "d") },
+                ),
+                _ => {
+                    let text = format!("---\nname: {name}\ndescription: d\ntitle: {title}\n---\n{body}");
+                    Document::parse(&source.root, &format!("{name}.md"), text.as_bytes())
+                }
+            });
+            assemble(&source, vec![document], vec![format!("{name}.md")])
+        };
+        Catalog::build(1, files.iter().enumerate().map(source).collect())
+    };
+    let (file, stored) = (SourceKind::Skills, SourceKind::Stored);
+    let old = [(file, "a", "A", "1"), (file, "a", "A", "2"), (file, "b", "B", "1")];
+    type Row<'a> = (&'a [File<'a>], [&'a [&'a str]; 3]);
+    let rows: [Row; 6] = [
+        (&old, [&[], &[], &[]]),
+        // What is replaced may be what somebody else uses.
+        (&[(file, "a", "A", "3"), old[1], old[2]], [&[], &["a"], &[]]),
+        (&[old[0], (file, "c", "C", "1"), old[2]], [&["c"], &["a"], &[]]),
+        (&[(file, "c", "C", "1"), (file, "d", "D", "1"), old[2]], [&["c", "d"], &[], &["a"]]),
+        (&[old[0], old[1], old[2], (stored, "b", "E", "1")], [&[], &["b"], &[]]),
+        (&[old[0], old[1], old[2], (stored, "e", "B", "1")], [&["e"], &[], &["b"]]),
+    ];
+    let before = build(&old);
+    for (files, [added, changed, removed]) in rows {
+        let after = build(files);
+        let changes = Changes::between_generations(&before, &after);
+        let told = [&changes.added, &changes.changed, &changes.removed].map(|entries| names(entries));
+        assert_eq!(told, [added, changed, removed], "{files:?}");
+    }
+}

@@ -29,15 +29,15 @@ fn offers_close_names() {
     let view = all(catalog());
     let rows: &[(&str, &[&str])] = &[
         ("emial.send", &["email.send", "email.read"]),
-        ("email.sned", &["email.send", "email.read", "email"]),
-        ("email.delete", &["email.draft", "email", "email.read"]),
-        ("EMAIL.SEND", &["email.send", "email.read", "email"]),
+        ("email.sned", &["email.send", "email.read", "email.draft"]),
+        ("email.delete", &["email.draft", "email.read", "email.send"]),
+        ("EMAIL.SEND", &["email.send", "email.read", "email.draft"]),
         ("task.create", &["tasks.create"]),
         ("list", &["calendar.list", "tasks.list"]),
         ("pfd", &["pdf"]),
         ("code_review", &["CodeReview"]),
         ("news", &["daily-news-report"]),
-        ("emails", &["email"]),
+        ("emails", &[]),
         ("email", &["email.draft", "email.read", "email.send"]),
         ("zzz", &[]),
         ("x", &[]),
@@ -45,6 +45,21 @@ fn offers_close_names() {
     ];
     for (name, expected) in rows {
         assert_eq!(view.suggest(name), *expected, "{name}");
+    }
+}
+
+#[test]
+fn offers_domains_where_they_may_be_meant() {
+    let view = all(catalog());
+    let rows: &[(&str, &[&str])] = &[
+        ("email.sned", &["email.send", "email.read", "email"]),
+        ("email.delete", &["email.draft", "email", "email.read"]),
+        ("emails", &["email"]),
+        ("pfd", &["pdf"]),
+        ("zzz", &[]),
+    ];
+    for (name, expected) in rows {
+        assert_eq!(view.suggest_path(name), *expected, "{name}");
     }
 }
 
@@ -59,6 +74,7 @@ fn offers_nothing_for_what_cannot_be_a_name() {
 fn offers_only_what_is_shown() {
     let catalog = Arc::new(catalog());
     let limited = view(&catalog, "p", &[], Some(&["email.read", "tasks.*"]));
-    assert_eq!(limited.suggest("email.sned"), ["email.read", "email"]);
-    assert_eq!(limited.suggest("calendar"), Vec::<&str>::new());
+    assert_eq!(limited.suggest("email.sned"), ["email.read"]);
+    assert_eq!(limited.suggest_path("email.sned"), ["email.read", "email"]);
+    assert_eq!(limited.suggest_path("calendar"), Vec::<&str>::new());
 }

@@ -1,5 +1,6 @@
 //! `Skillbook.Extractor`: whole replies, and streams as a resource.
 
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
 
 use rustler::{Binary, Encoder, Env, NifResult, Resource, ResourceArc, Term};
@@ -21,6 +22,7 @@ mod atoms {
         incomplete,
         block,
         closed,
+        hidden,
         stale,
     }
 }
@@ -49,6 +51,10 @@ fn whole<'a>(env: Env<'a>, reply: Binary<'a>, run: bool) -> NifResult<Term<'a>> 
                     (atoms::text(), source.joined(env, &found.pieces)),
                 ],
             )?;
+            let map = match found.hidden.as_slice() {
+                [] => map,
+                hidden => map.map_put(atoms::hidden(), hidden.iter().map(place).collect::<Vec<_>>())?,
+            };
             Ok((atoms::ok(), map).encode(env))
         }
     }
@@ -172,6 +178,11 @@ fn step<'a>(
     }
 }
 
+/// Where a part of the reply begins and how long it is, as `binary_part` takes it.
+fn place(range: &Range<usize>) -> (usize, usize) {
+    (range.start, range.len())
+}
+
 fn event<'a>(env: Env<'a>, event: &Event<'_>) -> Term<'a> {
     match event {
         Event::Text(piece) => (atoms::text(), text::binary(env, piece)).encode(env),
@@ -179,5 +190,6 @@ fn event<'a>(env: Env<'a>, event: &Event<'_>) -> Term<'a> {
         Event::Comment(comment) => (atoms::comment(), *comment).encode(env),
         Event::Closed => (atoms::block(), atoms::closed()).encode(env),
         Event::Cut => (atoms::block(), atoms::incomplete()).encode(env),
+        Event::Hidden(range) => (atoms::hidden(), place(range)).encode(env),
     }
 }

@@ -1,7 +1,7 @@
 //! `Skillbook.Frontmatter`.
 
 use crate::encode;
-use crate::twin::now;
+use crate::twin::{self, now};
 use rustler::{Binary, Encoder, Env, Error, ListIterator, NifResult, Term, TermType};
 use skillbook_core::frontmatter::{self, MAX_DEPTH};
 use skillbook_core::value::Value;
@@ -10,13 +10,10 @@ mod atoms {
     rustler::atoms! { ok, error, nil, data, body, present, diagnostics, unsupported }
 }
 
-/// Hostile YAML takes up to a microsecond a byte, far more than other text does.
-const QUICK_BYTES: usize = 4 * 1024;
-
 /// `{:ok, %{data:, body:, present:, diagnostics:}}` or `{:error, {kind, message, line, column, offset, hint}}`.
 #[rustler::nif]
 fn frontmatter_parse_now<'a>(env: Env<'a>, text: Binary<'a>) -> NifResult<Term<'a>> {
-    now(env, text.len() <= QUICK_BYTES, || parse(env, text))
+    now(env, text.len() <= twin::YAML_BYTES, || parse(env, text))
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]

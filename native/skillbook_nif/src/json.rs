@@ -4,19 +4,16 @@ use rustler::{Binary, Encoder, Env, NifResult, Term};
 use skillbook_core::json::{self, Part, Step};
 
 use crate::encode;
-use crate::twin::now;
+use crate::twin::{self, now};
 
 mod atoms {
     rustler::atoms! { ok, error, nil, key }
 }
 
-/// Every second byte may become a term.
-const QUICK_BYTES: usize = 8 * 1024;
-
 /// `{:ok, value}`, maps with string keys, or `{:error, {reason, line, column, path}}`.
 #[rustler::nif]
 fn json_decode_now<'a>(env: Env<'a>, bytes: Binary<'a>) -> NifResult<Term<'a>> {
-    now(env, bytes.len() <= QUICK_BYTES, || decode(env, bytes))
+    now(env, bytes.len() <= twin::JSON_BYTES, || decode(env, bytes))
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]

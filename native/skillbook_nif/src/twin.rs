@@ -17,6 +17,18 @@ mod atoms {
 pub const BYTES: usize = 64 * 1024;
 pub const ITEMS: usize = 64;
 
+/// The same for YAML: hostile one takes up to a microsecond a byte, far more than other text does.
+pub const YAML_BYTES: usize = 4 * 1024;
+
+/// The same for JSON, of which every second byte may become a term.
+pub const JSON_BYTES: usize = 8 * 1024;
+
+/// The same for a name that is compared with [`ITEMS`] others.
+pub const NAME_BYTES: usize = 64;
+
+/// The same for patterns that are compared with as many others.
+pub const PATTERN_BYTES: usize = 1024;
+
 /// What the work gives if it is quick, else [`busy`]. The time it took is taken from the calling process's turn.
 pub fn now<'a>(env: Env<'a>, is_quick: bool, work: impl FnOnce() -> NifResult<Term<'a>>) -> NifResult<Term<'a>> {
     if !is_quick {

@@ -56,11 +56,6 @@ impl ViewResource {
         self.generation.entry_term(env, id)
     }
 
-    /// Up to three names that the view shows and that are close to this one.
-    pub fn suggest(&self, name: &str) -> Vec<&str> {
-        self.view.suggest(name)
-    }
-
     /// Whether there are few entries, so that looking through all of them is quick.
     fn is_small(&self) -> bool {
         self.generation.catalog.entries().len() <= twin::ITEMS
@@ -150,22 +145,29 @@ fn view_fetch<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -
     }
 }
 
-/// The longest name that is compared with all others without a dirty scheduler.
-const QUICK_NAME: usize = 64;
-
 #[rustler::nif]
-fn view_suggest_now<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -> NifResult<Term<'a>> {
-    let is_quick = view.is_small() && name.len() <= QUICK_NAME;
-    now(env, is_quick, || Ok(suggest(&view, &name).encode(env)))
+fn view_suggest_now<'a>(
+    env: Env<'a>,
+    view: ResourceArc<ViewResource>,
+    name: Binary,
+    domains: bool,
+) -> NifResult<Term<'a>> {
+    let is_quick = view.is_small() && name.len() <= twin::NAME_BYTES;
+    now(env, is_quick, || Ok(suggest(&view, &name, domains).encode(env)))
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]
-fn view_suggest_dirty<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -> Term<'a> {
-    suggest(&view, &name).encode(env)
+fn view_suggest_dirty<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary, domains: bool) -> Term<'a> {
+    suggest(&view, &name, domains).encode(env)
 }
 
-fn suggest<'a>(view: &'a ViewResource, name: &[u8]) -> Vec<&'a str> {
-    std::str::from_utf8(name).map(|name| view.suggest(name)).unwrap_or_default()
+/// Names that the view shows and that are close to this one.
+fn suggest<'a>(view: &'a ViewResource, name: &[u8], domains: bool) -> Vec<&'a str> {
+    match std::str::from_utf8(name) {
+        Ok(name) if domains => view.core().suggest_path(name),
+        Ok(name) => view.core().suggest(name),
+        Err(_) => Vec::new(),
+    }
 }
 
 #[rustler::nif]
@@ -388,9 +390,6 @@ fn view_same_catalog(view: ResourceArc<ViewResource>, other: ResourceArc<ViewRes
     std::ptr::eq(&*view.catalog, &*other.catalog)
 }
 
-/// So many bytes of patterns are compared with as many others without a dirty scheduler.
-const QUICK_PATTERNS: usize = 1024;
-
 fn bytes(texts: &[String]) -> usize {
     texts.iter().map(String::len).sum()
 }
@@ -401,7 +400,7 @@ fn view_tools_now<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binar
     let profile = list_or_all(tools)?;
     let id = std::str::from_utf8(&name).ok().and_then(|name| view.find(name));
     let own = id.and_then(|id| view.core().entry(id)).map_or(0, |entry| bytes(&entry.fields().allowed_tools));
-    let is_quick = own.max(profile.as_deref().map_or(0, bytes)) <= QUICK_PATTERNS;
+    let is_quick = own.max(profile.as_deref().map_or(0, bytes)) <= twin::PATTERN_BYTES;
     now(env, is_quick, || Ok(tools_of(env, &view, id, profile)))
 }
 
@@ -428,7 +427,7 @@ fn tools_of<'a>(env: Env<'a>, view: &ViewResource, id: Option<EntryId>, profile:
 #[rustler::nif]
 fn tools_allow_now<'a>(env: Env<'a>, tools: Vec<String>, name: &str, argument: Option<&str>) -> NifResult<Term<'a>> {
     let asked = name.len() + argument.map_or(0, str::len);
-    now(env, asked.max(bytes(&tools)) <= QUICK_PATTERNS, || Ok(allows(&tools, name, argument).encode(env)))
+    now(env, asked.max(bytes(&tools)) <= twin::PATTERN_BYTES, || Ok(allows(&tools, name, argument).encode(env)))
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]

@@ -198,6 +198,31 @@ defmodule Skillbook.Store.FollowerTest do
     refute_received {[:skillbook, :store, :away], _, _}
   end
 
+  test "a writer whose database went away is not kept waiting for ever", %{tmp_dir: folder} do
+    name = :"late_#{System.unique_integer([:positive])}"
+    book = open(folder, store: {FakeSQL, path: Path.join(folder, "store.db"), name: name})
+    :telemetry.listen(book)
+    revision = write_rows(sql(book), [stored("milk")])
+    FakeSQL.away(name, true)
+
+    text =
+      "the catalog of the book #{inspect(book)} does not show revision #{revision} yet; what was written is in the " <>
+        "database, and is shown once it can be read"
+
+    log =
+      capture_log(fn ->
+        assert {:error, %SQL.Error{kind: :timeout} = error} = Follower.sync(book, revision, 10)
+        assert Exception.message(error) == text
+      end)
+
+    assert log =~ text
+    assert_received {[:skillbook, :store, :late], %{revision: ^revision}, %{book: ^book}}
+    assert names(book) == []
+    FakeSQL.away(name, false)
+    assert Follower.sync(book, revision) == :ok
+    assert names(book) == ["milk"]
+  end
+
   test "an older state of the database that is put back is shown as it is", %{tmp_dir: folder} do
     book = open(folder)
     Follower.sync(book, write_rows(sql(book), [stored("milk")]))

@@ -2,6 +2,8 @@ defmodule Skillbook.Store.NodesTest do
   # Two virtual machines with one database: what is written on one is read on the other.
   use ExUnit.Case, async: true
 
+  import Skillbook.Eventually
+
   alias Skillbook.{Peers, PostgresCase}
 
   @moduletag timeout: 120_000
@@ -26,11 +28,11 @@ defmodule Skillbook.Store.NodesTest do
         {:ok, _, _} = Peers.store(writer, :nodes, :put_note, [name, text, []])
         # The writer itself sees it at once.
         assert Peers.read(writer, :nodes, name) == text
-        assert eventually(fn -> Peers.read(reader, :nodes, name) end, text)
+        assert eventually(fn -> Peers.read(reader, :nodes, name) == text end)
       end
 
       {:ok, _} = Peers.store(a, :nodes, :delete, ["note-1", []])
-      assert eventually(fn -> Peers.read(b, :nodes, "note-1") end, nil)
+      assert eventually(fn -> Peers.read(b, :nodes, "note-1") == nil end)
     end
   end
 
@@ -45,7 +47,7 @@ defmodule Skillbook.Store.NodesTest do
     Peers.connect(a, b)
 
     {:ok, :added, _} = Peers.store(a, :nodes, :put_note, ["before", "1", []])
-    assert eventually(fn -> Peers.read(b, :nodes, "before") end, "1")
+    assert eventually(fn -> Peers.read(b, :nodes, "before") == "1" end)
 
     PostgresCase.stop_server(folder)
     assert {:error, %Skillbook.SQL.Error{}} = Peers.store(a, :nodes, :put_note, ["meanwhile", "2", []])
@@ -53,18 +55,10 @@ defmodule Skillbook.Store.NodesTest do
     assert Peers.read(b, :nodes, "before") == "1"
 
     ^url = PostgresCase.start_server(folder)
-    assert eventually(fn -> elem(Peers.store(a, :nodes, :put_note, ["after", "3", []]), 0) end, :ok)
-    assert eventually(fn -> Peers.read(b, :nodes, "after") end, "3")
+    assert eventually(fn -> elem(Peers.store(a, :nodes, :put_note, ["after", "3", []]), 0) == :ok end)
+    assert eventually(fn -> Peers.read(b, :nodes, "after") == "3" end)
     {:ok, _} = Peers.store(b, :nodes, :delete, ["before", []])
-    assert eventually(fn -> Peers.read(a, :nodes, "before") end, nil)
+    assert eventually(fn -> Peers.read(a, :nodes, "before") == nil end)
     assert Peers.read(a, :nodes, "meanwhile") == nil
-  end
-
-  defp eventually(fun, wanted, left \\ 500) do
-    case fun.() do
-      ^wanted -> true
-      _other when left > 0 -> Process.sleep(10) && eventually(fun, wanted, left - 1)
-      other -> flunk("expected #{inspect(wanted)} within five seconds, got #{inspect(other)}")
-    end
   end
 end

@@ -2,16 +2,13 @@ defmodule Skillbook.Handlers.Tasks.Delete do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Context, Flags, Result, SQL}
+  alias Skillbook.{Context, Result, SQL}
   alias Skillbook.Handlers.Tasks.{Table, Task}
 
   @impl true
   def execute(flags, context) do
     with {:ok, sql} <- Context.fetch_sql(context),
-         {:ok, flags} <- Flags.known(flags, ["id"]),
-         {:ok, flags} <- Flags.cast_args(flags, context.command.args, ["id"]),
-         :ok <- Flags.require(flags, ["id"]),
-         {:ok, %{"id" => id}} <- Task.cast_id(flags, "id") do
+         {:ok, id} <- Task.only_id(flags, context) do
       SQL.transaction(sql, fn sql ->
         with {:ok, task} <- Table.fetch(sql, id),
              do: archive(sql, task, DateTime.truncate(context.now, :second))

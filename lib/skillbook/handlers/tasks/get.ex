@@ -2,16 +2,13 @@ defmodule Skillbook.Handlers.Tasks.Get do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Context, Flags, Result}
+  alias Skillbook.{Context, Result}
   alias Skillbook.Handlers.Tasks.{Table, Task}
 
   @impl true
   def execute(flags, context) do
     with {:ok, sql} <- Context.fetch_sql(context),
-         {:ok, flags} <- Flags.known(flags, ["id"]),
-         {:ok, flags} <- Flags.cast_args(flags, context.command.args, ["id"]),
-         :ok <- Flags.require(flags, ["id"]),
-         {:ok, %{"id" => id}} <- Task.cast_id(flags, "id"),
+         {:ok, id} <- Task.only_id(flags, context),
          {:ok, task} <- Table.fetch(sql, id),
          {:ok, parent} <- parent(sql, task),
          {:ok, children} <- Table.children(sql, id) do

@@ -7,7 +7,10 @@ defmodule Skillbook.Handlers.Tasks.Table do
   alias Skillbook.{FlagError, NotFoundError, SQL}
   alias Skillbook.SQL.FullText
 
-  @columns ~w(id title description status priority assignee due_date parent_id created_by created_at updated_at archived_at)
+  @columns ~w(id title description status priority assignee due_date parent_id created_by created_at updated_at archived_at)a
+  # The database gives the id.
+  @written @columns -- [:id]
+  @changing @written -- [:created_by, :created_at]
   @select Enum.map_join(@columns, ", ", &"t.#{&1}")
 
   @priority_order "case t.priority when 'critical' then 0 when 'high' then 1 when 'medium' then 2 else 3 end"
@@ -30,25 +33,10 @@ defmodule Skillbook.Handlers.Tasks.Table do
 
   @doc "Adds a task, whose tags are tidy; its `id` is given by the database."
   def insert(sql, %Task{} = task) do
-    values = [
-      task.title,
-      task.description,
-      task.status,
-      task.priority,
-      task.assignee,
-      task.due_date,
-      task.parent_id,
-      task.created_by,
-      task.created_at,
-      task.updated_at
-    ]
-
     query =
-      "insert into skillbook_tasks " <>
-        "(title, description, status, priority, assignee, due_date, parent_id, created_by, created_at, updated_at) " <>
-        "values (#{places(values)}) returning id"
+      "insert into skillbook_tasks (#{Enum.join(@written, ", ")}) values (#{places(@written)}) returning id"
 
-    with {:ok, %{rows: [[id]]}} <- SQL.query(sql, query, values),
+    with {:ok, %{rows: [[id]]}} <- SQL.query(sql, query, values(task, @written)),
          :ok <- insert_tags(sql, id, task.tags),
          do: {:ok, %{task | id: id}}
   end
@@ -121,24 +109,15 @@ defmodule Skillbook.Handlers.Tasks.Table do
 
   @doc "Writes the task's fields and tidy tags over those in the database."
   def update(sql, %Task{} = task) do
-    values = [
-      task.id,
-      task.title,
-      task.description,
-      task.status,
-      task.priority,
-      task.assignee,
-      task.due_date,
-      task.parent_id,
-      task.updated_at,
-      task.archived_at
-    ]
+    set =
+      @changing
+      |> Enum.with_index(2)
+      |> Enum.map_join(", ", fn {column, number} -> "#{column} = $#{number}" end)
 
-    query =
-      "update skillbook_tasks set title = $2, description = $3, status = $4, priority = $5, assignee = $6, " <>
-        "due_date = $7, parent_id = $8, updated_at = $9, archived_at = $10 where id = $1"
-
-    with {:ok, _} <- SQL.query(sql, query, values),
+    with {:ok, _} <-
+           SQL.query(sql, "update skillbook_tasks set #{set} where id = $1", [
+             task.id | values(task, @changing)
+           ]),
          {:ok, _} <- SQL.query(sql, "delete from skillbook_task_tags where task_id = $1", [task.id]),
          :ok <- insert_tags(sql, task.id, task.tags),
          do: {:ok, task}
@@ -251,25 +230,18 @@ defmodule Skillbook.Handlers.Tasks.Table do
 
   defp key(tag), do: String.downcase(tag)
 
+  defp values(task, columns), do: Enum.map(columns, &Map.fetch!(task, &1))
+
   defp places(values), do: Enum.map_join(1..length(values), ", ", &"$#{&1}")
 
   defp task(row) do
     fields = @columns |> Enum.zip(row) |> Map.new()
 
-    %Task{
-      id: fields["id"],
-      title: fields["title"],
-      description: fields["description"],
-      status: fields["status"],
-      priority: fields["priority"],
-      assignee: fields["assignee"],
-      due_date: fields["due_date"] && Date.from_iso8601!(fields["due_date"]),
-      parent_id: fields["parent_id"],
-      created_by: fields["created_by"],
-      created_at: time(fields["created_at"]),
-      updated_at: time(fields["updated_at"]),
-      archived_at: time(fields["archived_at"])
-    }
+    times =
+      for column <- [:created_at, :updated_at, :archived_at], into: %{}, do: {column, time(fields[column])}
+
+    due = fields.due_date && Date.from_iso8601!(fields.due_date)
+    struct!(Task, fields |> Map.merge(times) |> Map.put(:due_date, due))
   end
 
   defp time(nil), do: nil

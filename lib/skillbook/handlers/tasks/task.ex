@@ -18,7 +18,7 @@ defmodule Skillbook.Handlers.Tasks.Task do
     * `:archived_at` - when it was deleted, or `nil`
   """
 
-  alias Skillbook.Flags
+  alias Skillbook.{Context, Flags}
 
   @type t :: %__MODULE__{
           id: pos_integer(),
@@ -92,6 +92,16 @@ defmodule Skillbook.Handlers.Tasks.Task do
   """
   @spec cast_id(Flags.t(), String.t()) :: Flags.cast()
   def cast_id(flags, name), do: Flags.cast(flags, name, "a task's id", "T-12", &id/1)
+
+  @doc "The id of a command that takes nothing else, as `--id` or as its argument."
+  @spec only_id(Flags.t(), Context.t()) :: {:ok, pos_integer()} | {:error, Exception.t()}
+  def only_id(flags, context) do
+    with {:ok, flags} <- Flags.known(flags, ["id"]),
+         {:ok, flags} <- Flags.cast_args(flags, context.command.args, ["id"]),
+         :ok <- Flags.require(flags, ["id"]),
+         {:ok, %{"id" => id}} <- cast_id(flags, "id"),
+         do: {:ok, id}
+  end
 
   defp id(id) when is_integer(id) and id > 0, do: {:ok, id}
 

@@ -3,6 +3,8 @@ defmodule Skillbook.SQL.Postgres.Settings do
   # The options of `Skillbook.SQL.Postgres`, as what the driver takes. No text of an error here has a password in it, so
   # none has a URL.
 
+  alias Skillbook.Options
+
   @modes ~w(disable prefer require verify-ca verify-full)
 
   @address %{
@@ -43,16 +45,7 @@ defmodule Skillbook.SQL.Postgres.Settings do
 
   @doc "`{name, pool_size, address, limits}`; raises `ArgumentError`."
   def read!(options) do
-    unless Keyword.keyword?(options), do: raise(ArgumentError, "expected the options to be a keyword list")
-
-    case Keyword.keys(options) -- @options do
-      [] ->
-        :ok
-
-      [unknown | _] ->
-        raise ArgumentError, "expected the options #{inspect(@options)}, got: #{inspect(unknown)}"
-    end
-
+    Options.known!(options, @options)
     options = Enum.map(options, &reveal/1)
     given = for {key, value} <- options, key not in [:url, :name, :pool_size], do: {key, value}
     values = Map.merge(@address, @limits) |> Map.merge(url(options[:url])) |> Map.merge(Map.new(given))
@@ -78,7 +71,7 @@ defmodule Skillbook.SQL.Postgres.Settings do
   defp ssl(mode), do: mode
 
   defp check!({key, value}) when key in [:timeout, :queue_timeout, :connect_timeout],
-    do: check(Skillbook.Options.milliseconds?(value), key, "milliseconds", value)
+    do: check(Options.milliseconds?(value), key, "milliseconds", value)
 
   defp check!({:port, value}),
     do: check(is_integer(value) and value in 1..65_535, :port, "a number from 1 to 65535", value)

@@ -264,8 +264,7 @@ fn is_known(view: &View, name: &str) -> bool {
 
 /// The commands that may have been meant, in backticks.
 fn close(view: &View, name: &str) -> Vec<String> {
-    let names = view.suggest(name).into_iter().filter(|name| view.find(name).is_some());
-    names.map(|name| format!("`{name}`")).collect()
+    view.suggest(name).into_iter().map(|name| format!("`{name}`")).collect()
 }
 
 /// The flags of a command, each with its place in the text; that of the command where it is a member of a JSON object.

@@ -40,6 +40,9 @@ pub enum Event<'a> {
     Closed,
     /// The text ended inside the block: its commands are incomplete and do not run.
     Cut,
+    /// Another code block, from its fence up to the line that closes it, which holds a command block and was hardly meant to:
+    /// it never closes, or what closes it is the fence that closes the command block.
+    Hidden(Range<usize>),
 }
 
 /// A command of a text that is run as it is written, and the name that a comment gives it.
@@ -90,6 +93,7 @@ pub fn steps(text: &str) -> Result<Steps<'_>, Error> {
         }
         Event::Cut => steps.lines.truncate(closed),
         Event::Text(piece) => steps.rest.push_str(&piece),
+        Event::Hidden(_) => {}
     })?;
     if steps.lines.is_empty() {
         steps.rest.clear();
@@ -112,6 +116,8 @@ pub struct Extraction<'a> {
     pub pieces: Vec<Cow<'a, str>>,
     /// The commands of a block that never closed.
     pub incomplete: Vec<Cow<'a, str>>,
+    /// Code blocks that hide command blocks, as [`Event::Hidden`] says.
+    pub hidden: Vec<Range<usize>>,
 }
 
 impl Extraction<'_> {
@@ -147,6 +153,7 @@ pub fn extract(text: &str, unclosed: Unclosed) -> Result<Extraction<'_>, Error> 
         Event::Comment(_) => {}
         Event::Closed => closed = found.commands.len(),
         Event::Cut => found.incomplete = found.commands.split_off(closed),
+        Event::Hidden(range) => found.hidden.push(range),
     })?;
     Ok(found)
 }
@@ -255,6 +262,7 @@ impl Event<'_> {
             Event::Comment(_) => return None,
             Event::Closed => Event::Closed,
             Event::Cut => Event::Cut,
+            Event::Hidden(range) => Event::Hidden(range),
         })
     }
 }
@@ -292,11 +300,41 @@ struct Machine {
     held: Held,
     text: Text,
     thought: Thought,
-    /// The open fence of a code block that is none of ours.
-    other: Option<Fence>,
+    /// An open code block that is none of ours.
+    other: Option<Other>,
     block: Option<Block>,
     /// What is left of the patience with guesses.
     patience: usize,
+}
+
+/// An open code block of any other kind.
+#[derive(Debug, Clone, Copy)]
+struct Other {
+    fence: Fence,
+    /// Where in the text its fence's line begins.
+    start: usize,
+    /// Its language is Markdown, in which fences are quoted.
+    markdown: bool,
+    /// A command block begins in it.
+    holds: bool,
+    /// One whose closing fence also closes this one.
+    clashes: bool,
+}
+
+impl Other {
+    fn new(opener: &fence::Opener<'_>, start: usize) -> Self {
+        let language = opener.info.split([' ', '\t']).next().unwrap_or_default();
+        let markdown = ["markdown", "md"].iter().any(|name| language.eq_ignore_ascii_case(name));
+        Other { fence: opener.fence, start, markdown, holds: false, clashes: false }
+    }
+
+    fn note(&mut self, opener: &fence::Opener<'_>) {
+        if opener.is_cmd() {
+            self.holds = true;
+            let Fence { mark, len } = self.fence;
+            self.clashes |= opener.fence.mark == mark && opener.fence.len >= len && opener.inline.is_none();
+        }
+    }
 }
 
 /// An open command block.
@@ -468,10 +506,15 @@ impl Machine {
             };
             search = line.end;
             let content = &buf[start..line.end];
-            if let Some(fence) = self.other {
-                if fence::closes(content, fence) {
-                    self.other = None;
+            if let Some(other) = &mut self.other {
+                if !fence::closes(content, other.fence) {
+                    fence::text_opener(content).iter().for_each(|opener| other.note(opener));
+                    continue;
                 }
+                if other.clashes && !other.markdown {
+                    out(Event::Hidden(other.start..self.base + start));
+                }
+                self.other = None;
                 continue;
             }
             let Some(opener) = fence::text_opener(content) else {
@@ -479,7 +522,7 @@ impl Machine {
                 continue;
             };
             if !opener.is_cmd() {
-                self.other = Some(opener.fence);
+                self.other = Some(Other::new(&opener, self.base + start));
                 continue;
             }
             // The blank lines before a block go with it.
@@ -490,6 +533,9 @@ impl Machine {
         if eof {
             self.text.give(trim_end(&buf[from..]), out);
             self.at = buf.len();
+            if let Some(other) = self.other.take().filter(|other| other.holds) {
+                out(Event::Hidden(other.start..self.base + buf.len()));
+            }
         } else {
             self.hold(buf, from, buf.len(), out);
             if self.line_start {
