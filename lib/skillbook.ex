@@ -49,6 +49,10 @@ defmodule Skillbook do
       `{Skillbook.Scheduler.Quantum, MyApp.Quantum}`, or `false`, which is all there is without a `:store`
     * `:schedules` - how they are run, as [schedules](docs/schedules.md) says: `[run_as: nil, timeout: 300_000, max_running: 10,
       lease: 60_000, missed: :skip, interrupted: :fail, keep: 90, dispatch: nil, clock: nil]` by default
+    * `:agent` - the agent that carries out [workflows of prose](docs/skills.md#workflows) where no conversation is under way, by a
+      schedule or by `carry_out/3`: of the options of `Skillbook.Agent.run/3` `:model`, which it needs, `:system`, `:chat`,
+      `:grammar`, `:max_turns`, `:max_time`, `:max_tokens`, `:max_repeats`, `:max_context` and `:max_depth`. `nil` (the default) for
+      none
     * `:vaults` - folders of notes, and other documents, that `markdown.search` finds: paths, or options of `Skillbook.Vault`. They
       need a `:store`; none (`[]`) by default
     * `:telemetry_flags` - whether events carry the flags of commands; `false` by default
@@ -116,14 +120,7 @@ defmodule Skillbook do
   Raises `ArgumentError` if there is no such book or profile.
   """
   @spec view(book(), String.t() | Profile.t()) :: View.t()
-  def view(book, profile \\ "default") do
-    book = Book.fetch!(book)
-
-    case View.new(book.catalog, Book.profile(book, profile)) do
-      {:ok, view} -> %{view | book: book.name}
-      {:error, %OptionError{} = error} -> raise error
-    end
-  end
+  def view(book, profile \\ "default"), do: View.of(book, profile)
 
   @doc """
   The part of a system prompt that says how commands are written and what there is.
@@ -171,6 +168,41 @@ defmodule Skillbook do
   """
   @spec run(View.t(), binary(), keyword()) :: Report.t()
   defdelegate run(view, text, options \\ []), to: Pipeline
+
+  @doc """
+  Runs one command and, if its page is prose for a model to follow, has an agent follow it. It is what a schedule does.
+
+  The agent is told what the page says, works with the commands that the view shows, as the view's profile, and nobody answers
+  it. The result is `:ok` with what it reported in the end, or an `:error` whose content says how it ended and what it did until
+  then. It is given the rest of the time that the page's `timeout` or the agent's `:max_time` says, 10 minutes if neither does. A
+  book with a database keeps the run, as that of other workflows.
+
+  A page of low trust is not followed, and neither is a note. Without an agent, the result has the status `:template`, and the text.
+
+  ## Options
+
+  Those of `run/3` but `:by`, `:unclosed`, `:on_error` and `:on_result`, and
+
+    * `:agent` - the agent, as the option `:agent` of the book, which is used if it is left out
+
+  ## Examples
+
+      iex> folder = Path.join(System.tmp_dir!(), "skillbook_carry_out")
+      iex> page = "---\\nname: home.tea\\ndescription: Sees to the tea\\n---\\n## Behavior\\n\\nRemember that Bob likes tea.\\n"
+      iex> File.mkdir_p!(Path.join(folder, "home"))
+      iex> File.write!(Path.join(folder, "home/tea.md"), page)
+      iex> model = Skillbook.Model.Function.new(fn messages, _options ->
+      ...>   if List.last(messages).content =~ "Carry out this page.",
+      ...>     do: "```cmd\\nmemory.save --content \\"Bob likes tea\\"\\n```",
+      ...>     else: "I have written it down."
+      ...> end)
+      iex> {:ok, _pid} = Skillbook.start_link(name: :carried_out, sources: [folder], store: ":memory:", agent: [model: model])
+      iex> result = Skillbook.carry_out(Skillbook.view(:carried_out), "home.tea")
+      iex> {result.status, result.content, result.effects}
+      {:ok, "I have written it down.", [:memory_saved]}
+  """
+  @spec carry_out(View.t(), String.t(), keyword()) :: Skillbook.Result.t()
+  defdelegate carry_out(view, line, options \\ []), to: Skillbook.Workflow.Prose
 
   @doc """
   What `get_skill: PATH` answers; without a path, the list of all domains and skills.

@@ -17,7 +17,7 @@ defmodule SkillbookTest do
             {[], "a book needs the option :name"},
             {[name: :x, sorces: []],
              "unknown option :sorces for a book, did you mean :sources? The options are :name, :sources, :builtins, " <>
-               ":store, :store_poll, :profiles, :roles, :write_to, :timeout, :ask, :max_running, :max_running_per_skill, :max_agents, :max_wait, " <>
+               ":store, :store_poll, :profiles, :roles, :write_to, :timeout, :ask, :agent, :max_running, :max_running_per_skill, :max_agents, :max_wait, " <>
                ":max_result, :breaker, :usage, :scheduler, :schedules, :telemetry_flags, :watch, :vaults"},
             {[name: "x"], "expected an atom as the option :name of a book, got: \"x\""},
             {[name: :x, timeout: 0],
@@ -28,6 +28,18 @@ defmodule SkillbookTest do
              "expected [failures: number, cooldown: milliseconds] or false as the option :breaker of a book, got: [cooldown: 10000000000]"},
             {[name: :x, ask: &(&1 + &2)],
              ~r/^expected a function of one argument, {module, function} or nil as the option :ask of a book, got: /},
+            {[name: :x, agent: []], "a book's :agent needs the option :model"},
+            {[name: :x, agent: :on],
+             "expected a keyword list or nil as the option :agent of a book, got: :on"},
+            {[name: :x, agent: [model: "gpt"]],
+             "expected a model as the option :model of a book's :agent, got: \"gpt\""},
+            {[name: :x, agent: [max_turn: 1]],
+             "unknown option :max_turn for a book's :agent, did you mean :max_turns? The options are :model, :system, :chat, " <>
+               ":grammar, :max_turns, :max_time, :max_tokens, :max_repeats, :max_context, :max_depth"},
+            {[name: :x, agent: [max_turns: 0]],
+             "expected a whole number from 1 as the option :max_turns of a book's :agent, got: 0"},
+            {[name: :x, agent: [chat: [temperature: -1]]],
+             "expected a number from 0 as the option :temperature of a model's answer, got: -1"},
             {[name: :x, max_running: 0],
              "expected a number or :infinity as the option :max_running of a book, got: 0"},
             {[name: :x, max_running_per_skill: 1.5],

@@ -56,15 +56,15 @@ defmodule Skillbook.Agent do
   and while `agent.dispatch` runs, `{:agent, id, event}`: an event of the agent of this id, from the process of its command.
   """
 
-  alias Skillbook.Agent.{Budget, Memory, Result}
+  alias Skillbook.Agent.{Budget, Memory, Result, Settings}
 
   alias Skillbook.{
     Extractor,
     Grammar,
     Model,
     ModelError,
-    Options,
-    Profile,
+    Pipeline,
+    Prompt,
     Report,
     Telemetry,
     Transcript,
@@ -139,12 +139,12 @@ defmodule Skillbook.Agent do
   """
   @spec run(Skillbook.book(), String.t(), keyword()) :: Result.t()
   def run(book, input, options) when is_binary(input) do
-    with {:error, error} <- validate(options), do: raise(error)
-    view = Skillbook.view(book, options[:profile] || "default")
+    with {:error, error} <- Settings.run(options), do: raise(error)
+    view = View.of(book, options[:profile] || "default")
     transcript = options[:transcript] || Transcript.new(view.profile.id)
 
     # Wrong options are said now, not by the first command; those of a grammar when it is made, before the model is asked.
-    _ = Skillbook.run(view, "", options[:commands] || [])
+    _ = Pipeline.run(view, "", options[:commands] || [])
 
     if transcript.profile != view.profile.id do
       raise TranscriptError,
@@ -263,7 +263,7 @@ defmodule Skillbook.Agent do
   end
 
   defp prompt(state) do
-    [state.system, Skillbook.prompt(state.view, state.prompt)]
+    [state.system, Prompt.text(state.view, state.prompt)]
     |> Enum.reject(&(String.trim(&1) == ""))
     |> Enum.join("\n\n")
   end
@@ -271,7 +271,7 @@ defmodule Skillbook.Agent do
   defp told(state), do: put_in(state.transcript.view, state.view)
 
   defp news(%{transcript: %{view: old}, view: view} = state) do
-    news = if old.generation == view.generation, do: "", else: String.trim(Skillbook.changes(old, view))
+    news = if old.generation == view.generation, do: "", else: String.trim(Prompt.changes(old, view))
     state = told(state)
 
     if news == "" do
@@ -306,7 +306,7 @@ defmodule Skillbook.Agent do
   defp next(state) do
     if stuck?(state),
       do: finish(state, :stuck),
-      else: turn(%{state | view: Skillbook.view(state.book, state.view.profile)})
+      else: turn(%{state | view: View.of(state.book, state.view.profile)})
   end
 
   # A model that is stopped at the run's own limit has not failed.
@@ -452,7 +452,7 @@ defmodule Skillbook.Agent do
     commands = commands(state)
 
     report =
-      Skillbook.run(state.view, text, if(whole, do: commands, else: Keyword.delete(commands, :unclosed)))
+      Pipeline.run(state.view, text, if(whole, do: commands, else: Keyword.delete(commands, :unclosed)))
 
     if report.incomplete != [], do: tell(state, {:incomplete, report.incomplete})
     report
@@ -554,43 +554,4 @@ defmodule Skillbook.Agent do
   end
 
   defp time_left(state), do: Budget.left(state.budget).time
-
-  # Options
-
-  defp validate(options) do
-    with :ok <- Options.validate(options, "a run", schema()),
-         :ok <- Model.validate(options[:chat] || []) do
-      if options[:model],
-        do: :ok,
-        else: {:error, %Skillbook.OptionError{subject: "a run", option: :model, problem: :missing}}
-    end
-  end
-
-  defp schema do
-    positive = {"a whole number from 1", &Options.positive?/1}
-    from_zero = {"a whole number from 0", &(is_integer(&1) and &1 >= 0)}
-    positive_or_nil = {"a whole number from 1, or nil", &(is_nil(&1) or Options.positive?(&1))}
-
-    [
-      model: {"a model", &Model.model?/1},
-      profile: {"text or a profile", &(Options.text?(&1) or is_struct(&1, Profile))},
-      transcript: {"a transcript or nil", &(is_nil(&1) or is_struct(&1, Transcript))},
-      system: {"text", &is_binary/1},
-      prompt: {"a keyword list", &Keyword.keyword?/1},
-      chat: {"a keyword list", &Keyword.keyword?/1},
-      grammar: {"a keyword list or nil", &(is_nil(&1) or Keyword.keyword?(&1))},
-      commands: {"a keyword list", &Keyword.keyword?/1},
-      on_event:
-        {"a function of one argument, a process or nil", &(is_nil(&1) or is_pid(&1) or is_function(&1, 1))},
-      max_turns: positive,
-      max_time: {"a number of milliseconds", &Options.milliseconds?/1},
-      max_tokens: positive_or_nil,
-      max_repeats: positive,
-      max_context: positive_or_nil,
-      depth: from_zero,
-      max_depth: from_zero,
-      parent: {"what context.agent.options has, or nil", &(is_nil(&1) or is_struct(&1, Budget))},
-      clock: {"a function without arguments", &is_function(&1, 0)}
-    ]
-  end
 end

@@ -6,6 +6,8 @@ defmodule Skillbook.Book do
 
   use Supervisor
 
+  alias Skillbook.Agent.Settings
+
   alias Skillbook.{
     Breaker,
     Catalog,
@@ -60,6 +62,7 @@ defmodule Skillbook.Book do
           usage: [flush: pos_integer(), keep: pos_integer(), most: pos_integer()] | false,
           scheduler: {module(), term()} | false,
           schedules: keyword(),
+          agent: keyword() | nil,
           telemetry_flags: boolean(),
           watch: boolean() | [poll: pos_integer()],
           vaults: [Vault.Config.t()]
@@ -73,6 +76,7 @@ defmodule Skillbook.Book do
     :revision,
     :write_to,
     :ask,
+    :agent,
     store_poll: 500,
     sources: [],
     profiles: %{},
@@ -198,6 +202,7 @@ defmodule Skillbook.Book do
     :store_poll,
     :timeout,
     :ask,
+    :agent,
     :max_running,
     :max_running_per_skill,
     :max_agents,
@@ -212,6 +217,7 @@ defmodule Skillbook.Book do
   defp new(options, engine) do
     with :ok <- Options.validate(options, "a book", schema()),
          {:ok, name} <- fetch_name(options),
+         :ok <- Settings.alone(options[:agent]),
          {:ok, roles} <- Profile.roles(options[:roles] || []),
          {:ok, profiles} <- profiles(options[:profiles] || [], roles),
          {:ok, sources} <- sources(options),
@@ -314,6 +320,7 @@ defmodule Skillbook.Book do
       write_to: {"a folder or nil", &(is_nil(&1) or Options.text?(&1))},
       timeout: {"a number of milliseconds", &Options.milliseconds?/1},
       ask: {"a function of one argument, {module, function} or nil", &ask?/1},
+      agent: {"a keyword list or nil", &(is_nil(&1) or Keyword.keyword?(&1))},
       max_running: {"a number or :infinity", &limit?/1},
       max_running_per_skill: {"a number or :infinity", &limit?/1},
       max_agents: {"a number or :infinity", &limit?/1},

@@ -57,6 +57,58 @@ defmodule Skillbook.Document do
     end
   end
 
+  @trash ".trash"
+
+  @doc """
+  Takes a file out of the folder, so that no source reads it any more, and gives the path below `root` where it is kept:
+  `.trash/` and the path it had, with a number if there is such a file already.
+
+      iex> root = Path.join(System.tmp_dir!(), "skillbook-doc-\#{System.unique_integer([:positive])}")
+      iex> {:ok, _} = Skillbook.Document.create(root, "finance/report.md", "# Report")
+      iex> Skillbook.Document.discard(root, "finance/report.md")
+      {:ok, ".trash/finance/report.md"}
+      iex> File.read(Path.join(root, ".trash/finance/report.md"))
+      {:ok, "# Report"}
+      iex> {:error, e} = Skillbook.Document.discard(root, "finance/report.md")
+      iex> e.kind
+      :missing
+      iex> File.rm_rf!(root)
+      iex> :ok
+      :ok
+  """
+  @spec discard(Path.t(), String.t()) :: result(String.t())
+  def discard(root, path) do
+    source = Path.join(root, path)
+
+    with {:ok, names} <- names(path),
+         :ok <- each_part(root, names, &no_link/2),
+         {:ok, _} <- File.lstat(source) |> explain(path),
+         :ok <- each_part(root, [@trash | Enum.drop(names, -1)], &folder/2),
+         {:ok, kept} <- keep(root, source, Path.join(@trash, path), 1),
+         :ok <- File.rm(source) |> explain(path) do
+      sync_folder(Path.dirname(source))
+      {:ok, kept}
+    end
+  end
+
+  # A link to a name that is taken fails, so nothing that is kept is lost.
+  defp keep(root, source, path, number) do
+    kept = if number == 1, do: path, else: "#{Path.rootname(path)}.#{number}#{Path.extname(path)}"
+    target = Path.join(root, kept)
+
+    case :file.make_link(source, target) do
+      :ok ->
+        sync_folder(Path.dirname(target))
+        {:ok, kept}
+
+      {:error, :eexist} ->
+        keep(root, source, path, number + 1)
+
+      error ->
+        explain(error, kept)
+    end
+  end
+
   defp put(root, path, content, place) do
     target = Path.join(root, path)
 

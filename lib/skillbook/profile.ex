@@ -36,7 +36,7 @@ defmodule Skillbook.Profile do
       "expected labels that are among its :grants as the option :labels of a profile, got: [\\"mail\\"]"
   """
 
-  alias Skillbook.{OptionError, Options}
+  alias Skillbook.{Native, OptionError, Options}
 
   @type glob :: String.t()
   @type writes :: :run | :delegate | :ask | :deny
@@ -188,6 +188,33 @@ defmodule Skillbook.Profile do
         labels: Enum.uniq(profile.labels ++ other.labels)
     })
   end
+
+  @doc false
+  # Whether an entry of this name is among those that it may see.
+  @spec names?(t(), String.t()) :: boolean()
+  def names?(%__MODULE__{} = profile, name),
+    do: Enum.all?(globs(profile), &match?({:ok, [_]}, Native.globs_filter(&1, [name])))
+
+  @doc false
+  # Whether it has no more rights than another, whatever entries there are. Of globs only the same are compared: that
+  # one names no more than another is not looked into.
+  @spec within?(t(), t()) :: boolean()
+  def within?(%__MODULE__{} = profile, %__MODULE__{} = other) do
+    case meet(profile, other) do
+      {:ok, both} ->
+        same = [:grants, :tools, :writes, :labels]
+
+        Map.take(both, same) == Map.take(%{profile | labels: Enum.uniq(profile.labels)}, same) and
+          narrower?(profile, other)
+
+      {:error, _} ->
+        false
+    end
+  end
+
+  # Each list of the one has to be narrowed by one of the other's.
+  defp narrower?(profile, other),
+    do: Enum.all?(globs(other), fn wide -> Enum.any?(globs(profile), &(&1 -- wide == [])) end)
 
   defp common(:all, list), do: list
   defp common(list, :all), do: list

@@ -541,7 +541,11 @@ defmodule Skillbook.Store do
     with :ok <- own(write.view, before), do: expected(write, before)
   end
 
-  defp own(view, stored) do
+  @doc false
+  # Whether the profile of a view may change what has this name and these labels.
+  @spec own(View.t(), %{:name => String.t(), :labels => [String.t()], optional(atom()) => term()}) ::
+          :ok | {:error, StoreError.t()}
+  def own(view, stored) do
     case Enum.reject(view.profile.labels, &(&1 in stored.labels)) do
       [] -> :ok
       missing -> {:error, %StoreError{kind: :own_labels, name: stored.name, labels: missing}}

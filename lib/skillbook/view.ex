@@ -77,6 +77,18 @@ defmodule Skillbook.View do
     view
   end
 
+  @doc false
+  # The view of a running book for the id of one of its profiles, or for a profile.
+  @spec of(atom(), String.t() | Profile.t()) :: t()
+  def of(book, profile) do
+    book = Book.fetch!(book)
+
+    case new(book.catalog, Book.profile(book, profile)) do
+      {:ok, view} -> %{view | book: book.name}
+      {:error, %OptionError{} = error} -> raise error
+    end
+  end
+
   @doc """
   The entry of a name or an alias.
 

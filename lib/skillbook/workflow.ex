@@ -34,8 +34,15 @@ defmodule Skillbook.Workflow do
   ## Runs
 
   A book with a database keeps the last hundred runs of each workflow, with the command and the result of each step;
-  `workflow.show` shows them. The result's `:data` has the run's id as `:run`, the pairs of a step and its result as `:steps`,
-  `:ended` (`:done`, `:stopped`, `:steps` or `:time`), and as `:rest` what stands below the last block.
+  `workflow.show` shows them. One whose time is over, and which did not end, is shown as interrupted. The result's `:data` has the
+  run's id as `:run`, the pairs of a step and its result as `:steps`, `:ended` (`:done`, `:stopped`, `:steps` or `:time`), and as
+  `:rest` what stands below the last block.
+
+  ## Prose
+
+  A page without such blocks is for a model to follow. In a conversation it is the answer of its command; `Skillbook.carry_out/3`,
+  and the schedule of a book with the option `:agent`, have an agent follow it, as they have one do what stands below the last
+  block.
   """
 
   alias Skillbook.{
@@ -48,6 +55,7 @@ defmodule Skillbook.Workflow do
     Report,
     Result,
     Router,
+    Telemetry,
     View,
     WorkflowError
   }
@@ -116,14 +124,38 @@ defmodule Skillbook.Workflow do
   @spec run(Entry.t(), Context.t(), command(), keyword()) :: {:ok, Result.t()} | {:error, Exception.t()}
   def run(%Entry{} = entry, %Context{} = context, command, options \\ []) do
     with {:ok, plan} <- plan(entry, context.command, context),
-         {:ok, state} <- enter(entry, context, options) do
-      began = System.monotonic_time(:millisecond)
-      run = Runs.begin(entry, context, length(plan.steps))
-      done = &Runs.step(context, run, &1, &2)
-      {results, ended} = all(plan, state, context, command, done, options)
-      Runs.finish(context, run, ended || :done, System.monotonic_time(:millisecond) - began)
-      result(results, ended, entry, below(plan, context), run)
+         {:ok, state} <- enter(entry, context, options[:timeout] || entry.limits[:timeout] || @max_time) do
+      kept(entry, context, length(plan.steps), state, fn run ->
+        done = &Runs.step(context, run, &1, &2)
+        {results, ended} = all(plan, state, context, command, done, options)
+        {ended || :done, length(results), nil, result(results, ended, entry, below(plan, context), run)}
+      end)
     end
+  end
+
+  @doc false
+  # A run that is written down and told of: `fun` gets its id, and gives how it ended, how many steps it ran, what was reported,
+  # and the answer.
+  @spec kept(
+          Entry.t(),
+          Context.t(),
+          non_neg_integer() | nil,
+          Context.workflow(),
+          (pos_integer() | nil ->
+             {atom(), non_neg_integer(), String.t() | nil, answer})
+        ) ::
+          answer
+        when answer: term()
+  def kept(entry, context, steps, state, fun) do
+    about = %{book: context.book, profile: context.profile.id, skill: entry.name}
+
+    Telemetry.span([:skillbook, :workflow], about, fn ->
+      began = System.monotonic_time(:millisecond)
+      run = Runs.begin(entry, context, steps, max(state.deadline - began, 0))
+      {status, ran, report, answer} = fun.(run)
+      Runs.finish(context, run, status, System.monotonic_time(:millisecond) - began, report)
+      {:stop, answer, %{status: status, steps: ran}}
+    end)
   end
 
   # The page
@@ -305,8 +337,11 @@ defmodule Skillbook.Workflow do
 
   # The run
 
-  defp enter(entry, %Context{workflow: workflow}, options) do
-    time = options[:timeout] || entry.limits[:timeout] || @max_time
+  @doc false
+  # What the commands of a run have in common, which is over in so many milliseconds.
+  @spec enter(Entry.t(), Context.t(), pos_integer()) ::
+          {:ok, Context.workflow()} | {:error, WorkflowError.t()}
+  def enter(entry, %Context{workflow: workflow}, time) do
     deadline = System.monotonic_time(:millisecond) + time
 
     case workflow do
@@ -463,7 +498,8 @@ defmodule Skillbook.Workflow do
       end
 
     steps = if length(lines) == 1, do: "1 step", else: "#{length(lines)} steps"
-    Enum.join(["#{entry.name} would run #{steps}, on_error: #{plan.on_error}:" | lines], "\n")
+    rest = if plan.rest == "", do: [], else: ["Then: #{plan.rest}"]
+    Enum.join(["#{entry.name} would run #{steps}, on_error: #{plan.on_error}:" | lines] ++ rest, "\n")
   end
 
   defp unknown(view, step) do

@@ -5,10 +5,11 @@ defmodule Skillbook.WorkflowError do
   ## Fields
 
     * `:kind` - `:page` (its page cannot be run), `:value` (a placeholder has no value), `:depth` (too many workflows are inside
-      of each other), `:stopped` (a step gave an error), `:steps` or `:time` (a limit was reached)
+      of each other), `:stopped` (a step gave an error), `:steps` or `:time` (a limit was reached), `:elsewhere` (its page is not
+      in the folder that workflows are written to), `:agent` (the agent that carried it out was not done)
     * `:name` - the workflow
     * `:step` - the number of the step that it is about, or `nil`
-    * `:text` - what is wrong; for `:stopped`, `:steps` and `:time` what was done, step by step
+    * `:text` - what is wrong; for `:stopped`, `:steps`, `:time` and `:agent` what was done, step by step
 
   ## Examples
 
@@ -18,7 +19,7 @@ defmodule Skillbook.WorkflowError do
   """
 
   @type t :: %__MODULE__{
-          kind: :page | :value | :depth | :stopped | :steps | :time,
+          kind: :page | :value | :depth | :stopped | :steps | :time | :elsewhere | :agent,
           name: String.t(),
           step: pos_integer() | nil,
           text: String.t()
@@ -28,6 +29,11 @@ defmodule Skillbook.WorkflowError do
   defexception [:kind, :name, :step, :text]
 
   @impl true
-  def message(%{kind: kind, text: text}) when kind in [:stopped, :steps, :time], do: text
+  def message(%{kind: :elsewhere, name: name, text: text}) do
+    "`#{name}` was not deleted: #{text}, and only pages in the folder that workflows are written to (the book's `write_to:`) are " <>
+      "deleted by command"
+  end
+
+  def message(%{kind: kind, text: text}) when kind in [:stopped, :steps, :time, :agent], do: text
   def message(%{name: name, text: text}), do: "`#{name}` was not run: #{text}"
 end

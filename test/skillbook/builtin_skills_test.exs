@@ -65,7 +65,7 @@ defmodule Skillbook.BuiltinSkillsTest do
              skills.create skills.delete skills.diff skills.disable skills.enable skills.history
              skills.list skills.load skills.read skills.restore skills.update
              tasks.create tasks.delete tasks.get tasks.search tasks.update
-             workflow.build workflow.list workflow.run workflow.show
+             workflow.build workflow.delete workflow.list workflow.run workflow.show
              workflows.daily_digest workflows.weekly_review
            )
   end
@@ -141,7 +141,7 @@ defmodule Skillbook.BuiltinSkillsTest do
 
   # What works with entries needs those that pages speak of, in a book of its own.
   defp in_book(name, line, files) do
-    if name =~ ~r/\A(markdown|notes|skills)\./ or name in ["workflow.run", "workflow.show"] do
+    if name =~ ~r/\A(markdown|notes|skills)\./ or name in ["workflow.delete", "workflow.run", "workflow.show"] do
       book = :"pages_#{System.unique_integer([:positive])}"
       sources = [[path: files, kind: :notes]]
 
@@ -150,6 +150,7 @@ defmodule Skillbook.BuiltinSkillsTest do
         store: ":memory:",
         sources: sources,
         vaults: [vault(name, files, book)],
+        write_to: Path.join([Path.dirname(files), to_string(book), "built"]),
         watch: false
       ]
 
@@ -166,6 +167,12 @@ defmodule Skillbook.BuiltinSkillsTest do
       {:ok, _} = Store.create(view, fields)
       {:ok, _} = Store.update(view, "weekly-report", %{tags: ["reports"]})
       {:ok, :added, _} = Store.put_note(view, "School Schedule", "Monday: Math", fields: %{tags: ["family"]})
+
+      if name == "workflow.delete" do
+        built = "workflow.build --name weekly_report --description x"
+        assert [%{status: :ok}] = Skillbook.run(view, "```cmd\n#{built}\n```").results
+      end
+
       [result] = Skillbook.run(Skillbook.view(book), "```cmd\n#{line}\n```").results
       stop_supervised!(book)
       if result.status == :ok, do: {:ok, result}, else: flunk("#{line}: #{result.content}")

@@ -318,6 +318,22 @@ defmodule Skillbook.WorkflowTest do
     }
   end
 
+  test "the lines of a value are items where its first is one" do
+    for {text, expected} <- [
+          {"- {x}", "- a\n- b\n\n- c"},
+          {"# Late\n\n  * {x}\n", "# Late\n\n  * a\n  * b\n\n  * c\n"},
+          {"> {x}", "> a\n> b\n\n> c"},
+          {"- {x} and\n+ {x}", "- a\n- b\n\n- c and\n+ a\n+ b\n\n+ c"},
+          {"{x}", "a\nb\n\nc\n"},
+          {"-{x}", "-a\nb\n\nc\n"},
+          {"{x}- {x}", "a\nb\n\nc\n- a\nb\n\nc\n"},
+          {"Late - {x}", "Late - a\nb\n\nc\n"}
+        ] do
+      command = %Command{name: "x", raw: "x", flags: %{"content" => text}}
+      assert {text, Template.fill(command, fn "x" -> "a\nb\n\nc\n" end).flags["content"]} == {text, expected}
+    end
+  end
+
   test "what would run", %{tmp_dir: folder} do
     lines = "# name: late\nx.say --on {today}\nx.say {late} --to \"{to}, {1}\"\nx.gone {last}"
     view = book_with(folder, workflow(lines, usage: "[--to <name>]", flags: "--to  Who gets it"))

@@ -37,6 +37,7 @@ defmodule Skillbook.HandlerCase do
     "skills.restore" => Skillbook.Handlers.Skills.Restore,
     "skills.update" => Skillbook.Handlers.Skills.Update,
     "workflow.build" => Skillbook.Handlers.Workflow.Build,
+    "workflow.delete" => Skillbook.Handlers.Workflow.Delete,
     "workflow.list" => Skillbook.Handlers.Workflow.List,
     "workflow.run" => Skillbook.Handlers.Workflow.Run,
     "workflow.show" => Skillbook.Handlers.Workflow.Show
@@ -53,7 +54,7 @@ defmodule Skillbook.HandlerCase do
     struct!(
       %Context{
         view: nil,
-        profile: %{id: "alice"},
+        profile: %Skillbook.Profile{id: "alice"},
         entry: nil,
         command: nil,
         now: ~U[2026-02-17 12:00:00.123456Z]

@@ -155,20 +155,20 @@ defmodule Skillbook.Scheduler.Firings do
          do: {:ok, count}
   end
 
-  @doc "Takes over so many of which the lease is over and that are tried again."
+  @doc "Takes over so many of which the lease is over and that are tried again, each with the number of this attempt."
   @spec take_over(SQL.t(), atom(), by(), DateTime.t(), pos_integer()) ::
-          {:ok, [Firing.t()]} | {:error, SQL.Error.t()}
+          {:ok, [{Firing.t(), attempt :: pos_integer()}]} | {:error, SQL.Error.t()}
   def take_over(sql, book, by, now, count) do
     SQL.transaction(sql, fn sql ->
       with {:ok, %{rows: rows}} <-
              SQL.query(
                sql,
-               "select name, fire_at from skillbook_firings where #{@running} and lease_until < $1 and attempts < $2 " <>
+               "select name, fire_at, attempts from skillbook_firings where #{@running} and lease_until < $1 and attempts < $2 " <>
                  "order by fire_at, name limit $3",
                [ms(now), by.attempts, count]
              ) do
-        firings = for [name, at] <- rows, do: Firing.new(book, name, at)
-        with :ok <- take(sql, firings, by, now), do: {:ok, firings}
+        firings = for [name, at, attempts] <- rows, do: {Firing.new(book, name, at), attempts + 1}
+        with :ok <- take(sql, Enum.map(firings, &elem(&1, 0)), by, now), do: {:ok, firings}
       end
     end)
   end

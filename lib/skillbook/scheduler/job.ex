@@ -28,20 +28,30 @@ defmodule Skillbook.Scheduler.Job do
   # All of a book: jobs, and why others are none.
   @spec all(Book.t()) :: [{String.t(), {:ok, t()} | {:error, String.t()} | :none}]
   def all(book) do
-    for %Entry{schedule: schedule} = entry when schedule != nil <- View.entries(View.all(book.catalog)),
-        do: {entry.name, new(book, entry)}
+    for entry <- View.entries(View.all(book.catalog)), scheduled?(entry), do: {entry.name, new(book, entry)}
   end
 
   @doc false
   @spec fetch(Book.t(), String.t()) :: {:ok, t()} | {:error, String.t()} | :none
   def fetch(book, name) do
     case View.fetch(View.all(book.catalog), name) do
-      {:ok, %Entry{name: ^name, schedule: schedule} = entry} when schedule != nil -> new(book, entry)
+      {:ok, %Entry{name: ^name} = entry} -> if(scheduled?(entry), do: new(book, entry), else: :none)
       _ -> :none
     end
   end
 
+  # Of a source of low trust a schedule is not read; that it is there has to be said.
+  defp scheduled?(%Entry{trust: :low, data: data}), do: data["schedule"] != nil
+  defp scheduled?(%Entry{schedule: schedule}), do: schedule != nil
+
+  # Its own page would say as whom a stranger's text runs.
   @spec new(Book.t(), Entry.t()) :: {:ok, t()} | {:error, String.t()} | :none
+  defp new(_book, %Entry{trust: :low, source: source}) do
+    {:error,
+     "expected a page of a source of medium or high trust, got one of the source #{source}, which has low trust; " <>
+       "once you have read it, copy it into a folder of yours"}
+  end
+
   defp new(book, entry) do
     with {:ok, schedule} <- schedule(entry),
          {:ok, profile} <- profile(book, entry.source, entry.data["run_as"] || book.schedules[:run_as]),

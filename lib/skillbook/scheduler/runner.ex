@@ -2,8 +2,9 @@ defmodule Skillbook.Scheduler.Runner do
   @moduledoc false
   # One firing, in a process of its own: it claims it, runs the entry as a command, and writes down what came of it.
 
-  alias Skillbook.{Book, Firing, Pipeline, Result, View}
+  alias Skillbook.{Book, Firing, Result, Telemetry, View}
   alias Skillbook.Scheduler.{Clock, Firings, Job}
+  alias Skillbook.Workflow.Prose
 
   require Logger
 
@@ -11,7 +12,7 @@ defmodule Skillbook.Scheduler.Runner do
   @kept 10_000
   @nobody "Nobody is there to ask, because it runs by its schedule; a profile with writes: :run may."
 
-  @type from :: :new | :queued | :held
+  @type from :: :new | :queued | {:held, attempt :: pos_integer()}
 
   @spec run(Firing.t(), from(), Firings.by()) :: {:ok, map()} | {:error, Firings.refused() | Exception.t()}
   def run(%Firing{} = firing, from, by) do
@@ -37,7 +38,7 @@ defmodule Skillbook.Scheduler.Runner do
     end
   end
 
-  defp claim(_book, _job, _firing, :held, _by), do: :ok
+  defp claim(_book, _job, _firing, {:held, _attempt}, _by), do: :ok
 
   defp claim(book, job, firing, from, by) do
     options = [hand: hand?(book, from), profile: if(job, do: job.profile.id)]
@@ -68,11 +69,28 @@ defmodule Skillbook.Scheduler.Runner do
     if hand?(book, from) do
       hand(book, firing, by)
     else
-      if Job.shown?(book, job),
-        do: finish(book, firing, by, command(book, job, firing, by)),
-        else:
-          finish(book, firing, by, failed("The profile #{job.profile.id} and its author do not both see it."))
+      about = %{
+        book: book.name,
+        name: firing.name,
+        at: firing.at,
+        profile: job.profile.id,
+        attempt: attempt(from)
+      }
+
+      Telemetry.span([:skillbook, :firing], about, fn ->
+        result = result(book, job, firing, by)
+        {:stop, finish(book, firing, by, result), %{status: result.status}}
+      end)
     end
+  end
+
+  defp attempt({:held, attempt}), do: attempt
+  defp attempt(_from), do: 1
+
+  defp result(book, job, firing, by) do
+    if Job.shown?(book, job),
+      do: command(book, job, firing, by),
+      else: failed("The profile #{job.profile.id} and its author do not both see it.")
   end
 
   defp hand(book, firing, by) do
@@ -110,7 +128,7 @@ defmodule Skillbook.Scheduler.Runner do
       ask: fn _request -> {:deny, @nobody} end
     ]
 
-    [result] = Pipeline.commands(%{view | book: book.name}, [job.name], options)
+    result = Prose.carry_out(%{view | book: book.name}, job.name, options)
     %{status: status(result), text: String.slice(result.content, 0, @kept), duration: result.duration}
   end
 

@@ -397,7 +397,11 @@ defmodule Skillbook.Scheduler.Server do
     room = max(book.schedules[:max_running] - map_size(state.running), 0)
 
     with {:ok, firings} <- Firings.take_over(sql(state), book.name, state.by, now, room),
-         do: {:ok, Enum.reduce(firings, state, &begin(&2, &1, :held, nil))}
+         do:
+           {:ok,
+            Enum.reduce(firings, state, fn {firing, attempt}, state ->
+              begin(state, firing, {:held, attempt}, nil)
+            end)}
   end
 
   defp prune(state, now) do

@@ -9,6 +9,8 @@ defmodule Skillbook.Workflow.Runs do
   # How many runs of a workflow are kept, and how much of a step's result.
   @kept 100
   @content 100_000
+  # By how much the clocks of nodes may differ, in milliseconds.
+  @late 60_000
 
   @type run :: %{
           id: pos_integer(),
@@ -20,7 +22,8 @@ defmodule Skillbook.Workflow.Runs do
           steps: non_neg_integer(),
           ran: non_neg_integer(),
           started_at: String.t(),
-          duration: non_neg_integer() | nil
+          duration: non_neg_integer() | nil,
+          report: String.t() | nil
         }
   @type step :: %{
           number: pos_integer(),
@@ -32,16 +35,21 @@ defmodule Skillbook.Workflow.Runs do
           duration: non_neg_integer()
         }
 
-  @doc "A run begins: its id, or `nil` if it is not written down."
-  @spec begin(Entry.t(), Context.t(), non_neg_integer()) :: pos_integer() | nil
-  def begin(_entry, %Context{sql: nil}, _steps), do: nil
+  @doc """
+  A run begins, of so many steps, or `nil` if that is not known, which is over in so many milliseconds at the latest: its id, or
+  `nil` if it is not written down.
+  """
+  @spec begin(Entry.t(), Context.t(), non_neg_integer() | nil, non_neg_integer()) :: pos_integer() | nil
+  def begin(_entry, %Context{sql: nil}, _steps, _time), do: nil
 
-  def begin(entry, %Context{sql: sql} = context, steps) do
+  def begin(entry, %Context{sql: sql} = context, steps, time) do
     insert =
-      "insert into skillbook_runs (name, profile, made_by, command, status, steps, started_at) " <>
-        "values ($1, $2, $3, $4, 'running', $5, $6) returning id"
+      "insert into skillbook_runs (name, profile, made_by, command, status, steps, started_at, deadline) " <>
+        "values ($1, $2, $3, $4, 'running', $5, $6, $7) returning id"
 
-    values = [entry.name, context.profile.id, "#{context.by}", context.command.raw, steps, context.now]
+    values =
+      [entry.name, context.profile.id, "#{context.by}", context.command.raw, steps || 0, context.now] ++
+        [DateTime.to_unix(context.now, :millisecond) + time]
 
     forget =
       "delete from skillbook_runs where name = $1 and id not in " <>
@@ -74,13 +82,15 @@ defmodule Skillbook.Workflow.Runs do
     :ok
   end
 
-  @doc "It ended."
-  @spec finish(Context.t(), pos_integer() | nil, atom(), non_neg_integer()) :: :ok
-  def finish(_context, nil, _status, _duration), do: :ok
+  @doc "It ended, with what an agent reported."
+  @spec finish(Context.t(), pos_integer() | nil, atom(), non_neg_integer(), String.t() | nil) :: :ok
+  def finish(context, id, status, duration, report \\ nil)
+  def finish(_context, nil, _status, _duration, _report), do: :ok
 
-  def finish(%Context{sql: sql}, id, status, duration) do
-    update = "update skillbook_runs set status = $2, duration = $3 where id = $1"
-    with {:error, error} <- SQL.query(sql, update, [id, "#{status}", duration]), do: lost("run #{id}", error)
+  def finish(%Context{sql: sql}, id, status, duration, report) do
+    update = "update skillbook_runs set status = $2, duration = $3, report = $4 where id = $1"
+    values = [id, "#{status}", duration, report && String.slice(report, 0, @content)]
+    with {:error, error} <- SQL.query(sql, update, values), do: lost("run #{id}", error)
     :ok
   end
 
@@ -89,19 +99,25 @@ defmodule Skillbook.Workflow.Runs do
     nil
   end
 
-  @doc "The newest runs of a workflow that a profile may see: its own, or all if it is not restricted."
-  @spec list(SQL.t(), Profile.t(), String.t(), pos_integer()) :: {:ok, [run()]} | {:error, Exception.t()}
-  def list(sql, profile, name, limit), do: select(sql, profile, name, "order by r.id desc limit #{limit}", [])
+  @doc """
+  The newest runs of a workflow that a profile may see: its own, or all if it is not restricted.
 
-  @doc "A run with its steps, as `list/4` shows it."
-  @spec fetch(SQL.t(), Profile.t(), String.t(), pos_integer()) ::
+  One that is not over though its time was, at `now`, is `interrupted`: whoever ran it ended before it did.
+  """
+  @spec list(SQL.t(), Profile.t(), String.t(), pos_integer(), DateTime.t()) ::
+          {:ok, [run()]} | {:error, Exception.t()}
+  def list(sql, profile, name, limit, now),
+    do: select(sql, profile, name, now, "order by r.id desc limit #{limit}", [])
+
+  @doc "A run with its steps, as `list/5` shows it."
+  @spec fetch(SQL.t(), Profile.t(), String.t(), pos_integer(), DateTime.t()) ::
           {:ok, run(), [step()]} | {:ok, nil} | {:error, Exception.t()}
-  def fetch(sql, profile, name, id) do
+  def fetch(sql, profile, name, id, now) do
     steps =
       "select number, name, skill, command, status, content, duration from skillbook_run_steps " <>
         "where run_id = $1 order by number"
 
-    with {:ok, [run]} <- select(sql, profile, name, "and r.id = $4", [id]),
+    with {:ok, [run]} <- select(sql, profile, name, now, "and r.id = $5", [id]),
          {:ok, %{rows: rows}} <- SQL.query(sql, steps, [id]) do
       keys = [:number, :name, :skill, :command, :status, :content, :duration]
       {:ok, run, Enum.map(rows, &Map.new(Enum.zip(keys, &1)))}
@@ -111,16 +127,20 @@ defmodule Skillbook.Workflow.Runs do
     end
   end
 
-  defp select(sql, profile, name, rest, values) do
+  defp select(sql, profile, name, now, rest, values) do
+    status =
+      "case when r.status = 'running' and coalesce(r.deadline, 0) < $4 then 'interrupted' else r.status end"
+
     query =
-      "select r.id, r.name, r.profile, r.made_by, r.command, r.status, r.steps, " <>
-        "(select count(*) from skillbook_run_steps s where s.run_id = r.id), r.started_at, r.duration " <>
+      "select r.id, r.name, r.profile, r.made_by, r.command, #{status}, r.steps, " <>
+        "(select count(*) from skillbook_run_steps s where s.run_id = r.id), r.started_at, r.duration, r.report " <>
         "from skillbook_runs r where r.name = $1 and (r.profile = $2 or $3 = 1) #{rest}"
 
     all = if Profile.unrestricted?(profile), do: 1, else: 0
+    over = DateTime.to_unix(now, :millisecond) - @late
 
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [name, profile.id, all] ++ values) do
-      keys = [:id, :name, :profile, :by, :command, :status, :steps, :ran, :started_at, :duration]
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [name, profile.id, all, over] ++ values) do
+      keys = [:id, :name, :profile, :by, :command, :status, :steps, :ran, :started_at, :duration, :report]
       {:ok, Enum.map(rows, &Map.new(Enum.zip(keys, &1)))}
     end
   end

@@ -18,7 +18,7 @@ defmodule Skillbook.Workflow.Template do
     Enum.uniq(found)
   end
 
-  @doc "How many bytes the command's values get from `value`."
+  @doc "How many bytes the command's values get from `value`, without the marks of lists and quotations."
   @spec size(Command.t(), (String.t() -> value())) :: non_neg_integer()
   def size(command, value) do
     sizes =
@@ -45,7 +45,7 @@ defmodule Skillbook.Workflow.Template do
   defp filled(text, value) when is_binary(text) do
     case parts(text) do
       [{:name, name}] -> with true <- value.(name), do: "true"
-      parts -> Enum.map_join(parts, &part(&1, value))
+      parts -> parts |> Enum.reduce({"", ""}, &put(&1, &2, value)) |> elem(1)
     end
   end
 
@@ -54,8 +54,21 @@ defmodule Skillbook.Workflow.Template do
   defp spliced(text, value) when is_binary(text), do: List.wrap(filled(text, value))
   defp spliced(other, value), do: [filled(other, value)]
 
-  defp part({:name, name}, value), do: name |> value.() |> joined()
-  defp part(text, _value), do: text
+  # What is written before it in the page, and the text as it is filled in.
+  defp put({:name, name}, {before, done}, value) do
+    line = if before == done, do: "\n" <> before, else: before
+    {"", done <> (name |> value.() |> joined() |> as_item(line))}
+  end
+
+  defp put(text, {_before, done}, _value), do: {text, done <> text}
+
+  # Each line of a value behind `-` or `>` is an item, or a part of the quotation, as its first is.
+  defp as_item(text, before) do
+    case Regex.run(~r/\n([ \t]{0,8}(?:[*+-]|>{1,8})[ \t]{1,8})\z/, before) do
+      [_, mark] -> text |> String.trim() |> String.replace(~r/\R(?=[^\r\n])/u, "\n" <> mark)
+      nil -> text
+    end
+  end
 
   defp joined(true), do: "true"
   defp joined(values) when is_list(values), do: Enum.join(values, ", ")

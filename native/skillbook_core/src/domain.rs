@@ -1,5 +1,6 @@
 //! A domain as a view shows it: its description and its index, written by hand or made from its commands.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::catalog::{Domain, EntryId};
@@ -83,8 +84,8 @@ impl<'a> DomainView<'a> {
         out
     }
 
-    /// The index's body, without the lines that name entries that the view does not show or not list; else a table of
-    /// its commands.
+    /// The index's body, without the lines that name entries that the view does not show or not list, and with its table
+    /// of commands as they are now; else a table of its commands.
     pub fn body(&self) -> String {
         match self.index {
             Some(index) if !index.document.body().trim().is_empty() => self.written(index.document.body()),
@@ -97,7 +98,28 @@ impl<'a> DomainView<'a> {
             Some(id) => !self.view.lists(id),
             None => self.view.catalog().knows(name),
         };
-        body.split_inclusive('\n').filter(|line| !named(line).any(hides)).collect()
+        let (before, table, after) = split_table(body);
+        let keep = |text: &str| text.split_inclusive('\n').filter(|line| !named(line).any(hides)).collect::<String>();
+        let Some(table) = table else { return keep(body) };
+        let mut out = keep(before);
+        // Files come and go without anybody who writes the table.
+        let gone = |name: &&str| self.is_command(name) && self.view.find(name).is_none();
+        let rows = table.split_inclusive('\n').filter(|row| cell(row).filter(gone).is_none() && !named(row).any(hides));
+        out.extend(rows);
+        let written: HashSet<&str> = table.split_inclusive('\n').filter_map(cell).collect();
+        for (_, entry) in self.listed().filter(|(_, entry)| !written.contains(&*entry.name)) {
+            if !out.ends_with('\n') {
+                out.push('\n');
+            }
+            push_row(&mut out, entry);
+        }
+        out + &keep(after)
+    }
+
+    /// Whether a word can be the name of one of its commands.
+    fn is_command(&self, name: &str) -> bool {
+        let action = name.strip_prefix(self.name()).and_then(|rest| rest.strip_prefix('.'));
+        action.is_some_and(|action| action.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-')))
     }
 
     fn generated(&self) -> String {
@@ -108,14 +130,49 @@ impl<'a> DomainView<'a> {
         }
         out.push_str("| Skill | Description |\n|-------|-------------|\n");
         for (_, entry) in self.listed() {
-            out.push_str("| ");
-            out.push_str(&entry.name);
-            out.push_str(" | ");
-            push_line(&mut out, &entry.description().replace('|', "\\|"));
-            out.push_str(" |\n");
+            push_row(&mut out, entry);
         }
         out
     }
+}
+
+fn push_row(out: &mut String, entry: &Entry) {
+    out.push_str("| ");
+    out.push_str(&entry.name);
+    out.push_str(" | ");
+    push_line(out, &entry.description().replace('|', "\\|"));
+    out.push_str(" |\n");
+}
+
+/// An index in three parts, of which the second is its table of commands: the first one under the heading "Available
+/// Skills".
+fn split_table(body: &str) -> (&str, Option<&str>, &str) {
+    let (mut fenced, mut below, mut table, mut at) = (false, false, None, 0);
+    for line in body.split_inclusive('\n') {
+        let text = line.trim();
+        let row = below && !fenced && text.starts_with('|');
+        match table {
+            Some(start) if !row => return (&body[..start], Some(&body[start..at]), &body[at..]),
+            None if row => table = Some(at),
+            _ => {}
+        }
+        if text.starts_with("```") || text.starts_with("~~~") {
+            fenced = !fenced;
+        } else if !fenced && (line.starts_with("# ") || line.starts_with("## ")) {
+            below = text.trim_end_matches('#').trim_end().eq_ignore_ascii_case("## available skills");
+        }
+        at += line.len();
+    }
+    match table {
+        Some(start) => (&body[..start], Some(&body[start..]), ""),
+        None => (body, None, ""),
+    }
+}
+
+/// The first cell of a table's row.
+fn cell(line: &str) -> Option<&str> {
+    let row = line.trim_start().strip_prefix('|')?;
+    row.split('|').next().map(|cell| cell.trim().trim_matches('`'))
 }
 
 /// What may be names in a line of an index: words with a dot inside, and the first cell of a table's row. Other words
@@ -123,13 +180,12 @@ impl<'a> DomainView<'a> {
 fn named(line: &str) -> impl Iterator<Item = &str> {
     let words = line.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.')));
     let dotted = words.map(|word| word.trim_matches('.')).filter(|word| word.contains('.'));
-    let cell = line.trim_start().strip_prefix('|').and_then(|row| row.split('|').next());
-    dotted.chain(cell.map(|cell| cell.trim().trim_matches('`')))
+    dotted.chain(cell(line))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::named;
+    use super::{named, split_table};
 
     #[test]
     fn finds_what_may_be_names() {
@@ -145,6 +201,29 @@ mod tests {
         ];
         for (line, expected) in rows {
             assert_eq!(named(line).collect::<Vec<_>>(), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn finds_the_table_of_commands() {
+        let rows: [(&str, Option<&str>); 9] = [
+            (
+                "# D\n\n## Available Skills\n\n| a |\n|---|\n| d.x |\n\n## Notes\n| b |\n",
+                Some("| a |\n|---|\n| d.x |\n"),
+            ),
+            ("## available skills ##\nText.\n | a |", Some(" | a |")),
+            ("## Available Skills\n| a |\n| b |\nText.\n| c |\n", Some("| a |\n| b |\n")),
+            ("## Available Skills\r\n| a |\r\n\r\n", Some("| a |\r\n")),
+            ("## Available Skills\n```\n| a |\n```\n", None),
+            ("```\n## Available Skills\n```\n| a |\n", None),
+            ("## Available Skills\n\n## Notes\n| a |\n", None),
+            ("## Skills\n| a |\n", None),
+            ("", None),
+        ];
+        for (body, expected) in rows {
+            let (before, table, after) = split_table(body);
+            assert_eq!(table, expected, "{body}");
+            assert_eq!(format!("{before}{}{after}", table.unwrap_or_default()), body);
         }
     }
 }

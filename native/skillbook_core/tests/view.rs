@@ -131,6 +131,31 @@ fn an_index_leaves_out_what_is_hidden() {
 }
 
 #[test]
+fn the_table_of_an_index_has_the_commands_that_there_are() {
+    let index = "---\ndomain: email\n---\n# Email\n\n## Available Skills\n\n| Skill | Description |\n|---|---|\n\
+        | `email.read` | Reads, as written |\n| email.gone | Was here |\n| other.thing | Text |\n| email.drop | Hidden |\n\n\
+        ## Notes\n\n| email.gone | stays |\n";
+    let files = [
+        ("email/SKILL.md", index),
+        ("email/read.md", &doc("email.read", "", "")),
+        ("email/send.md", &doc("email.send", "", "")),
+    ];
+    let drop = doc("email.drop", "visibility_labels: [x]\n", "");
+    let with = Arc::new(skills(&[files[0], files[1], files[2], ("email/drop.md", &drop)]));
+    let without = Arc::new(skills(&files));
+    let body = |catalog: &Arc<Catalog>, grants| view(catalog, "p", grants, None).domain("email").unwrap().body();
+    let table = |rows: &str| {
+        format!(
+            "# Email\n\n## Available Skills\n\n| Skill | Description |\n|---|---|\n| `email.read` | Reads, as written |\n\
+            | other.thing | Text |\n{rows}| email.send | About email.send |\n\n## Notes\n\n| email.gone | stays |\n"
+        )
+    };
+    assert_eq!(body(&without, &["x"]), table(""));
+    assert_eq!(body(&with, &[]), table(""));
+    assert_eq!(body(&with, &["x"]), table("| email.drop | Hidden |\n"));
+}
+
+#[test]
 fn a_hidden_index_is_as_if_it_were_not_written() {
     let index = "---\ndomain: email\ndescription: Mail\nvisibility_labels: [x]\n---\nWritten\n";
     let read = doc("email.read", "", "");

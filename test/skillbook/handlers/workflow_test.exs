@@ -44,10 +44,11 @@ defmodule Skillbook.Handlers.WorkflowTest do
              description: 'Report: the week''s tasks'
              schedule: 0 9 * * 1
              timezone: Europe/Berlin
+             run_as: alice
              tags:
              - report
              - tasks
-             author: assistant
+             author: alice
              created: 2026-02-17
              ---
              # workflows.weekly_report
@@ -80,7 +81,7 @@ defmodule Skillbook.Handlers.WorkflowTest do
                tags: ["report", "tasks"],
                handler: nil,
                usage: "workflows.weekly_report",
-               data: %{"author" => "assistant", "created" => "2026-02-17"}
+               data: %{"author" => "alice", "run_as" => "alice", "created" => "2026-02-17"}
              } = entry
     end
 
@@ -228,7 +229,8 @@ defmodule Skillbook.Handlers.WorkflowTest do
         {"workflow.build report --description x",
          ~s(error: "report" stands without a flag. Put its flag in front: --FLAG "report")},
         {"workflow.build --name x --description x --cron @daily",
-         "error: unknown flag --cron. Known flags: --name, --description, --steps, --domain, --schedule, --timezone, --tags"},
+         "error: unknown flag --cron. Known flags: --name, --description, --steps, --domain, --schedule, --timezone, --run-as, --tags, " <>
+           "--labels"},
         {"workflow.build --name x --description x --schedule daily",
          ~s(error: expected five fields, or six with the second first, got "daily"; write @daily)},
         {~s(workflow.build --name x --description x --schedule "0 22-2 * * 1"),

@@ -14,8 +14,11 @@ defmodule Skillbook.Workflow.RunsTest do
       command = %Command{name: "x.flow", raw: "x.flow --to \"é\""}
       context = context(sql: sql, profile: ann, command: command, by: :user)
 
-      id = Runs.begin(entry, context, 2)
-      assert {:ok, [%{id: ^id, status: "running", ran: 0, duration: nil}]} = Runs.list(sql, ann, "x.flow", 5)
+      id = Runs.begin(entry, context, 2, 1_000)
+      now = context.now
+
+      assert {:ok, [%{id: ^id, status: "running", ran: 0, duration: nil}]} =
+               Runs.list(sql, ann, "x.flow", 5, now)
 
       long = String.duplicate("é", 100_001)
       first = %Result{status: :ok, content: long, name: "x.say", command: "x.say {", duration: 1999}
@@ -34,8 +37,27 @@ defmodule Skillbook.Workflow.RunsTest do
         steps: 2,
         ran: 2,
         started_at: "2026-02-17T12:00:00Z",
-        duration: 7
+        duration: 7,
+        report: nil
       }
+
+      # Nobody ended it, and its time is over.
+      later = &DateTime.add(now, &1)
+      left = Runs.begin(entry, context, nil, 1_000)
+      assert {:ok, %{status: "running", steps: 0}, []} = Runs.fetch(sql, ann, "x.flow", left, later.(60))
+
+      assert {:ok, %{status: "interrupted", duration: nil}, []} =
+               Runs.fetch(sql, ann, "x.flow", left, later.(62))
+
+      assert {:ok, [%{status: "interrupted"}, %{status: "stopped"}]} =
+               Runs.list(sql, ann, "x.flow", 5, later.(62))
+
+      assert :ok = Runs.finish(context, left, :max_turns, 3, "Half of it.")
+
+      assert {:ok, %{status: "max_turns", report: "Half of it."}, []} =
+               Runs.fetch(sql, ann, "x.flow", left, later.(62))
+
+      Skillbook.SQL.query!(sql, "delete from skillbook_runs where id = $1", [left])
 
       kept = binary_part(long, 0, 200_000)
 
@@ -52,16 +74,16 @@ defmodule Skillbook.Workflow.RunsTest do
         %{number: 2, name: nil, skill: nil, command: "x.gone", status: "error", content: "no", duration: 0}
       ]
 
-      assert Runs.fetch(sql, ann, "x.flow", id) == {:ok, run, steps}
-      assert Runs.list(sql, Profile.unrestricted(), "x.flow", 5) == {:ok, [run]}
-      assert Runs.list(sql, %Profile{id: "bob"}, "x.flow", 5) == {:ok, []}
-      assert Runs.fetch(sql, %Profile{id: "bob"}, "x.flow", id) == {:ok, nil}
-      assert Runs.fetch(sql, ann, "x.other", id) == {:ok, nil}
+      assert Runs.fetch(sql, ann, "x.flow", id, now) == {:ok, run, steps}
+      assert Runs.list(sql, Profile.unrestricted(), "x.flow", 5, now) == {:ok, [run]}
+      assert Runs.list(sql, %Profile{id: "bob"}, "x.flow", 5, now) == {:ok, []}
+      assert Runs.fetch(sql, %Profile{id: "bob"}, "x.flow", id, now) == {:ok, nil}
+      assert Runs.fetch(sql, ann, "x.other", id, now) == {:ok, nil}
 
-      for _ <- 1..100, do: assert(is_integer(Runs.begin(entry, context, 0)))
-      assert {:ok, runs} = Runs.list(sql, ann, "x.flow", 200)
+      for _ <- 1..100, do: assert(is_integer(Runs.begin(entry, context, 0, 0)))
+      assert {:ok, runs} = Runs.list(sql, ann, "x.flow", 200, now)
       assert length(runs) == 100
-      assert Runs.fetch(sql, ann, "x.flow", id) == {:ok, nil}
+      assert Runs.fetch(sql, ann, "x.flow", id, now) == {:ok, nil}
     end
   end
 end

@@ -2,22 +2,11 @@ defmodule Skillbook.Handlers.Agent.Dispatch do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Agent, Context, DispatchError, Flags, Result}
-  alias Skillbook.Agent.{Budget, Scope}
+  alias Skillbook.{Context, DispatchError, Flags, Result}
+  alias Skillbook.Agent.{Budget, Mission, Scope}
 
   @dispatch "agent.dispatch"
-  # How many lines the list of commands has, and how long a line is.
-  @lines 30
-  @line 120
-
-  @system """
-  You are an agent with one mission. Carry it out with the commands below, step by step, and with no others. Nobody answers
-  questions: decide what is open by what you know, and if something cannot be done, go on with the rest. When you are done, reply
-  without commands: a short report of what you did, what you found, and what is left to do.\
-  """
-
-  # Without domains: they are of use where there are many commands.
-  @sections [:rules, :commands, :skills, :inline_skills, :notes, :other_notes]
+  @opening "You are an agent with one mission."
 
   @impl true
   def execute(flags, %Context{} = context) do
@@ -70,22 +59,13 @@ defmodule Skillbook.Handlers.Agent.Dispatch do
   defp dispatch(flags, %{agent: agent} = context, options) do
     id = flags["id"] || "agent-#{Budget.next_agent(agent.options[:parent])}"
     on_event = agent.options[:on_event]
-    # The agent runs in this process; what it ran is known here as it goes.
-    ran = {__MODULE__, make_ref()}
-    Process.put(ran, [])
+    tell = &on_event.({:agent, id, &1})
+    options = [system: Mission.system(@opening), on_event: tell] ++ options
 
-    tell = fn event ->
-      with {:result, result} <- event,
-           do: Process.put(ran, [{result.effects, line(result)} | Process.get(ran)])
+    {result, ran} =
+      Mission.run(context.book, input(flags), Keyword.merge(agent.options, options), fn _result -> :ok end)
 
-      on_event.({:agent, id, event})
-    end
-
-    options = options ++ [system: @system, prompt: [sections: @sections], on_event: tell]
-    result = Agent.run(context.book, input(flags), Keyword.merge(agent.options, options))
-    {effects, lines} = ran |> Process.delete() |> Enum.reverse() |> Enum.unzip()
-    effects = effects |> List.flatten() |> Enum.uniq()
-    answer(result, text(id, result, lines, effects), effects)
+    answer(result, Mission.text(id, result, ran), Mission.effects(ran))
   end
 
   defp input(%{"mission" => mission} = flags) do
@@ -99,54 +79,5 @@ defmodule Skillbook.Handlers.Agent.Dispatch do
   defp answer(result, text, effects) do
     error = %DispatchError{kind: :ended, status: result.status, text: text}
     {:ok, %{Result.error(error) | data: result, effects: effects}}
-  end
-
-  # The report
-
-  defp text(id, result, lines, effects) do
-    turns = if result.turns == 1, do: "1 turn", else: "#{result.turns} turns"
-    head = "#{id} #{ended(result)}, after #{turns}."
-    changed = if effects != [], do: "Effects: #{Enum.join(effects, ", ")}"
-
-    [head, commands(lines), changed, reported(result)] |> Enum.reject(&is_nil/1) |> Enum.join("\n\n")
-  end
-
-  defp ended(%{status: :done}), do: "is done"
-  defp ended(%{status: :cut_off}), do: "ended with a report that is not whole"
-  defp ended(%{status: :max_turns}), do: "was not done when it had no turns left"
-  defp ended(%{status: :max_time}), do: "was not done when its time was over"
-  defp ended(%{status: :max_tokens}), do: "was not done when it had no tokens left"
-  defp ended(%{status: :stuck}), do: "was stuck: a command failed in the same way again and again"
-  defp ended(%{status: :error, error: error}), do: "ended because its model did not answer (#{error.kind})"
-
-  defp commands([]), do: "It ran no commands."
-
-  # The last ones are those that say where it is now.
-  defp commands(lines) do
-    {left_out, shown} = Enum.split(lines, -@lines)
-    more = if left_out != [], do: ["- #{length(left_out)} more before these"], else: []
-    Enum.join(["It ran:" | more ++ shown], "\n")
-  end
-
-  defp line(%Result{status: :error} = result),
-    do: "- #{first_line(result.command)}: error: #{first_line(result.content)}"
-
-  defp line(%Result{status: :skipped} = result), do: "- #{first_line(result.command)}: skipped"
-  defp line(result), do: "- #{first_line(result.command)}: ok"
-
-  defp first_line(nil), do: "(its whole reply)"
-
-  defp first_line(text) do
-    [line | more] = text |> String.trim() |> String.split(~r/\R/u, parts: 2)
-    shown = String.slice(line, 0, @line)
-    if more == [] and shown == line, do: shown, else: shown <> " …"
-  end
-
-  defp reported(result) do
-    case {String.trim(result.text), result.status} do
-      {"", _} -> "It reported nothing."
-      {text, :done} -> "It reported:\n\n#{text}"
-      {text, _} -> "Its last words:\n\n#{text}"
-    end
   end
 end

@@ -2,10 +2,25 @@ defmodule Skillbook.Handlers.Workflow.Build do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Context, Document, DocumentError, FlagError, Flags, Frontmatter, Result, Schedule, View}
-  alias Skillbook.Handlers.Workflow.Index
+  alias Skillbook.{
+    Book,
+    Context,
+    Document,
+    DocumentError,
+    FlagError,
+    Flags,
+    Frontmatter,
+    Profile,
+    Result,
+    Schedule,
+    Store,
+    StoreError,
+    View
+  }
 
-  @flags ~w(name description steps domain schedule timezone tags)
+  alias Skillbook.Handlers.Workflow.Folder
+
+  @flags ~w(name description steps domain schedule timezone run-as tags labels)
 
   # `get_skill email.all` and `--help` would never reach a command of these names.
   @reserved ~w(all help)
@@ -21,17 +36,20 @@ defmodule Skillbook.Handlers.Workflow.Build do
          {:ok, flags} <- Flags.cast_text(flags, "description", line: true, max: 500),
          {:ok, flags} <- cast_steps(flags),
          {:ok, flags} <- cast_schedule(flags),
+         {:ok, flags} <- cast_run_as(flags, context),
          {:ok, flags} <- Flags.cast_list(flags, "tags"),
+         {:ok, flags} <- cast_labels(flags, context),
          flags = Flags.apply_defaults(flags, %{"domain" => "workflows"}),
          workflow = workflow(flags),
-         everything = everything(context),
+         :ok <- seen(workflow, context),
+         {:ok, everything} <- Folder.everything(context),
          :ok <- free(workflow, everything),
          :ok <- folder_of_commands(root, workflow),
          {:ok, path} <- write(root, workflow, context),
          index = refresh_index(root, workflow, everything),
-         :ok <- publish(context) do
+         :ok <- Folder.publish(context) do
       {:ok,
-       Result.ok(text(workflow, index),
+       Result.ok(text(workflow, index, context),
          data: %{name: workflow.name, path: path},
          effects: [:skill_created],
          metadata: %{skill_name: workflow.name, skill_path: path}
@@ -93,10 +111,53 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
   defp read_schedule(flags), do: {:ok, flags}
 
-  # Hidden entries count: a page of the same name would take the place of one that others rely on.
-  defp everything(%{book: nil, view: view}), do: view
-  defp everything(%{book: book}), do: View.all(book)
+  # Nobody's page runs with more rights than its builder has; who may not use a profile does not learn whether it is there.
+  defp cast_run_as(flags, %{profile: own} = context) do
+    with {:ok, flags} <- Flags.cast_text(flags, "run-as", line: true, max: 128),
+         :ok <- if(flags["run-as"], do: Flags.require(flags, ["schedule"]), else: :ok) do
+      id = flags["run-as"] || own.id
 
+      case profiles(context) do
+        _any when not is_map_key(flags, "schedule") -> {:ok, flags}
+        %{^id => profile} -> within(flags, profile, own)
+        _none when not is_map_key(flags, "run-as") -> {:ok, Map.put(flags, "run-as", id)}
+        _none -> not_within(id, own)
+      end
+    end
+  end
+
+  defp within(flags, profile, own) do
+    if Profile.within?(profile, own),
+      do: {:ok, Map.put(flags, "run-as", profile.id)},
+      else: not_within(profile.id, own)
+  end
+
+  defp not_within(id, own) do
+    expected =
+      "the id of a profile of the book that has no more rights than #{inspect(own.id)}, who builds it"
+
+    {:error, %FlagError{kind: :invalid, flag: "run-as", value: id, expected: expected}}
+  end
+
+  defp profiles(%{book: nil}), do: %{}
+  defp profiles(%{book: book}), do: Book.fetch!(book).profiles
+
+  # As an entry of the store has them.
+  defp cast_labels(flags, context) do
+    with {:ok, flags} <- Flags.cast_list(flags, "labels"),
+         labels = Enum.sort(Enum.uniq((flags["labels"] || []) ++ context.profile.labels)),
+         :ok <- Store.held(context.view, labels),
+         do: {:ok, Map.put(flags, "labels", labels)}
+  end
+
+  # Its labels are held, so its name is what is left to keep it from its builder.
+  defp seen(%{name: name}, %{profile: profile}) do
+    if Profile.names?(profile, name),
+      do: :ok,
+      else: {:error, %StoreError{kind: :not_visible, name: name}}
+  end
+
+  # Hidden entries count: a page of the same name would take the place of one that others rely on.
   defp free(workflow, everything) do
     case View.fetch(everything, workflow.name) do
       {:ok, _} -> taken(workflow)
@@ -114,7 +175,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
   # In the folder of a skill every page is a resource of that skill and never a command.
   defp folder_of_commands(root, workflow) do
-    with {:ok, text} <- Document.read(root, workflow.index),
+    with {:ok, text} <- Document.read(root, Folder.index(workflow.flags["domain"])),
          {:ok, %{data: %{"name" => _} = data}} when not is_map_key(data, "domain") <- Frontmatter.parse(text) do
       domain = workflow.flags["domain"]
       expected = "a folder of commands, and #{domain} is a skill"
@@ -133,7 +194,6 @@ defmodule Skillbook.Handlers.Workflow.Build do
       name: "#{domain}.#{action}",
       description: flags["description"],
       file: "#{domain}/#{action}.md",
-      index: "#{domain}/SKILL.md",
       flags: flags
     }
   end
@@ -152,11 +212,13 @@ defmodule Skillbook.Handlers.Workflow.Build do
             {"description", description},
             {"schedule", flags["schedule"]},
             {"timezone", flags["timezone"]},
+            {"run_as", flags["run-as"]},
             {"tags", flags["tags"]},
-            {"author", "assistant"},
+            {"visibility_labels", flags["labels"]},
+            {"author", if(context.profile.id != "", do: context.profile.id)},
             {"created", context.now |> DateTime.to_date() |> Date.to_iso8601()}
           ],
-          value != nil,
+          value not in [nil, []],
           do: {key, value}
 
     steps = flags["steps"] || "Do what is described above, step by step, with the commands you have."
@@ -180,52 +242,29 @@ defmodule Skillbook.Handlers.Workflow.Build do
     """)
   end
 
-  # Hidden commands are listed too: a view leaves out the lines of those it does not show.
   defp refresh_index(root, workflow, everything) do
-    others =
-      for entry <- View.entries(everything, domain: workflow.flags["domain"], kind: :command),
-          do: {entry.name, entry.description}
-
-    rows = [{workflow.name, workflow.description} | others]
-
-    with {:ok, text} <- index_text(root, workflow, everything),
-         {:ok, _} <- Document.replace(root, workflow.index, Index.refresh(text, rows)),
-         do: :ok
+    new = [{workflow.name, workflow.description}]
+    Folder.refresh_index(root, workflow.flags["domain"], everything, new: new)
   end
 
-  defp index_text(root, workflow, everything) do
-    domain = workflow.flags["domain"]
+  defp text(%{name: name, file: file, flags: flags}, index, context) do
+    scheduled =
+      if flags["schedule"],
+        do: " Its schedule is #{flags["schedule"]}.#{unscheduled(flags, context)}",
+        else: ""
 
-    case Document.read(root, workflow.index) do
-      {:error, %DocumentError{kind: :missing}} ->
-        {:ok, everything |> View.domains() |> Enum.find(&(&1.name == domain)) |> new_index(domain)}
+    "Built #{name} in #{file}.#{scheduled} From your next reply on, run it with: #{name}" <>
+      Folder.problem(flags["domain"], index)
+  end
 
-      other ->
-        other
+  defp unscheduled(_flags, %{book: nil}), do: ""
+
+  defp unscheduled(%{"run-as" => id}, context) do
+    if is_map_key(profiles(context), id) do
+      ""
+    else
+      " It does not run by it: expected one of the book's profiles as `run_as`, got #{inspect(id)}; give --run-as one, or write " <>
+        "it into the page."
     end
-  end
-
-  # A domain of another source keeps its index: this file takes that one's place and begins as its copy.
-  defp new_index(%{path: path, description: description, body: body}, domain) when is_binary(path),
-    do: Frontmatter.write([{"domain", domain}, {"description", description}], body)
-
-  defp new_index(_, domain) do
-    title = domain |> String.replace("_", " ") |> String.capitalize()
-    Frontmatter.write([{"domain", domain}, {"description", "#{title}: workflows"}], "# #{title}\n")
-  end
-
-  defp publish(%{book: nil}), do: :ok
-  defp publish(%{book: book}), do: Skillbook.reload(book)
-
-  defp text(workflow, index) do
-    scheduled = if workflow.flags["schedule"], do: " Its schedule is #{workflow.flags["schedule"]}.", else: ""
-
-    problem =
-      case index do
-        :ok -> ""
-        {:error, e} -> "\nThe list in #{workflow.index} was not brought up to date: #{Exception.message(e)}"
-      end
-
-    "Built #{workflow.name} in #{workflow.file}.#{scheduled} From your next reply on, run it with: #{workflow.name}#{problem}"
   end
 end

@@ -4,7 +4,7 @@ defmodule Skillbook.Handlers.Workflow.Run do
 
   alias Skillbook.{Command, Context, FlagError, Flags, Pipeline, Result, Workflow}
   alias Skillbook.Handlers.Workflow.Named
-  alias Skillbook.Workflow.Template
+  alias Skillbook.Workflow.{Prose, Template}
 
   @impl true
   def execute(flags, %Context{} = context) do
@@ -52,8 +52,7 @@ defmodule Skillbook.Handlers.Workflow.Run do
       with {:ok, plan} <- Workflow.plan(entry, command, context),
            do: {:ok, Result.ok(Workflow.preview(entry, plan, context.view), data: plan)}
     else
-      {:ok,
-       Result.ok("#{entry.name} is a page to follow, which runs nothing by itself: get_skill #{entry.name}")}
+      {:ok, Result.ok(Prose.preview(entry, command, context))}
     end
   end
 end

@@ -62,7 +62,9 @@ defmodule Skillbook.Handlers.Workflow.Show do
 
   # Without a database no run is kept.
   defp runs(_entry, _limit, %Context{sql: nil}), do: {:ok, []}
-  defp runs(entry, limit, context), do: Runs.list(context.sql, context.profile, entry.name, limit)
+
+  defp runs(entry, limit, context),
+    do: Runs.list(context.sql, context.profile, entry.name, limit, context.now)
 
   defp ran([]), do: "No runs."
 
@@ -71,30 +73,48 @@ defmodule Skillbook.Handlers.Workflow.Show do
   defp line(run) do
     took = if run.duration, do: ", #{run.duration} ms", else: ""
 
-    "R-#{run.id}  #{run.started_at}  #{status(run)}, #{run.ran} of #{run.steps} steps#{took}  (#{run.by} #{inspect(run.profile)})"
+    "R-#{run.id}  #{run.started_at}  #{status(run)}, #{ran_steps(run)}#{took}  (#{run.by} #{inspect(run.profile)})"
   end
+
+  # How many steps an agent needs is not known before.
+  defp ran_steps(%{steps: 0, ran: 1}), do: "1 step"
+  defp ran_steps(%{steps: steps, ran: ran}) when steps == 0 or ran > steps, do: "#{ran} steps"
+  defp ran_steps(run), do: "#{run.ran} of #{run.steps} steps"
 
   defp status(%{status: "stopped"}), do: "stopped by an error"
   defp status(%{status: "steps"}), do: "stopped by the limit of steps"
-  defp status(%{status: "time"}), do: "stopped by its time limit"
+  defp status(%{status: time}) when time in ["time", "max_time"], do: "stopped by its time limit"
+  defp status(%{status: "max_turns"}), do: "stopped by the limit of turns"
+  defp status(%{status: "max_tokens"}), do: "stopped by the limit of tokens"
+  defp status(%{status: "error"}), do: "stopped, for the model did not answer"
+  defp status(%{status: "cut_off"}), do: "ended in the middle of its report"
   defp status(%{status: status}), do: status
 
   defp run(entry, id, context) do
     with {:ok, sql} <- Context.fetch_sql(context),
-         {:ok, run, steps} <- Runs.fetch(sql, context.profile, entry.name, id) do
+         {:ok, run, steps} <- Runs.fetch(sql, context.profile, entry.name, id, context.now) do
       report = %Report{results: Enum.map(steps, &result(&1, context.view))}
-      {:ok, Result.ok("#{run.command}\n#{line(run)}\n\n#{report}", data: Map.put(run, :results, steps))}
+      parts = ["#{run.command}\n#{line(run)}", to_string(report), reported(run, steps, context.view)]
+
+      {:ok,
+       Result.ok(parts |> Enum.reject(&(&1 == "")) |> Enum.join("\n\n"), data: Map.put(run, :results, steps))}
     else
       {:ok, nil} -> {:error, %NotFoundError{kind: "run", id: "R-#{id}", find: "workflow.show #{entry.name}"}}
       error -> error
     end
   end
 
+  # It may tell of what any of the commands gave.
+  defp reported(%{report: nil}, _steps, _view), do: ""
+
+  defp reported(run, steps, view),
+    do: if(Enum.all?(steps, &shown?(&1, view)), do: "Report:\n\n#{run.report}", else: "Report: (not shown)")
+
+  defp shown?(step, view), do: step.skill == nil or match?({:ok, _}, View.fetch(view, step.skill))
+
   # What a command gave that may no longer be seen is not shown either.
   defp result(step, view) do
-    shown = step.skill == nil or match?({:ok, _}, View.fetch(view, step.skill))
-
-    if shown,
+    if shown?(step, view),
       do: %Result{status: step_status(step.status), command: step.command, content: step.content},
       else: %Result{status: step_status(step.status), command: "(not shown)", content: ""}
   end

@@ -76,7 +76,8 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
     assert %{status: :error} = run(book, "tasks.get T-1")
 
     assert run(book, "workflow.run x.prose --dry-run").content ==
-             "x.prose is a page to follow, which runs nothing by itself: get_skill x.prose"
+             "x.prose is a page to follow, which runs nothing by itself. It names no commands.\n" <>
+               "In a conversation it is given to the model. Elsewhere nobody carries it out, for this book has no agent of its own."
   end
 
   test "gives nobody more rights", %{book: book} do

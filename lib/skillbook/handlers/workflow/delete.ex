@@ -1,0 +1,71 @@
+defmodule Skillbook.Handlers.Workflow.Delete do
+  @moduledoc false
+  @behaviour Skillbook.Handler
+
+  alias Skillbook.{Context, Document, Flags, Result, Store, View, WorkflowError}
+  alias Skillbook.Handlers.Workflow.{Folder, Named}
+
+  @impl true
+  def execute(flags, %Context{} = context) do
+    with {:ok, root} <- Context.fetch_write_to(context),
+         {:ok, flags} <- Flags.known(flags, ["name"]),
+         {:ok, flags} <- Flags.cast_args(flags, context.command.args, ["name"]),
+         :ok <- Flags.require(flags, ["name"]),
+         {:ok, flags} <- Flags.cast_text(flags, "name", line: true),
+         {:ok, entry} <- Named.fetch(context.view, flags["name"]),
+         {:ok, path} <- below(root, entry),
+         :ok <- Store.own(context.view, entry),
+         {:ok, kept} <- Document.discard(root, path),
+         {:ok, everything} <- Folder.everything(context),
+         index = refresh_index(root, entry, everything, context),
+         :ok <- Folder.publish(context) do
+      {:ok,
+       Result.ok(text(entry, kept) <> back(entry, context) <> Folder.problem(entry.domain, index),
+         data: %{name: entry.name, path: path, kept: Path.join(root, kept)},
+         effects: [:skill_deleted],
+         metadata: %{skill_name: entry.name}
+       )}
+    end
+  end
+
+  defp below(root, entry) do
+    path = entry.path |> Path.expand() |> Path.relative_to(Path.expand(root))
+
+    if Path.type(path) == :relative,
+      do: {:ok, path},
+      else: {:error, %WorkflowError{kind: :elsewhere, name: entry.name, text: from(entry)}}
+  end
+
+  defp from(%{source: "builtin"}), do: "it comes with Skillbook"
+  defp from(%{source: source, path: path}), do: "it is from the source #{source}, in #{path}"
+
+  # Only an index that is there has a list; that of another source is not copied for what is gone.
+  defp refresh_index(root, entry, everything, context) do
+    case Document.read(root, Folder.index(entry.domain)) do
+      {:ok, _} ->
+        gone = if context.book == nil, do: entry.name
+        Folder.refresh_index(root, entry.domain, everything, gone: gone)
+
+      {:error, _} ->
+        :ok
+    end
+  end
+
+  defp text(entry, kept) do
+    "Deleted #{entry.name}. Its page is kept as #{kept} in the folder that workflows are written to; " <>
+      "who moves it back has it again."
+  end
+
+  # What it stood in front of.
+  defp back(_entry, %{book: nil}), do: ""
+
+  defp back(entry, context) do
+    case View.fetch(Skillbook.view(context.book, context.profile), entry.name) do
+      {:ok, %{name: name, source: source}} ->
+        " The name #{name} is that of a page of the source #{source} now."
+
+      {:error, _} ->
+        ""
+    end
+  end
+end

@@ -1,0 +1,255 @@
+defmodule Skillbook.Handlers.Workflow.RightsTest do
+  use Skillbook.SkillsCase, async: true
+
+  alias Skillbook.{Profile, Scheduler, Source, View}
+
+  @moduletag :tmp_dir
+  @moduletag :capture_log
+
+  @now ~U[2026-03-01 08:00:00Z]
+
+  setup %{tmp_dir: folder} do
+    root = Path.join(folder, "skills")
+    other = Path.join(folder, "other")
+
+    write(other, %{
+      "workflows/far.md" => page("workflows.far", [], "# workflows.far\n\n## Behavior\n\nSay it.\n")
+    })
+
+    profiles = [
+      [id: "ann", grants: ["staff", "private"]],
+      [id: "nightly", grants: ["staff"]],
+      [id: "asks", grants: ["staff"], writes: :ask],
+      [id: "admin", grants: :all],
+      [id: "guest"],
+      [id: "mail", grants: ["external"], labels: ["external"]],
+      [id: "narrow", skills: ["workflow.*", "workflows.n*"]],
+      [id: "narrower", skills: ["workflows.n*"]]
+    ]
+
+    options = [
+      sources: [Source.builtin(), other],
+      store: ":memory:",
+      write_to: root,
+      profiles: profiles,
+      watch: false
+    ]
+
+    {:ok, book: book(options), root: root}
+  end
+
+  defp run(book, line, profile \\ "ann") do
+    options = [now: @now, ask: fn _request -> :allow end]
+    [result] = Skillbook.run(Skillbook.view(book, profile), "````cmd\n#{line}\n````", options).results
+    result
+  end
+
+  defp data(book, name), do: View.fetch!(Skillbook.view(book, Profile.unrestricted()), name).data
+
+  describe "a workflow that is built" do
+    test "is its builder's, and runs as the builder by its schedule", %{book: book} do
+      assert %{status: :ok} = run(book, "workflow.build --name a --description x")
+      assert %{"author" => "ann"} = data = data(book, "workflows.a")
+      refute is_map_key(data, "run_as")
+
+      assert %{status: :ok} = run(book, ~s(workflow.build --name b --description x --schedule "0 8 * * *"))
+      assert %{"author" => "ann", "run_as" => "ann"} = data(book, "workflows.b")
+      assert Map.keys(Scheduler.registered(book)) == ["workflows.b"]
+    end
+
+    test "runs as another profile that has no more rights", %{book: book} do
+      build = &"workflow.build --name #{&1} --description x --schedule @daily --run-as #{&2}"
+
+      refused =
+        &("--run-as must be the id of a profile of the book that has no more rights than \"#{&2}\", who builds it, " <>
+            "got \"#{&1}\".")
+
+      for {builder, id, allowed} <- [
+            {"ann", "ann", true},
+            {"ann", "nightly", true},
+            {"ann", "asks", true},
+            {"ann", "guest", true},
+            {"ann", "narrow", true},
+            {"ann", "admin", false},
+            {"ann", "nobody", false},
+            {"ann", "mail", false},
+            {"nightly", "ann", false},
+            {"asks", "nightly", false},
+            {"narrow", "narrower", true},
+            {"narrow", "guest", false},
+            {"mail", "guest", false},
+            {%Profile{id: "", grants: :all}, "admin", true}
+          ] do
+        name = "n_#{id}_#{if is_binary(builder), do: builder, else: "all"}"
+        result = run(book, build.(name, id), builder)
+
+        if allowed do
+          assert {builder, id, result.status} == {builder, id, :ok}
+          assert %{"run_as" => ^id} = data(book, "workflows.#{name}")
+        else
+          assert result.content == refused.(id, builder)
+        end
+      end
+
+      assert run(book, "workflow.build --name c --description x --run-as ann").content ==
+               "--schedule is required and missing. Add it as: --schedule VALUE"
+    end
+
+    test "of a profile that the book does not have does not run by itself, and says so", %{book: book} do
+      line = "workflow.build --name a --description x --schedule @daily"
+
+      assert run(book, line, %Profile{id: "stranger"}).content ==
+               "Built workflows.a in workflows/a.md. Its schedule is @daily. It does not run by it: expected one of the book's " <>
+                 "profiles as `run_as`, got \"stranger\"; give --run-as one, or write it into the page. From your next reply " <>
+                 "on, run it with: workflows.a"
+
+      assert %{"author" => "stranger", "run_as" => "stranger"} = data(book, "workflows.a")
+      assert Scheduler.registered(book) == %{}
+    end
+
+    test "of who acts with a part of a profile's rights does not run with all of them", %{book: book} do
+      ann = Skillbook.view(book, "ann").profile
+      part = Profile.narrow(ann, ["workflow.*", "workflows.*"])
+      line = "workflow.build --name a --description x --schedule @daily"
+
+      assert run(book, line, part).content =~
+               "--run-as must be the id of a profile of the book that has no more rights"
+
+      assert %{status: :ok} = run(book, "workflow.build --name a --description x", part)
+    end
+
+    test "has the labels of all that its builder writes", %{book: book} do
+      assert %{status: :ok} = run(book, "workflow.build --name a --description x", "mail")
+      assert %{"visibility_labels" => ["external"]} = data(book, "workflows.a")
+      assert {:error, _} = View.fetch(Skillbook.view(book, "ann"), "workflows.a")
+
+      assert %{status: :ok} = run(book, "workflow.build --name b --description x --labels staff private")
+      assert %{"visibility_labels" => ["private", "staff"]} = data(book, "workflows.b")
+      assert {:error, _} = View.fetch(Skillbook.view(book, "nightly"), "workflows.b")
+
+      assert run(book, "workflow.build --name c --description x --labels external").content ==
+               "expected labels that this profile holds, got: \"external\". Leave them out"
+
+      assert run(book, "workflow.build --name other --description x", "narrow").content =~
+               "expected an entry that this profile sees itself, got \"workflows.other\""
+    end
+  end
+
+  describe "workflow.delete" do
+    test "takes the page, its row and its schedule away, and keeps the text", %{book: book, root: root} do
+      for name <- ["a", "b"],
+          do: run(book, ~s(workflow.build --name #{name} --description "Does #{name}" --schedule "0 8 * * *"))
+
+      page = File.read!(Path.join(root, "workflows/a.md"))
+      result = run(book, "workflow.delete workflows.a")
+
+      assert result.content ==
+               "Deleted workflows.a. Its page is kept as .trash/workflows/a.md in the folder that workflows are written to; " <>
+                 "who moves it back has it again."
+
+      kept = Path.join(root, ".trash/workflows/a.md")
+
+      assert %{effects: [:skill_deleted], data: %{name: "workflows.a", path: "workflows/a.md", kept: ^kept}} =
+               result
+
+      assert File.read!(kept) == page
+      refute File.exists?(Path.join(root, "workflows/a.md"))
+
+      view = Skillbook.view(book, "ann")
+      assert {:error, _} = View.fetch(view, "workflows.a")
+      assert {:ok, index} = Skillbook.get(view, "workflows")
+      assert index =~ "| workflows.b | Does b |" and not (index =~ "workflows.a")
+      refute File.read!(Path.join(root, "workflows/SKILL.md")) =~ "workflows.a"
+      assert Map.keys(Scheduler.registered(book)) == ["workflows.b"]
+
+      assert %{status: :ok} = run(book, "workflow.build --name a --description again")
+      assert run(book, "workflow.delete --name workflows.a").content =~ "kept as .trash/workflows/a.2.md in"
+      assert File.read!(kept) == page
+
+      # A person brings it back.
+      File.rename!(kept, Path.join(root, "workflows/a.md"))
+      Skillbook.reload(book)
+      assert {:ok, %{description: "Does a"}} = View.fetch(Skillbook.view(book, "ann"), "workflows.a")
+    end
+
+    test "what was put there or taken away by hand is in the index after the next one", %{
+      book: book,
+      root: root
+    } do
+      for name <- ["a", "b", "c"], do: run(book, "workflow.build --name #{name} --description x")
+
+      write(root, %{
+        "workflows/hand.md" => page("workflows.hand", [], "# workflows.hand\n\n## Behavior\n\nSay it.\n")
+      })
+
+      File.rm!(Path.join(root, "workflows/b.md"))
+
+      assert %{status: :ok} = run(book, "workflow.delete workflows.a")
+
+      rows =
+        Regex.scan(~r/^\| (workflows\.\w+)/m, File.read!(Path.join(root, "workflows/SKILL.md")),
+          capture: :all_but_first
+        )
+
+      assert List.flatten(rows) ==
+               ~w(workflows.c workflows.daily_digest workflows.far workflows.hand workflows.weekly_review)
+
+      File.rm!(Path.join(root, "workflows/c.md"))
+      assert %{status: :ok} = run(book, "workflow.build --name d --description x")
+
+      rows =
+        Regex.scan(~r/^\| (workflows\.\w+)/m, File.read!(Path.join(root, "workflows/SKILL.md")),
+          capture: :all_but_first
+        )
+
+      assert List.flatten(rows) ==
+               ~w(workflows.d workflows.daily_digest workflows.far workflows.hand workflows.weekly_review)
+    end
+
+    test "what stood behind it is named", %{book: book, root: root} do
+      text = page("workflows.far", [], "# workflows.far\n\n## Behavior\n\nSay it here.\n")
+      write(root, %{"workflows/far.md" => text})
+      Skillbook.reload(book)
+
+      assert run(book, "workflow.delete workflows.far").content =~
+               " The name workflows.far is that of a page of the source other now."
+    end
+
+    test "pages from elsewhere stay, as do those that the profile may not change", %{
+      book: book,
+      tmp_dir: folder
+    } do
+      run(book, "workflow.build --name private --description x --labels private")
+      run(book, "workflow.build --name open --description x")
+
+      only =
+        "and only pages in the folder that workflows are written to (the book's `write_to:`) are deleted by command"
+
+      for {line, profile, text} <- [
+            {"workflow.delete workflows.daily_digest", "ann",
+             "`workflows.daily_digest` was not deleted: it comes with Skillbook, " <> only},
+            {"workflow.delete workflows.far", "ann",
+             "`workflows.far` was not deleted: it is from the source other, in #{folder}/other/workflows/far.md, " <>
+               only},
+            {"workflow.delete workflows.private", "nightly",
+             String.replace(
+               run(book, "workflow.delete workflows.privote", "nightly").content,
+               "privote",
+               "private"
+             )},
+            {"workflow.delete workflows.open", "mail",
+             "\"workflows.open\" lacks \"external\", which all that this profile writes carries, so it cannot change it. " <>
+               "Create an entry of another name"},
+            {"workflow.delete tasks.search", "ann",
+             "--name must be the name of a workflow, as `workflow.list` shows them, got \"tasks.search\". " <>
+               "Write for example: --name workflows.report"},
+            {"workflow.delete", "ann", "--name is required and missing. Add it as: --name VALUE"}
+          ] do
+        assert {line, run(book, line, profile).content} == {line, text}
+      end
+
+      assert {:ok, _} = View.fetch(Skillbook.view(book, "ann"), "workflows.private")
+      assert {:ok, _} = View.fetch(Skillbook.view(book, "ann"), "workflows.open")
+    end
+  end
+end
