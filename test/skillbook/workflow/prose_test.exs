@@ -135,7 +135,7 @@ defmodule Skillbook.Workflow.ProseTest do
              """
 
       assert show(book, "workflow.show x.sum").content =~
-               ~r/^R-1  2026-03-01T08:00:00Z  done, 3 steps, \d+ ms  \(user "ann"\)$/m
+               ~r/^R-1  2026-03-01T08:00:00Z  done, 3 steps, \d+ ms  \(agent "ann"\)$/m
 
       run = show(book, "workflow.show x.sum --run R-1").content
       assert run =~ ~s([3] memory.save --content "One is late"\nok\n)
