@@ -13,7 +13,7 @@ defmodule Skillbook.Declaration do
     * `:words` - whether Usage shows words that stand without a flag
   """
 
-  alias Skillbook.Flag
+  alias Skillbook.{Flag, Native}
 
   @type t :: %__MODULE__{
           flags: [Flag.t()],
@@ -22,4 +22,16 @@ defmodule Skillbook.Declaration do
         }
 
   defstruct flags: [], choices: [], words: false
+
+  @doc """
+  What the text of a page declares, or `nil`, without its frontmatter.
+
+      iex> declaration = Skillbook.Declaration.read("## Flags\\n\\n--to  Who gets it (default: me)\\n")
+      iex> for flag <- declaration.flags, do: {flag.name, flag.required, flag.default}
+      [{"to", false, ["me"]}]
+      iex> Skillbook.Declaration.read("## Flags\\n\\nNone.\\n")
+      nil
+  """
+  @spec read(String.t()) :: t() | nil
+  def read(text) when is_binary(text), do: Native.declaration_read(text)
 end

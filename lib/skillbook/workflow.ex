@@ -48,6 +48,7 @@ defmodule Skillbook.Workflow do
   alias Skillbook.{
     Command,
     Context,
+    Declaration,
     Entry,
     Flags,
     Native,
@@ -97,23 +98,34 @@ defmodule Skillbook.Workflow do
   def workflow?(_entry), do: false
 
   @doc """
+  The steps of a page that declares these flags, what becomes of an error, and the text below the steps; or why it cannot be run.
+  """
+  @spec read(Entry.t(), Declaration.t() | nil) ::
+          {:ok, %{steps: [step()], on_error: :stop | :continue, rest: String.t()}}
+          | {:error, WorkflowError.t()}
+  def read(%Entry{} = entry, declaration) do
+    with {:ok, lines, rest} <- lines(entry),
+         {:ok, on_error} <- on_error(entry),
+         {:ok, steps} <- steps(entry, lines),
+         declared = declared(declaration, %{}),
+         :ok <- names(entry, steps, declared),
+         :ok <- known(entry, steps, declared),
+         do: {:ok, %{steps: steps, on_error: on_error, rest: rest}}
+  end
+
+  @doc """
   What a call would run, with the values that are known before.
 
   Gives the steps and the values of its placeholders, or why it cannot be run.
   """
   @spec plan(Entry.t(), Command.t(), Context.t()) :: {:ok, plan()} | {:error, Exception.t()}
   def plan(%Entry{} = entry, %Command{} = command, %Context{} = context) do
-    with {:ok, lines, rest} <- lines(entry),
-         {:ok, on_error} <- on_error(entry),
-         {:ok, steps} <- steps(entry, lines),
-         {:ok, declaration} <- View.flags(context.view, entry.name),
+    with {:ok, declaration} <- View.flags(context.view, entry.name),
+         {:ok, page} <- read(entry, declaration),
          :ok <- check(command, declaration),
-         declared = declared(declaration, command.flags),
-         :ok <- names(entry, steps, declared),
-         :ok <- known(entry, steps, declared),
-         values = Map.merge(declared, words(context)),
-         :ok <- given(entry, steps, values),
-         do: {:ok, %{steps: steps, values: values, on_error: on_error, rest: rest}}
+         values = Map.merge(declared(declaration, command.flags), words(context)),
+         :ok <- given(entry, page.steps, values),
+         do: {:ok, Map.put(page, :values, values)}
   end
 
   @doc """

@@ -4,7 +4,7 @@ defmodule Skillbook.WorkflowError do
 
   ## Fields
 
-    * `:kind` - `:page` (its page cannot be run), `:value` (a placeholder has no value), `:depth` (too many workflows are inside
+    * `:kind` - `:page` (its page cannot be run), `:build` (its page was not written, for it could not be run), `:value` (a placeholder has no value), `:depth` (too many workflows are inside
       of each other), `:stopped` (a step gave an error), `:steps` or `:time` (a limit was reached), `:elsewhere` (its page is not
       in the folder that workflows are written to), `:agent` (the agent that carried it out was not done)
     * `:name` - the workflow
@@ -19,7 +19,7 @@ defmodule Skillbook.WorkflowError do
   """
 
   @type t :: %__MODULE__{
-          kind: :page | :value | :depth | :stopped | :steps | :time | :elsewhere | :agent,
+          kind: :page | :build | :value | :depth | :stopped | :steps | :time | :elsewhere | :agent,
           name: String.t(),
           step: pos_integer() | nil,
           text: String.t()
@@ -33,6 +33,8 @@ defmodule Skillbook.WorkflowError do
     "`#{name}` was not deleted: #{text}, and only pages in the folder that workflows are written to (the book's `write_to:`) are " <>
       "deleted by command"
   end
+
+  def message(%{kind: :build, name: name, text: text}), do: "`#{name}` was not built: #{text}"
 
   def message(%{kind: kind, text: text}) when kind in [:stopped, :steps, :time, :agent], do: text
   def message(%{name: name, text: text}), do: "`#{name}` was not run: #{text}"

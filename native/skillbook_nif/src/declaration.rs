@@ -50,6 +50,15 @@ fn view_flags<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -
     }
 }
 
+/// What a page's text declares, or `nil`.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn declaration_read<'a>(env: Env<'a>, body: Binary) -> NifResult<Term<'a>> {
+    match std::str::from_utf8(&body).ok().and_then(skillbook_core::declaration::read) {
+        None => Ok(atoms::nil().encode(env)),
+        Some(declared) => declaration(env, &declared),
+    }
+}
+
 fn declaration<'a>(env: Env<'a>, declared: &Declaration) -> NifResult<Term<'a>> {
     let flags = declared.flags.iter().map(|found| flag(env, found)).collect::<NifResult<Vec<_>>>()?;
     let choice = |choice: &Choice| {

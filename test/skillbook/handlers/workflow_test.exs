@@ -22,6 +22,80 @@ defmodule Skillbook.Handlers.WorkflowTest do
   end
 
   describe "workflow.build" do
+    test "takes flags, which a block of commands may use", %{context: context, root: root} do
+      steps =
+        "```cmd\n# name: late\ntasks.search --overdue --limit {most}\nmail.send --to {to} --body {late}\n```\nSum it up."
+
+      line =
+        ~s(workflow.build --name late --description "What is late" --on-error continue ) <>
+          ~s(--flags "--to  Who gets it (required, repeatable\)" "--most  How many at most, from 1 to 9 (default: 5\)" "--dry  Send nothing (a switch\)" ) <>
+          "--steps <<END\n#{steps}\nEND"
+
+      assert {:ok, result} = execute(context, String.replace(line, "\\)", ")"))
+
+      assert result.content ==
+               "Built workflows.late in workflows/late.md. From your next reply on, run it with: workflows.late\n" <>
+                 "As it is now, step 2 will give an error: unknown skill \"mail.send\". To list what there is, write: get_skill"
+
+      assert [_, frontmatter, body] = String.split(File.read!(Path.join(root, "workflows/late.md")), "---\n")
+      assert frontmatter =~ "\non_error: continue\n"
+
+      assert body == """
+             # workflows.late
+
+             What is late
+
+             ## Usage
+
+             workflows.late --to <to>... [--most <most>] [--dry]
+
+             ## Flags
+
+             --to  Who gets it (required, repeatable)
+             --most  How many at most, from 1 to 9 (default: 5)
+             --dry  Send nothing (a switch)
+
+             ## Behavior
+
+             #{steps}
+             """
+
+      view = read(context).view
+      {:ok, declaration} = View.flags(view, "workflows.late")
+
+      assert Enum.map(declaration.flags, &{&1.name, &1.required, &1.several, &1.default}) ==
+               [{"to", true, true, nil}, {"most", false, false, ["5"]}, {"dry", false, false, nil}]
+
+      assert Skillbook.Lint.run([root], context: [Source.builtin()]) |> Enum.map(& &1.code) == [
+               :unknown_command
+             ]
+    end
+
+    test "does not write what could not be run", %{context: context, root: root} do
+      build = &"workflow.build --name flow --description Flows #{&1}"
+      block = &build.("--steps <<END\n```cmd\n#{&1}\n```\nEND")
+
+      check(context, [
+        {block.("tasks.search --assignee {who}"),
+         "error: `workflows.flow` was not built: step 1 has the placeholder {who}, which stands for nothing; there are {today}, " <>
+           "{yesterday}, {now}, {user}, {last} and the numbers of steps before it. A brace that is text is written {{"},
+        {block.("tasks.search | notes.add"),
+         "error: `workflows.flow` was not built: step 1 cannot be read: `|` is not supported: this is not a shell\n" <>
+           "  tasks.search | notes.add\n               ^\nhint: there are no pipes; one command a line, and {1} as a value in the " <>
+           "next stands for the result of the first; quote it (\"|\") if it is part of a value"},
+        {build.("--flags to"),
+         ~s(error: --flags must be a line for each flag of the workflow, as in the Flags section of a page, got "to". ) <>
+           ~s(Write for example: --flags "--to  Who gets it (default: me\)")},
+        {build.("--flags \"--to  Who\n## Behavior\""),
+         ~s(error: --flags must be a line for each flag of the workflow, as in the Flags section of a page, got "--to  Who\\n## Behavior". ) <>
+           ~s(Write for example: --flags "--to  Who gets it (default: me\)")},
+        {build.("--on-error retry"),
+         ~s(error: --on-error must be one of stop, continue, got "retry". Write for example: --on-error stop)}
+      ])
+
+      assert Path.wildcard(Path.join(root, "**/*.md")) == []
+    end
+
     test "writes a page that is a command from then on", %{context: context, root: root} do
       line =
         ~s(workflow.build --name weekly_report --description "Report: the week's tasks" --schedule "0  9 * * 1" ) <>
@@ -229,7 +303,7 @@ defmodule Skillbook.Handlers.WorkflowTest do
         {"workflow.build report --description x",
          ~s(error: "report" stands without a flag. Put its flag in front: --FLAG "report")},
         {"workflow.build --name x --description x --cron @daily",
-         "error: unknown flag --cron. Known flags: --name, --description, --steps, --domain, --schedule, --timezone, --run-as, --tags, " <>
+         "error: unknown flag --cron. Known flags: --name, --description, --steps, --flags, --on-error, --domain, --schedule, --timezone, --run-as, --tags, " <>
            "--labels"},
         {"workflow.build --name x --description x --schedule daily",
          ~s(error: expected five fields, or six with the second first, got "daily"; write @daily)},

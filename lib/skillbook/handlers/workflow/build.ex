@@ -5,22 +5,26 @@ defmodule Skillbook.Handlers.Workflow.Build do
   alias Skillbook.{
     Book,
     Context,
+    Declaration,
     Document,
     DocumentError,
+    Entry,
     FlagError,
     Flags,
     Frontmatter,
     Profile,
     Result,
+    Router,
     Schedule,
     Store,
     StoreError,
-    View
+    View,
+    Workflow
   }
 
   alias Skillbook.Handlers.Workflow.Folder
 
-  @flags ~w(name description steps domain schedule timezone run-as tags labels)
+  @flags ~w(name description steps flags on-error domain schedule timezone run-as tags labels)
 
   # `get_skill email.all` and `--help` would never reach a command of these names.
   @reserved ~w(all help)
@@ -35,12 +39,15 @@ defmodule Skillbook.Handlers.Workflow.Build do
          {:ok, flags} <- cast_name(flags, "domain", "workflows"),
          {:ok, flags} <- Flags.cast_text(flags, "description", line: true, max: 500),
          {:ok, flags} <- cast_steps(flags),
+         {:ok, flags} <- cast_flags(flags),
+         {:ok, flags} <- Flags.cast_one_of(flags, "on-error", ~w(stop continue)),
          {:ok, flags} <- cast_schedule(flags),
          {:ok, flags} <- cast_run_as(flags, context),
          {:ok, flags} <- Flags.cast_list(flags, "tags"),
          {:ok, flags} <- cast_labels(flags, context),
          flags = Flags.apply_defaults(flags, %{"domain" => "workflows"}),
          workflow = workflow(flags),
+         {:ok, steps} <- steps(workflow),
          :ok <- seen(workflow, context),
          {:ok, everything} <- Folder.everything(context),
          :ok <- free(workflow, everything),
@@ -49,7 +56,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
          index = refresh_index(root, workflow, everything),
          :ok <- Folder.publish(context) do
       {:ok,
-       Result.ok(text(workflow, index, context),
+       Result.ok(text(workflow, steps, index, context),
          data: %{name: workflow.name, path: path},
          effects: [:skill_created],
          metadata: %{skill_name: workflow.name, skill_path: path}
@@ -71,6 +78,9 @@ defmodule Skillbook.Handlers.Workflow.Build do
   end
 
   defp unreserved(name), do: if(name in @reserved, do: :error, else: {:ok, name})
+
+  @declared "a line for each flag of the workflow, as in the Flags section of a page"
+  @declared_example ~s("--to  Who gets it (default: me\)")
 
   # Several quoted texts are steps; several single words are one text whose quotes were forgotten.
   defp cast_steps(flags) do
@@ -94,6 +104,30 @@ defmodule Skillbook.Handlers.Workflow.Build do
       steps
     end
   end
+
+  # Several quoted texts are its lines.
+  defp cast_flags(flags) do
+    flags =
+      case flags do
+        %{"flags" => [_, _ | _] = lines} -> %{flags | "flags" => Enum.join(lines, "\n")}
+        flags -> flags
+      end
+
+    with {:ok, flags} <- Flags.cast_text(flags, "flags", max: 5_000),
+         do: Flags.cast(flags, "flags", @declared, @declared_example, &declared/1)
+  end
+
+  defp declared(text) do
+    text = String.trim(text)
+    lines = String.split(text, ~r/\R/)
+
+    if Enum.all?(lines, &(&1 =~ ~r/\A(--[a-z][a-z0-9-]*(\s|\z)|\s|\z)/)) and
+         Declaration.read(flags_section(text)),
+       do: {:ok, text},
+       else: :error
+  end
+
+  defp flags_section(text), do: "## Flags\n\n#{text}\n"
 
   defp cast_schedule(flags) do
     with {:ok, flags} <- Flags.cast_text(flags, "schedule", line: true, max: 500),
@@ -187,13 +221,34 @@ defmodule Skillbook.Handlers.Workflow.Build do
     end
   end
 
+  # The page is read as it will be when it is called; what its commands do not find may come to be.
+  defp steps(%{name: name, text: text, flags: flags}) do
+    entry = %Entry{
+      name: name,
+      kind: :command,
+      description: flags["description"],
+      body: text,
+      path: "",
+      source: "",
+      data: %{"on_error" => flags["on-error"]}
+    }
+
+    case Workflow.read(entry, Declaration.read(text)) do
+      {:ok, page} -> {:ok, page.steps}
+      {:error, error} -> {:error, %{error | kind: :build}}
+    end
+  end
+
   # Files
 
   defp workflow(%{"domain" => domain, "name" => action} = flags) do
+    name = "#{domain}.#{action}"
+
     %{
-      name: "#{domain}.#{action}",
+      name: name,
       description: flags["description"],
       file: "#{domain}/#{action}.md",
+      text: body(name, flags),
       flags: flags
     }
   end
@@ -205,7 +260,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
     end
   end
 
-  defp page(%{name: name, description: description, flags: flags}, context) do
+  defp page(%{name: name, description: description, flags: flags, text: text}, context) do
     pairs =
       for {key, value} <- [
             {"name", name},
@@ -213,6 +268,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
             {"schedule", flags["schedule"]},
             {"timezone", flags["timezone"]},
             {"run_as", flags["run-as"]},
+            {"on_error", flags["on-error"]},
             {"tags", flags["tags"]},
             {"visibility_labels", flags["labels"]},
             {"author", if(context.profile.id != "", do: context.profile.id)},
@@ -221,25 +277,44 @@ defmodule Skillbook.Handlers.Workflow.Build do
           value not in [nil, []],
           do: {key, value}
 
-    steps = flags["steps"] || "Do what is described above, step by step, with the commands you have."
+    Frontmatter.write(pairs, text)
+  end
 
-    Frontmatter.write(pairs, """
+  defp body(name, flags) do
+    steps = flags["steps"] || "Do what is described above, step by step, with the commands you have."
+    declared = if flags["flags"], do: flags_section(flags["flags"]) <> "\n", else: ""
+
+    """
     # #{name}
 
-    #{description}
+    #{flags["description"]}
 
     ## Usage
 
-    #{name}
+    #{Enum.join([name | usage(flags["flags"])], " ")}
 
-    ## Behavior
+    #{declared}## Behavior
 
     #{String.trim(steps)}
+    #{examples(name, flags["flags"])}\
+    """
+  end
 
-    ## Examples
+  # Which value a flag that is required may have, only its text says.
+  defp examples(name, flags) do
+    if flags != nil and Enum.any?(Declaration.read(flags_section(flags)).flags, & &1.required),
+      do: "",
+      else: "\n## Examples\n\n#{name}\n"
+  end
 
-    #{name}
-    """)
+  defp usage(nil), do: []
+
+  defp usage(text) do
+    for flag <- Declaration.read(flags_section(text)).flags do
+      several = if flag.several, do: "...", else: ""
+      shown = if flag.type == :switch, do: "--#{flag.name}", else: "--#{flag.name} <#{flag.name}>#{several}"
+      if flag.required, do: shown, else: "[#{shown}]"
+    end
   end
 
   defp refresh_index(root, workflow, everything) do
@@ -247,14 +322,20 @@ defmodule Skillbook.Handlers.Workflow.Build do
     Folder.refresh_index(root, workflow.flags["domain"], everything, new: new)
   end
 
-  defp text(%{name: name, file: file, flags: flags}, index, context) do
+  defp text(%{name: name, file: file, flags: flags}, steps, index, context) do
     scheduled =
       if flags["schedule"],
         do: " Its schedule is #{flags["schedule"]}.#{unscheduled(flags, context)}",
         else: ""
 
     "Built #{name} in #{file}.#{scheduled} From your next reply on, run it with: #{name}" <>
-      Folder.problem(flags["domain"], index)
+      unknown(steps, context) <> Folder.problem(flags["domain"], index)
+  end
+
+  defp unknown(steps, context) do
+    for step <- steps, {:error, error} <- [Router.find(context.view, step.line)], into: "" do
+      "\nAs it is now, step #{step.number} will give an error: #{Exception.message(error)}"
+    end
   end
 
   defp unscheduled(_flags, %{book: nil}), do: ""
