@@ -64,7 +64,7 @@ defmodule Skillbook.Handlers.WorkflowTest do
       {:ok, declaration} = View.flags(view, "workflows.late")
 
       assert Enum.map(declaration.flags, &{&1.name, &1.required, &1.several, &1.default}) ==
-               [{"to", true, true, nil}, {"most", false, false, ["5"]}, {"dry", false, false, nil}]
+               [{"to", true, true, []}, {"most", false, false, ["5"]}, {"dry", false, false, []}]
 
       assert Skillbook.Lint.run([root], context: [Source.builtin()]) |> Enum.map(& &1.code) == [
                :unknown_command
