@@ -41,7 +41,14 @@ defmodule Skillbook.Workflow.Runs do
       "insert into skillbook_runs (name, profile, made_by, command, status, steps, started_at) " <>
         "values ($1, $2, $3, $4, 'running', $5, $6) returning id"
 
-    values = [entry.name, context.profile.id, "#{context.by}", context.command.raw, steps, context.now]
+    values = [
+      entry.name,
+      context.profile.id,
+      "#{context.by}",
+      storable(context.command.raw),
+      steps,
+      context.now
+    ]
 
     forget =
       "delete from skillbook_runs where name = $1 and id not in " <>
@@ -64,10 +71,10 @@ defmodule Skillbook.Workflow.Runs do
       "insert into skillbook_run_steps (run_id, number, name, skill, command, status, content, duration) " <>
         "values ($1, $2, $3, $4, $5, $6, $7, $8)"
 
-    content = String.slice(result.content, 0, @content)
+    content = result.content |> String.slice(0, @content) |> storable()
 
     values =
-      [id, step.number, step.name, result.name, result.command] ++
+      [id, step.number, step.name, result.name, storable(result.command)] ++
         ["#{result.status}", content, div(result.duration, 1000)]
 
     with {:error, error} <- SQL.query(sql, insert, values), do: lost("run #{id}", error)
@@ -83,6 +90,9 @@ defmodule Skillbook.Workflow.Runs do
     with {:error, error} <- SQL.query(sql, update, [id, "#{status}", duration]), do: lost("run #{id}", error)
     :ok
   end
+
+  # PostgreSQL has no NUL in texts; what models and commands write may hold any character.
+  defp storable(text), do: String.replace(text, "\0", "\uFFFD")
 
   defp lost(what, error) do
     Logger.warning("the workflow #{what} was not written down: #{Exception.message(error)}")
