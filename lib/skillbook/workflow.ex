@@ -51,6 +51,7 @@ defmodule Skillbook.Workflow do
     Declaration,
     Entry,
     Flags,
+    JSON,
     Native,
     PlaceholderError,
     Report,
@@ -227,11 +228,19 @@ defmodule Skillbook.Workflow do
 
   defp declared(declaration, given) do
     for flag <- declaration.flags,
-        value = Enum.find_value(flag.names, &given[&1]) || default(flag),
+        value = flag.names |> Enum.map(&given[&1]) |> Enum.find(default(flag), &(&1 != nil)) |> texts(),
         name <- flag.names,
         into: %{},
         do: {name, value}
   end
+
+  # A command that is a JSON object has values that no line has. A value that is not given has no text.
+  defp texts(value) when value in [true, :none], do: value
+  defp texts(values) when is_list(values), do: Enum.map(values, &text/1)
+  defp texts(value), do: text(value)
+
+  defp text(text) when is_binary(text), do: text
+  defp text(other), do: other |> JSON.encode() |> IO.iodata_to_binary()
 
   defp default(%{default: [value]}), do: value
   defp default(%{default: [_ | _] = values}), do: values

@@ -482,6 +482,31 @@ defmodule Skillbook.SchedulerTest do
       FakeSQL.away(name, false)
     end
 
+    test "that could not be claimed is looked for when the database is back", %{tmp_dir: folder} do
+      name = :"back_#{System.unique_integer([:positive])}"
+      clock = clock()
+      book = scheduled(folder, clock, store: {FakeSQL, name: name, path: Path.join(folder, "back.db")})
+      at(book, clock, ~U[2026-03-01 08:00:00Z])
+      fired()
+      Scheduler.await(book)
+      server = Process.whereis(Module.concat(book, "Scheduler"))
+
+      capture_log(fn ->
+        FakeSQL.away(name, true)
+        at(book, clock, ~U[2026-03-01 08:01:00Z])
+        # What waits for it gives up in the end.
+        for {_ref, %{task: task}} <- :sys.get_state(server).running, do: Process.exit(task.pid, :kill)
+        Scheduler.await(book)
+        :ok = Server.beat(book)
+        FakeSQL.away(name, false)
+        :ok = Server.beat(book)
+        assert fired().assigns.scheduled.at == ~U[2026-03-01 08:01:00Z]
+        Scheduler.await(book)
+      end)
+
+      assert [{"a", _, :ok}, {"a", "2026-03-01T08:01:00Z", :ok}] = rows(book)
+    end
+
     test "ends with the book, and what ran then failed", %{tmp_dir: folder, book: book, clock: clock} do
       at(book, clock, ~U[2026-03-01 08:00:00Z])
       assert_receive {:fired, pid, _}, 30_000

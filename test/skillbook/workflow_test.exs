@@ -309,6 +309,26 @@ defmodule Skillbook.WorkflowTest do
     end
   end
 
+  test "values of a JSON object are texts, as those of a line are", %{tmp_dir: folder} do
+    view =
+      book_with(
+        folder,
+        workflow("x.say {a} --in \"<{a}>\"", usage: "[--a <text>]", flags: "--a  One (default: x)")
+      )
+
+    for {json, args, inside} <- [
+          {"5", ["5"], "<5>"},
+          {"1.5", ["1.5"], "<1.5>"},
+          {"false", ["false"], "<false>"},
+          {~S({"b": 1}), [~S({"b":1})], ~S(<{"b":1}>)},
+          {~S(["p", 1, {"b": 1}]), ["p", "1", ~S({"b":1})], ~S(<p, 1, {"b":1}>)}
+        ] do
+      line = ~s(w.flow {"a": #{json}})
+      assert [%{status: :ok}] = Skillbook.Pipeline.commands(view, [line], now: @now, assigns: assigns(self()))
+      assert_received {:got, %{"in" => ^inside}, ^args}
+    end
+  end
+
   defp assigns(test) do
     %{
       call: fn flags, context ->

@@ -35,7 +35,8 @@ defmodule Skillbook.FakeSQL do
   def execute_batch(%{name: name}, statements), do: SQLite.execute_batch(SQLite.handle(name), statements)
 
   @impl true
-  def transaction(%{name: name}, fun), do: SQLite.transaction(SQLite.handle(name), fun)
+  def transaction(%{name: name}, fun),
+    do: if(away?(name), do: {:error, gone()}, else: SQLite.transaction(SQLite.handle(name), fun))
 
   @impl true
   def in_transaction?(%{name: name}), do: SQLite.in_transaction?(SQLite.handle(name))

@@ -84,7 +84,7 @@ defmodule Skillbook.Scheduler.Firings do
 
   @doc """
   Keeps what the holder runs for one lease more: `:renewed`, `:lost` if it is another's by now or was reported as failed, or
-  `:not_running`: not claimed yet, or over.
+  `:not_running`: over, or handed to a queue.
   """
   @spec renew(SQL.t(), Firing.t(), by(), DateTime.t()) ::
           {:ok, :renewed | :lost | :not_running} | {:error, SQL.Error.t()}

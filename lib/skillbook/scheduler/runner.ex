@@ -14,8 +14,10 @@ defmodule Skillbook.Scheduler.Runner do
 
   @type from :: :new | :queued | {:held, attempt :: pos_integer()}
 
-  @spec run(Firing.t(), from(), Firings.by()) :: {:ok, map()} | {:error, Firings.refused() | Exception.t()}
-  def run(%Firing{} = firing, from, by) do
+  @doc "Calls `held` once the firing is this node's."
+  @spec run(Firing.t(), from(), Firings.by(), held :: (() -> term())) ::
+          {:ok, map()} | {:error, Firings.refused() | Exception.t()}
+  def run(%Firing{} = firing, from, by, held) do
     book = Book.fetch!(firing.book)
 
     case {Job.fetch(book, firing.name), from} do
@@ -24,7 +26,10 @@ defmodule Skillbook.Scheduler.Runner do
         {:error, :taken}
 
       {{:ok, job}, from} ->
-        with :ok <- claim(book, job, firing, from, by), do: work(book, job, firing, from, by)
+        with :ok <- claim(book, job, firing, from, by) do
+          held.()
+          work(book, job, firing, from, by)
+        end
 
       {_no_job, from} ->
         with :ok <- claim(book, nil, firing, from, by),

@@ -48,6 +48,8 @@ defmodule Skillbook.Scheduler.Server do
       # By the reference of its task.
       running: %{},
       renewed: monotonic(),
+      # Whether the last beat could not reach the database.
+      away: false,
       pruned: nil,
       awaiting: []
     }
@@ -76,7 +78,7 @@ defmodule Skillbook.Scheduler.Server do
     {:noreply, state |> catch_up(now) |> beat_later() |> serve()}
   end
 
-  # What came while no node was there: since the last firing of each.
+  # What came while no node was there, or none had the database: since the last firing of each.
   defp catch_up(state, now) do
     case Firings.last(sql(state)) do
       {:ok, last} ->
@@ -137,6 +139,13 @@ defmodule Skillbook.Scheduler.Server do
   end
 
   def handle_info(:beat, state), do: {:noreply, state |> beat_now() |> beat_later()}
+
+  def handle_info({:held, pid}, state) do
+    running =
+      Map.new(state.running, fn {ref, one} -> {ref, %{one | held: one.held or one.task.pid == pid}} end)
+
+    {:noreply, %{state | running: running}}
+  end
 
   def handle_info({ref, answer}, state) when is_map_key(state.running, ref) do
     Process.demonitor(ref, [:flush])
@@ -269,12 +278,16 @@ defmodule Skillbook.Scheduler.Server do
 
   defp begin(state, firing, from, caller) do
     by = state.by
+    server = self()
 
     task =
-      Worker.start(state.book.name, [skillbook_firing: firing.name], fn -> Runner.run(firing, from, by) end)
+      Worker.start(state.book.name, [skillbook_firing: firing.name], fn ->
+        Runner.run(firing, from, by, fn -> send(server, {:held, self()}) end)
+      end)
 
     :ok = Worker.begin(task)
-    put_in(state.running[task.ref], %{firing: firing, task: task, caller: caller})
+    # Not yet held: it may still be another node's, or wait for the database.
+    put_in(state.running[task.ref], %{firing: firing, task: task, caller: caller, held: false})
   end
 
   defp ended(state, ref, answer) do
@@ -334,26 +347,41 @@ defmodule Skillbook.Scheduler.Server do
 
   defp pause(state), do: max(div(state.by.lease, 3), 1)
 
+  # What runs changes at the end, when the database can refuse nothing any more.
   defp beat_now(state) do
     began = monotonic()
     now = Clock.now(state.book)
 
-    with {:ok, state} <- renew(state, now),
-         {:ok, state} <- look_after(state, now),
-         {:ok, state} <- prune(state, now) do
-      serve(%{state | renewed: began})
+    with {:ok, lost} <- renew(state, now),
+         {:ok, pruned} <- prune(state, now),
+         :ok <- expire(state, now),
+         {:ok, firings} <- take_over(state, now) do
+      state = Enum.reduce(lost, %{state | renewed: began, pruned: pruned}, &lost(&2, &1))
+
+      state =
+        Enum.reduce(firings, state, fn {firing, attempt}, state ->
+          begin(state, firing, {:held, attempt}, nil)
+        end)
+
+      state = if state.away, do: catch_up(state, now), else: state
+      serve(%{state | away: false})
     else
-      {:error, _error} -> fence(state, began)
+      {:error, _error} -> fence(%{state | away: true}, began)
     end
   end
 
+  # Those of which the lease is lost.
   defp renew(state, now) do
-    Enum.reduce_while(state.running, {:ok, state}, fn {ref, %{firing: firing}}, {:ok, kept} ->
-      case Firings.renew(sql(state), firing, state.by, now) do
-        {:ok, :lost} -> {:cont, {:ok, lost(kept, ref)}}
-        {:ok, _held} -> {:cont, {:ok, kept}}
-        error -> {:halt, error}
-      end
+    Enum.reduce_while(state.running, {:ok, []}, fn
+      {_ref, %{held: false}}, done ->
+        {:cont, done}
+
+      {ref, %{firing: firing}}, {:ok, lost} ->
+        case Firings.renew(sql(state), firing, state.by, now) do
+          {:ok, :lost} -> {:cont, {:ok, [ref | lost]}}
+          {:ok, _there} -> {:cont, {:ok, lost}}
+          error -> {:halt, error}
+        end
     end)
   end
 
@@ -373,46 +401,40 @@ defmodule Skillbook.Scheduler.Server do
   # database was asked in vain once more.
   defp fence(state, began) do
     now = monotonic()
+    held = for {_ref, %{held: true, task: task}} <- state.running, do: task.pid
 
-    if now - state.renewed + pause(state) + (now - began) >= state.by.lease and state.running != %{} do
+    if now - state.renewed + pause(state) + (now - began) >= state.by.lease and held != [] do
       Logger.error(
         "the book #{inspect(state.book.name)} stops what runs by schedule, for it could not renew its leases in the database"
       )
 
-      for {_ref, %{task: task}} <- state.running, do: Process.exit(task.pid, :kill)
+      Enum.each(held, &Process.exit(&1, :kill))
     end
 
     state
   end
 
-  defp look_after(state, now) do
-    with {:ok, state} <- take_over(state, now),
-         {:ok, count} <- Firings.expire(sql(state), state.by, now) do
+  defp expire(state, now) do
+    with {:ok, count} <- Firings.expire(sql(state), state.by, now) do
       if count > 0, do: Logger.error("#{count} firings failed, since the nodes that ran them ended")
-      {:ok, state}
+      :ok
     end
   end
 
   defp take_over(%{book: book} = state, now) do
     room = max(book.schedules[:max_running] - map_size(state.running), 0)
-
-    with {:ok, firings} <- Firings.take_over(sql(state), book.name, state.by, now, room),
-         do:
-           {:ok,
-            Enum.reduce(firings, state, fn {firing, attempt}, state ->
-              begin(state, firing, {:held, attempt}, nil)
-            end)}
+    Firings.take_over(sql(state), book.name, state.by, now, room)
   end
 
+  # The day of the last time.
   defp prune(state, now) do
     today = DateTime.to_date(now)
+    before = DateTime.add(now, -state.book.schedules[:keep] * 86_400, :second)
 
-    if state.pruned == today do
-      {:ok, state}
-    else
-      before = DateTime.add(now, -state.book.schedules[:keep] * 86_400, :second)
-      with {:ok, _count} <- Firings.prune(sql(state), before), do: {:ok, %{state | pruned: today}}
-    end
+    with true <- state.pruned != today,
+         {:error, error} <- Firings.prune(sql(state), before),
+         do: {:error, error},
+         else: (_ -> {:ok, today})
   end
 
   defp sql(state), do: Book.sql(state.book)

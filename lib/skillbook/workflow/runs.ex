@@ -48,7 +48,14 @@ defmodule Skillbook.Workflow.Runs do
         "values ($1, $2, $3, $4, 'running', $5, $6, $7) returning id"
 
     values =
-      [entry.name, context.profile.id, "#{context.by}", context.command.raw, steps || 0, context.now] ++
+      [
+        entry.name,
+        context.profile.id,
+        "#{context.by}",
+        storable(context.command.raw),
+        steps || 0,
+        context.now
+      ] ++
         [DateTime.to_unix(context.now, :millisecond) + time]
 
     forget =
@@ -72,10 +79,10 @@ defmodule Skillbook.Workflow.Runs do
       "insert into skillbook_run_steps (run_id, number, name, skill, command, status, content, duration) " <>
         "values ($1, $2, $3, $4, $5, $6, $7, $8)"
 
-    content = String.slice(result.content, 0, @content)
+    content = result.content |> String.slice(0, @content) |> storable()
 
     values =
-      [id, step.number, step.name, result.name, result.command] ++
+      [id, step.number, step.name, result.name, storable(result.command)] ++
         ["#{result.status}", content, div(result.duration, 1000)]
 
     with {:error, error} <- SQL.query(sql, insert, values), do: lost("run #{id}", error)
@@ -89,10 +96,13 @@ defmodule Skillbook.Workflow.Runs do
 
   def finish(%Context{sql: sql}, id, status, duration, report) do
     update = "update skillbook_runs set status = $2, duration = $3, report = $4 where id = $1"
-    values = [id, "#{status}", duration, report && String.slice(report, 0, @content)]
+    values = [id, "#{status}", duration, report && report |> String.slice(0, @content) |> storable()]
     with {:error, error} <- SQL.query(sql, update, values), do: lost("run #{id}", error)
     :ok
   end
+
+  # PostgreSQL has no NUL in texts; what models and commands write may hold any character.
+  defp storable(text), do: String.replace(text, "\0", "\uFFFD")
 
   defp lost(what, error) do
     Logger.warning("the workflow #{what} was not written down: #{Exception.message(error)}")

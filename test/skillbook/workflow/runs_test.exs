@@ -11,7 +11,7 @@ defmodule Skillbook.Workflow.RunsTest do
       sql = database(folder, unquote(dialect))
       ann = %Profile{id: "ann"}
       entry = %Entry{name: "x.flow", kind: :command, description: "", body: "", path: "", source: ""}
-      command = %Command{name: "x.flow", raw: "x.flow --to \"é\""}
+      command = %Command{name: "x.flow", raw: "x.flow --to \"é\0\""}
       context = context(sql: sql, profile: ann, command: command, by: :user)
 
       id = Runs.begin(entry, context, 2, 1_000)
@@ -22,7 +22,8 @@ defmodule Skillbook.Workflow.RunsTest do
 
       long = String.duplicate("é", 100_001)
       first = %Result{status: :ok, content: long, name: "x.say", command: "x.say {", duration: 1999}
-      second = %Result{status: :error, content: "no", command: "x.gone", duration: 0}
+      # PostgreSQL stores no NUL.
+      second = %Result{status: :error, content: "n\0o", command: "x.gone \0", duration: 0}
       assert :ok = Runs.step(context, id, %{number: 1, name: "late"}, first)
       assert :ok = Runs.step(context, id, %{number: 2, name: nil}, second)
       assert :ok = Runs.finish(context, id, :stopped, 7)
@@ -32,7 +33,7 @@ defmodule Skillbook.Workflow.RunsTest do
         name: "x.flow",
         profile: "ann",
         by: "user",
-        command: "x.flow --to \"é\"",
+        command: "x.flow --to \"é\uFFFD\"",
         status: "stopped",
         steps: 2,
         ran: 2,
@@ -71,7 +72,15 @@ defmodule Skillbook.Workflow.RunsTest do
           content: kept,
           duration: 1
         },
-        %{number: 2, name: nil, skill: nil, command: "x.gone", status: "error", content: "no", duration: 0}
+        %{
+          number: 2,
+          name: nil,
+          skill: nil,
+          command: "x.gone \uFFFD",
+          status: "error",
+          content: "n\uFFFDo",
+          duration: 0
+        }
       ]
 
       assert Runs.fetch(sql, ann, "x.flow", id, now) == {:ok, run, steps}
