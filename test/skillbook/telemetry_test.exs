@@ -1,7 +1,7 @@
 defmodule Skillbook.TelemetryTest do
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Agent, FakeSQL, Model, ModelError, Pipeline, Telemetry}
+  alias Skillbook.{Agent, FakeSQL, Model, ModelError, Pipeline, Scheduler, Telemetry}
   alias Skillbook.Store.Follower
 
   @moduletag :tmp_dir
@@ -184,8 +184,64 @@ defmodule Skillbook.TelemetryTest do
     end
   end
 
+  test "workflows and firings", %{tmp_dir: folder} do
+    scheduled = [schedule: ~s("0 8 * * *"), run_as: "ann"]
+    at = ~U[2026-03-01 08:00:00Z]
+
+    write(folder, %{
+      "x/flow.md" =>
+        page("x.flow", scheduled, "# x.flow\n\n## Behavior\n\n```cmd\nx.run\nx.list\nx.run\n```\n"),
+      "x/prose.md" => page("x.prose", scheduled),
+      "x/raised.md" => page("x.raised", scheduled)
+    })
+
+    model =
+      Model.Function.new(fn messages, _options ->
+        if List.last(messages).content =~ "x.raised", do: raise("oops"), else: "Done."
+      end)
+
+    schedules = [clock: fn -> DateTime.add(at, 10) end]
+    {book, view} = start(folder, store: ":memory:", agent: [model: model], schedules: schedules)
+    common = %{book: book, profile: "ann"}
+
+    Pipeline.commands(view, ["x.flow"])
+    about = Map.put(common, :skill, "x.flow")
+    stopped = Map.merge(about, %{status: :stopped, steps: 2})
+
+    assert [{[_, _, :start], _, ^about}, {[_, _, :stop], %{duration: _}, ^stopped}] =
+             for({[_, :workflow, _], _, _} = event <- received(), do: event)
+
+    for {name, how, firing, workflow} <- [
+          {"x.flow", :stop, %{status: :failed}, %{status: :stopped, steps: 2}},
+          {"x.prose", :stop, %{status: :ok}, %{status: :done, steps: 0}},
+          {"x.raised", :exception, %{kind: :error}, %{kind: :error}}
+        ] do
+      Scheduler.fire(book, name)
+      Scheduler.await(book)
+      about = Map.put(common, :skill, name)
+      fired = Map.merge(about, %{at: at, attempt: 1})
+      events = for {[_, kind, _], _, _} = event <- received(), kind in [:firing, :workflow], do: event
+
+      assert [
+               {[_, :firing, :start], _, ^fired},
+               {[_, :workflow, :start], _, ^about},
+               {[_, :workflow, ^how], %{duration: _}, workflow_ended},
+               {[_, :firing, ^how], %{duration: _}, firing_ended}
+             ] = events
+
+      assert {workflow_ended, firing_ended} == {Map.merge(about, workflow), Map.merge(fired, firing)}
+    end
+  end
+
   test "the events are those of the docs, and have what stands there", %{tmp_dir: folder} do
-    write(folder, %{"x/call.md" => page("x.call", handler("Call"))})
+    scheduled = [schedule: ~s("0 8 * * *"), run_as: "ann"]
+
+    write(folder, %{
+      "x/call.md" => page("x.call", handler("Call")),
+      "x/flow.md" => page("x.flow", scheduled, "# x.flow\n\n## Behavior\n\n```cmd\nx.run\nx.run\n```\n"),
+      "x/prose.md" => page("x.prose", scheduled)
+    })
+
     notes = folder <> "-notes"
     on_exit(fn -> File.rm_rf!(notes) end)
     # More than one batch.
@@ -198,6 +254,8 @@ defmodule Skillbook.TelemetryTest do
         max_result: 50,
         breaker: [failures: 1, cooldown: 1],
         vaults: [[path: notes, name: "notes"]],
+        agent: [model: Model.Function.new(fn _messages, _options -> raise "oops" end)],
+        schedules: [clock: fn -> ~U[2026-03-01 08:00:10Z] end],
         store: {FakeSQL, name: :telemetry_store, path: ":memory:"},
         store_poll: 1
       )
@@ -221,6 +279,8 @@ defmodule Skillbook.TelemetryTest do
     Task.await(task)
     Skillbook.reload(book)
     converse(book)
+    for name <- ["x.flow", "x.prose"], do: Scheduler.fire(book, name)
+    Scheduler.await(book)
 
     keys = fn map -> map |> Map.keys() |> Enum.map(&to_string/1) |> Enum.sort() end
 

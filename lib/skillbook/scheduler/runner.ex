@@ -76,7 +76,7 @@ defmodule Skillbook.Scheduler.Runner do
     else
       about = %{
         book: book.name,
-        name: firing.name,
+        skill: firing.name,
         at: firing.at,
         profile: job.profile.id,
         attempt: attempt(from)

@@ -65,8 +65,8 @@ defmodule Skillbook.Workflow.Prose do
   defp prose?(_entry), do: false
 
   defp time(entry, agent, options) do
-    limit = agent[:max_time] || @max_time
-    min(limit, options[:timeout] || entry.limits[:timeout] || limit)
+    limit = options[:timeout] || entry.limits[:timeout] || agent[:max_time] || @max_time
+    min(limit, agent[:max_time] || limit)
   end
 
   defp followed(entry, result, context, state, agent, options) do

@@ -91,6 +91,24 @@ defmodule Skillbook.Store.LeaksTest do
     end
   end
 
+  # Workflows in the folder that commands write to, whose index names those that are hidden too, as commands write it.
+  defp workflows(rows, labels, names) do
+    rows = Enum.map_join(rows, "\n", &"| workflows.#{&1} | About stew |")
+
+    index =
+      "---\ndomain: workflows\ndescription: Flows\n---\n## Available Skills\n\n| Skill | Description |\n|---|---|\n#{rows}\n"
+
+    for name <- names, into: %{"workflows/SKILL.md" => index} do
+      front =
+        "name: workflows.#{name}\ndescription: About stew\nschedule: '@daily'\nrun_as: default\n#{labels}"
+
+      body = "# workflows.#{name}\n\n## Behavior\n\n```cmd\ntasks.search\n```\n"
+
+      {"workflows/#{name}.md",
+       "---\n#{front}---\n#{if name in ["late", "open"], do: body, else: "Say it.\n"}"}
+    end
+  end
+
   # Writes that a reader cannot see
 
   defp write_hidden(book, readers, now) do
@@ -257,6 +275,8 @@ defmodule Skillbook.Store.LeaksTest do
       {"skills.restore", "skills__restore", %{name: name, version: one_of([1, 2])}},
       {"notes.add", "add_or_update_note", note},
       {"notes.add", "add_or_update_note", note},
+      {"workflow.delete", "workflow__delete",
+       %{name: "workflows.#{one_of(["open", "said", "late", "secret"])}"}},
       {"notes.delete", "delete_note", %{title: name}}
     ])
   end
@@ -342,10 +362,20 @@ defmodule Skillbook.Store.LeaksTest do
       "notes.list",
       "skills.list --tag t",
       "notes.list --include-disabled true",
-      "notes.list --tag u"
+      "notes.list --tag u",
+      "get_skill: workflows",
+      "workflow.list",
+      "workflow.build --name a --description b --labels secret",
+      "workflow.build --name a --description b --schedule @daily --run-as chief",
+      "workflow.build --name a --description b --schedule @daily --run-as nobody"
     ]
 
-    report = Skillbook.run(view, "````cmd\n#{Enum.join(fixed ++ lines, "\n")}\n````", now: @now)
+    workflows =
+      for name <- ["open", "late", "secret", "none"],
+          line <- ["workflow.show X", "workflow.show X --run R-1", "workflow.run X --dry-run", "X"],
+          do: String.replace(line, "X", "workflows." <> name)
+
+    report = Skillbook.run(view, "````cmd\n#{Enum.join(fixed ++ workflows ++ lines, "\n")}\n````", now: @now)
     {report, to_string(report)}
   end
 
@@ -409,6 +439,7 @@ defmodule Skillbook.Store.LeaksTest do
     |> String.replace(~r/#(Reference|PID|Function)<[^>]*>/, "#")
     |> String.replace(~r/:?book_\d+/, "BOOK")
     |> String.replace(~r/duration: [\d.]+/, "duration: 0")
+    |> String.replace(~r/\d+ ms/, "0 ms")
     |> String.replace(~r/--id [a-z2-7]{16}|id: "[a-z2-7]{16}"/, "ID")
     |> String.replace(~r/(since|until): ~U\[[^\]]*\]/, "TIME")
     |> String.replace(~r/generation: \d+/, "generation: 0")
@@ -430,9 +461,10 @@ defmodule Skillbook.Store.LeaksTest do
     end
   end
 
-  defp start(folder, files) do
+  defp start(folder, files, profiles) do
     write(folder, files)
-    %{book: book(store: ":memory:", sources: [folder], watch: false, profiles: []), folder: folder}
+    options = [store: ":memory:", sources: [folder], write_to: folder, watch: false, profiles: profiles]
+    %{book: book(options), folder: folder}
   end
 
   defp compare(about, {reader, other}, with, without) do
@@ -458,11 +490,15 @@ defmodule Skillbook.Store.LeaksTest do
     for number <- @seed..(@seed + @cases - 1)//1 do
       :rand.seed(:exsss, number)
       readers = readers()
-      seen = files([])
+      seen = Map.merge(files([]), workflows(["open", "said"], "", ["open", "said"]))
+      labels = "visibility_labels: [secret]\n"
+      hidden_workflows = workflows(["late", "open", "said", "secret"], labels, ["late", "secret"])
       hidden = Map.merge(files(["secret"]), files(["a", "secret"]))
       # The folders' names are as long, since paths are part of answers.
-      with = start(Path.join(folder, "#{number}/a/skills"), Map.merge(hidden, seen))
-      without = start(Path.join(folder, "#{number}/b/skills"), seen)
+      all = hidden |> Map.merge(seen) |> Map.merge(hidden_workflows)
+      # The other book does not have the profile either.
+      with = start(Path.join(folder, "#{number}/a/skills"), all, [[id: "chief", grants: :all]])
+      without = start(Path.join(folder, "#{number}/b/skills"), seen, [])
 
       about = fn done ->
         fn ->

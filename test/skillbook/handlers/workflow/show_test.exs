@@ -23,6 +23,9 @@ defmodule Skillbook.Handlers.Workflow.ShowTest do
     write(folder, %{
       "x/prose.md" => page("x.prose", [], "# x.prose\n\n## Behavior\n\nSay it.\n"),
       "x/fail.md" => page("x.fail", handler("ErrorText")),
+      "x/tell.md" => page("x.tell", handler("Tell")),
+      "x/slow.md" =>
+        page("x.slow", [timeout: "1h"], "# x.slow\n\n## Behavior\n\n```cmd\ntasks.search\nx.tell\n```\n"),
       "x/flow.md" => page("x.flow", [schedule: ~s("0 8 * * *"), timezone: "Europe/Berlin"], @flow)
     })
 
@@ -103,6 +106,20 @@ defmodule Skillbook.Handlers.Workflow.ShowTest do
     assert text =~ "[1] (not shown)\nok\n\n[2] memory.search"
     refute text =~ "Monday"
     assert run(book, "workflow.show x.prose", "narrow").content =~ "unknown skill"
+  end
+
+  test "a run whose process was killed ends with its time", %{book: book} do
+    view = Skillbook.view(book, "ann")
+    options = [now: ~U[2026-03-01 08:00:00Z], assigns: %{tell: self()}]
+    {:ok, runner} = Task.start(fn -> Skillbook.run(view, "```cmd\nx.slow\n```", options) end)
+    assert_receive {:handler, _pid, _context}, 30_000
+    Process.exit(runner, :kill)
+
+    for {now, status} <- [{~U[2026-03-01 09:00:59Z], "running"}, {~U[2026-03-01 09:01:01Z], "interrupted"}],
+        line <- ["workflow.show x.slow", "workflow.show x.slow --run R-1"] do
+      [result] = Skillbook.run(view, "```cmd\n#{line}\n```", now: now).results
+      assert result.content =~ "R-1  2026-03-01T08:00:00Z  #{status}, 1 of 2 steps  (agent \"ann\")"
+    end
   end
 
   test "a page to follow has no steps", %{book: book} do
