@@ -67,7 +67,8 @@ defmodule Skillbook.Handlers.WorkflowTest do
                [{"to", true, true, []}, {"most", false, false, ["5"]}, {"dry", false, false, []}]
 
       assert Skillbook.Lint.run([root], context: [Source.builtin()]) |> Enum.map(& &1.code) == [
-               :unknown_command
+               :description_short,
+               :example_unknown
              ]
     end
 
