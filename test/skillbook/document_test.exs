@@ -52,6 +52,30 @@ defmodule Skillbook.DocumentTest do
     assert files(root) == ["a", "a/c.md"]
   end
 
+  test "discard keeps each file under a name of its own", %{tmp_dir: root} do
+    for {text, kept} <- [{"1", ".trash/a/c.md"}, {"2", ".trash/a/c.2.md"}, {"3", ".trash/a/c.3.md"}] do
+      {:ok, path} = Document.create(root, "a/c.md", text)
+      assert Document.discard(root, "a/c.md") == {:ok, kept}
+      assert File.read!(Path.join(root, kept)) == text
+      refute File.exists?(path)
+    end
+
+    assert files(root) == ~w(.trash .trash/a .trash/a/c.2.md .trash/a/c.3.md .trash/a/c.md a)
+    assert message(Document.discard(root, "a/c.md")) == "a/c.md does not exist"
+    assert message(Document.discard(root, ".trash/a/c.md")) =~ "is no path of a file below the folder"
+
+    outside = Path.join(root, "outside")
+    File.mkdir_p!(outside)
+    File.write!(Path.join(outside, "x.md"), "x")
+    File.ln_s!(outside, Path.join(root, "b"))
+    assert message(Document.discard(root, "b/x.md")) =~ "b is a symbolic link"
+    File.rm_rf!(Path.join(root, ".trash"))
+    File.ln_s!(outside, Path.join(root, ".trash"))
+    {:ok, path} = Document.create(root, "c.md", "c")
+    assert message(Document.discard(root, "c.md")) =~ ".trash is a symbolic link"
+    assert File.read!(path) == "c"
+  end
+
   test "read", %{tmp_dir: root} do
     File.write!(Path.join(root, "c.md"), "text")
     assert Document.read(root, "c.md") == {:ok, "text"}

@@ -184,6 +184,12 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
 
       File.rm!(Path.join(root, "workflows/b.md"))
 
+      # What is read is right as soon as the book has read the folder.
+      Skillbook.reload(book)
+      {:ok, index} = Skillbook.get(Skillbook.view(book, "ann"), "workflows")
+      assert index =~ "| workflows.hand | Does workflows.hand |" and not (index =~ "workflows.b ")
+      assert run(book, "workflow.list").content =~ "\nworkflows.hand - Does workflows.hand"
+
       assert %{status: :ok} = run(book, "workflow.delete workflows.a")
 
       rows =
