@@ -210,7 +210,7 @@ defmodule Skillbook.DigestTest do
       changed(book, :removed)
       refute is_map_key(Scheduler.registered(book), @name)
       assert %{next: [], last: []} = agenda(book, "ann", morning)
-      assert File.exists?(Path.join(folder, ".trash/workflows/morning.md"))
+      assert File.exists?(Path.join(folder, ".trash/20260303T080010Z/workflows/morning.md"))
     end
   end
 end
