@@ -11,8 +11,8 @@ defmodule Skillbook.Agenda do
     * `:last` - a map for each firing, the newest first: `:name`, `:at`, `:status`, `:profile`, `:node`, `:attempts`, `:started_at`,
       `:finished_at`, `:duration` in milliseconds, `:text`
 
-  The status is `:queued`, `:running`, `:ok`, `:template` (the entry has no handler, and its text is the result), `:failed`,
-  `:skipped` (the one before was under way) or `:missed`.
+  The status is `:queued`, `:running`, `:ok`, `:template` (the page is prose, the book has no agent to carry it out, and its text is
+  the result), `:failed`, `:skipped` (the one before was under way) or `:missed`.
 
   ## Who sees what
 

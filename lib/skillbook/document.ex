@@ -60,31 +60,33 @@ defmodule Skillbook.Document do
   @trash ".trash"
 
   @doc """
-  Takes a file out of the folder, so that no source reads it any more, and gives the path below `root` where it is kept:
-  `.trash/` and the path it had, with a number if there is such a file already.
+  Takes a file out of the folder, so that no source reads it any more, and gives the path below `root` where it is kept: in
+  `.trash`, in a folder of the time, and there under the path that it had, with a number if there is such a file already.
 
       iex> root = Path.join(System.tmp_dir!(), "skillbook-doc-\#{System.unique_integer([:positive])}")
       iex> {:ok, _} = Skillbook.Document.create(root, "finance/report.md", "# Report")
-      iex> Skillbook.Document.discard(root, "finance/report.md")
-      {:ok, ".trash/finance/report.md"}
-      iex> File.read(Path.join(root, ".trash/finance/report.md"))
+      iex> Skillbook.Document.discard(root, "finance/report.md", ~U[2026-03-01 08:00:00Z])
+      {:ok, ".trash/20260301T080000Z/finance/report.md"}
+      iex> File.read(Path.join(root, ".trash/20260301T080000Z/finance/report.md"))
       {:ok, "# Report"}
-      iex> {:error, e} = Skillbook.Document.discard(root, "finance/report.md")
+      iex> {:error, e} = Skillbook.Document.discard(root, "finance/report.md", ~U[2026-03-01 08:00:00Z])
       iex> e.kind
       :missing
       iex> File.rm_rf!(root)
       iex> :ok
       :ok
   """
-  @spec discard(Path.t(), String.t()) :: result(String.t())
-  def discard(root, path) do
+  @spec discard(Path.t(), String.t(), DateTime.t()) :: result(String.t())
+  def discard(root, path, now) do
     source = Path.join(root, path)
+    # By its time, so that a name says nothing of what else was taken out.
+    time = now |> DateTime.truncate(:second) |> DateTime.to_iso8601(:basic)
 
     with {:ok, names} <- names(path),
          :ok <- each_part(root, names, &no_link/2),
          {:ok, _} <- File.lstat(source) |> explain(path),
-         :ok <- each_part(root, [@trash | Enum.drop(names, -1)], &folder/2),
-         {:ok, kept} <- keep(root, source, Path.join(@trash, path), 1),
+         :ok <- each_part(root, [@trash, time | Enum.drop(names, -1)], &folder/2),
+         {:ok, kept} <- keep(root, source, Path.join([@trash, time, path]), 1),
          :ok <- File.rm(source) |> explain(path) do
       sync_folder(Path.dirname(source))
       {:ok, kept}

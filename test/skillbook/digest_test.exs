@@ -199,7 +199,9 @@ defmodule Skillbook.DigestTest do
 
       # Somebody moves it to nine o'clock.
       path = Path.join(folder, "workflows/morning.md")
-      File.write!(path, path |> File.read!() |> String.replace("0 8 * * 1-5", "0 9 * * 1-5"))
+      File.write!(folder <> ".moved", path |> File.read!() |> String.replace("0 8 * * 1-5", "0 9 * * 1-5"))
+      # As an editor does it: nobody reads half of it.
+      File.rename!(folder <> ".moved", path)
       changed(book, :changed)
       assert %{@name => %{expression: "0 9 * * 1-5"}} = Scheduler.registered(book)
       assert %{next: [%{at: [~U[2026-03-03 09:00:00Z]]}]} = agenda(book, "ann", morning)
@@ -208,7 +210,7 @@ defmodule Skillbook.DigestTest do
       changed(book, :removed)
       refute is_map_key(Scheduler.registered(book), @name)
       assert %{next: [], last: []} = agenda(book, "ann", morning)
-      assert File.exists?(Path.join(folder, ".trash/workflows/morning.md"))
+      assert File.exists?(Path.join(folder, ".trash/20260303T080010Z/workflows/morning.md"))
     end
   end
 end

@@ -52,6 +52,34 @@ defmodule Skillbook.DocumentTest do
     assert files(root) == ["a", "a/c.md"]
   end
 
+  test "discard keeps each file under a name of its own", %{tmp_dir: root} do
+    now = ~U[2026-03-01 08:00:00.5Z]
+    trash = ".trash/20260301T080000Z"
+
+    for {text, kept} <- [{"1", "a/c.md"}, {"2", "a/c.2.md"}, {"3", "a/c.3.md"}] do
+      {:ok, path} = Document.create(root, "a/c.md", text)
+      assert Document.discard(root, "a/c.md", now) == {:ok, Path.join(trash, kept)}
+      assert File.read!(Path.join([root, trash, kept])) == text
+      refute File.exists?(path)
+    end
+
+    {:ok, _} = Document.create(root, "a/c.md", "4")
+    assert {:ok, ".trash/20260301T080001Z/a/c.md"} = Document.discard(root, "a/c.md", DateTime.add(now, 1))
+    assert message(Document.discard(root, "a/c.md", now)) == "a/c.md does not exist"
+    assert message(Document.discard(root, ".trash/a/c.md", now)) =~ "is no path of a file below the folder"
+
+    outside = Path.join(root, "outside")
+    File.mkdir_p!(outside)
+    File.write!(Path.join(outside, "x.md"), "x")
+    File.ln_s!(outside, Path.join(root, "b"))
+    assert message(Document.discard(root, "b/x.md", now)) =~ "b is a symbolic link"
+    File.rm_rf!(Path.join(root, ".trash"))
+    File.ln_s!(outside, Path.join(root, ".trash"))
+    {:ok, path} = Document.create(root, "c.md", "c")
+    assert message(Document.discard(root, "c.md", now)) =~ ".trash is a symbolic link"
+    assert File.read!(path) == "c"
+  end
+
   test "read", %{tmp_dir: root} do
     File.write!(Path.join(root, "c.md"), "text")
     assert Document.read(root, "c.md") == {:ok, "text"}

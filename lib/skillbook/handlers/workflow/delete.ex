@@ -15,7 +15,7 @@ defmodule Skillbook.Handlers.Workflow.Delete do
          {:ok, entry} <- Named.fetch(context.view, flags["name"]),
          {:ok, path} <- below(root, entry),
          :ok <- Store.own(context.view, entry),
-         {:ok, kept} <- Document.discard(root, path),
+         {:ok, kept} <- Document.discard(root, path, context.now),
          {:ok, everything} <- Folder.everything(context),
          index = refresh_index(root, entry, everything, context),
          :ok <- Folder.publish(context) do

@@ -144,10 +144,10 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       result = run(book, "workflow.delete workflows.a")
 
       assert result.content ==
-               "Deleted workflows.a. Its page is kept as .trash/workflows/a.md in the folder that workflows are written to; " <>
+               "Deleted workflows.a. Its page is kept as .trash/20260301T080000Z/workflows/a.md in the folder that workflows are written to; " <>
                  "who moves it back has it again."
 
-      kept = Path.join(root, ".trash/workflows/a.md")
+      kept = Path.join(root, ".trash/20260301T080000Z/workflows/a.md")
 
       assert %{effects: [:skill_deleted], data: %{name: "workflows.a", path: "workflows/a.md", kept: ^kept}} =
                result
@@ -163,7 +163,10 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       assert Map.keys(Scheduler.registered(book)) == ["workflows.b"]
 
       assert %{status: :ok} = run(book, "workflow.build --name a --description again")
-      assert run(book, "workflow.delete --name workflows.a").content =~ "kept as .trash/workflows/a.2.md in"
+
+      assert run(book, "workflow.delete --name workflows.a").content =~
+               "kept as .trash/20260301T080000Z/workflows/a.2.md in"
+
       assert File.read!(kept) == page
 
       # A person brings it back.
@@ -183,6 +186,12 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       })
 
       File.rm!(Path.join(root, "workflows/b.md"))
+
+      # What is read is right as soon as the book has read the folder.
+      Skillbook.reload(book)
+      {:ok, index} = Skillbook.get(Skillbook.view(book, "ann"), "workflows")
+      assert index =~ "| workflows.hand | Does workflows.hand |" and not (index =~ "workflows.b ")
+      assert run(book, "workflow.list").content =~ "\nworkflows.hand - Does workflows.hand"
 
       assert %{status: :ok} = run(book, "workflow.delete workflows.a")
 
