@@ -47,7 +47,8 @@ defmodule Skillbook do
     * `:scheduler` - what runs entries by their `schedule`: `Skillbook.Scheduler.Local`, the default with a `:store`,
       `{Skillbook.Scheduler.Quantum, MyApp.Quantum}`, or `false`, which is all there is without a `:store`
     * `:schedules` - how they are run, as [schedules](docs/schedules.md) says: `[run_as: nil, timeout: 300_000, max_running: 10,
-      lease: 60_000, missed: :skip, interrupted: :fail, keep: 90, dispatch: nil, clock: nil]` by default
+      lease: 60_000, missed: :skip, interrupted: :fail, keep: 90, min_interval: 300, max_per_profile: 50, dispatch: nil,
+      clock: nil]` by default
     * `:vaults` - folders of notes, and other documents, that `markdown.search` finds: paths, or options of `Skillbook.Vault`. They
       need a `:store`; none (`[]`) by default
     * `:telemetry_flags` - whether events carry the flags of commands; `false` by default

@@ -213,6 +213,11 @@ defmodule Skillbook.View do
   end
 
   @doc false
+  # The number in the database of the entry that it uses under a name; `nil` for one of a file, and for none.
+  @spec record(t(), String.t()) :: pos_integer() | nil
+  def record(%__MODULE__{ref: ref}, name), do: Native.view_record(ref, name)
+
+  @doc false
   @spec unknown(t(), String.t()) :: UnknownSkillError.t()
   def unknown(%__MODULE__{ref: ref}, name) do
     %UnknownSkillError{name: name, suggestions: Native.view_suggest(ref, name)}

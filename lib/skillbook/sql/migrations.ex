@@ -36,7 +36,8 @@ defmodule Skillbook.SQL.Migrations do
     {2, "the store", Skillbook.SQL.Migrations.V2},
     {3, "runs of workflows", Skillbook.SQL.Migrations.V3},
     {4, "firings", Skillbook.SQL.Migrations.V4},
-    {5, "the documents of vaults", Skillbook.SQL.Migrations.V5}
+    {5, "the documents of vaults", Skillbook.SQL.Migrations.V5},
+    {7, "schedules of the store", Skillbook.SQL.Migrations.V7}
   ]
 
   @doc """

@@ -223,6 +223,7 @@ defmodule Skillbook.Store.Follower do
     stored = Stored.from_row(row)
     lists = [stored.tags, stored.labels, stored.proactive_for, stored.excluded_for]
     true = lists |> Enum.concat() |> Enum.all?(&is_binary/1)
+    true = Enum.all?(stored.writers, &(is_nil(&1) or is_binary(&1)))
     true = stored.kind in [:skill, :note] and stored.source in [:user, :agent, :import]
     stored
   rescue

@@ -136,6 +136,7 @@ mod tests {
 
     fn record(name: &str, title: &str, content: &str) -> Record {
         Record {
+            id: 0,
             name: name.into(),
             is_skill: true,
             title: title.into(),
@@ -148,6 +149,9 @@ mod tests {
             excluded_for: Vec::new(),
             origin: Origin::User,
             version: 1,
+            schedule: None,
+            timezone: None,
+            writers: Vec::new(),
         }
     }
 
