@@ -41,10 +41,8 @@ defmodule Skillbook.Scheduler.Job do
   # All of a book: jobs, and why others are none.
   @spec all(Book.t()) :: [{key(), {:ok, t()} | {:error, String.t()} | :none}]
   def all(book) do
-    view = View.all(book.catalog)
-
     for {record, writers, entry} <- Catalog.scheduled(book.catalog),
-        do: {key(entry.name, record), new(book, view, record, writers, entry)}
+        do: {key(entry.name, record), new(book, record, writers, entry)}
   end
 
   @doc false
@@ -53,20 +51,20 @@ defmodule Skillbook.Scheduler.Job do
     scheduled = Catalog.scheduled(book.catalog, name)
 
     Enum.find_value(scheduled, :none, fn
-      {^record, writers, entry} -> new(book, View.all(book.catalog), record, writers, entry)
+      {^record, writers, entry} -> new(book, record, writers, entry)
       _other -> nil
     end)
   end
 
   # Those of low trust do not say what their page says of it.
-  defp new(_book, _all, nil, _writers, %Entry{schedule: nil}), do: :none
+  defp new(_book, nil, _writers, %Entry{schedule: nil}), do: :none
 
-  defp new(_book, _all, _record, _writers, %Entry{schedule: nil}) do
+  defp new(_book, _record, _writers, %Entry{schedule: nil}) do
     {:error,
      "expected an entry that was written here, got an imported one, which has low trust; create it anew"}
   end
 
-  defp new(book, all, record, writers, entry) do
+  defp new(book, record, writers, entry) do
     with {:ok, schedule} <- schedule(entry),
          {:ok, profile, author} <- runner(book, record, writers, entry) do
       job = %__MODULE__{
@@ -80,11 +78,13 @@ defmodule Skillbook.Scheduler.Job do
       }
 
       # The store may have put another one into its place for its profile, or only for others.
-      if record || View.fetch(all, entry.name) == {:ok, entry} || shown?(book, job),
+      if record || used?(book, entry) || shown?(book, job),
         do: {:ok, job},
         else: :none
     end
   end
+
+  defp used?(book, entry), do: View.fetch(View.all(book.catalog), entry.name) == {:ok, entry}
 
   defp runner(book, nil, [], entry) do
     with {:ok, profile} <- profile(book, entry.source, entry.data["run_as"] || book.schedules[:run_as]),
