@@ -1294,6 +1294,43 @@ defmodule Skillbook.StoreConformance do
         end
       end
 
+      describe "the migration of schedules" do
+        @tag capture_log: true
+        test "knows who wrote what was there before, and keeps the firings of files", %{
+          book: book,
+          ann: ann,
+          boss: boss
+        } do
+          note(ann)
+          {:ok, _} = Store.update(boss, "milk", %{edit: {:append, "And cream.\n"}})
+          note(boss, %{name: "bread"})
+
+          for record <- [nil, 7] do
+            firing = Skillbook.Firing.new(book, "milk", @now, record)
+            by = %{node: "a", holder: "a"}
+            {:ok, true} = Scheduler.Firings.missed(sql(book), firing, by, @later, "text")
+          end
+
+          assert SQL.Migrations.undo(sql(book), 7) == {:ok, [7]}
+          {:ok, %{columns: columns}} = SQL.query(sql(book), "select * from skillbook_firings")
+          refute "record" in columns
+          assert SQL.Migrations.run(sql(book)) == {:ok, [7]}
+
+          rows = SQL.query!(sql(book), "select name, writers from skillbook_entries order by id").rows
+          decoded = for [name, json] <- rows, {:ok, list} = Skillbook.JSON.decode(json), do: {name, list}
+          assert decoded == [{"milk", ["ann", "boss"]}, {"bread", ["boss"]}]
+
+          rows =
+            SQL.query!(sql(book), "select writers from skillbook_entry_versions order by entry_id, version").rows
+
+          decoded = for [json] <- rows, {:ok, list} = Skillbook.JSON.decode(json), do: list
+          assert decoded == [["ann", "boss"], ["ann", "boss"], ["boss"]]
+
+          {:ok, [firing]} = Scheduler.Firings.list(sql(book), nil, 10, 0)
+          assert {firing.name, firing.record, firing.at, firing.text} == {"milk", nil, @now, "text"}
+        end
+      end
+
       describe "hostile texts" do
         test "are texts", %{book: book, ann: ann} do
           texts = [
