@@ -1270,6 +1270,51 @@ defmodule Skillbook.StoreConformance do
           assert is_map_key(Scheduler.registered(book), "milk")
         end
 
+        test "whose creator sees another entry under the name has failed", context do
+          clock = clock(~U[2026-03-02 07:59:30Z])
+          book = timed_book(@start.(context), clock)
+          [ann, bob] = for id <- ["ann", "bob"], do: Skillbook.view(book, id)
+          timed(ann, %{labels: ["a"], schedule: nil})
+          timed(bob, %{labels: ["b"]})
+          {:ok, _} = Store.update(ann, "milk", %{labels: []})
+          assert [{{"milk", _}, _}] = Map.to_list(Scheduler.registered(book))
+          set(clock, ~U[2026-03-02 08:00:00Z])
+          Scheduler.Local.tick(book)
+          Scheduler.await(book)
+          {:ok, [row]} = Scheduler.Firings.list(sql(book), "bob", 10, 0)
+          assert {row.status, row.text} == {:failed, "The profile bob and its author do not both see it."}
+          # It is not that of the entry which bob sees.
+          assert last(book, "bob") == []
+        end
+
+        test "was missed where no node was", context do
+          clock = clock(~U[2026-03-02 07:59:30Z])
+          store = @start.(context)
+          book = timed_book(store, clock)
+
+          for {id, label} <- [{"ann", "a"}, {"bob", "b"}],
+              do: timed(Skillbook.view(book, id), %{labels: [label]})
+
+          set(clock, ~U[2026-03-02 08:00:00Z])
+          Scheduler.Local.tick(book)
+          Scheduler.await(book)
+          stop_supervised!(book)
+          set(clock, ~U[2026-03-09 08:30:00Z])
+          book = timed_book(store, clock)
+          assert length(keys(book)) == 2
+
+          for id <- ["ann", "bob"] do
+            assert [{"milk", ~U[2026-03-02 08:00:00Z], :template, ^id, "Two bottles."}] = last(book, id)
+          end
+
+          {:ok, rows} = Scheduler.Firings.list(sql(book), nil, 10, 0)
+
+          assert [{record, :missed}, {other, :missed}, {record, :template}, {other, :template}] =
+                   for(row <- rows, do: {row.record, row.status})
+
+          assert record != other
+        end
+
         test "of two books with one database fires once", context do
           clock = clock(~U[2026-03-02 07:59:30Z])
           store = @start.(context)
