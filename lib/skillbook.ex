@@ -48,7 +48,8 @@ defmodule Skillbook do
     * `:scheduler` - what runs entries by their `schedule`: `Skillbook.Scheduler.Local`, the default with a `:store`,
       `{Skillbook.Scheduler.Quantum, MyApp.Quantum}`, or `false`, which is all there is without a `:store`
     * `:schedules` - how they are run, as [schedules](docs/schedules.md) says: `[run_as: nil, timeout: 300_000, max_running: 10,
-      lease: 60_000, missed: :skip, interrupted: :fail, keep: 90, dispatch: nil, clock: nil]` by default
+      lease: 60_000, missed: :skip, interrupted: :fail, keep: 90, min_interval: 300, max_per_profile: 50, dispatch: nil,
+      clock: nil]` by default
     * `:agent` - the agent that carries out [workflows of prose](docs/skills.md#workflows) where no conversation is under way, by a
       schedule or by `carry_out/3`: of the options of `Skillbook.Agent.run/3` `:model`, which it needs, `:system`, `:chat`,
       `:grammar`, `:max_turns`, `:max_time`, `:max_tokens`, `:max_repeats`, `:max_context` and `:max_depth`. `nil` (the default) for

@@ -6,7 +6,8 @@ defmodule Skillbook.Agenda do
 
     * `:now` - the time from which on the next runs are counted, UTC
     * `:next` - a map for each entry with a schedule, the soonest first: `:name`, `:schedule` and `:timezone` as texts, `:means`
-      (the schedule in words), `:run_as` (the profile's id in its page, or `nil`), `:at` (the next times, UTC) and `:local` (the same
+      (the schedule in words), `:run_as` (the profile's id in its page, or `nil`; of an entry of the store the one that created it,
+      for that and for a view that sees everything), `:at` (the next times, UTC) and `:local` (the same
       as clocks there show them)
     * `:last` - a map for each firing, the newest first: `:name`, `:at`, `:status`, `:profile`, `:node`, `:attempts`, `:started_at`,
       `:finished_at`, `:duration` in milliseconds, `:text`
@@ -20,7 +21,7 @@ defmodule Skillbook.Agenda do
   profiles, any other one only its own.
   """
 
-  alias Skillbook.{Book, Entry, OptionError, Options, Profile, Schedule, SQL, View}
+  alias Skillbook.{Book, Catalog, Entry, OptionError, Options, Profile, Schedule, SQL, View}
   alias Skillbook.Scheduler.{Clock, Firings}
 
   @type t :: %__MODULE__{now: DateTime.t(), next: [map()], last: [map()]}
@@ -65,14 +66,16 @@ defmodule Skillbook.Agenda do
          now = Keyword.get_lazy(options, :now, fn -> Clock.now(book) end),
          {:ok, shown} <- shown(book, view, options[:names]),
          {:ok, last} <- last(book, shown, own(view.profile), options[:last] || 20) do
-      {:ok, %__MODULE__{now: now, next: next(shown, now, options[:times] || 1), last: last}}
+      {:ok, %__MODULE__{now: now, next: next(book, shown, now, options[:times] || 1), last: last}}
     end
   end
 
   defp shown(_book, view, nil), do: {:ok, view}
   defp shown(book, view, globs), do: View.new(book.catalog, Profile.narrow(view.profile, globs))
 
-  defp next(view, now, times) do
+  defp next(book, view, now, times) do
+    creators = creators(book)
+
     rows =
       for %Entry{schedule: text} = entry when text != nil <- View.entries(view),
           {:ok, schedule} <- [Schedule.parse(text, entry.timezone || "UTC")] do
@@ -83,13 +86,32 @@ defmodule Skillbook.Agenda do
           schedule: schedule.expression,
           timezone: schedule.timezone,
           means: Schedule.describe(schedule),
-          run_as: entry.data["run_as"],
+          run_as: run_as(view, entry, creators),
           at: at,
           local: Enum.map(at, &Schedule.local(schedule, &1))
         }
       end
 
     Enum.sort_by(rows, &{&1.at |> List.first() |> unix(), &1.name})
+  end
+
+  # Of entries of the store of one name, each has its own.
+  defp creators(book) do
+    for {record, [creator | _], entry} <- Catalog.scheduled(book.catalog),
+        into: %{},
+        do: {{entry.name, record}, if(creator == "", do: book.schedules[:run_as], else: creator)}
+  end
+
+  # Who wrote the first version is known to who sees that, who need not see this view's.
+  defp run_as(view, entry, creators) do
+    case View.record(view, entry.name) do
+      nil ->
+        entry.data["run_as"]
+
+      record ->
+        creator = creators[{entry.name, record}]
+        if own(view.profile) in [nil, creator], do: creator
+    end
   end
 
   # Without a next time it comes last.
@@ -100,17 +122,18 @@ defmodule Skillbook.Agenda do
 
   defp last(book, shown, of, count) do
     names = shown |> View.entries() |> MapSet.new(& &1.name)
-    collect(Book.sql(book), names, of, count, 0, [])
+    shows? = &(&1.name in names and View.record(shown, &1.name) == &1.record)
+    collect(Book.sql(book), shows?, of, count, 0, [])
   end
 
-  defp collect(sql, names, profile, count, offset, done) do
+  defp collect(sql, shows?, profile, count, offset, done) do
     with {:ok, rows} <- Firings.list(sql, profile, @rows, offset) do
       # What fires between two queries moves a row into the next one as well.
-      done = Enum.uniq_by(done ++ Enum.filter(rows, &(&1.name in names)), &{&1.name, &1.at})
+      done = Enum.uniq_by(done ++ Enum.filter(rows, shows?), &{&1.name, &1.record, &1.at})
 
       if length(done) >= count or length(rows) < @rows,
-        do: {:ok, Enum.take(done, count)},
-        else: collect(sql, names, profile, count, offset + @rows, done)
+        do: {:ok, done |> Enum.take(count) |> Enum.map(&Map.delete(&1, :record))},
+        else: collect(sql, shows?, profile, count, offset + @rows, done)
     end
   end
 

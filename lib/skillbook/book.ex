@@ -38,6 +38,8 @@ defmodule Skillbook.Book do
     missed: :skip,
     interrupted: :fail,
     keep: 90,
+    min_interval: 300,
+    max_per_profile: 50,
     dispatch: nil,
     clock: nil
   ]
@@ -352,7 +354,11 @@ defmodule Skillbook.Book do
 
   defp schedules_option?({:run_as, id}), do: is_nil(id) or Options.text?(id)
   defp schedules_option?({option, value}) when option in [:timeout, :lease], do: Options.milliseconds?(value)
-  defp schedules_option?({option, value}) when option in [:max_running, :keep], do: Options.positive?(value)
+
+  defp schedules_option?({option, value})
+       when option in [:max_running, :keep, :min_interval, :max_per_profile],
+       do: Options.positive?(value)
+
   defp schedules_option?({:missed, policy}), do: policy in [:skip, :run_once]
   defp schedules_option?({:interrupted, policy}), do: policy in [:fail, :run]
   defp schedules_option?({:clock, clock}) when is_function(clock, 0), do: true

@@ -16,7 +16,7 @@ defmodule Skillbook.Catalog do
       {:ok, 2}
   """
 
-  alias Skillbook.{Change, ConfigError, Diagnostic, Native, OptionError, Source, Stored}
+  alias Skillbook.{Change, ConfigError, Diagnostic, Entry, Native, OptionError, Source, Stored}
 
   @type t :: %__MODULE__{ref: reference(), sources: [Source.t()]}
 
@@ -82,6 +82,12 @@ defmodule Skillbook.Catalog do
     check_stored(catalog)
     Native.catalog_stored_ids(ref)
   end
+
+  @doc false
+  # The entries with a schedule, or those of a name, whoever sees them: each with its number in the database and who wrote what it
+  # runs, or `nil` and nobody for one of a file.
+  @spec scheduled(t(), String.t() | nil) :: [{pos_integer() | nil, [String.t() | nil], Entry.t()}]
+  def scheduled(%__MODULE__{ref: ref}, name \\ nil), do: Native.catalog_scheduled(ref, name)
 
   defp check_stored(%__MODULE__{sources: sources}) do
     if not Enum.any?(sources, &(&1.kind == :stored)),

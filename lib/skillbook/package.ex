@@ -52,6 +52,7 @@ defmodule Skillbook.Package do
     OptionError,
     Options,
     PackageError,
+    Schedule,
     Store,
     Stored,
     StoreError,
@@ -80,7 +81,7 @@ defmodule Skillbook.Package do
   Writes an entry as a folder in the Agent Skills format below `folder`, and gives its path.
 
   The folder has the entry's name, in small letters, digits and hyphens. `SKILL.md` has the fields of the format; a title,
-  tags, an author and a version go into `metadata`. A note without a description gets its title. The skill's other files
+  tags, an author, a version, a schedule and its time zone go into `metadata`. A note without a description gets its title. The skill's other files
   stand beside it. Visibility labels are left out, for the format has none: whoever gets the folder may read it. Something
   else of that name is an error, but for the same export.
 
@@ -166,7 +167,7 @@ defmodule Skillbook.Package do
 
   defp metadata(entry) do
     more =
-      for key <- ["author", "version"],
+      for key <- ["author", "version", "schedule", "timezone"],
           value = entry.data[key],
           is_binary(value) or is_number(value),
           into: %{},
@@ -211,7 +212,8 @@ defmodule Skillbook.Package do
   @doc """
   Writes skills of a source into the store of the view's book, each as a skill of the store `by: :import`, which has low trust.
 
-  The name is the skill's folder's; title and tags are those that `export/4` writes. Other fields of the format are left out. A
+  The name is the skill's folder's; title, tags and schedule are those that `export/4` writes; what was
+  imported never runs by its schedule. Other fields of the format are left out. A
   skill with files beside its `SKILL.md` is an error, for the store keeps none: install it. So is one whose name is
   taken in the store, without `:force`; with it, it becomes a new version of that entry. Of the options above all but `:to` and
   `:patience` count, and
@@ -252,7 +254,7 @@ defmodule Skillbook.Package do
     metadata = with %{} = metadata <- page.data["metadata"], do: metadata, else: (_ -> %{})
     tags = with tags when is_binary(tags) <- metadata["tags"], do: String.split(tags, [",", " "], trim: true)
     title = with nil <- metadata["title"], do: skill.title
-    fields = %{title: title, description: skill.description, tags: tags}
+    fields = Map.merge(%{title: title, description: skill.description, tags: tags}, times(metadata))
     as = [by: :import] ++ Keyword.take(options, [:now])
     new = Map.merge(fields, %{name: skill.name, content: page.body, labels: labels})
 
@@ -268,6 +270,17 @@ defmodule Skillbook.Package do
       error -> error
     end
   end
+
+  defp times(%{"schedule" => schedule} = metadata) when is_binary(schedule) do
+    timezone = with text when not is_binary(text) <- metadata["timezone"], do: nil
+
+    case Schedule.parse(schedule, timezone || "UTC") do
+      {:ok, _} -> %{schedule: schedule, timezone: timezone}
+      {:error, _} -> times(%{})
+    end
+  end
+
+  defp times(_metadata), do: %{schedule: ""}
 
   defp alone(_skill, [{_item, page}]), do: Frontmatter.parse(page)
 

@@ -9,7 +9,7 @@ defmodule Skillbook.Scheduler do
 
   What tells when a time has come is an engine, a module with this behaviour: `Skillbook.Scheduler.Local` or
   `Skillbook.Scheduler.Quantum`. It gets the book's name, its argument (`nil`, or what stands in the option `:scheduler`), and
-  jobs; it calls `fire/2` or `fire/4`. What is claimed, run and written down is the same for all.
+  jobs (`Skillbook.Scheduler.Job`); it calls `fire/2` or `fire/4` with a job's `:key`. What is claimed, run and written down is the same for all.
 
   ## Another queue
 
@@ -42,13 +42,12 @@ defmodule Skillbook.Scheduler do
 
   If there was none in the last minute, nor is one less than a second away, nothing runs.
   """
-  @spec fire(atom(), String.t()) :: :ok
-  def fire(book, name) when is_atom(book) and is_binary(name), do: Server.fire(book, name)
+  @spec fire(atom(), Job.key()) :: :ok
+  def fire(book, key) when is_atom(book), do: Server.fire(book, key)
 
   @doc "Says that an entry's times have come: the first that nothing was said of yet, and the last until now."
-  @spec fire(atom(), String.t(), DateTime.t(), DateTime.t()) :: :ok
-  def fire(book, name, first, last) when is_atom(book) and is_binary(name),
-    do: Server.due(book, name, first, last)
+  @spec fire(atom(), Job.key(), DateTime.t(), DateTime.t()) :: :ok
+  def fire(book, key, first, last) when is_atom(book), do: Server.due(book, key, first, last)
 
   @doc """
   Runs a firing that was handed to a queue, and gives what is kept of it: `:status` (`:ok`, `:template` or `:failed`), `:text`
@@ -61,9 +60,11 @@ defmodule Skillbook.Scheduler do
   def run(%Firing{} = firing), do: Server.run(firing)
 
   @doc """
-  The names that are registered in a running book, with their schedules; for trusted code.
+  The keys of the jobs that are registered in a running book, with their schedules; for trusted code.
+
+  The key of a job is the name of its entry, and `{name, record}` for one of the store, where several entries may have a name.
   """
-  @spec registered(atom()) :: %{String.t() => Schedule.t()}
+  @spec registered(atom()) :: %{Job.key() => Schedule.t()}
   def registered(book) when is_atom(book), do: Server.registered(book)
 
   @doc "Returns once all firings of the node that were due have been run or refused."

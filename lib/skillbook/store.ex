@@ -61,20 +61,22 @@ defmodule Skillbook.Store do
     OptionError,
     Options,
     Profile,
+    ScheduleError,
     SQL,
     Stored,
     StoreError,
     View
   }
 
-  alias Skillbook.Store.{Edit, Fields, Follower, Table, Version}
+  alias Skillbook.Store.{Edit, Fields, Follower, Table, Timing, Version, Writers}
 
-  @type error :: StoreError.t() | OptionError.t() | SQL.Error.t()
+  @type error :: StoreError.t() | ScheduleError.t() | OptionError.t() | SQL.Error.t()
 
   # The less it is trusted, the further behind.
   @sources [:user, :agent, :import]
 
-  @compared ~w(kind title description tags labels include_in_prompt proactive_for excluded_for attachments enabled)a
+  @compared ~w(kind title description tags labels include_in_prompt proactive_for excluded_for attachments schedule timezone
+             enabled)a
 
   @doc """
   Adds an entry.
@@ -91,6 +93,9 @@ defmodule Skillbook.Store do
     * `:include_in_prompt` - whether it belongs into prompts; `true` by default
     * `:proactive_for`, `:excluded_for` - ids of profiles, at most 64 of 128 characters
     * `:attachments` - at most 64 texts of 256 characters
+    * `:schedule` - a cron expression, by which it runs by itself on behalf of the profile, as [Schedules](schedules.md#entries-of-the-store)
+      has it
+    * `:timezone` - the time zone of the schedule; UTC by default
 
   A field that is `nil` is left out.
 
@@ -115,7 +120,8 @@ defmodule Skillbook.Store do
   end
 
   @doc """
-  Changes an entry: fields as `create/3` has them, except `:name`, `:kind` and `:content`, and the content by an `:edit`.
+  Changes an entry: fields as `create/3` has them, except `:name`, `:kind` and `:content`, and the content by an `:edit`. An
+  empty text as `:schedule` takes that and its time zone away.
 
     * `{:replace, text}` - the text is the new content
     * `{:find_replace, find, with, all?: boolean}` - puts `with` in the place of the text `find`, where it occurs first or wherever
@@ -526,11 +532,13 @@ defmodule Skillbook.Store do
 
   defp put(write, action, before, stored) do
     with {:ok, stored} <- Fields.settle(stored),
+         {:ok, stored} <- Timing.settle(stored),
          {:ok, stored} <- differs(before, stored),
          :ok <- held(write.view, stored.labels),
          :ok <- own(write.view, stored),
+         :ok <- timed(write, before, stored),
          {:ok, stored} <- numbered(write, before, stored),
-         stored = stamp(write, stored),
+         stored = stamp(write, action, before, stored),
          :ok <- sees_itself(write.view, stored),
          {:ok, stored} <- store(write, action, stored),
          :ok <- Table.insert_version(write.sql, stored, action, write.by),
@@ -580,6 +588,50 @@ defmodule Skillbook.Store do
     end
   end
 
+  # What had this schedule already keeps it, whatever the book allows by now.
+  defp timed(_write, _before, %Stored{schedule: nil}), do: :ok
+  # It never runs.
+  defp timed(%{by: by}, _before, %Stored{source: source}) when :import in [by, source], do: :ok
+
+  defp timed(_write, %Stored{deleted_at: nil, schedule: schedule, timezone: timezone}, %Stored{
+         schedule: schedule,
+         timezone: timezone
+       }),
+       do: :ok
+
+  defp timed(%{view: view} = write, before, stored) do
+    limits = book(view).schedules
+
+    with :ok <- runner(view.profile, book(view)),
+         :ok <- Timing.apart(stored, limits[:min_interval], write.now),
+         do: if(scheduled?(before), do: :ok, else: few(write, stored, limits[:max_per_profile]))
+  end
+
+  defp scheduled?(before), do: before != nil and before.deleted_at == nil and before.schedule != nil
+
+  defp runner(profile, book) do
+    id = Writers.writer(profile, book.profiles)
+    as = if id == "", do: book.schedules[:run_as], else: id
+
+    if Map.has_key?(book.profiles, as),
+      do: :ok,
+      else: {:error, %StoreError{kind: :no_runner, value: profile.id}}
+  end
+
+  # Of those that the profile sees: others are not there for it.
+  defp few(write, stored, most) do
+    with {:ok, rows} <- Table.scheduled(write.sql) do
+      creator = List.first(stored.writers, write.view.profile.id)
+
+      count =
+        rows
+        |> visible(write.view)
+        |> Enum.count(&(&1.source != :import and List.first(&1.writers) == creator))
+
+      if count < most, do: :ok, else: {:error, %StoreError{kind: :too_many, expected: most}}
+    end
+  end
+
   # A number that somebody has read is not to become that of another entry of the name: so those of an entry that comes to life
   # go on where a deleted one ended. But only of one that everybody sees who sees this: others would learn of it.
   defp numbered(_write, %Stored{deleted_at: nil}, stored), do: {:ok, stored}
@@ -598,7 +650,9 @@ defmodule Skillbook.Store do
     end)
   end
 
-  defp stamp(write, stored) do
+  defp stamp(write, action, before, stored) do
+    profile = write.view.profile
+
     source =
       Enum.max_by([stored.source, write.by], fn source -> Enum.find_index(@sources, &(&1 == source)) end)
 
@@ -606,7 +660,8 @@ defmodule Skillbook.Store do
       stored
       | version: stored.version + 1,
         source: source,
-        author: write.view.profile.id,
+        author: profile.id,
+        writers: Writers.add(stored, before, action, profile, book(write.view).profiles),
         updated_at: write.now,
         hash: Entry.digest(stored.content)
     }
@@ -676,6 +731,8 @@ defmodule Skillbook.Store do
       sql -> {:ok, sql}
     end
   end
+
+  defp book(view), do: Book.fetch!(view.book)
 
   defp visible([], _view), do: []
 

@@ -15,14 +15,18 @@ defmodule Skillbook.StoreError do
       * `:own_labels` - the entry is, or would be, without a label that all the profile writes carries
       * `:not_visible` - the profile would not see what it writes
       * `:missing`, `:unknown`, `:invalid` - a field that is needed, that does not exist, or whose value cannot be
+      * `:too_often` - a schedule whose times are closer than the book allows
+      * `:too_many` - there are as many entries with a schedule of one creator as the book allows
+      * `:no_runner` - the profile sets a schedule, and is none that the book could run it as
       * `:no_store` - the view's book has no database
       * `:in_transaction` - the caller is in a transaction of the same database
     * `:name` - the entry's name as it was asked for, or `nil`
     * `:suggestions` - for `:not_found`, up to three names that the profile sees, the closest first
     * `:deleted_at` - for `:not_found`, when an entry of that name was deleted, or `nil`
-    * `:expected` - the version expected; what a field must be
-    * `:actual` - the version that it is at, or the last one that there is
-    * `:author`, `:at` - for `:version_conflict`, the id of the profile that wrote the actual version, and when
+    * `:expected` - the version expected; what a field must be; the least seconds between two times, the most entries
+    * `:actual` - the version that it is at, or the last one that there is; the seconds between two times
+    * `:author`, `:at` - for `:version_conflict`, the id of the profile that wrote the actual version, and when; for
+      `:too_often` the first time after which another one follows too soon
     * `:nearest` - for `:text_not_found`, `{number, line}` of the line most like the text, or `nil`
     * `:labels` - the labels that are not held, or not there
     * `:field` - a field's name
@@ -53,6 +57,9 @@ defmodule Skillbook.StoreError do
           | :missing
           | :unknown
           | :invalid
+          | :too_often
+          | :too_many
+          | :no_runner
           | :no_store
           | :in_transaction
 
@@ -160,6 +167,26 @@ defmodule Skillbook.StoreError do
       "expected #{error.expected} as the #{error.field} of an entry, got: #{show(error.value)}" <>
         write(error)
 
+  def message(%{kind: :too_often} = error) do
+    "expected a schedule with at least #{span(error.expected)} between its times, got #{show(error.value)}, which runs at " <>
+      "#{DateTime.to_iso8601(error.at)} and #{span(error.actual)} later" <> write(error)
+  end
+
+  def message(%{kind: :too_many} = error) do
+    "expected at most #{error.expected} entries with a schedule of one creator, got one more. Take the schedule of another " <>
+      "one away, or delete that"
+  end
+
+  def message(%{kind: :no_runner, value: ""}) do
+    "expected a profile of the book to run as, got a view of all. Take the view of a profile, or give the book the option " <>
+      ~s(schedules: [run_as: "default"])
+  end
+
+  def message(%{kind: :no_runner} = error) do
+    "expected that a profile of the book sets a schedule, got #{show(error.value)}, which is none, or has fewer rights here than " <>
+      "that profile. Leave the schedule out; who has the profile may add it"
+  end
+
   def message(%{kind: :no_store}) do
     "the store needs a view of a running book that has a database. Start the book with the option store:, " <>
       ~s(for example store: "skillbook.db")
@@ -169,6 +196,12 @@ defmodule Skillbook.StoreError do
     "expected a write to the store outside of a transaction, got one inside: its entry could not be seen before that is over. " <>
       "Write when the transaction is done"
   end
+
+  defp span(seconds) when rem(seconds, 60) == 0, do: counted(div(seconds, 60), "minute")
+  defp span(seconds), do: counted(seconds, "second")
+
+  defp counted(1, unit), do: "1 #{unit}"
+  defp counted(count, unit), do: "#{count} #{unit}s"
 
   defp write(%{example: nil}), do: ""
   defp write(%{example: example}), do: ". Write for example: #{example}"

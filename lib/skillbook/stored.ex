@@ -13,6 +13,8 @@ defmodule Skillbook.Stored do
     * `:labels` - the visibility labels, sorted
     * `:include_in_prompt` - whether it belongs into prompts
     * `:proactive_for`, `:excluded_for` - the ids of profiles that differ, sorted: in the prompt of these, and never there
+    * `:schedule` - the cron expression by which it runs by itself, or `nil`
+    * `:timezone` - the time zone of that, or `nil` for UTC
     * `:source` - `:user`, `:agent` or `:import`: the one of them that is trusted least among those that had a part in it
     * `:author` - the id of the profile that wrote this version
     * `:version` - a number, from 1; each change raises it by one
@@ -21,7 +23,7 @@ defmodule Skillbook.Stored do
     * `:deleted_at` - when it was deleted, or `nil`
     * `:hash` - a digest of the content
 
-  The field `:id` is private.
+  The fields `:id` and `:writers` are private.
   """
 
   alias Skillbook.JSON
@@ -38,6 +40,9 @@ defmodule Skillbook.Stored do
           include_in_prompt: boolean(),
           proactive_for: [String.t()],
           excluded_for: [String.t()],
+          schedule: String.t() | nil,
+          timezone: String.t() | nil,
+          writers: [String.t() | nil],
           source: :user | :agent | :import,
           author: String.t(),
           version: pos_integer(),
@@ -49,7 +54,7 @@ defmodule Skillbook.Stored do
           attachments: [String.t()]
         }
 
-  @derive {Inspect, except: [:id]}
+  @derive {Inspect, except: [:id, :writers]}
   defstruct [
     :id,
     :name,
@@ -62,6 +67,8 @@ defmodule Skillbook.Stored do
     :updated_at,
     :deleted_at,
     :hash,
+    :schedule,
+    :timezone,
     description: "",
     tags: [],
     labels: [],
@@ -69,12 +76,13 @@ defmodule Skillbook.Stored do
     proactive_for: [],
     excluded_for: [],
     attachments: [],
+    writers: [],
     version: 1,
     enabled: true
   ]
 
   @columns ~w(id name kind title description content tags labels include_in_prompt proactive_for excluded_for source
-              author version enabled created_at updated_at deleted_at hash attachments)a
+              author version enabled created_at updated_at deleted_at hash attachments schedule timezone writers)a
 
   @doc false
   # The columns of `skillbook_entries` of which `from_row/1` makes an entry, in its order.
@@ -114,7 +122,8 @@ defmodule Skillbook.Stored do
   def from_column(:source, "agent"), do: :agent
   def from_column(:source, "import"), do: :import
 
-  def from_column(field, json) when field in [:tags, :labels, :proactive_for, :excluded_for, :attachments] do
+  def from_column(field, json)
+      when field in [:tags, :labels, :proactive_for, :excluded_for, :attachments, :writers] do
     {:ok, list} = JSON.decode(json)
     list
   end

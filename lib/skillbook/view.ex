@@ -225,6 +225,11 @@ defmodule Skillbook.View do
   end
 
   @doc false
+  # The number in the database of the entry that it uses under a name; `nil` for one of a file, and for none.
+  @spec record(t(), String.t()) :: pos_integer() | nil
+  def record(%__MODULE__{ref: ref}, name), do: Native.view_record(ref, name)
+
+  @doc false
   # Domains are suggested only where one may have been meant: no command runs them.
   @spec unknown(t(), String.t(), domains: boolean()) :: UnknownSkillError.t()
   def unknown(%__MODULE__{ref: ref}, name, options \\ []) do

@@ -68,7 +68,7 @@ defmodule Skillbook.CLI.ScheduleTest do
   test "says what to write when there is nothing" do
     assert text(%Agenda{now: @now, next: [], last: []}) ==
              "No skill has a schedule.\nGive one `schedule: \"0 9 * * MON-FRI\"` and `run_as: default` in its " <>
-               "frontmatter, or try workflow.build --schedule."
+               "frontmatter, or try workflow.build --schedule or skills.create --schedule."
 
     assert text(%{@agenda | last: []}) =~ "\n\nNothing has run by its schedule yet."
     assert text(%{@agenda | next: []}) =~ "Nothing has a schedule now.\n\nname "

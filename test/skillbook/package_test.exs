@@ -272,6 +272,30 @@ defmodule Skillbook.PackageTest do
     assert Enum.sort(File.ls!(folder)) == ["email-send", "family-dinner", "pdf-processing", "shopping"]
   end
 
+  test "a schedule goes out and comes in, where it runs nothing", %{tmp_dir: folder} do
+    view = Skillbook.view(book(store: ":memory:", builtins: false))
+    digest = %{title: "Digest", description: "Sums up", content: "Sum up.", timezone: "Europe/Berlin"}
+    {:ok, entry} = Skillbook.Store.create(view, Map.put(digest, :schedule, "0 8 * * 1"))
+    {:ok, path} = Package.export(Skillbook.view(view.book), entry.name, folder)
+    assert for(one <- Lint.run([path], strict: true), one.code == :spec_violation, do: one.message) == []
+    other = book(store: ":memory:", builtins: false)
+
+    for {schedule, expected} <- [
+          {"0 8 * * 1", {"0 8 * * 1", "Europe/Berlin"}},
+          # What would run too often never runs, and what cannot be read is left out.
+          {"* * * * *", {"* * * * *", "Europe/Berlin"}},
+          {"daily", {nil, nil}}
+        ] do
+      page = Path.join(path, "SKILL.md")
+      text = page |> File.read!() |> String.replace(~r/schedule: .*/, "schedule: #{inspect(schedule)}")
+      File.write!(page, text)
+      {:ok, [_]} = Package.into_store(Skillbook.view(other), path, [labels: [], force: true] ++ @yes)
+      {:ok, imported} = Skillbook.Store.fetch(Skillbook.view(other), "digest")
+      assert {imported.schedule, imported.timezone} == expected
+      assert Skillbook.Scheduler.registered(other) == %{}
+    end
+  end
+
   test "two at a time take turns, and the file of a dead one holds nobody up", %{tmp_dir: folder} do
     from = write(Path.join(folder, "from"), for(n <- 1..6, into: %{}, do: {"s#{n}/SKILL.md", skill("s#{n}")}))
 

@@ -24,15 +24,18 @@ defmodule Skillbook.SchedulerQuantumTest do
 
   defp job(name, fields), do: page(name, [handler: inspect(Quick), run_as: "default"] ++ fields)
 
-  defp scheduled(folder, clock) do
+  defp scheduled(folder, clock, options \\ []) do
     book =
       book(
-        sources: [folder],
-        builtins: false,
-        watch: false,
-        store: ":memory:",
-        scheduler: {Skillbook.Scheduler.Quantum, FakeQuantum},
-        schedules: [clock: fn -> clock |> :atomics.get(1) |> DateTime.from_unix!() end]
+        options ++
+          [
+            sources: [folder],
+            builtins: false,
+            watch: false,
+            store: ":memory:",
+            scheduler: {Skillbook.Scheduler.Quantum, FakeQuantum},
+            schedules: [clock: fn -> clock |> :atomics.get(1) |> DateTime.from_unix!() end]
+          ]
       )
 
     _ = Scheduler.registered(book)
@@ -90,6 +93,35 @@ defmodule Skillbook.SchedulerQuantumTest do
       end)
 
     assert log =~ "f does not run by its schedule: Quantum cannot read \"0 8 L * *\": Can't parse L as day."
+  end
+
+  test "each entry of the store is a job, though they share a name", %{tmp_dir: folder} do
+    clock = clock(~U[2026-03-01 07:59:30Z])
+    profiles = [[id: "ann", grants: ["a"]], [id: "bob", grants: ["b"]]]
+    book = scheduled(folder, clock, profiles: profiles)
+
+    for {id, label} <- [{"ann", "a"}, {"bob", "b"}] do
+      fields = %{title: "Milk", kind: :note, content: "Of #{id}.", labels: [label], schedule: "0 8 * * *"}
+      {:ok, _} = Skillbook.Store.create(Skillbook.view(book, id), fields)
+    end
+
+    assert map_size(Scheduler.registered(book)) == 2
+
+    assert [{{"milk", one}, "0 8 * * *", false, :utc}, {{"milk", other}, "0 8 * * *", false, :utc}] =
+             jobs(book)
+
+    assert one != other
+    :atomics.put(clock, 1, DateTime.to_unix(~U[2026-03-01 08:00:00Z]))
+
+    for {_, %{task: {module, function, [^book, _] = arguments}}} <- FakeQuantum.jobs(),
+        do: apply(module, function, arguments)
+
+    Scheduler.await(book)
+
+    for id <- ["ann", "bob"] do
+      {:ok, agenda} = Skillbook.schedule(Skillbook.view(book, id))
+      assert for(row <- agenda.last, do: {row.name, row.text}) == [{"milk", "Of #{id}."}]
+    end
   end
 
   test "what Quantum fires runs once at the time that is meant", %{tmp_dir: folder} do

@@ -555,6 +555,27 @@ defmodule Skillbook.SchedulerTest do
       assert rows(book) == [{"a", "2026-03-01T08:00:00Z", :ok}]
     end
 
+    test "gets the number of an entry of the store, and gives it back", %{tmp_dir: folder} do
+      clock = clock()
+      book = scheduled(folder, clock, schedules: [dispatch: {Queues, :hand}])
+      note = %{title: "Milk", kind: :note, content: "Two bottles.", schedule: "0 8 * * *"}
+      {:ok, _} = Skillbook.Store.create(Skillbook.view(book), note)
+      assert [{"milk", record} = key] = Map.keys(Scheduler.registered(book))
+      at(book, clock, ~U[2026-03-01 08:00:00Z])
+      assert_receive {:handed, firing}, 30_000
+      Scheduler.await(book)
+      assert firing == Firing.new(book, "milk", "2026-03-01T08:00:00Z", record)
+      assert Scheduler.run(Firing.new(book, "milk", "2026-03-01T08:00:00Z")) == {:error, :taken}
+      assert {:ok, %{status: :template, text: "Two bottles."}} = Scheduler.run(firing)
+      assert rows(book) == [{"milk", "2026-03-01T08:00:00Z", :template}]
+      # What an engine is told of by a key that is no more comes to nothing.
+      {:ok, _} = Skillbook.Store.delete(Skillbook.view(book), "milk")
+      set(clock, ~U[2026-03-02 08:00:00Z])
+      Scheduler.fire(book, key)
+      Scheduler.await(book)
+      assert length(rows(book)) == 1
+    end
+
     test "that ends in the middle leaves a failed firing", %{tmp_dir: folder} do
       write(folder, %{"a/SKILL.md" => job("a", schedule: "0 8 * * *")})
       clock = clock()

@@ -35,7 +35,7 @@ defmodule Skillbook.StoreConformance do
   def files, do: @files
 
   @doc "A result without the ids, which nobody is shown."
-  def scrubbed(%Stored{} = stored), do: %{stored | id: nil}
+  def scrubbed(%Stored{} = stored), do: %{stored | id: nil, writers: []}
   def scrubbed(%Store.Version{entry: entry} = version), do: %{version | entry: scrubbed(entry)}
   def scrubbed(%{entry: entry, before: before}), do: %{entry: scrubbed(entry), before: scrubbed(before)}
   def scrubbed(list) when is_list(list), do: Enum.map(list, &scrubbed/1)
@@ -91,7 +91,9 @@ defmodule Skillbook.StoreConformance do
       tags: Enum.random([nil, [], ["t"], ["T", "u"]]),
       labels: Enum.random([nil | labels]),
       excluded_for: Enum.random([nil, nil, ["ann"], ["bob"]]),
-      include_in_prompt: Enum.random([nil, true, false])
+      include_in_prompt: Enum.random([nil, true, false]),
+      schedule: Enum.random([nil, nil, "0 8 * * 1", "@daily", "* * * * *", "daily", ""]),
+      timezone: Enum.random([nil, nil, "Europe/Berlin", "Berlin", ""])
     }
   end
 
@@ -118,7 +120,9 @@ defmodule Skillbook.StoreConformance do
 
       import Skillbook.StoreConformance
 
-      alias Skillbook.{OptionError, SQL, Store, Stored, StoreError, View}
+      import ExUnit.CaptureLog
+
+      alias Skillbook.{OptionError, Profile, Scheduler, SQL, Store, Stored, StoreError, View}
 
       @moduletag :tmp_dir
       @start unquote(options[:start])
@@ -814,7 +818,7 @@ defmodule Skillbook.StoreConformance do
       end
 
       describe "a profile" do
-        @tag timeout: 300_000
+        @tag timeout: 300_000, capture_log: true
         test "gets from a store with hidden entries what it gets without them", context do
           :rand.seed(:exsss, {1, 2, 3})
 
@@ -993,6 +997,382 @@ defmodule Skillbook.StoreConformance do
 
           assert Enum.count(results, &match?({:ok, _}, &1)) == 1
           assert Enum.count(results, &match?({:error, %StoreError{kind: :exists}}, &1)) == 7
+        end
+      end
+
+      describe "a schedule" do
+        defp timed(view, fields \\ %{}, options \\ []),
+          do: note(view, Map.merge(%{schedule: "0 8 * * 1"}, fields), options)
+
+        # A book whose clock the test sets.
+        defp timed_book(store, clock, schedules \\ [], sources \\ []) do
+          read = fn -> clock |> :atomics.get(1) |> DateTime.from_unix!() end
+
+          book(
+            store: store,
+            sources: sources,
+            builtins: false,
+            watch: false,
+            profiles: profiles(),
+            schedules: [clock: read] ++ schedules
+          )
+        end
+
+        defp clock(time), do: :atomics.new(1, []) |> tap(&set(&1, time))
+        defp set(clock, time), do: :atomics.put(clock, 1, DateTime.to_unix(time))
+
+        defp keys(book),
+          do: for({{name, _record}, schedule} <- Scheduler.registered(book), do: {name, schedule.expression})
+
+        defp rights(book) do
+          for {_key, {:ok, job}} <- Scheduler.Job.all(Skillbook.Book.fetch!(book)),
+              do: {job.profile.id, job.profile.grants}
+        end
+
+        defp last(book, profile) do
+          {:ok, agenda} = Skillbook.schedule(Skillbook.view(book, profile))
+          for row <- agenda.last, do: {row.name, row.at, row.status, row.profile, row.text}
+        end
+
+        test "is a field as others", %{book: book, ann: ann} do
+          milk = timed(ann, %{schedule: " 0  8 * * 1", timezone: "europe/berlin"})
+          assert {milk.schedule, milk.timezone} == {"0 8 * * 1", "Europe/Berlin"}
+          assert {:ok, ^milk} = Store.fetch(ann, "milk")
+          assert {:ok, [%{schedule: "0 8 * * 1", timezone: "Europe/Berlin"}]} = Store.list(ann)
+          {:ok, entry} = View.fetch(Skillbook.view(book, "ann"), "milk")
+          assert {entry.schedule, entry.timezone} == {"0 8 * * 1", "Europe/Berlin"}
+
+          # What is not named stays, and a time zone goes with its schedule.
+          {:ok, %{entry: second}} = Store.update(ann, "milk", %{schedule: "0 9 * * 1"})
+          assert {second.schedule, second.timezone} == {"0 9 * * 1", "Europe/Berlin"}
+          {:ok, %{entry: third}} = Store.update(ann, "milk", %{schedule: ""})
+          assert {third.schedule, third.timezone} == {nil, nil}
+          {:ok, entry} = View.fetch(Skillbook.view(book, "ann"), "milk")
+          assert {entry.schedule, entry.timezone} == {nil, nil}
+          {:ok, %{entry: fourth}} = Store.update(ann, "milk", %{schedule: "@daily", timezone: ""})
+          assert {fourth.schedule, fourth.timezone} == {"@daily", nil}
+
+          assert {:ok, %{fields: [{:schedule, "0 9 * * 1", nil}, {:timezone, "Europe/Berlin", nil}]}} =
+                   Store.diff(ann, "milk", 2, 3)
+
+          {:ok, restored} = Store.restore(ann, "milk", 1)
+          assert {restored.schedule, restored.timezone, restored.version} == {"0 8 * * 1", "Europe/Berlin", 5}
+          assert {:ok, :updated, noted} = Store.put_note(ann, "Milk", "x", fields: %{schedule: "@weekly"})
+          assert noted.schedule == "@weekly"
+        end
+
+        test "that cannot be is refused, and nothing is done", %{book: book, ann: ann} do
+          for {fields, text} <- [
+                {%{schedule: "0 25 * * 1"},
+                 ~s(expected a number from 0 to 23 in the hour, got "25"; write a number such as 0, a list \(1,3\), a range ) <>
+                   ~s(\(1-3\), a step \(*/2\) or *)},
+                {%{schedule: "@daily", timezone: "Berlin"},
+                 ~s(expected the name of a time zone, got "Berlin"; write Europe/Berlin)},
+                {%{timezone: "Europe/Berlin"},
+                 "an entry needs the schedule: when it runs in its timezone. Write for example: 0 8 * * 1"},
+                {%{schedule: 5},
+                 "expected text of at most 256 characters without NUL as the schedule of an entry, got: 5"},
+                {%{schedule: "* * * * *"},
+                 ~s(expected a schedule with at least 5 minutes between its times, got "* * * * *", which runs at ) <>
+                   "2026-03-01T09:31:00Z and 1 minute later. Write for example: */5 * * * *"},
+                # The day's last time and the next one's first.
+                {%{schedule: "0,58 0,23 * * *"},
+                 ~s(expected a schedule with at least 5 minutes between its times, got "0,58 0,23 * * *", which runs at ) <>
+                   "2026-03-01T23:58:00Z and 2 minutes later. Write for example: */5 * * * *"}
+              ] do
+            fields = Map.merge(%{title: "Milk", kind: :note, content: ""}, fields)
+            assert told(Store.create(ann, fields, now: @now)) == text
+          end
+
+          assert Store.list(ann) == {:ok, []}
+          assert %{schedule: "*/5 * * * *"} = timed(ann, %{schedule: "*/5 * * * *"})
+
+          # Nobody to run it as.
+          refused =
+            &(~s(expected that a profile of the book sets a schedule, got "#{&1}", which is none, or has fewer rights here than ) <>
+                "that profile. Leave the schedule out; who has the profile may add it")
+
+          {:ok, stranger} = Profile.new(id: "stranger")
+
+          for {profile, text} <- [
+                {stranger, refused.("stranger")},
+                {Profile.narrow(ann.profile, ["*"]), refused.("ann")},
+                {%{ann.profile | grants: :all}, refused.("ann")},
+                {Profile.unrestricted(),
+                 "expected a profile of the book to run as, got a view of all. Take the view of a profile, or give the book the " <>
+                   ~s(option schedules: [run_as: "default"])}
+              ] do
+            view = Skillbook.view(book, profile)
+            assert told(Store.update(view, "milk", %{schedule: "@daily"})) == text
+            # What else it may do it may still do.
+            assert {:ok, _} = Store.update(view, "milk", %{tags: ["by" <> profile.id]})
+          end
+        end
+
+        test "is one of so many, and leaves so much time as the book says", context do
+          clock = clock(@now)
+          book = timed_book(@start.(context), clock, min_interval: 3_600, max_per_profile: 2)
+          [ann, bob] = for id <- ["ann", "bob"], do: Skillbook.view(book, id)
+          for name <- ["milk", "bread"], do: timed(ann, %{name: name})
+
+          too_many =
+            "expected at most 2 entries with a schedule of one creator, got one more. Take the schedule of another one away, or " <>
+              "delete that"
+
+          car = %{name: "car", title: "Car", kind: :note, content: "", schedule: "@hourly"}
+          assert told(Store.create(ann, car)) == too_many
+          assert {:ok, _} = Store.create(ann, %{car | schedule: nil})
+          assert told(Store.update(ann, "car", %{schedule: "@daily"})) == too_many
+          # It is ann's whoever makes it run.
+          assert told(Store.update(bob, "car", %{schedule: "@daily"})) == too_many
+          assert {:ok, _} = Store.create(bob, %{car | name: "bobs"})
+          # Those that have one may have another, and one that is taken away leaves room.
+          assert {:ok, _} = Store.update(ann, "bread", %{schedule: "@daily"})
+          assert {:ok, _} = Store.disable(ann, "bread")
+          assert told(Store.update(ann, "car", %{schedule: "@daily"})) == too_many
+          assert {:ok, _} = Store.delete(ann, "bread")
+          assert {:ok, _} = Store.update(ann, "car", %{schedule: "@daily"})
+          assert told(Store.restore(ann, "bread", 1)) == too_many
+
+          assert told(Store.update(ann, "car", %{schedule: "*/30 * * * *"})) =~
+                   "expected a schedule with at least 60 minutes between its times"
+        end
+
+        test "runs, and goes and comes with its entry", context do
+          clock = clock(~U[2026-03-02 07:59:30Z])
+          book = timed_book(@start.(context), clock)
+          ann = Skillbook.view(book, "ann")
+          timed(ann, %{labels: ["a"]}, by: :agent)
+          assert keys(book) == [{"milk", "0 8 * * 1"}]
+          assert last(book, "ann") == []
+          set(clock, ~U[2026-03-02 08:00:00Z])
+          Scheduler.Local.tick(book)
+          Scheduler.await(book)
+          row = {"milk", ~U[2026-03-02 08:00:00Z], :template, "ann", "Two bottles."}
+          assert last(book, "ann") == [row]
+          assert {last(book, "boss"), last(book, "bob")} == {[row], []}
+
+          for {call, arguments, expected} <- [
+                {:update, ["milk", %{edit: {:append, "And cream.\n"}}], ["0 8 * * 1"]},
+                {:update, ["milk", %{schedule: "0 9 * * 1"}], ["0 9 * * 1"]},
+                {:update, ["milk", %{timezone: "Europe/Berlin"}], ["0 9 * * 1"]},
+                {:disable, ["milk"], []},
+                {:enable, ["milk"], ["0 9 * * 1"]},
+                {:delete, ["milk"], []},
+                {:restore, ["milk", 1], ["0 8 * * 1"]},
+                {:update, ["milk", %{schedule: ""}], []},
+                {:restore, ["milk", 3], ["0 9 * * 1"]}
+              ] do
+            assert {:ok, _} = apply(Store, call, [ann | arguments])
+            assert {call, Enum.map(keys(book), &elem(&1, 1))} == {call, expected}
+          end
+
+          assert {:ok, %{next: [next]}} = Skillbook.schedule(Skillbook.view(book, "ann"))
+          assert {next.name, next.run_as, next.at} == {"milk", "ann", [~U[2026-03-02 09:00:00Z]]}
+          assert {:ok, %{next: []}} = Skillbook.schedule(Skillbook.view(book, "bob"))
+          # The creator is told to who sees everything, and to itself.
+          {:ok, _} = Store.update(ann, "milk", %{labels: []})
+          assert {:ok, %{next: [%{run_as: nil}]}} = Skillbook.schedule(Skillbook.view(book, "bob"))
+          assert {:ok, %{next: [%{run_as: "ann"}]}} = Skillbook.schedule(View.all(book))
+        end
+
+        test "runs with no more rights than those who wrote what runs", %{book: book, ann: ann, boss: boss} do
+          bob = Skillbook.view(book, "bob")
+          timed(boss)
+
+          for {view, call, arguments, expected} <- [
+                {ann, :update, [%{tags: ["t"], labels: ["b"], proactive_for: ["bob"]}], :all},
+                {ann, :disable, [], nil},
+                {boss, :enable, [], :all},
+                {ann, :update, [%{edit: {:append, "And cream.\n"}}], ["a", "b"]},
+                {boss, :update, [%{edit: {:append, "And bread.\n"}}], ["a", "b"]},
+                {bob, :update, [%{schedule: "0 9 * * 1"}], ["b"]},
+                # With the version its writers come back, and who brought it back.
+                {ann, :restore, [1], ["a", "b"]},
+                {boss, :restore, [1], :all},
+                {boss, :restore, [6], ["a", "b"]},
+                {boss, :restore, [1], :all},
+                {bob, :disable, [], nil},
+                {bob, :enable, [], ["b"]},
+                {boss, :delete, [], nil},
+                {boss, :restore, [1], :all}
+              ] do
+            assert {:ok, _} = apply(Store, call, [view, "milk" | arguments])
+            assert {call, rights(book)} == {call, if(expected, do: [{"boss", expected}], else: [])}
+          end
+        end
+
+        test "does not run for whom the book does not know, and the log says so", context do
+          book = timed_book(@start.(context), clock(@now), run_as: "bob")
+          ann = Skillbook.view(book, "ann")
+          {:ok, stranger} = Profile.new(id: "stranger", grants: :all)
+
+          log =
+            capture_log(fn ->
+              timed(ann, %{name: "narrowed"})
+              view = Skillbook.view(book, Profile.narrow(ann.profile, ["*"]))
+              {:ok, _} = Store.update(view, "narrowed", %{edit: {:append, "More.\n"}})
+              timed(ann, %{name: "strange"})
+              view = Skillbook.view(book, stranger)
+              {:ok, _} = Store.update(view, "strange", %{title: "Strange"})
+              # What the application itself writes runs as the option says.
+              timed(View.all(book), %{name: "application"})
+              {:ok, _} = Store.update(View.all(book), "application", %{title: "Application"})
+              timed(ann, %{name: "imported", content: "From outside."}, by: :import)
+              assert keys(book) == [{"application", "0 8 * * 1"}]
+              assert rights(book) == [{"bob", ["b"]}]
+            end)
+
+          for text <- [
+                "narrowed does not run by its schedule: expected that it was changed by a profile of the book, got one with fewer " <>
+                  "rights than that; restore a version of before, or create it anew",
+                "strange does not run by its schedule: expected that it was changed by one of the profiles ann, bob, boss, default, " <>
+                  "guest, mail, spy, team, got \"stranger\"; give the book that profile, or create the entry anew",
+                "imported does not run by its schedule: expected an entry that was written here, got an imported one, which has low " <>
+                  "trust; create it anew"
+              ],
+              do: assert(log =~ text)
+
+          assert {:ok, %{next: next}} = Skillbook.schedule(Skillbook.view(book, "ann"))
+          refute "imported" in Enum.map(next, & &1.name)
+          assert {:ok, _} = Store.restore(ann, "narrowed", 1)
+          assert Enum.sort(keys(book)) == [{"application", "0 8 * * 1"}, {"narrowed", "0 8 * * 1"}]
+        end
+
+        test "of each entry of a name runs, and each is told of its own", context do
+          folder =
+            write(context.tmp_dir, %{
+              "timed/milk/SKILL.md" => page("milk", schedule: "0 8 * * 1", run_as: "guest")
+            })
+
+          clock = clock(~U[2026-03-02 07:59:30Z])
+          book = timed_book(@start.(context), clock, [], [Path.join(folder, "timed")])
+
+          for {id, label} <- [{"ann", "a"}, {"bob", "b"}],
+              do: timed(Skillbook.view(book, id), %{labels: [label], content: "Of #{id}."})
+
+          assert [{{"milk", _}, _}, {{"milk", _}, _}, {"milk", _}] = Enum.sort(Scheduler.registered(book))
+          set(clock, ~U[2026-03-02 08:00:00Z])
+          Scheduler.Local.tick(book)
+          Scheduler.await(book)
+          at = ~U[2026-03-02 08:00:00Z]
+          assert last(book, "ann") == [{"milk", at, :template, "ann", "Of ann."}]
+          assert last(book, "bob") == [{"milk", at, :template, "bob", "Of bob."}]
+          assert [{"milk", ^at, :template, "guest", text}] = last(book, "guest")
+          assert text =~ "The page of milk."
+
+          # What everybody sees takes the place of the file's.
+          guest = Skillbook.view(book, "guest")
+          timed(guest, %{content: "Of guest."})
+          assert Enum.all?(Scheduler.registered(book), &match?({{"milk", _}, _}, &1))
+          assert last(book, "guest") == []
+          {:ok, _} = Store.delete(guest, "milk")
+          assert is_map_key(Scheduler.registered(book), "milk")
+        end
+
+        test "whose creator sees another entry under the name has failed", context do
+          clock = clock(~U[2026-03-02 07:59:30Z])
+          book = timed_book(@start.(context), clock)
+          [ann, bob] = for id <- ["ann", "bob"], do: Skillbook.view(book, id)
+          timed(ann, %{labels: ["a"], schedule: nil})
+          timed(bob, %{labels: ["b"]})
+          {:ok, _} = Store.update(ann, "milk", %{labels: []})
+          assert [{{"milk", _}, _}] = Map.to_list(Scheduler.registered(book))
+          set(clock, ~U[2026-03-02 08:00:00Z])
+          Scheduler.Local.tick(book)
+          Scheduler.await(book)
+          {:ok, [row]} = Scheduler.Firings.list(sql(book), "bob", 10, 0)
+          assert {row.status, row.text} == {:failed, "The profile bob and its author do not both see it."}
+          # It is not that of the entry which bob sees.
+          assert last(book, "bob") == []
+        end
+
+        test "was missed where no node was", context do
+          clock = clock(~U[2026-03-02 07:59:30Z])
+          store = @start.(context)
+          book = timed_book(store, clock)
+
+          for {id, label} <- [{"ann", "a"}, {"bob", "b"}],
+              do: timed(Skillbook.view(book, id), %{labels: [label]})
+
+          set(clock, ~U[2026-03-02 08:00:00Z])
+          Scheduler.Local.tick(book)
+          Scheduler.await(book)
+          stop_supervised!(book)
+          set(clock, ~U[2026-03-09 08:30:00Z])
+          book = timed_book(store, clock)
+          assert length(keys(book)) == 2
+
+          for id <- ["ann", "bob"] do
+            assert [{"milk", ~U[2026-03-02 08:00:00Z], :template, ^id, "Two bottles."}] = last(book, id)
+          end
+
+          {:ok, rows} = Scheduler.Firings.list(sql(book), nil, 10, 0)
+
+          assert [{record, :missed}, {other, :missed}, {record, :template}, {other, :template}] =
+                   for(row <- rows, do: {row.record, row.status})
+
+          assert record != other
+        end
+
+        test "of two books with one database fires once", context do
+          clock = clock(~U[2026-03-02 07:59:30Z])
+          store = @start.(context)
+          books = for _ <- 1..2, do: timed_book(store, clock)
+          ann = Skillbook.view(hd(books), "ann")
+          for number <- 1..5, do: timed(ann, %{name: "milk-#{number}"})
+
+          for book <- books do
+            :ok = Store.Follower.sync(book, revision(book))
+            assert length(keys(book)) == 5
+          end
+
+          set(clock, ~U[2026-03-02 08:00:00Z])
+          for book <- books, do: Scheduler.Local.tick(book)
+          for book <- books, do: Scheduler.await(book)
+          {:ok, rows} = Scheduler.Firings.list(sql(hd(books)), nil, 100, 0)
+          assert for(row <- rows, do: {row.name, row.status}) == for(n <- 1..5, do: {"milk-#{n}", :template})
+
+          {:ok, _} = Store.delete(ann, "milk-1")
+          :ok = Store.Follower.sync(List.last(books), revision(hd(books)))
+          assert length(keys(List.last(books))) == 4
+        end
+      end
+
+      describe "the migration of schedules" do
+        @tag capture_log: true
+        test "knows who wrote what was there before, and keeps the firings of files", %{
+          book: book,
+          ann: ann,
+          boss: boss
+        } do
+          note(ann)
+          {:ok, _} = Store.update(boss, "milk", %{edit: {:append, "And cream.\n"}})
+          note(boss, %{name: "bread"})
+
+          for record <- [nil, 7] do
+            firing = Skillbook.Firing.new(book, "milk", @now, record)
+            by = %{node: "a", holder: "a"}
+            {:ok, true} = Scheduler.Firings.missed(sql(book), firing, by, @later, "text")
+          end
+
+          assert SQL.Migrations.undo(sql(book), 7) == {:ok, [7]}
+          {:ok, %{columns: columns}} = SQL.query(sql(book), "select * from skillbook_firings")
+          refute "record" in columns
+          assert SQL.Migrations.run(sql(book)) == {:ok, [7]}
+
+          rows = SQL.query!(sql(book), "select name, writers from skillbook_entries order by id").rows
+          decoded = for [name, json] <- rows, {:ok, list} = Skillbook.JSON.decode(json), do: {name, list}
+          assert decoded == [{"milk", ["ann", "boss"]}, {"bread", ["boss"]}]
+
+          rows =
+            SQL.query!(sql(book), "select writers from skillbook_entry_versions order by entry_id, version").rows
+
+          decoded = for [json] <- rows, {:ok, list} = Skillbook.JSON.decode(json), do: list
+          assert decoded == [["ann", "boss"], ["ann", "boss"], ["boss"]]
+
+          {:ok, [firing]} = Scheduler.Firings.list(sql(book), nil, 10, 0)
+          assert {firing.name, firing.record, firing.at, firing.text} == {"milk", nil, @now, "text"}
         end
       end
 

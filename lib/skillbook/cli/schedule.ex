@@ -77,7 +77,7 @@ defmodule Skillbook.CLI.Schedule do
   def lines(%{next: [], last: []}, _terminal) do
     [
       "No skill has a schedule.\n",
-      "Give one `schedule: \"0 9 * * MON-FRI\"` and `run_as: default` in its frontmatter, or try workflow.build --schedule."
+      "Give one `schedule: \"0 9 * * MON-FRI\"` and `run_as: default` in its frontmatter, or try workflow.build --schedule or skills.create --schedule."
     ]
   end
 

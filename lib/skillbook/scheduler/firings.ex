@@ -1,7 +1,7 @@
 defmodule Skillbook.Scheduler.Firings do
   @moduledoc false
-  # The table of firings. Its key, an entry's name and a time, is what makes each fire once, whichever nodes try; who holds a
-  # lease on a row runs it. All that reads and then writes is one transaction, and these take turns in both databases.
+  # The table of firings. Its key, an entry's name, its number in the store (0 for one of a file) and a time, is what makes each
+  # fire once, whichever nodes try; who holds a lease on a row runs it. All that reads and then writes is one transaction, and these take turns in both databases.
 
   alias Skillbook.{Firing, SQL}
 
@@ -11,8 +11,9 @@ defmodule Skillbook.Scheduler.Firings do
   @type by :: %{holder: String.t(), node: String.t(), lease: pos_integer(), attempts: pos_integer()}
   @type refused :: :taken | :overlap
 
-  @columns ~w(name fire_at status profile node attempts started_at finished_at duration text)
+  @columns ~w(name record fire_at status profile node attempts started_at finished_at duration text)
   @running "status = 'running'"
+  @key "name = $1 and record = $2 and fire_at = $3"
   @statuses Map.new(~w(queued running ok template failed skipped missed)a, &{Atom.to_string(&1), &1})
 
   @doc """
@@ -25,8 +26,8 @@ defmodule Skillbook.Scheduler.Firings do
     done =
       SQL.transaction(sql, fn sql ->
         with :ok <- free(sql, firing, from),
-             {:ok, _} <- expire(sql, by, now, firing.name),
-             {:ok, running} <- running?(sql, firing.name),
+             {:ok, _} <- expire(sql, by, now, firing),
+             {:ok, running} <- running?(sql, firing),
              {status, text, answer} = becomes(running, options[:hand]),
              {:ok, _} <- put(sql, firing, from, status, text, by, now, options[:profile] || ""),
              do: {:ok, answer}
@@ -47,7 +48,7 @@ defmodule Skillbook.Scheduler.Firings do
     with {:ok, %{rows: rows}} <-
            SQL.query(
              sql,
-             "select status from skillbook_firings where name = $1 and fire_at = $2",
+             "select status from skillbook_firings where #{@key}",
              key(firing)
            ) do
       case {rows, from} do
@@ -58,17 +59,21 @@ defmodule Skillbook.Scheduler.Firings do
     end
   end
 
-  defp running?(sql, name) do
+  defp running?(sql, firing) do
     with {:ok, %{rows: rows}} <-
-           SQL.query(sql, "select 1 from skillbook_firings where name = $1 and #{@running}", [name]),
+           SQL.query(
+             sql,
+             "select 1 from skillbook_firings where name = $1 and record = $2 and #{@running}",
+             entry(firing)
+           ),
          do: {:ok, rows != []}
   end
 
   defp put(sql, firing, :new, status, text, by, now, profile) do
     SQL.query(
       sql,
-      "insert into skillbook_firings (name, fire_at, status, profile, node, holder, attempts, lease_until, started_at, text) " <>
-        "values ($1, $2, $3, $4, $5, $6, 1, $7, $8, $9)",
+      "insert into skillbook_firings (name, record, fire_at, status, profile, node, holder, attempts, lease_until, " <>
+        "started_at, text) values ($1, $2, $3, $4, $5, $6, $7, 1, $8, $9, $10)",
       key(firing) ++ [status, profile, by.node, by.holder, until(now, by), now, text]
     )
   end
@@ -76,8 +81,8 @@ defmodule Skillbook.Scheduler.Firings do
   defp put(sql, firing, :queued, status, text, by, now, profile) do
     SQL.query(
       sql,
-      "update skillbook_firings set status = $3, profile = $4, node = $5, holder = $6, lease_until = $7, started_at = $8, " <>
-        "text = $9 where name = $1 and fire_at = $2",
+      "update skillbook_firings set status = $4, profile = $5, node = $6, holder = $7, lease_until = $8, started_at = $9, " <>
+        "text = $10 where #{@key}",
       key(firing) ++ [status, profile, by.node, by.holder, until(now, by), now, text]
     )
   end
@@ -92,14 +97,13 @@ defmodule Skillbook.Scheduler.Firings do
     with {:ok, %{num_rows: 0}} <-
            SQL.query(
              sql,
-             "update skillbook_firings set lease_until = $4 where name = $1 and fire_at = $2 and holder = $3 and #{@running}",
+             "update skillbook_firings set lease_until = $5 where #{@key} and holder = $4 and #{@running}",
              key(firing) ++ [by.holder, until(now, by)]
            ),
          {:ok, %{rows: [[count]]}} <-
            SQL.query(
              sql,
-             "select count(*) from skillbook_firings where name = $1 and fire_at = $2 and status <> 'queued' " <>
-               "and (holder <> $3 or text = $4)",
+             "select count(*) from skillbook_firings where #{@key} and status <> 'queued' and (holder <> $4 or text = $5)",
              key(firing) ++ [by.holder, interrupted()]
            ) do
       {:ok, if(count == 0, do: :not_running, else: :lost)}
@@ -115,8 +119,8 @@ defmodule Skillbook.Scheduler.Firings do
     with {:ok, %{num_rows: count}} <-
            SQL.query(
              sql,
-             "update skillbook_firings set status = $4, text = $5, duration = $6, finished_at = $7, lease_until = null " <>
-               "where name = $1 and fire_at = $2 and holder = $3 and status in ('running', 'queued')",
+             "update skillbook_firings set status = $5, text = $6, duration = $7, finished_at = $8, lease_until = null " <>
+               "where #{@key} and holder = $4 and status in ('running', 'queued')",
              key(firing) ++ [by.holder, Atom.to_string(result.status), text(result), result.duration, now]
            ),
          do: {:ok, count == 1}
@@ -132,18 +136,19 @@ defmodule Skillbook.Scheduler.Firings do
     with {:ok, %{num_rows: count}} <-
            SQL.query(
              sql,
-             "insert into skillbook_firings (name, fire_at, status, profile, node, holder, attempts, started_at, finished_at, " <>
-               "text) values ($1, $2, 'missed', '', $3, $4, 0, $5, $5, $6) on conflict (name, fire_at) do nothing",
+             "insert into skillbook_firings (name, record, fire_at, status, profile, node, holder, attempts, started_at, " <>
+               "finished_at, text) values ($1, $2, $3, 'missed', '', $4, $5, 0, $6, $6, $7) " <>
+               "on conflict (name, record, fire_at) do nothing",
              key(firing) ++ [by.node, by.holder, now, text]
            ),
          do: {:ok, count == 1}
   end
 
-  @doc "Says of all whose lease is over and that are not tried again, or of those of a name, that they failed; how many there were."
-  @spec expire(SQL.t(), by(), DateTime.t(), String.t() | nil) ::
+  @doc "Says of all whose lease is over and that are not tried again, or of those of an entry, that they failed; how many there were."
+  @spec expire(SQL.t(), by(), DateTime.t(), Firing.t() | nil) ::
           {:ok, non_neg_integer()} | {:error, SQL.Error.t()}
-  def expire(sql, by, now, name \\ nil) do
-    {more, params} = if name, do: {"and name = $5", [name]}, else: {"", []}
+  def expire(sql, by, now, firing \\ nil) do
+    {more, params} = if firing, do: {"and name = $5 and record = $6", entry(firing)}, else: {"", []}
 
     with {:ok, %{num_rows: count}} <-
            SQL.query(
@@ -163,11 +168,14 @@ defmodule Skillbook.Scheduler.Firings do
       with {:ok, %{rows: rows}} <-
              SQL.query(
                sql,
-               "select name, fire_at, attempts from skillbook_firings where #{@running} and lease_until < $1 and attempts < $2 " <>
-                 "order by fire_at, name limit $3",
+               "select name, record, fire_at, attempts from skillbook_firings where #{@running} and lease_until < $1 " <>
+                 "and attempts < $2 order by fire_at, name, record limit $3",
                [ms(now), by.attempts, count]
              ) do
-        firings = for [name, at, attempts] <- rows, do: {Firing.new(book, name, at), attempts + 1}
+        firings =
+          for [name, record, at, attempts] <- rows,
+              do: {Firing.new(book, name, at, record(record)), attempts + 1}
+
         with :ok <- take(sql, Enum.map(firings, &elem(&1, 0)), by, now), do: {:ok, firings}
       end
     end)
@@ -177,8 +185,8 @@ defmodule Skillbook.Scheduler.Firings do
     Enum.reduce_while(firings, :ok, fn firing, :ok ->
       case SQL.query(
              sql,
-             "update skillbook_firings set node = $3, holder = $4, lease_until = $5, started_at = $6, " <>
-               "attempts = attempts + 1 where name = $1 and fire_at = $2",
+             "update skillbook_firings set node = $4, holder = $5, lease_until = $6, started_at = $7, " <>
+               "attempts = attempts + 1 where #{@key}",
              key(firing) ++ [by.node, by.holder, until(now, by), now]
            ) do
         {:ok, _} -> {:cont, :ok}
@@ -187,12 +195,13 @@ defmodule Skillbook.Scheduler.Firings do
     end)
   end
 
-  @doc "The time of the last firing of each name, whatever became of it."
-  @spec last(SQL.t()) :: {:ok, %{String.t() => DateTime.t()}} | {:error, SQL.Error.t()}
+  @doc "The last firing of each entry, whatever became of it: its name, its record and its time."
+  @spec last(SQL.t()) ::
+          {:ok, [{String.t(), pos_integer() | nil, DateTime.t()}]} | {:error, SQL.Error.t()}
   def last(sql) do
     with {:ok, %{rows: rows}} <-
-           SQL.query(sql, "select name, max(fire_at) from skillbook_firings group by name"),
-         do: {:ok, Map.new(rows, fn [name, at] -> {name, time(at)} end)}
+           SQL.query(sql, "select name, record, max(fire_at) from skillbook_firings group by name, record"),
+         do: {:ok, for([name, record, at] <- rows, do: {name, record(record), time(at)})}
   end
 
   @doc "The last rows, the newest first: those of a profile, or of all for `nil`."
@@ -202,7 +211,7 @@ defmodule Skillbook.Scheduler.Firings do
     {where, params} = if profile, do: {"where profile = $3", [profile]}, else: {"", []}
 
     statement =
-      "select #{Enum.join(@columns, ", ")} from skillbook_firings #{where} order by fire_at desc, name limit $1 offset $2"
+      "select #{Enum.join(@columns, ", ")} from skillbook_firings #{where} order by fire_at desc, name, record limit $1 offset $2"
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, statement, [limit, offset] ++ params),
          do: {:ok, Enum.map(rows, &row/1)}
@@ -215,7 +224,8 @@ defmodule Skillbook.Scheduler.Firings do
            SQL.query(
              sql,
              "delete from skillbook_firings where fire_at < $1 and status <> 'running' and fire_at < " <>
-               "(select max(f.fire_at) from skillbook_firings f where f.name = skillbook_firings.name)",
+               "(select max(f.fire_at) from skillbook_firings f where f.name = skillbook_firings.name " <>
+               "and f.record = skillbook_firings.record)",
              [before]
            ),
          do: {:ok, count}
@@ -224,9 +234,10 @@ defmodule Skillbook.Scheduler.Firings do
   defp interrupted,
     do: "Its node ended, or lost the database, while it ran; a part of its work may be done."
 
-  defp row([name, at, status, profile, node, attempts, started, finished, duration, text]) do
+  defp row([name, record, at, status, profile, node, attempts, started, finished, duration, text]) do
     %{
       name: name,
+      record: record(record),
       at: time(at),
       status: @statuses[status],
       profile: profile,
@@ -244,7 +255,11 @@ defmodule Skillbook.Scheduler.Firings do
     time
   end
 
-  defp key(firing), do: [firing.name, firing.at]
+  defp record(0), do: nil
+  defp record(record), do: record
+
+  defp entry(firing), do: [firing.name, firing.record || 0]
+  defp key(firing), do: entry(firing) ++ [firing.at]
   defp until(now, by), do: ms(now) + by.lease
   defp ms(time), do: DateTime.to_unix(time, :millisecond)
 end

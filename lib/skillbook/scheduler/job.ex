@@ -4,61 +4,102 @@ defmodule Skillbook.Scheduler.Job do
 
   ## Fields
 
+    * `:key` - what engines know it by, and say when its time has come: the entry's name, or `{name, record}` for one of the store
     * `:name` - the entry's name
+    * `:record` - the number that an entry of the store has there, since several of them may have one name; `nil` for one of a file
     * `:schedule` - its `Skillbook.Schedule`
     * `:entry` - the entry
     * `:profile` - the profile that it runs as
-    * `:author` - the profile of its author, or `nil` if the book has none of that id
+    * `:author` - the profile of its author, or `nil` if the book has none of that id. Those who wrote an entry of the store have narrowed
+      its `:profile` already
   """
 
-  alias Skillbook.{Book, Entry, Profile, Schedule, View}
+  alias Skillbook.{Book, Catalog, Entry, Profile, Schedule, View}
+  alias Skillbook.Store.Writers
+
+  @type key :: String.t() | {String.t(), pos_integer()}
 
   @type t :: %__MODULE__{
+          key: key(),
           name: String.t(),
+          record: pos_integer() | nil,
           schedule: Schedule.t(),
           entry: Entry.t(),
           profile: Profile.t(),
           author: Profile.t() | nil
         }
 
-  @enforce_keys [:name, :schedule, :entry, :profile]
-  defstruct [:name, :schedule, :entry, :profile, :author]
+  @enforce_keys [:key, :name, :schedule, :entry, :profile]
+  defstruct [:key, :name, :record, :schedule, :entry, :profile, :author]
+
+  @doc false
+  @spec key(String.t(), pos_integer() | nil) :: key()
+  def key(name, nil), do: name
+  def key(name, record), do: {name, record}
 
   @doc false
   # All of a book: jobs, and why others are none.
-  @spec all(Book.t()) :: [{String.t(), {:ok, t()} | {:error, String.t()} | :none}]
+  @spec all(Book.t()) :: [{key(), {:ok, t()} | {:error, String.t()} | :none}]
   def all(book) do
-    for entry <- View.entries(View.all(book.catalog)), scheduled?(entry), do: {entry.name, new(book, entry)}
+    for {record, writers, entry} <- Catalog.scheduled(book.catalog),
+        do: {key(entry.name, record), new(book, record, writers, entry)}
   end
 
   @doc false
-  @spec fetch(Book.t(), String.t()) :: {:ok, t()} | {:error, String.t()} | :none
-  def fetch(book, name) do
-    case View.fetch(View.all(book.catalog), name) do
-      {:ok, %Entry{name: ^name} = entry} -> if(scheduled?(entry), do: new(book, entry), else: :none)
-      _ -> :none
-    end
+  @spec fetch(Book.t(), String.t(), pos_integer() | nil) :: {:ok, t()} | {:error, String.t()} | :none
+  def fetch(book, name, record) do
+    scheduled = Catalog.scheduled(book.catalog, name)
+
+    Enum.find_value(scheduled, :none, fn
+      {^record, writers, entry} -> new(book, record, writers, entry)
+      _other -> nil
+    end)
   end
 
-  # Of a source of low trust a schedule is not read; that it is there has to be said.
-  defp scheduled?(%Entry{trust: :low, data: data}), do: data["schedule"] != nil
-  defp scheduled?(%Entry{schedule: schedule}), do: schedule != nil
-
-  # Its own page would say as whom a stranger's text runs.
-  @spec new(Book.t(), Entry.t()) :: {:ok, t()} | {:error, String.t()} | :none
-  defp new(_book, %Entry{trust: :low, source: source}) do
+  # Of what has low trust the schedule is not read; that it is there has to be said. A page of a stranger would say as whom it runs.
+  defp new(_book, nil, _writers, %Entry{schedule: nil, source: source}) do
     {:error,
      "expected a page of a source of medium or high trust, got one of the source #{source}, which has low trust; " <>
        "once you have read it, copy it into a folder of yours"}
   end
 
-  defp new(book, entry) do
+  defp new(_book, _record, _writers, %Entry{schedule: nil}) do
+    {:error,
+     "expected an entry that was written here, got an imported one, which has low trust; create it anew"}
+  end
+
+  defp new(book, record, writers, entry) do
     with {:ok, schedule} <- schedule(entry),
-         {:ok, profile} <- profile(book, entry.source, entry.data["run_as"] || book.schedules[:run_as]),
-         author = author(book, entry),
-         {:ok, profile} <- within(profile, author) do
-      {:ok, %__MODULE__{name: entry.name, schedule: schedule, entry: entry, profile: profile, author: author}}
+         {:ok, profile, author} <- runner(book, record, writers, entry) do
+      job = %__MODULE__{
+        key: key(entry.name, record),
+        name: entry.name,
+        record: record,
+        schedule: schedule,
+        entry: entry,
+        profile: profile,
+        author: author
+      }
+
+      # The store may have put another one into its place for its profile, or only for others.
+      if record || used?(book, entry) || shown?(book, job),
+        do: {:ok, job},
+        else: :none
     end
+  end
+
+  defp used?(book, entry), do: View.fetch(View.all(book.catalog), entry.name) == {:ok, entry}
+
+  defp runner(book, nil, [], entry) do
+    with {:ok, profile} <- profile(book, entry.source, entry.data["run_as"] || book.schedules[:run_as]),
+         author = author(book, entry),
+         {:ok, profile} <- within(profile, author),
+         do: {:ok, profile, author}
+  end
+
+  defp runner(book, _record, writers, _entry) do
+    with {:ok, profile} <- Writers.profile(writers, book.profiles, book.schedules[:run_as]),
+         do: {:ok, profile, nil}
   end
 
   defp schedule(entry) do

@@ -23,10 +23,10 @@ defmodule Skillbook.Scheduler.Local do
   def clear(book, nil), do: GenServer.call(name(book), :clear)
 
   @impl Scheduler
-  def put(book, nil, job, now), do: GenServer.call(name(book), {:put, job.name, job.schedule, now})
+  def put(book, nil, job, now), do: GenServer.call(name(book), {:put, job.key, job.schedule, now})
 
   @impl Scheduler
-  def delete(book, nil, name), do: GenServer.call(name(book), {:delete, name})
+  def delete(book, nil, key), do: GenServer.call(name(book), {:delete, key})
 
   @doc "Looks at the book's clock at once, for tests that set it."
   @spec tick(atom()) :: :ok
@@ -40,11 +40,11 @@ defmodule Skillbook.Scheduler.Local do
   @impl GenServer
   def handle_call(:clear, _from, state), do: {:reply, :ok, sleep(%{state | queue: Queue.new()})}
 
-  def handle_call({:put, name, schedule, now}, _from, state),
-    do: {:reply, {:ok, name}, sleep(%{state | queue: Queue.put(state.queue, name, schedule, now)})}
+  def handle_call({:put, key, schedule, now}, _from, state),
+    do: {:reply, {:ok, key}, sleep(%{state | queue: Queue.put(state.queue, key, schedule, now)})}
 
-  def handle_call({:delete, name}, _from, state),
-    do: {:reply, :ok, sleep(%{state | queue: Queue.delete(state.queue, name)})}
+  def handle_call({:delete, key}, _from, state),
+    do: {:reply, :ok, sleep(%{state | queue: Queue.delete(state.queue, key)})}
 
   def handle_call(:tick, _from, state), do: {:reply, :ok, look(state)}
 
@@ -53,7 +53,7 @@ defmodule Skillbook.Scheduler.Local do
 
   defp look(state) do
     {due, queue} = Queue.due(state.queue, now(state))
-    for {name, first, last} <- due, do: Server.due(state.book, name, first, last)
+    for {key, first, last} <- due, do: Server.due(state.book, key, first, last)
     sleep(%{state | queue: queue})
   end
 

@@ -22,7 +22,7 @@ defmodule Skillbook.Scheduler.Quantum do
 
   @impl true
   def clear(book, quantum) do
-    for {name, %{task: {Scheduler, :fire, [^book, _name]}}} <- quantum.jobs(), do: quantum.delete_job(name)
+    for {name, %{task: {Scheduler, :fire, [^book, _key]}}} <- quantum.jobs(), do: quantum.delete_job(name)
     :ok
   end
 
@@ -38,14 +38,14 @@ defmodule Skillbook.Scheduler.Quantum do
     Enum.each(names, &quantum.delete_job/1)
   end
 
-  defp add(quantum, expression, book, %{name: name, schedule: schedule}) do
+  defp add(quantum, expression, book, %{key: key, schedule: schedule}) do
     reference = make_ref()
 
     [
       set_name: [reference],
       set_schedule: [expression],
       set_timezone: [timezone(schedule.timezone)],
-      set_task: [{Scheduler, :fire, [book, name]}],
+      set_task: [{Scheduler, :fire, [book, key]}],
       # The book itself keeps firings apart.
       set_overlap: [true]
     ]

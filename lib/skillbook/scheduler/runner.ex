@@ -20,7 +20,7 @@ defmodule Skillbook.Scheduler.Runner do
   def run(%Firing{} = firing, from, by, held) do
     book = Book.fetch!(firing.book)
 
-    case {Job.fetch(book, firing.name), from} do
+    case {Job.fetch(book, firing.name, firing.record), from} do
       # It went since its time came.
       {no_job, :new} when no_job == :none or elem(no_job, 0) == :error ->
         {:error, :taken}

@@ -21,8 +21,8 @@ defmodule Skillbook.Scheduler.Server do
 
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
 
-  def fire(book, name), do: GenServer.cast(name(book), {:fire, name})
-  def due(book, name, first, last), do: GenServer.cast(name(book), {:due, name, first, last})
+  def fire(book, key), do: GenServer.cast(name(book), {:fire, key})
+  def due(book, key, first, last), do: GenServer.cast(name(book), {:due, key, first, last})
   def run(%Firing{} = firing), do: GenServer.call(name(firing.book), {:run, firing}, :infinity)
   def registered(book), do: GenServer.call(name(book), :registered)
   def await(book), do: GenServer.call(name(book), :await, :infinity)
@@ -72,24 +72,22 @@ defmodule Skillbook.Scheduler.Server do
     :ok = module.clear(state.book.name, argument)
     now = Clock.now(state.book)
 
-    state =
-      Enum.reduce(Job.all(state.book), state, fn {name, job}, state -> register(state, name, job, now) end)
-
-    {:noreply, state |> catch_up(now) |> beat_later() |> serve()}
+    {:noreply, state |> register_all(now) |> catch_up(now) |> beat_later() |> serve()}
   end
 
   # What came while no node was there, or none had the database: since the last firing of each.
   defp catch_up(state, now) do
     case Firings.last(sql(state)) do
       {:ok, last} ->
-        for {name, at} <- last,
-            %{job: job} <- [state.jobs[name]],
+        for {name, record, at} <- last,
+            key = Job.key(name, record),
+            %{job: job} <- [state.jobs[key]],
             first = Schedule.next(job.schedule, at),
             first != nil and DateTime.compare(first, now) != :gt,
             latest = Schedule.previous(job.schedule, now),
             latest != nil,
             reduce: state do
-          state -> take_due(state, name, first, latest, now)
+          state -> take_due(state, key, first, latest, now)
         end
 
       {:error, error} ->
@@ -106,36 +104,36 @@ defmodule Skillbook.Scheduler.Server do
     do: {:noreply, begin(state, firing, :queued, {from, Process.monitor(caller)})}
 
   def handle_call(:registered, _from, state),
-    do: {:reply, Map.new(state.jobs, fn {name, %{job: job}} -> {name, job.schedule} end), state}
+    do: {:reply, Map.new(state.jobs, fn {key, %{job: job}} -> {key, job.schedule} end), state}
 
   def handle_call(:await, from, state), do: {:noreply, answer(%{state | awaiting: [from | state.awaiting]})}
   def handle_call(:beat, _from, state), do: {:reply, :ok, beat_now(state)}
 
   @impl true
-  def handle_cast({:fire, name}, state) do
+  def handle_cast({:fire, key}, state) do
     now = Clock.now(state.book)
 
-    with %{job: job} <- state.jobs[name],
+    with %{job: job} <- state.jobs[key],
          # Timers of others may be a moment early.
          %DateTime{} = at <- Schedule.previous(job.schedule, DateTime.add(now, 999, :millisecond)),
          true <- DateTime.diff(now, at) <= Clock.late() do
-      {:noreply, state |> take_due(name, at, at, now) |> serve()}
+      {:noreply, state |> take_due(key, at, at, now) |> serve()}
     else
       _ -> {:noreply, state}
     end
   end
 
-  def handle_cast({:due, name, first, last}, state),
-    do: {:noreply, state |> take_due(name, first, last, Clock.now(state.book)) |> serve()}
+  def handle_cast({:due, key, first, last}, state),
+    do: {:noreply, state |> take_due(key, first, last, Clock.now(state.book)) |> serve()}
 
   @impl true
-  def handle_info({:skillbook, _book, %Change{} = change}, state) do
-    now = Clock.now(state.book)
+  def handle_info({:skillbook, _book, %Change{added: [], changed: [], removed: []}}, state),
+    do: {:noreply, state}
 
-    {:noreply,
-     Enum.reduce(change.added ++ change.changed ++ change.removed, state, fn name, state ->
-       register(state, name, Job.fetch(state.book, name), now)
-     end)}
+  # What differs in one entry may matter to others, which it takes the place of or leaves it to.
+  def handle_info({:skillbook, _book, %Change{}}, state) do
+    drain()
+    {:noreply, register_all(state, Clock.now(state.book))}
   end
 
   def handle_info(:beat, state), do: {:noreply, state |> beat_now() |> beat_later()}
@@ -186,37 +184,53 @@ defmodule Skillbook.Scheduler.Server do
 
   # Registering
 
-  defp register(state, name, {:ok, job}, now) do
+  # All that was told of so far is in the catalog already.
+  defp drain do
+    receive do
+      {:skillbook, _book, %Change{}} -> drain()
+    after
+      0 -> :ok
+    end
+  end
+
+  defp register_all(state, now) do
+    jobs = Job.all(state.book)
+    there = MapSet.new(jobs, &elem(&1, 0))
+    gone = for {key, _job} <- Map.merge(state.problems, state.jobs), key not in there, do: {key, :none}
+    Enum.reduce(gone ++ jobs, state, fn {key, job}, state -> register(state, key, job, now) end)
+  end
+
+  defp register(state, key, {:ok, job}, now) do
     case state.jobs do
       # What else of the page changed does not matter to the engine.
-      %{^name => %{job: %{schedule: %{expression: expression, timezone: timezone}}} = known}
+      %{^key => %{job: %{schedule: %{expression: expression, timezone: timezone}}} = known}
       when expression == job.schedule.expression and timezone == job.schedule.timezone ->
-        put_in(state.jobs[name], %{known | job: job})
+        put_in(state.jobs[key], %{known | job: job})
 
       _ ->
         {module, argument} = state.engine
-        state = unregister(state, name)
+        state = unregister(state, key)
 
         case module.put(state.book.name, argument, job, now) do
-          {:ok, handle} -> put_in(state.jobs[name], %{job: job, handle: handle})
-          {:error, text} -> problem(state, name, text)
+          {:ok, handle} -> put_in(state.jobs[key], %{job: job, handle: handle})
+          {:error, text} -> problem(state, key, text)
         end
     end
-    |> solved(name)
+    |> solved(key)
   end
 
-  defp register(state, name, {:error, text}, _now), do: state |> unregister(name) |> problem(name, text)
+  defp register(state, key, {:error, text}, _now), do: state |> unregister(key) |> problem(key, text)
 
-  defp register(state, name, :none, _now),
-    do: %{unregister(state, name) | problems: Map.delete(state.problems, name)}
+  defp register(state, key, :none, _now),
+    do: %{unregister(state, key) | problems: Map.delete(state.problems, key)}
 
-  defp solved(%{jobs: jobs} = state, name) when is_map_key(jobs, name),
-    do: %{state | problems: Map.delete(state.problems, name)}
+  defp solved(%{jobs: jobs} = state, key) when is_map_key(jobs, key),
+    do: %{state | problems: Map.delete(state.problems, key)}
 
-  defp solved(state, _name), do: state
+  defp solved(state, _key), do: state
 
-  defp unregister(state, name) do
-    case Map.pop(state.jobs, name) do
+  defp unregister(state, key) do
+    case Map.pop(state.jobs, key) do
       {nil, _jobs} ->
         state
 
@@ -228,41 +242,52 @@ defmodule Skillbook.Scheduler.Server do
   end
 
   # Once, not after each change of the page.
-  defp problem(state, name, text) do
-    if state.problems[name] != text, do: Logger.warning("#{name} does not run by its schedule: #{text}")
-    put_in(state.problems[name], text)
+  defp problem(state, key, text) do
+    if state.problems[key] != text,
+      do: Logger.warning("#{elem(entry(key), 0)} does not run by its schedule: #{text}")
+
+    put_in(state.problems[key], text)
   end
+
+  defp entry({name, record}), do: {name, record}
+  defp entry(name), do: {name, nil}
 
   # What is due
 
-  defp take_due(state, name, first, last, now) do
+  defp take_due(state, key, first, last, now) do
     late = DateTime.diff(now, last) > Clock.late()
 
     cond do
-      not is_map_key(state.jobs, name) ->
+      not is_map_key(state.jobs, key) ->
         state
 
       late and state.book.schedules[:missed] == :skip ->
         since = if first == last, do: "", else: " Others were missed since #{first}."
-        missed(state, name, last, now, "No node was there to run it." <> since)
+        missed(state, key, last, now, "No node was there to run it." <> since)
 
       true ->
         if first != last,
-          do: missed(state, name, first, now, "It was not run until #{last}, when it ran once.")
+          do: missed(state, key, first, now, "It was not run until #{last}, when it ran once.")
 
-        %{state | waiting: :queue.in(Firing.new(state.book.name, name, last), state.waiting)}
+        %{state | waiting: :queue.in(firing(state, key, last), state.waiting)}
     end
   end
 
-  defp missed(state, name, at, now, text) do
-    with {:error, error} <-
-           Firings.missed(sql(state), Firing.new(state.book.name, name, at), state.by, now, text),
+  defp missed(state, key, at, now, text) do
+    firing = firing(state, key, at)
+
+    with {:error, error} <- Firings.missed(sql(state), firing, state.by, now, text),
          do:
            Logger.warning(
-             "#{name}, due at #{at}, was missed; that is not written down: #{Exception.message(error)}"
+             "#{firing.name}, due at #{at}, was missed; that is not written down: #{Exception.message(error)}"
            )
 
     state
+  end
+
+  defp firing(state, key, at) do
+    {name, record} = entry(key)
+    Firing.new(state.book.name, name, at, record)
   end
 
   # Running

@@ -4,7 +4,8 @@ defmodule Skillbook.Store.Fields do
 
   alias Skillbook.{Frontmatter, Stored, StoreError}
 
-  @settable ~w(title description content tags labels include_in_prompt proactive_for excluded_for attachments)a
+  @settable ~w(title description content tags labels include_in_prompt proactive_for excluded_for attachments schedule
+               timezone)a
   @create [:name, :kind] ++ @settable
   @update (@settable -- [:content]) ++ [:edit]
 
@@ -14,6 +15,7 @@ defmodule Skillbook.Store.Fields do
   @longest_title 200
   @longest_description 1_024
   @largest_content 1_048_576
+  @longest_schedule 256
 
   # How many, and how long each.
   @lists %{
@@ -48,7 +50,14 @@ defmodule Skillbook.Store.Fields do
 
   @doc "The fields to change as they are kept, `:edit` as it is; those that are `nil` are left out."
   @spec update(map()) :: {:ok, map()} | {:error, StoreError.t()}
-  def update(given), do: cast(given, @update)
+  def update(given) do
+    with {:ok, fields} <- cast(given, @update) do
+      # Without a schedule there is nothing that a time zone could be of.
+      if Map.get(fields, :schedule, :as_it_was) == nil,
+        do: {:ok, Map.put_new(fields, :timezone, nil)},
+        else: {:ok, fields}
+    end
+  end
 
   @doc "A content as it is kept."
   @spec content(String.t()) :: {:ok, String.t()} | {:error, StoreError.t()}
@@ -181,6 +190,15 @@ defmodule Skillbook.Store.Fields do
     if utf8?(content) and byte_size(content) <= @largest_content,
       do: {:ok, content},
       else: invalid(:content, "text of at most #{@largest_content} bytes in UTF-8 without NUL", content, nil)
+  end
+
+  # What it means is found out with the other one; an empty text takes it away.
+  defp field(field, text) when field in [:schedule, :timezone] do
+    trimmed = if utf8?(text), do: String.trim(text)
+
+    if trimmed && within?(trimmed, 0, @longest_schedule),
+      do: {:ok, if(trimmed != "", do: trimmed)},
+      else: invalid(field, "text of at most #{@longest_schedule} characters without NUL", text, nil)
   end
 
   defp field(:include_in_prompt, value) when is_boolean(value), do: {:ok, value}

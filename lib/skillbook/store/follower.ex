@@ -32,11 +32,16 @@ defmodule Skillbook.Store.Follower do
   @doc "Brings a book's catalog to what the database holds, before anybody can see it."
   @spec load(Skillbook.Book.t()) :: {:ok, non_neg_integer()} | {:error, Error.t()}
   def load(book) do
-    with {:ok, settings} <- settings(sql(book)), {:ok, found} <- read(book, settings.revision, :all) do
-      Catalog.put_stored(book.catalog, found.stored, found.removed)
-      :atomics.put(book.revision, 1, found.revision)
-      {:ok, found.revision}
+    # In a process that ends: all rows at once are garbage that the caller, which lives on, would keep.
+    fn ->
+      with {:ok, settings} <- settings(sql(book)), {:ok, found} <- read(book, settings.revision, :all) do
+        Catalog.put_stored(book.catalog, found.stored, found.removed)
+        :atomics.put(book.revision, 1, found.revision)
+        {:ok, found.revision}
+      end
     end
+    |> Task.async()
+    |> Task.await(:infinity)
   end
 
   # As long as a database takes to be there again, but no longer than one who wrote can be kept waiting.
@@ -241,6 +246,7 @@ defmodule Skillbook.Store.Follower do
     stored = Stored.from_row(row)
     lists = [stored.tags, stored.labels, stored.proactive_for, stored.excluded_for]
     true = lists |> Enum.concat() |> Enum.all?(&is_binary/1)
+    true = Enum.all?(stored.writers, &(is_nil(&1) or is_binary(&1)))
     true = stored.kind in [:skill, :note] and stored.source in [:user, :agent, :import]
     stored
   rescue

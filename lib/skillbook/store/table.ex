@@ -13,7 +13,7 @@ defmodule Skillbook.Store.Table do
 
   # What a version has of an entry.
   @kept ~w(kind title description content tags labels include_in_prompt proactive_for excluded_for source enabled hash
-           attachments)a
+           attachments schedule timezone writers)a
   @written @columns -- [:id, :name, :created_at]
 
   @doc "The live entries of a name, the oldest first."
@@ -38,6 +38,10 @@ defmodule Skillbook.Store.Table do
 
   @doc "All live entries, without their contents."
   def list(sql), do: select(sql, @light, "where e.deleted_at is null order by e.id", [])
+
+  @doc "The live entries with a schedule, without their contents."
+  def scheduled(sql),
+    do: select(sql, @light, "where e.schedule is not null and e.deleted_at is null order by e.id", [])
 
   @doc "The live entries whose name begins so, without their contents."
   def beginning(sql, stem) do

@@ -136,6 +136,7 @@ impl Document {
     /// use skillbook_core::record::{Origin, Record};
     ///
     /// let record = Record {
+    ///     id: 1,
     ///     name: "milk".into(),
     ///     is_skill: false,
     ///     title: "Milk".into(),
@@ -148,6 +149,9 @@ impl Document {
     ///     excluded_for: Vec::new(),
     ///     origin: Origin::User,
     ///     version: 1,
+    ///     schedule: Some("0 8 * * 1".into()),
+    ///     timezone: None,
+    ///     writers: vec![Some("anna".into())],
     /// };
     /// let document = Document::stored("store", &record);
     /// let fields = document.fields().unwrap();
@@ -177,7 +181,8 @@ impl Document {
             document.usable = true;
         }
         let kind = if is_skill { Kind::Skill } else { Kind::Note };
-        document.stored = Some(Stored { kind, trust: record.origin.trust() });
+        document.stored =
+            Some(Stored { id: record.id, writers: record.writers.clone(), kind, trust: record.origin.trust() });
         document.name_diagnostics();
         document
     }
@@ -291,8 +296,8 @@ impl Document {
     }
 
     /// What only a record's document has.
-    pub fn of_record(&self) -> Option<Stored> {
-        self.stored
+    pub fn of_record(&self) -> Option<&Stored> {
+        self.stored.as_ref()
     }
 
     /// Whether both say the same of the same place, be they read at different times.

@@ -24,6 +24,7 @@ pub mod record;
 pub mod references;
 mod relations;
 pub mod schedule;
+pub mod scheduled;
 pub mod search;
 pub mod sections;
 pub mod suggest;

@@ -41,7 +41,7 @@ pub struct Unused {
 pub(crate) struct Place {
     pub rank: u32,
     pub low: bool,
-    stored: bool,
+    pub stored: bool,
 }
 
 impl Place {

@@ -9,6 +9,8 @@ use crate::value::Value;
 /// none of the content's own frontmatter is, but that a name and a description in it make a skill of a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
+    /// What tells it from others of its name. No reader is told of it.
+    pub id: i64,
     /// The name.
     pub name: String,
     /// Whether it is a skill whatever its content has; else it is a note.
@@ -33,6 +35,13 @@ pub struct Record {
     pub origin: Origin,
     /// Its version, from 1.
     pub version: i64,
+    /// When it is to run by itself: a cron expression.
+    pub schedule: Option<String>,
+    /// The time zone of the schedule.
+    pub timezone: Option<String>,
+    /// The ids of the profiles that had a part in what it runs, its creator first; `None` for one that had fewer rights than
+    /// the profile of its id. No reader is told of them.
+    pub writers: Vec<Option<String>>,
 }
 
 /// Who wrote a record.
@@ -66,8 +75,12 @@ impl Origin {
 }
 
 /// What a document of a record has beside its text and fields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
+    /// The record's id.
+    pub id: i64,
+    /// Who had a part in what it runs.
+    pub writers: Vec<Option<String>>,
     /// A skill or a note.
     pub kind: Kind,
     /// How far its text is trusted.
@@ -88,6 +101,8 @@ impl Record {
             ("include_in_prompt", Value::Bool(self.include_in_prompt)),
             ("proactive_for_profile_ids", list(&self.proactive_for)),
             ("exclude_from_prompt_profile_ids", list(&self.excluded_for)),
+            ("schedule", text(self.schedule.as_deref().unwrap_or_default())),
+            ("timezone", text(self.timezone.as_deref().unwrap_or_default())),
             ("version", Value::Int(self.version)),
             ("source", text(self.origin.as_str())),
         ];

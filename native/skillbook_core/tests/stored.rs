@@ -16,12 +16,14 @@ use skillbook_core::explain::explain;
 use skillbook_core::lint::lint;
 use skillbook_core::prompt::{Format, Options};
 use skillbook_core::record::{Origin, Record};
+use skillbook_core::scheduled::scheduled;
 use skillbook_core::search::Query;
 use skillbook_core::value::Value;
 use skillbook_core::view::{sees, Profile, View};
 
 fn record(name: &str, content: &str) -> Record {
     Record {
+        id: 0,
         name: name.into(),
         is_skill: false,
         title: format!("About {name}"),
@@ -34,6 +36,9 @@ fn record(name: &str, content: &str) -> Record {
         excluded_for: Vec::new(),
         origin: Origin::User,
         version: 1,
+        schedule: None,
+        timezone: None,
+        writers: Vec::new(),
     }
 }
 
@@ -70,6 +75,7 @@ fn texts(items: &[&str]) -> Vec<String> {
 #[test]
 fn columns_are_the_fields() {
     let all = Record {
+        id: 17,
         name: "milk".into(),
         is_skill: true,
         title: "Milk".into(),
@@ -84,6 +90,9 @@ fn columns_are_the_fields() {
         excluded_for: texts(&["guest"]),
         origin: Origin::Agent,
         version: 7,
+        schedule: Some("0 8 * * 1".into()),
+        timezone: Some("Europe/Berlin".into()),
+        writers: vec![Some("anna".into()), None],
     };
     let entry = only(all);
     let fields = entry.fields();
@@ -98,6 +107,11 @@ fn columns_are_the_fields() {
         (Some(&Value::Int(7)), Some(&"agent".into_value()))
     );
     assert_eq!(fields.data.get("name"), Some(&"milk".into_value()));
+    assert_eq!((fields.schedule.as_deref(), fields.timezone.as_deref()), (Some("0 8 * * 1"), Some("Europe/Berlin")));
+    let stored = entry.document.of_record().unwrap();
+    assert_eq!((stored.id, stored.writers.len()), (17, 2));
+    let told = format!("{:?}", fields.data);
+    assert!(!told.contains("17") && !told.contains("anna"), "{told}");
 }
 
 trait IntoValue {
@@ -152,6 +166,32 @@ fn content_runs_nothing() {
     let lists = [&fields.aliases, &fields.requires, &fields.allowed_tools];
     assert!(lists.iter().all(|list| list.is_empty()) && fields.metadata.is_empty() && fields.license.is_none());
     assert_eq!((fields.data.get("tool"), fields.data.get("handler")), (None, None));
+}
+
+#[test]
+fn each_record_runs_by_its_schedule_and_files_where_no_record_is() {
+    let daily = |id: i64, name: &str, labels: &[&str]| Record {
+        id,
+        labels: texts(labels),
+        schedule: Some("@daily".into()),
+        ..skill(name, "D")
+    };
+    let file = |name: &str| doc(name, "schedule: '@daily'\n", "File");
+    let files = [("n/SKILL.md", file("n")), ("o/SKILL.md", file("o")), ("p/SKILL.md", doc("p", "", "File"))];
+    let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    let earlier = source("early", SourceKind::Skills, &[], &files[..2]);
+    let later = source("late", SourceKind::Skills, &[], &files);
+    let records = [daily(1, "n", &["a"]), daily(2, "n", &["b"]), skill("q", "D"), daily(4, "r", &[])];
+    let catalog = Catalog::build(1, vec![earlier, later, assembled(&records)]);
+    let found = |name| {
+        let ids = scheduled(&catalog, name).into_iter();
+        let told =
+            |id| (catalog.entry(id).document.path.as_str(), catalog.entry(id).document.of_record().map(|r| r.id));
+        ids.map(told).collect::<Vec<_>>()
+    };
+    let n = [("/late/n/SKILL.md", None), ("store/n.md", Some(1)), ("store/n.md", Some(2))];
+    let all = [&n[..], &[("/late/o/SKILL.md", None), ("store/r.md", Some(4))]].concat();
+    assert_eq!((found(None), found(Some("n")), found(Some("q")), found(Some("x"))), (all, n.to_vec(), vec![], vec![]));
 }
 
 #[test]
@@ -241,6 +281,8 @@ fn a_column_makes_a_change() {
         (Record { origin: Origin::Import, ..record("n", "Text") }, true),
         (Record { version: 2, ..record("n", "Text") }, true),
         (Record { is_skill: true, ..record("n", "Text") }, true),
+        (Record { schedule: Some("@daily".into()), ..record("n", "Text") }, true),
+        (Record { writers: vec![None], ..record("n", "Text") }, true),
     ];
     for (record, differs) in rows {
         let new = Catalog::build(2, vec![assembled(std::slice::from_ref(&record))]);
@@ -308,6 +350,7 @@ fn records() -> impl Strategy<Value = Record> {
     let origin = prop::sample::select(vec![Origin::User, Origin::Agent, Origin::Import]);
     ((hostile(), hostile(), hostile(), hostile()), (list(), list(), list(), list()), flags, origin).prop_map(
         |((name, title, description, content), (tags, labels, proactive_for, excluded_for), flags, origin)| Record {
+            id: 0,
             name,
             is_skill: flags.0,
             title,
@@ -320,6 +363,9 @@ fn records() -> impl Strategy<Value = Record> {
             excluded_for,
             origin,
             version: flags.2,
+            schedule: flags.0.then(|| "@daily".into()),
+            timezone: None,
+            writers: vec![None],
         },
     )
 }

@@ -12,6 +12,7 @@ use skillbook_core::catalog::{Catalog, EntryId};
 use skillbook_core::changes::Changes;
 use skillbook_core::entry::{Entry, Source, SourceKind, Trust};
 use skillbook_core::glob::{BadGlob, Globs};
+use skillbook_core::scheduled::scheduled;
 use skillbook_core::view::{Profile, View};
 
 use crate::load::Loaded;
@@ -274,6 +275,22 @@ fn catalog_store(catalog: ResourceArc<CatalogResource>, rows: Vec<Row>, removed:
 #[rustler::nif(schedule = "DirtyIo")]
 fn catalog_stored_ids(catalog: ResourceArc<CatalogResource>) -> NifResult<Vec<i64>> {
     store_of(&mut catalog.sources()).map(|store| store.ids()).ok_or(rustler::Error::BadArg)
+}
+
+/// The entries with a schedule, or those of a name, each as `{record id or nil, ids of its writers, entry}`.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn catalog_scheduled<'a>(
+    env: Env<'a>,
+    catalog: ResourceArc<CatalogResource>,
+    name: Option<String>,
+) -> Vec<(Option<i64>, Vec<Option<String>>, Term<'a>)> {
+    let generation = catalog.current();
+    let told = |id: EntryId| {
+        let record = generation.catalog.entry(id).document.of_record();
+        let writers = record.map(|record| record.writers.clone()).unwrap_or_default();
+        (record.map(|record| record.id), writers, generation.entry_term(env, id))
+    };
+    scheduled(&generation.catalog, name.as_deref()).into_iter().map(told).collect()
 }
 
 #[rustler::nif]

@@ -42,11 +42,15 @@ pub struct Row {
     excluded_for: Vec<String>,
     source: Writer,
     version: i64,
+    schedule: Option<String>,
+    timezone: Option<String>,
+    writers: Vec<Option<String>>,
 }
 
 impl Row {
     fn record(self) -> Record {
         Record {
+            id: self.id,
             name: self.name,
             is_skill: matches!(self.kind, Kind::Skill),
             title: self.title,
@@ -63,6 +67,9 @@ impl Row {
                 Writer::Import => Origin::Import,
             },
             version: self.version,
+            schedule: self.schedule,
+            timezone: self.timezone,
+            writers: self.writers,
         }
     }
 }

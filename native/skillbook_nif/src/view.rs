@@ -136,6 +136,13 @@ fn encode_view<'a>(
         .encode(env)
 }
 
+/// The id of the record that the view uses under a name, for trusted code; nil for a file's entry and for none.
+#[rustler::nif]
+fn view_record(view: ResourceArc<ViewResource>, name: String) -> Option<i64> {
+    let entry = view.view.find_named(&name).and_then(|id| view.view.entry(id))?;
+    entry.document.of_record().map(|record| record.id)
+}
+
 /// The entry, or nil. What is not UTF-8 is no entry's name.
 #[rustler::nif]
 fn view_fetch<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -> Term<'a> {

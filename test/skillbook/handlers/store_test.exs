@@ -75,7 +75,7 @@ defmodule Skillbook.Handlers.StoreTest do
            "excludes it. Take another name, or leave the profile out of excluded_for"},
         {~s(skills.create --name x --title x --description x --content x --label red),
          "error: unknown flag --label; did you mean --labels? Known flags: --name, --content, --title, --description, " <>
-           "--include-in-prompt, --tags, --labels, --proactive-for, --excluded-for, --attachments"}
+           "--include-in-prompt, --tags, --labels, --proactive-for, --excluded-for, --attachments, --schedule, --timezone"}
       ])
 
       assert %{data: %{name: "y", version: 1}, effects: [:skill_created]} =
@@ -151,7 +151,8 @@ defmodule Skillbook.Handlers.StoreTest do
         {"skills.update", "error: --name is required and missing. Add it as: --name VALUE"},
         {"skills.update iso-dates",
          "error: one of --operation, --content, --clear, --find, --replace, --replace-all, --title, --description, " <>
-           "--include-in-prompt, --tags, --labels, --proactive-for, --excluded-for or --attachments is required. " <>
+           "--include-in-prompt, --tags, --labels, --proactive-for, --excluded-for, --attachments, --schedule or " <>
+           "--timezone is required. " <>
            "Add for example: --operation VALUE"},
         {"skills.update iso-dates --content x",
          "error: --operation is required and missing. Write for example: --operation replace"},
@@ -169,7 +170,7 @@ defmodule Skillbook.Handlers.StoreTest do
         {"skills.update iso-dates --tags a --clear tags",
          "error: --tags and --clear contradict each other: a field is either set or cleared, not both"},
         {"skills.update iso-dates --clear title",
-         "error: --clear must be one of description, tags, labels, proactive-for, excluded-for, attachments, " <>
+         "error: --clear must be one of description, schedule, timezone, tags, labels, proactive-for, excluded-for, attachments, " <>
            ~s(got "title". Write for example: --clear description)},
         {~s(skills.update iso-dates --operation delete --content "Use ISI."),
          ~s(error: the text "Use ISI." is not in "iso-dates"; the nearest line is line 1: "Use ISO.". ) <>
@@ -404,6 +405,46 @@ defmodule Skillbook.Handlers.StoreTest do
     assert [%{name: "n", title: "N", source: :user}] = result(book, "notes.list").data.notes
   end
 
+  test "a skill that runs by itself says when", %{book: book} do
+    digest = ~s(skills.create --name digest --title Digest --description D --content "Sum up.")
+
+    check(book, [
+      {digest <> ~s( --schedule "0 25 * * 1"),
+       ~s(error: expected a number from 0 to 23 in the hour, got "25"; write a number such as 0, a list \(1,3\), a range ) <>
+         ~s(\(1-3\), a step \(*/2\) or *)},
+      {digest <> ~s( --schedule "* * * * *"),
+       ~s(error: expected a schedule with at least 5 minutes between its times, got "* * * * *", which runs at ) <>
+         "2026-02-17T12:01:00Z and 1 minute later. Write for example: */5 * * * *"},
+      {digest <> " --timezone Europe/Berlin",
+       "error: an entry needs the schedule: when it runs in its timezone. Write for example: 0 8 * * 1"},
+      {digest <> ~s( --schedule "0 8 * * 1" --timezone Europe/Berlin),
+       "Created the skill digest, version 1. `get_skill: digest` reads it.\n" <>
+         "It runs at 08:00 on Mondays, Europe/Berlin; the next time is 2026-02-23 08:00 +01:00."},
+      {"skills.list",
+       "1 skill in the store:\n- digest: Digest - D (source: agent, version 1, runs at 08:00 on Mondays, Europe/Berlin)"},
+      {"skills.update digest --schedule @daily",
+       "Updated digest to version 2.\n  schedule: 0 8 * * 1 -> @daily"},
+      {"skills.read digest",
+       "digest: Digest\ndescription: D\nschedule: @daily\ntimezone: Europe/Berlin\nruns: at 00:00 every day, Europe/Berlin\n" <>
+         ~s(source: agent\nversion: 2, written for "default" at 2026-02-17T12:00:00Z\n\nSum up.)},
+      {"skills.update digest --clear timezone",
+       "Updated digest to version 3.\n  timezone: Europe/Berlin -> none"},
+      {"skills.update digest --schedule @weekly --clear schedule",
+       "error: --schedule and --clear contradict each other: a field is either set or cleared, not both"},
+      {"skills.update digest --clear schedule", "Updated digest to version 4.\n  schedule: @daily -> none"},
+      {"skills.restore digest --version 1", "digest is as it was at version 1; it is at version 5 now."}
+    ])
+
+    data = %{schedule: "0 8 * * 1", timezone: "Europe/Berlin"}
+    assert Map.take(result(book, "skills.read digest").data, [:schedule, :timezone]) == data
+    assert [skill] = result(book, "skills.list").data.skills
+    assert Map.take(skill, [:schedule, :timezone]) == data
+    assert {:ok, %{next: next}} = Skillbook.schedule(Skillbook.view(book), now: @now)
+    assert [%{at: [~U[2026-02-23 07:00:00Z]], run_as: "default"}] = Enum.filter(next, &(&1.name == "digest"))
+    {:ok, _} = Skillbook.Store.update(Skillbook.view(book), "digest", %{title: "Other"}, by: :import)
+    assert answer(book, "skills.list") =~ "runs never, since it was imported"
+  end
+
   test "notes", %{book: book} do
     check(book, [
       {~s(notes.add --title Dinner --content "Soup." --tags food), ~s(Added the note "Dinner" (dinner\).)},
@@ -484,10 +525,11 @@ defmodule Skillbook.Handlers.StoreTest do
     more = ~w(attachments excluded_for include_in_prompt labels proactive_for)
 
     rows = [
-      {"create_skill", ~w(name title description content tags) ++ more, ~w(name title description content),
-       false},
+      {"create_skill", ~w(name title description content tags schedule timezone) ++ more,
+       ~w(name title description content), false},
       {"update_skill",
-       ~w(name title description tags operation content find replace replace_all clear expected_version) ++
+       ~w(name title description tags operation content find replace replace_all clear schedule timezone
+          expected_version) ++
          more, ~w(name), false},
       {"delete_skill", ~w(name expected_version), ~w(name), false},
       {"list_skills", ~w(tag include_disabled), nil, true},

@@ -91,7 +91,7 @@ defmodule Skillbook.Store.FieldsTest do
            "expected :skill or :note as the kind of an entry, got: :command. Write for example: :note"},
           {%{titel: "a"},
            ~s(unknown field "titel" for an entry, did you mean title? The fields are name, kind, title, description, ) <>
-             "content, tags, labels, include_in_prompt, proactive_for, excluded_for, attachments"}
+             "content, tags, labels, include_in_prompt, proactive_for, excluded_for, attachments, schedule, timezone"}
         ] do
       assert refused(fields) == message
     end

@@ -3,7 +3,20 @@ defmodule Skillbook.Store.LeaksTest do
   # another one they were never written, and all that is asked of both and done in both is answered alike.
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Agent, Grammar, JSON, Lint, Native, Package, Profile, Store, Stored, Tools, View}
+  alias Skillbook.{
+    Agent,
+    Grammar,
+    JSON,
+    Lint,
+    Native,
+    Package,
+    Profile,
+    Scheduler,
+    Store,
+    Stored,
+    Tools,
+    View
+  }
 
   @moduletag :tmp_dir
   @moduletag :capture_log
@@ -205,7 +218,9 @@ defmodule Skillbook.Store.LeaksTest do
       labels: one_of([nil, nil, [], ["a"], ["b"], ["secret"]]),
       excluded_for: one_of([nil, nil, nil, ["reader"], ["other"]]),
       proactive_for: one_of([nil, nil, ["reader"]]),
-      include_in_prompt: one_of([nil, true, false])
+      include_in_prompt: one_of([nil, true, false]),
+      schedule: one_of([nil, nil, "0 8 * * *", "*/5 * * * *", "* * * * *", ""]),
+      timezone: one_of([nil, nil, nil, "Asia/Kolkata", ""])
     }
   end
 
@@ -254,7 +269,8 @@ defmodule Skillbook.Store.LeaksTest do
   defp random_command do
     name = one_of(@names ++ @titles)
     fields = fields() |> Map.drop([:kind]) |> Map.reject(fn {_, value} -> value in [nil, []] end)
-    note = Map.drop(fields, [:name])
+    fields = Map.reject(fields, &match?({_, ""}, &1))
+    note = Map.drop(fields, [:name, :schedule, :timezone])
 
     one_of([
       {"skills.create", "create_skill",
@@ -262,13 +278,13 @@ defmodule Skillbook.Store.LeaksTest do
       {"skills.create", "create_skill",
        fields |> Map.put_new(:name, one_of(@names)) |> Map.put(:description, "d")},
       {"skills.update", "update_skill",
-       Map.merge(Map.take(fields, [:title, :tags, :labels]), %{
+       Map.merge(Map.take(fields, [:title, :tags, :labels, :schedule]), %{
          name: name,
          operation: one_of(["append", "replace"]),
          content: "more stew"
        })},
       {"skills.update", "update_skill",
-       %{name: name, operation: "delete", content: "Two", clear: one_of([["tags"], ["labels"]])}},
+       %{name: name, operation: "delete", content: "Two", clear: one_of([["tags"], ["labels"], ["schedule"]])}},
       {"skills.delete", "delete_skill", %{name: name}},
       {"skills.disable", "disable_skill", %{name: name}},
       {"skills.enable", "enable_skill", %{name: name}},
@@ -331,6 +347,7 @@ defmodule Skillbook.Store.LeaksTest do
         for(name <- @asked, do: {View.fetch(view, name), Skillbook.get(view, name), View.tools(view, name)}),
       scopes: for(asked <- @asked ++ ["*e*", "m*", "notes", "["], do: Agent.Scope.narrow(view, [asked])),
       explained: for(name <- @names, do: explained(book, profile, name)),
+      agenda: Skillbook.schedule(view, times: 2, last: 100),
       usage: for(by <- [:name, :profile, :event], do: Skillbook.usage(view, by: by)),
       lint: Lint.run([folder], profile: profile),
       exports: exported(view, folder)
@@ -461,10 +478,40 @@ defmodule Skillbook.Store.LeaksTest do
     end
   end
 
+  # What runs by a schedule runs as these, when the test says so, and at the same time in both books.
   defp start(folder, files, profiles) do
     write(folder, files)
-    options = [store: ":memory:", sources: [folder], write_to: folder, watch: false, profiles: profiles]
-    %{book: book(options), folder: folder}
+    clock = :atomics.new(1, []) |> tap(&:atomics.put(&1, 1, DateTime.to_unix(@now)))
+    read = fn -> clock |> :atomics.get(1) |> DateTime.from_unix!() end
+    schedules = [clock: read, max_per_profile: 3]
+    options = [store: ":memory:", sources: [folder], write_to: folder, watch: false]
+    book = book(options ++ [profiles: profiles, schedules: schedules])
+    %{book: book, folder: folder, clock: clock}
+  end
+
+  defp fire(%{book: book, clock: clock}) do
+    # All that was written is registered.
+    _ = Scheduler.registered(book)
+
+    at =
+      DateTime.new!(
+        clock |> :atomics.get(1) |> DateTime.from_unix!() |> DateTime.to_date() |> Date.add(1),
+        ~T[08:00:00]
+      )
+
+    :atomics.put(clock, 1, DateTime.to_unix(at))
+    Scheduler.Local.tick(book)
+    Scheduler.await(book)
+    {:ok, agenda} = Skillbook.schedule(View.all(book), last: 100)
+    send(self(), {:fired, length(agenda.last)})
+  end
+
+  defp fired do
+    receive do
+      {:fired, count} -> [count > 0 | fired()]
+    after
+      0 -> []
+    end
   end
 
   defp compare(about, {reader, other}, with, without) do
@@ -496,9 +543,10 @@ defmodule Skillbook.Store.LeaksTest do
       hidden = Map.merge(files(["secret"]), files(["a", "secret"]))
       # The folders' names are as long, since paths are part of answers.
       all = hidden |> Map.merge(seen) |> Map.merge(hidden_workflows)
+      profiles = [@boss | Tuple.to_list(readers)]
       # The other book does not have the profile either.
-      with = start(Path.join(folder, "#{number}/a/skills"), all, [[id: "chief", grants: :all]])
-      without = start(Path.join(folder, "#{number}/b/skills"), seen, [])
+      with = start(Path.join(folder, "#{number}/a/skills"), all, profiles ++ [[id: "chief", grants: :all]])
+      without = start(Path.join(folder, "#{number}/b/skills"), seen, profiles)
 
       about = fn done ->
         fn ->
@@ -517,6 +565,7 @@ defmodule Skillbook.Store.LeaksTest do
         assert_same(about.(done).(), {one, with.folder}, {two, without.folder})
 
         if rem(step, 8) == 0 do
+          for world <- [with, without], do: fire(world)
           compare(about.(done), readers, with, without)
           {look(with, readers), look(without, readers), done}
         else
@@ -529,5 +578,7 @@ defmodule Skillbook.Store.LeaksTest do
       assert Enum.any?(all, &hidden?(&1, readers))
       for world <- [with, without], do: stop_supervised!(world.book)
     end
+
+    assert Enum.any?(fired())
   end
 end

@@ -21,7 +21,12 @@ defmodule Skillbook.Handlers.Skills.List do
            include_disabled: Map.get(flags, "include-disabled", false)
          ],
          {:ok, stored} <- Store.list(context.view, options) do
-      data = Enum.map(stored, &Map.take(&1, [:name, :title, :description, :tags, :source, :version]))
+      data =
+        Enum.map(
+          stored,
+          &Map.merge(Written.timed(&1), Map.take(&1, [:name, :title, :description, :tags, :source, :version]))
+        )
+
       {:ok, Result.ok(text(stored, kind, flags["tag"]), data: %{:"#{kind}s" => data})}
     end
   end

@@ -58,13 +58,20 @@ defmodule Skillbook.Handlers.Skills.Read do
       {"always in the prompt of", if(stored.proactive_for != [], do: Enum.join(stored.proactive_for, ", "))},
       {"never for", if(stored.excluded_for != [], do: Enum.join(stored.excluded_for, ", "))},
       {"attachments", if(stored.attachments != [], do: Enum.join(stored.attachments, ", "))},
+      {"schedule", stored.schedule},
+      {"timezone", stored.timezone},
+      {"runs", Written.runs(stored)},
       {"source", stored.source},
       {"version",
        "#{stored.version}, written for #{inspect(stored.author)} at #{DateTime.to_iso8601(stored.updated_at)}"},
       {"enabled", if(not stored.enabled, do: "no")}
     ]
 
-    data = Map.take(stored, [:name, :title, :description, :content, :tags, :source, :version])
+    data =
+      stored
+      |> Map.take([:name, :title, :description, :content, :tags, :source, :version])
+      |> Map.merge(Written.timed(stored))
+
     Result.ok(text(data, facts), data: data, metadata: activates(view, stored))
   end
 

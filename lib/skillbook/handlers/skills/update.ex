@@ -6,9 +6,11 @@ defmodule Skillbook.Handlers.Skills.Update do
   alias Skillbook.Handlers.Skills.{Edited, Written}
 
   @operations ~w(replace find_replace append prepend delete)
-  @changes ["operation", "content", "clear"] ++ Edited.flags() ++ Written.fields()
-  @clearable ["description" | Written.lists()]
-  @shown ~w(title description tags labels include_in_prompt proactive_for excluded_for attachments)a
+  @changes ["operation", "content", "clear"] ++ Edited.flags() ++ Written.fields() ++ Written.times()
+  @texts ["description" | Written.times()]
+  @clearable @texts ++ Written.lists()
+  @shown ~w(title description tags labels include_in_prompt proactive_for excluded_for attachments schedule
+           timezone)a
 
   @impl true
   def execute(flags, context) do
@@ -18,6 +20,7 @@ defmodule Skillbook.Handlers.Skills.Update do
          :ok <- Flags.require(flags, ["name"]),
          {:ok, flags} <- Flags.cast_text(flags, "name", line: true),
          {:ok, flags} <- Written.cast_fields(flags),
+         {:ok, flags} <- Written.cast_times(flags),
          {:ok, flags} <- Flags.cast_list(flags, "clear"),
          :ok <- Flags.validate_enum(flags, "clear", @clearable),
          {:ok, flags} <- Flags.cast_integer(flags, "expected-version", min: 1),
@@ -26,7 +29,10 @@ defmodule Skillbook.Handlers.Skills.Update do
          {:ok, edit} <- Edited.edit(flags),
          {:ok, cleared} <- cleared(flags),
          changes =
-           flags |> Written.taken() |> Map.merge(cleared) |> Map.merge(if(edit, do: %{edit: edit}, else: %{})),
+           flags
+           |> Written.taken(Written.fields() ++ Written.times())
+           |> Map.merge(cleared)
+           |> Map.merge(if(edit, do: %{edit: edit}, else: %{})),
          {:ok, changed} <- Store.update(context.view, flags["name"], changes, Written.options(context, flags)) do
       {:ok, result(changed, flags, context)}
     end
@@ -36,7 +42,7 @@ defmodule Skillbook.Handlers.Skills.Update do
     names = Map.get(flags, "clear", [])
 
     case Enum.filter(names, &Map.has_key?(flags, &1)) do
-      [] -> {:ok, Map.new(names, &{Written.field(&1), if(&1 == "description", do: "", else: [])})}
+      [] -> {:ok, Map.new(names, &{Written.field(&1), if(&1 in @texts, do: "", else: [])})}
       both -> Written.conflict(both ++ ["clear"], "a field is either set or cleared, not both")
     end
   end

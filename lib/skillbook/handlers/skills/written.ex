@@ -2,10 +2,11 @@ defmodule Skillbook.Handlers.Skills.Written do
   @moduledoc false
   # What the commands over `Skillbook.Store` have in common: flags, options, and what they say of an entry.
 
-  alias Skillbook.{Context, Entry, FlagError, Flags, Store, Stored, View}
+  alias Skillbook.{Context, Entry, FlagError, Flags, Schedule, Store, Stored, View}
 
   @lists ~w(tags labels proactive-for excluded-for attachments)
   @fields ["title", "description", "include-in-prompt" | @lists]
+  @times ~w(schedule timezone)
 
   @doc "The flags of the fields that an entry has beside its content."
   @spec fields() :: [String.t()]
@@ -14,6 +15,17 @@ defmodule Skillbook.Handlers.Skills.Written do
   @doc "Those of them that are lists."
   @spec lists() :: [String.t()]
   def lists, do: @lists
+
+  @doc "The flags of when it runs by itself."
+  @spec times() :: [String.t()]
+  def times, do: @times
+
+  @doc "Reads them."
+  @spec cast_times(Flags.t()) :: Flags.cast()
+  def cast_times(flags) do
+    with {:ok, flags} <- Flags.cast_text(flags, "schedule", line: true),
+         do: Flags.cast_text(flags, "timezone", line: true)
+  end
 
   @doc "Reads the flags of fields."
   @spec cast_fields(Flags.t()) :: Flags.cast()
@@ -48,7 +60,7 @@ defmodule Skillbook.Handlers.Skills.Written do
 
   @doc "The store's name of a flag's field."
   @spec field(String.t()) :: atom()
-  for name <- ["name", "content" | @fields] do
+  for name <- ["name", "content" | @fields ++ @times] do
     def field(unquote(name)), do: unquote(name |> String.replace("-", "_") |> String.to_atom())
   end
 
@@ -102,7 +114,7 @@ defmodule Skillbook.Handlers.Skills.Written do
 
   @doc "A field's value, on one line."
   @spec show(term()) :: String.t()
-  def show(empty) when empty in ["", []], do: "none"
+  def show(empty) when empty in [nil, "", []], do: "none"
   def show(list) when is_list(list), do: Enum.join(list, ", ")
   def show(text) when is_binary(text), do: one_line(text)
   def show(value), do: to_string(value)
@@ -110,6 +122,31 @@ defmodule Skillbook.Handlers.Skills.Written do
   @doc "Who wrote something, and when: `agent \"default\" at 2026-03-01T09:30:00Z`."
   @spec who(atom(), String.t(), DateTime.t()) :: String.t()
   def who(by, author, at), do: "#{by} #{inspect(author)} at #{DateTime.to_iso8601(at)}"
+
+  @doc "When it runs by itself, in words; `nil` if it does not."
+  @spec runs(Stored.t()) :: String.t() | nil
+  def runs(stored) do
+    case schedule(stored) do
+      nil -> nil
+      _never when stored.source == :import -> "never, since it was imported"
+      schedule -> Schedule.describe(schedule)
+    end
+  end
+
+  @doc "What data has of that, if it has a schedule."
+  @spec timed(Stored.t()) :: map()
+  def timed(%Stored{schedule: nil}), do: %{}
+  def timed(stored), do: Map.take(stored, [:schedule, :timezone])
+
+  @doc "Its schedule."
+  @spec schedule(Stored.t()) :: Schedule.t() | nil
+  def schedule(%Stored{schedule: nil}), do: nil
+
+  def schedule(stored) do
+    with {:ok, schedule} <- Schedule.parse(stored.schedule, stored.timezone || "UTC"),
+         do: schedule,
+         else: (_ -> nil)
+  end
 
   @doc "An entry on one line of a list."
   @spec line(Stored.t()) :: String.t()
@@ -121,7 +158,8 @@ defmodule Skillbook.Handlers.Skills.Written do
 
     tags = if stored.tags == [], do: "", else: " [#{Enum.join(stored.tags, ", ")}]"
     disabled = if stored.enabled, do: "", else: ", disabled"
-    "- #{stored.name}: #{said}#{tags} (source: #{stored.source}, version #{stored.version}#{disabled})"
+    runs = with text when text != nil <- runs(stored), do: ", runs #{text}"
+    "- #{stored.name}: #{said}#{tags} (source: #{stored.source}, version #{stored.version}#{runs}#{disabled})"
   end
 
   defp one_line(text), do: text |> String.split() |> Enum.join(" ")

@@ -32,6 +32,7 @@ pub fn records(source: &Source, records: impl Iterator<Item = (Trust, String, St
         let written = Document::parse(&root, &path, text.as_bytes());
         let fields = written.fields().unwrap();
         let record = Record {
+            id: 0,
             name: fields.name.clone().unwrap(),
             is_skill: fields.description.is_some(),
             title: fields.title.clone().unwrap_or_default(),
@@ -44,6 +45,9 @@ pub fn records(source: &Source, records: impl Iterator<Item = (Trust, String, St
             excluded_for: fields.excluded_for.clone(),
             origin: if trust == Trust::Low { Origin::Import } else { Origin::User },
             version: 1,
+            schedule: fields.schedule.clone(),
+            timezone: fields.timezone.clone(),
+            writers: Vec::new(),
         };
         let mut document = Document::stored(&root, &record);
         document.path.clone_from(&written.path);
