@@ -579,6 +579,14 @@ defmodule Skillbook.Store do
   defp differs(_before, stored), do: {:ok, stored}
 
   @doc false
+  # Whether there is a profile that an entry could run as by its schedule.
+  @spec runs?(View.t(), Stored.t()) :: boolean()
+  def runs?(view, stored) do
+    %{profiles: profiles, schedules: schedules} = book(view)
+    match?({:ok, _}, Writers.profile(stored.writers, profiles, schedules[:run_as]))
+  end
+
+  @doc false
   # Whether the profile of a view may set these labels.
   @spec held(View.t(), [String.t()]) :: :ok | {:error, StoreError.t()}
   def held(view, labels) do

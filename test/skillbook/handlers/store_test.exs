@@ -435,6 +435,17 @@ defmodule Skillbook.Handlers.StoreTest do
       {"skills.restore digest --version 1", "digest is as it was at version 1; it is at version 5 now."}
     ])
 
+    # As an agent writes that was started for a part of a work.
+    part = Skillbook.view(book, Profile.narrow(Skillbook.view(book).profile, ["*"]))
+    {:ok, _} = Skillbook.Store.create(part, %{name: "part", title: "Part", description: "D", content: "C"})
+
+    check(book, [
+      {"skills.update part --schedule @daily",
+       "Updated part to version 2.\n  schedule: none -> @daily\n" <>
+         "It does not run: somebody who wrote it is no profile of the book, or had fewer rights than that. Create it anew."}
+    ])
+
+    {:ok, _} = Skillbook.Store.delete(Skillbook.view(book), "part")
     data = %{schedule: "0 8 * * 1", timezone: "Europe/Berlin"}
     assert Map.take(result(book, "skills.read digest").data, [:schedule, :timezone]) == data
     assert [skill] = result(book, "skills.list").data.skills

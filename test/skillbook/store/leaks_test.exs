@@ -388,7 +388,7 @@ defmodule Skillbook.Store.LeaksTest do
     ]
 
     workflows =
-      for name <- ["open", "late", "secret", "none"],
+      for name <- ["open", "said", "late", "secret", "none"],
           line <- ["workflow.show X", "workflow.show X --run R-1", "workflow.run X --dry-run", "X"],
           do: String.replace(line, "X", "workflows." <> name)
 

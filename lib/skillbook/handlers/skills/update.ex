@@ -60,8 +60,16 @@ defmodule Skillbook.Handlers.Skills.Update do
           do: Written.lost(flags, before.name, before.version, context),
           else: ""
 
-      Result.ok(text <> lost, data: data, effects: [:skill_updated])
+      Result.ok(text <> lost <> never(before, entry, context), data: data, effects: [:skill_updated])
     end
+  end
+
+  # Who sets a schedule is told at once; later the log says it.
+  defp never(before, entry, context) do
+    if entry.schedule not in [nil, before.schedule] and not Store.runs?(context.view, entry),
+      do:
+        "\nIt does not run: somebody who wrote it is no profile of the book, or had fewer rights than that. Create it anew.",
+      else: ""
   end
 
   defp changes(before, entry) do
