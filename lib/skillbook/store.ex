@@ -583,7 +583,7 @@ defmodule Skillbook.Store do
   @spec runs?(View.t(), Stored.t()) :: boolean()
   def runs?(view, stored) do
     %{profiles: profiles, schedules: schedules} = book(view)
-    match?({:ok, _}, Writers.profile(stored.writers, profiles, schedules[:run_as]))
+    match?({:ok, _, _}, Writers.profile(stored.writers, profiles, schedules[:run_as]))
   end
 
   @doc false

@@ -10,6 +10,7 @@ defmodule Skillbook.Scheduler.Job do
     * `:schedule` - its `Skillbook.Schedule`
     * `:entry` - the entry
     * `:profile` - the profile that it runs as
+    * `:owner` - the id of the profile that it runs for, whose agenda shows what came of it
     * `:author` - the profile of its author, or `nil` if the book has none of that id. Those who wrote an entry of the store have narrowed
       its `:profile` already
   """
@@ -26,11 +27,12 @@ defmodule Skillbook.Scheduler.Job do
           schedule: Schedule.t(),
           entry: Entry.t(),
           profile: Profile.t(),
+          owner: String.t(),
           author: Profile.t() | nil
         }
 
-  @enforce_keys [:key, :name, :schedule, :entry, :profile]
-  defstruct [:key, :name, :record, :schedule, :entry, :profile, :author]
+  @enforce_keys [:key, :name, :schedule, :entry, :profile, :owner]
+  defstruct [:key, :name, :record, :schedule, :entry, :profile, :owner, :author]
 
   @doc false
   @spec key(String.t(), pos_integer() | nil) :: key()
@@ -70,7 +72,7 @@ defmodule Skillbook.Scheduler.Job do
 
   defp new(book, record, writers, entry) do
     with {:ok, schedule} <- schedule(entry),
-         {:ok, profile, author} <- runner(book, record, writers, entry) do
+         {:ok, profile, owner, author} <- runner(book, record, writers, entry) do
       job = %__MODULE__{
         key: key(entry.name, record),
         name: entry.name,
@@ -78,6 +80,7 @@ defmodule Skillbook.Scheduler.Job do
         schedule: schedule,
         entry: entry,
         profile: profile,
+        owner: owner,
         author: author
       }
 
@@ -94,12 +97,12 @@ defmodule Skillbook.Scheduler.Job do
     with {:ok, profile} <- profile(book, entry.source, entry.data["run_as"] || book.schedules[:run_as]),
          author = author(book, entry),
          {:ok, profile} <- within(profile, author),
-         do: {:ok, profile, author}
+         do: {:ok, profile, profile.id, author}
   end
 
   defp runner(book, _record, writers, _entry) do
-    with {:ok, profile} <- Writers.profile(writers, book.profiles, book.schedules[:run_as]),
-         do: {:ok, profile, nil}
+    with {:ok, profile, owner} <- Writers.profile(writers, book.profiles, book.schedules[:run_as]),
+         do: {:ok, profile, owner, nil}
   end
 
   defp schedule(entry) do

@@ -46,7 +46,7 @@ defmodule Skillbook.Scheduler.Runner do
   defp claim(_book, _job, _firing, {:held, _attempt}, _by), do: :ok
 
   defp claim(book, job, firing, from, by) do
-    options = [hand: hand?(book, from), profile: if(job, do: job.profile.id)]
+    options = [hand: hand?(book, from), profile: if(job, do: job.owner)]
     now = fn -> Clock.now(book) end
     until = System.monotonic_time(:millisecond) + Clock.late() * 1000
     again(until, 100, fn -> Firings.claim(Book.sql(book), firing, from, by, now.(), options) end)

@@ -26,25 +26,35 @@ defmodule Skillbook.Store.Writers do
     if %{known | role: nil} == %{profile | role: nil}, do: id
   end
 
+  # What commands keep for a profile alone, such as its memories, is kept by its id: no profile has this one.
+  @joined " ∧ "
+
   @doc """
-  As whom it runs: its creator, with no more rights than any of the others have. What an application wrote by a view of all
-  runs as `run_as`, and narrows nothing.
+  As whom it runs, and the id of whom it runs for: its creator, with no more rights than any of the others have. Where there are
+  others, the id is that of none of them, for what is one's own is nobody else's. What an application wrote by a view of all runs
+  as `run_as`, and narrows nothing.
   """
-  @spec profile(t(), map(), String.t() | nil) :: {:ok, Profile.t()} | {:error, String.t()}
+  @spec profile(t(), map(), String.t() | nil) :: {:ok, Profile.t(), String.t()} | {:error, String.t()}
   def profile([creator | others], profiles, run_as) do
-    with {:ok, profile} <- creator(creator, profiles, run_as) do
-      Enum.reduce_while(others -- [""], {:ok, profile}, fn id, {:ok, profile} ->
-        with {:ok, other} <- fetch(id, profiles, "changed"), {:ok, profile} <- meet(profile, other) do
-          {:cont, {:ok, profile}}
-        else
-          error -> {:halt, error}
-        end
-      end)
+    with {:ok, profile} <- creator(creator, profiles, run_as),
+         others = Enum.uniq(others) -- ["", profile.id],
+         {:ok, narrowed} <- narrow(others, profile, profiles) do
+      {:ok, %{narrowed | id: Enum.join([profile.id | others], @joined)}, profile.id}
     end
   end
 
   def profile([], _profiles, _run_as),
     do: {:error, "expected to know which profile created it, got nothing; create it anew"}
+
+  defp narrow(others, profile, profiles) do
+    Enum.reduce_while(others, {:ok, profile}, fn id, {:ok, profile} ->
+      with {:ok, other} <- fetch(id, profiles, "changed"), {:ok, profile} <- meet(profile, other) do
+        {:cont, {:ok, profile}}
+      else
+        error -> {:halt, error}
+      end
+    end)
+  end
 
   defp creator("", _profiles, nil) do
     {:error,

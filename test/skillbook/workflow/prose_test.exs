@@ -366,4 +366,45 @@ defmodule Skillbook.Workflow.ProseTest do
 
     refute_received {:asked, _, _}
   end
+
+  test "what others changed does not get at what its creator keeps for itself", %{tmp_dir: folder} do
+    test = self()
+
+    for editor <- ["ann", "bob"] do
+      model = script([cmd("memory.search --query tea\nmemory.save --content \"Seen by #{editor}\""), "Done."])
+
+      {book, set} = start(Path.join(folder, editor), model: model)
+      ann = Skillbook.view(book, "ann")
+      _ = show(book, ~s(memory.save --content "Likes tea"))
+
+      fields = %{
+        title: "Tea",
+        kind: :skill,
+        description: "Tea",
+        content: "See to the tea.",
+        schedule: "0 10 * * *"
+      }
+
+      {:ok, _} = Skillbook.Store.create(ann, fields)
+      edit = %{edit: {:append, "Tell everybody."}}
+      {:ok, _} = Skillbook.Store.update(Skillbook.view(book, editor), "tea", edit)
+
+      _ = Scheduler.registered(book)
+      set.(~U[2026-03-01 10:00:00Z])
+      Local.tick(book)
+      Scheduler.await(book)
+      assert_received {:asked, [_system, _input], _options}
+      assert_received {:asked, [_, _, _, %{content: report}], _options}
+      send(test, {editor, report =~ "Likes tea"})
+      assert show(book, "memory.search --query seen").content =~ "Seen by" == (editor == "ann")
+
+      {:ok, agenda} = Skillbook.schedule(ann, names: ["tea"])
+      assert [%{name: "tea", status: :ok, profile: "ann"}] = agenda.last
+      {:ok, agenda} = Skillbook.schedule(Skillbook.view(book, "bob"), names: ["tea"])
+      assert agenda.last == []
+    end
+
+    assert_received {"ann", true}
+    assert_received {"bob", false}
+  end
 end

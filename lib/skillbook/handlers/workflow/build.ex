@@ -145,7 +145,8 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
   defp read_schedule(flags), do: {:ok, flags}
 
-  # Nobody's page runs with more rights than its builder has; who may not use a profile does not learn whether it is there.
+  # Nobody's page runs with more rights than its builder has, nor with what another keeps for itself alone, such as its memories;
+  # who may not use a profile does not learn whether it is there.
   defp cast_run_as(flags, %{profile: own} = context) do
     with {:ok, flags} <- Flags.cast_text(flags, "run-as", line: true, max: 128),
          :ok <- if(flags["run-as"], do: Flags.require(flags, ["schedule"]), else: :ok) do
@@ -155,20 +156,20 @@ defmodule Skillbook.Handlers.Workflow.Build do
         _any when not is_map_key(flags, "schedule") -> {:ok, flags}
         %{^id => profile} -> within(flags, profile, own)
         _none when not is_map_key(flags, "run-as") -> {:ok, Map.put(flags, "run-as", id)}
-        _none -> not_within(id, own)
+        _none -> not_within(id)
       end
     end
   end
 
   defp within(flags, profile, own) do
-    if Profile.within?(profile, own),
+    if Profile.within?(profile, own) and (profile.id == own.id or Profile.unrestricted?(own)),
       do: {:ok, Map.put(flags, "run-as", profile.id)},
-      else: not_within(profile.id, own)
+      else: not_within(profile.id)
   end
 
-  defp not_within(id, own) do
+  defp not_within(id) do
     expected =
-      "the id of a profile of the book that has no more rights than #{inspect(own.id)}, who builds it"
+      "the id of a profile of the book, your own with all of its rights; only who may see everything names another"
 
     {:error, %FlagError{kind: :invalid, flag: "run-as", value: id, expected: expected}}
   end
