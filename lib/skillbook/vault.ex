@@ -27,6 +27,7 @@ defmodule Skillbook.Vault do
     Closest,
     Document,
     Frontmatter,
+    Native,
     Options,
     Profile,
     SQL,
@@ -37,7 +38,7 @@ defmodule Skillbook.Vault do
   }
 
   alias Skillbook.Store.Edit
-  alias Skillbook.Vault.{Folder, Hit, Indexer, Note, Query, Snippet, Table}
+  alias Skillbook.Vault.{Folder, Hit, Indexer, Note, Query, Table}
 
   @limit 10
   @most 100
@@ -93,21 +94,21 @@ defmodule Skillbook.Vault do
   end
 
   defp find(sql, scope, nil, limit) do
-    with {:ok, total} <- Table.count(sql, scope),
+    with {:ok, scope} <- Table.within(sql, scope),
          {:ok, ids} <- Table.first(sql, scope, limit),
-         {:ok, hits} <- hits(sql, Enum.map(ids, &{&1, 0.0}), []) do
-      {:ok, %{hits: hits, total: total, match: :all}}
+         {:ok, hits} <- hits(sql, scope, Enum.map(ids, &{0, &1}), []) do
+      {:ok, %{hits: hits, total: scope.documents, match: :all}}
     end
   end
 
   defp find(sql, scope, query, limit) do
     with {:ok, units} <- parse(query),
-         {:ok, count} <- Table.count(sql, scope),
-         {:ok, found} <- Options.each(units, &Table.matches(sql, scope, &1)) do
-      {match, ranked} = rank(found, count)
-
-      with {:ok, hits} <- hits(sql, Enum.take(ranked, limit), units),
-           do: {:ok, %{hits: hits, total: length(ranked), match: match}}
+         {:ok, scope} <- Table.within(sql, scope),
+         {:ok, found} <- Options.each(units, &Table.matches(sql, scope, &1)),
+         {match, ranked} = rank(found, scope.documents),
+         {:ok, top} <- top(sql, ranked, limit),
+         {:ok, hits} <- hits(sql, scope, top, units) do
+      {:ok, %{hits: hits, total: length(ranked), match: match}}
     end
   end
 
@@ -123,47 +124,69 @@ defmodule Skillbook.Vault do
   defp rank([], _count), do: {:all, []}
 
   defp rank(found, count) do
-    weights =
-      for matches <- found, do: :math.log(1 + (count - map_size(matches) + 0.5) / (map_size(matches) + 0.5))
+    weighed =
+      for matches <- found, number = length(matches) do
+        weight = :math.log(1 + (count - number + 0.5) / (number + 0.5))
+        for {id, rank} <- matches, do: {id, rank * weight}
+      end
 
-    [fewest | _] = Enum.sort_by(found, &map_size/1)
-    all = for id <- Map.keys(fewest), Enum.all?(found, &is_map_key(&1, id)), do: id
-
-    {match, ids} =
-      if all == [], do: {:any, found |> Enum.flat_map(&Map.keys/1) |> Enum.uniq()}, else: {:all, all}
-
-    ranked =
-      ids
-      |> Enum.map(fn id ->
-        parts =
-          for {matches, weight} <- Enum.zip(found, weights),
-              {rank, place} <- List.wrap(matches[id]),
-              do: {rank * weight, place}
-
-        # Places after the point differ between databases further on.
-        score = parts |> Enum.map(&elem(&1, 0)) |> Enum.sum() |> Float.round(4)
-        {-score, parts |> hd() |> elem(1), id}
-      end)
-      |> Enum.sort()
-      |> Enum.map(fn {score, _place, id} -> {id, -score} end)
-
-    {match, ranked}
+    case all(weighed) do
+      [] -> {:any, for({id, score} <- Enum.reduce(weighed, %{}, &any/2), do: {whole(score), id})}
+      all -> {:all, for({id, score} <- all, do: {whole(score), id})}
+    end
   end
 
-  defp hits(sql, ranked, units) do
-    with {:ok, documents} <- Table.fetch(sql, Enum.map(ranked, &elem(&1, 0))) do
+  defp all([matches]), do: matches
+
+  # Added up in the order of the query, so that the same query gives the same digits.
+  defp all(several) do
+    [fewest | _] = Enum.sort_by(several, &length/1)
+    maps = Enum.map(several, &Map.new/1)
+
+    for {id, _} <- fewest,
+        Enum.all?(maps, &is_map_key(&1, id)),
+        do: {id, Enum.reduce(maps, 0.0, fn map, score -> score + Map.fetch!(map, id) end)}
+  end
+
+  defp any(matches, scores) do
+    Enum.reduce(matches, scores, fn {id, score}, scores -> Map.update(scores, id, score, &(&1 + score)) end)
+  end
+
+  # Whole numbers are quick to sort, and `Float.round/2` is not quick.
+  @parts 10_000
+
+  defp whole(score), do: round(score * @parts)
+
+  # Where several documents have the last score that is shown, their places decide.
+  defp top(_sql, ranked, limit) when length(ranked) <= limit, do: {:ok, ranked}
+
+  defp top(sql, ranked, limit) do
+    last = ranked |> Enum.map(&elem(&1, 0)) |> Enum.sort(:desc) |> Enum.at(limit - 1)
+    above = for {score, _} = one <- ranked, score > last, do: one
+    level = for {score, id} <- ranked, score == last, do: id
+
+    with {:ok, first} <- Table.first_of(sql, level, limit - length(above)),
+         do: {:ok, above ++ Enum.map(first, &{last, &1})}
+  end
+
+  defp hits(sql, scope, top, units) do
+    with {:ok, documents} <- Table.fetch(sql, scope, Enum.map(top, &elem(&1, 1))) do
+      found = for {score, id} <- top, document = documents[id], do: {score, document}
+      snippets = found |> Enum.map(fn {_, document} -> document.content end) |> snippets(units)
+
       {:ok,
-       for {id, score} <- ranked, document = documents[id] do
-         {snippet, highlights} = Snippet.of(document.content, units)
-
-         fields =
-           document
-           |> Map.drop([:content, :labels])
-           |> Map.merge(%{score: score, snippet: snippet, highlights: highlights})
-
-         struct!(Hit, fields)
-       end}
+       for {{score, document}, {snippet, highlights}} <- Enum.zip(found, snippets) do
+         fields = Map.merge(document, %{score: score / @parts, snippet: snippet, highlights: highlights})
+         struct!(Hit, Map.delete(fields, :content))
+       end
+       |> Enum.sort_by(&{-&1.score, &1.vault, &1.path, &1.id})}
     end
+  end
+
+  defp snippets(texts, units) do
+    stems = for {kind, words} <- units, kind != :prefix, stem <- List.wrap(words), do: stem
+    prefixes = for {:prefix, prefix} <- units, do: prefix
+    Native.vault_snippets(texts, Enum.uniq(stems), prefixes)
   end
 
   # What the profile sees of the vaults, and the filters.
@@ -171,13 +194,15 @@ defmodule Skillbook.Vault do
     with {:ok, vaults} <- named(view, options[:vault]) do
       names = Enum.map(vaults, & &1.name)
 
-      with {:ok, sets} <- Table.label_sets(sql, names) do
+      with {:ok, segments} <- Table.segments(sql, names) do
+        seen = Enum.filter(segments, &(Profile.foreign(view.profile, &1.labels) == []))
         folder = with folder when is_binary(folder) <- options[:folder], do: String.trim(folder, "/")
 
         {:ok,
          %{
-           vaults: names,
-           labels: Enum.filter(sets, &(Profile.foreign(view.profile, &1) == [])),
+           segments: Enum.map(seen, & &1.id),
+           documents: seen |> Enum.map(& &1.documents) |> Enum.sum(),
+           within: nil,
            folder: if(folder in [nil, "", "."], do: nil, else: folder),
            tags:
              options
@@ -295,8 +320,8 @@ defmodule Skillbook.Vault do
 
   defp visible(sql, view, vault, id) do
     with {:ok, scope} <- scope(sql, view, vault: vault.name, fields: [{"*", id}]),
-         {:ok, count} <- Table.count(sql, scope),
-         do: {:ok, count > 0}
+         {:ok, ids} <- Table.first(sql, scope, 1),
+         do: {:ok, ids != []}
   end
 
   # The indexer hears of it too, and finds it done.
@@ -381,7 +406,7 @@ defmodule Skillbook.Vault do
   defp resolve(sql, view, name, vault) do
     with {:ok, scope} <- scope(sql, view, vault: vault),
          {:ok, ids} <- Table.first(sql, %{scope | fields: [{"*", name}]}, 6),
-         {:ok, documents} <- Table.fetch(sql, ids) do
+         {:ok, documents} <- Table.fetch(sql, scope, ids) do
       found = for id <- ids, document = documents[id], do: document
       exact = Enum.filter(found, &(name in [&1.path, Path.rootname(&1.path)]))
 

@@ -12,7 +12,9 @@ defmodule Skillbook.Vault.Indexer do
 
   require Logger
 
-  @batch 200
+  # So many documents, or bytes, are written at once.
+  @batch 500
+  @bytes 16_000_000
   # After an error of the database or the producer.
   @again 5_000
   # File systems have times of whole seconds, and a file may change twice in one.
@@ -167,13 +169,12 @@ defmodule Skillbook.Vault.Indexer do
 
     references
     |> Enum.sort_by(& &1.id)
-    |> Enum.chunk_every(@batch)
+    |> Enum.chunk_while({[], 0}, &gather/2, &gathered/1)
     |> Enum.reduce_while({:ok, counts, 0}, fn batch, {:ok, counts, done} ->
       case batch(state.vault, sql, batch) do
         {:ok, more} ->
-          done = done + length(batch)
-          progress(state, done, total)
-          {:cont, {:ok, add(counts, more), done}}
+          progress(state, done, done + length(batch), total)
+          {:cont, {:ok, add(counts, more), done + length(batch)}}
 
         {:error, _} = error ->
           {:halt, error}
@@ -182,14 +183,25 @@ defmodule Skillbook.Vault.Indexer do
     |> then(fn result -> with {:ok, counts, _done} <- result, do: {:ok, counts} end)
   end
 
-  # A change of a few notes is no progress to tell of.
-  defp progress(_state, _done, total) when total <= @batch, do: :ok
+  defp gather(reference, {batch, bytes}) do
+    more = bytes + (reference.size || 0)
 
-  defp progress(state, done, total) do
+    if batch != [] and (length(batch) == @batch or more > @bytes),
+      do: {:cont, Enum.reverse(batch), {[reference], more - bytes}},
+      else: {:cont, {[reference | batch], more}}
+  end
+
+  defp gathered({[], _bytes}), do: {:cont, nil}
+  defp gathered({batch, _bytes}), do: {:cont, Enum.reverse(batch), nil}
+
+  # A change of a few notes is no progress to tell of.
+  defp progress(_state, _before, _done, total) when total <= @batch, do: :ok
+
+  defp progress(state, before, done, total) do
     metadata = %{book: state.book, vault: state.vault.name}
     Telemetry.event([:skillbook, :vault, :progress], %{done: done, total: total}, metadata)
     # A line at each tenth, so that a large vault fills no log.
-    if div(done * 10, total) > div((done - @batch) * 10, total) or done == total,
+    if div(done * 10, total) > div(before * 10, total),
       do: Logger.info("the vault #{state.vault.name}: #{done} of #{total} notes indexed")
   end
 

@@ -2,7 +2,7 @@ defmodule Skillbook.Vault.Note do
   @moduledoc false
   # What a document says of itself: frontmatter, title, tags, links.
 
-  alias Skillbook.{Frontmatter, Vault}
+  alias Skillbook.Frontmatter
 
   @type t :: %__MODULE__{
           id: String.t(),
@@ -15,7 +15,6 @@ defmodule Skillbook.Vault.Note do
           links: [String.t()],
           frontmatter: map(),
           content: String.t(),
-          words: [Vault.Words.t()],
           word_count: non_neg_integer(),
           labels: [String.t()],
           hash: String.t(),
@@ -30,7 +29,6 @@ defmodule Skillbook.Vault.Note do
     :name,
     :title,
     :content,
-    :words,
     :word_count,
     :hash,
     :size,
@@ -110,7 +108,6 @@ defmodule Skillbook.Vault.Note do
     name = path |> Path.basename() |> String.replace(~r/\.(md|markdown)\z/i, "")
     title = title(data, body) || name
     aliases = texts(data["aliases"]) ++ texts(data["alias"])
-    words = Vault.Words.terms([name, Enum.join([title | aliases], "\n"), body])
 
     %__MODULE__{
       id: id,
@@ -123,7 +120,6 @@ defmodule Skillbook.Vault.Note do
       links: links(body),
       frontmatter: data,
       content: body,
-      words: words,
       word_count: body |> String.split() |> length(),
       labels: labels |> Enum.uniq() |> Enum.sort(),
       hash: hash(text)
