@@ -96,7 +96,7 @@ defmodule Skillbook.Vault do
   defp find(sql, scope, nil, limit) do
     with {:ok, scope} <- Table.within(sql, scope),
          {:ok, ids} <- Table.first(sql, scope, limit),
-         {:ok, hits} <- hits(sql, scope, Enum.map(ids, &{0, &1}), []) do
+         {:ok, hits} <- hits(sql, scope, Enum.map(ids, &{&1, 0}), []) do
       {:ok, %{hits: hits, total: scope.documents, match: :all}}
     end
   end
@@ -104,11 +104,11 @@ defmodule Skillbook.Vault do
   defp find(sql, scope, query, limit) do
     with {:ok, units} <- parse(query),
          {:ok, scope} <- Table.within(sql, scope),
-         {:ok, found} <- Options.each(units, &Table.matches(sql, scope, &1)),
-         {match, ranked} = rank(found, scope.documents),
-         {:ok, top} <- top(sql, ranked, limit),
-         {:ok, hits} <- hits(sql, scope, top, units) do
-      {:ok, %{hits: hits, total: length(ranked), match: match}}
+         {:ok, rows} <- Options.each(units, &Table.rows(sql, scope, &1)),
+         {all, total, above, score, level} = Native.vault_rank(rows, scope.documents, scope.within, limit),
+         {:ok, level} <- first(sql, level, limit - length(above)),
+         {:ok, hits} <- hits(sql, scope, above ++ Enum.map(level, &{&1, score}), units) do
+      {:ok, %{hits: hits, total: total, match: if(all or total == 0, do: :all, else: :any)}}
     end
   end
 
@@ -120,58 +120,16 @@ defmodule Skillbook.Vault do
     end
   end
 
-  # Each unit counts by how few of the documents within the scope have it; all that enters is within the scope.
-  defp rank([], _count), do: {:all, []}
+  # Where several documents have the last score that is shown, their places decide.
+  defp first(_sql, level, left) when length(level) <= left, do: {:ok, level}
+  defp first(sql, level, left), do: Table.first_of(sql, level, left)
 
-  defp rank(found, count) do
-    weighed =
-      for matches <- found, number = length(matches) do
-        weight = :math.log(1 + (count - number + 0.5) / (number + 0.5))
-        for {id, rank} <- matches, do: {id, rank * weight}
-      end
-
-    case all(weighed) do
-      [] -> {:any, for({id, score} <- Enum.reduce(weighed, %{}, &any/2), do: {whole(score), id})}
-      all -> {:all, for({id, score} <- all, do: {whole(score), id})}
-    end
-  end
-
-  defp all([matches]), do: matches
-
-  # Added up in the order of the query, so that the same query gives the same digits.
-  defp all(several) do
-    [fewest | _] = Enum.sort_by(several, &length/1)
-    maps = Enum.map(several, &Map.new/1)
-
-    for {id, _} <- fewest,
-        Enum.all?(maps, &is_map_key(&1, id)),
-        do: {id, Enum.reduce(maps, 0.0, fn map, score -> score + Map.fetch!(map, id) end)}
-  end
-
-  defp any(matches, scores) do
-    Enum.reduce(matches, scores, fn {id, score}, scores -> Map.update(scores, id, score, &(&1 + score)) end)
-  end
-
-  # Whole numbers are quick to sort, and `Float.round/2` is not quick.
+  # Of whole numbers, as scores are compared.
   @parts 10_000
 
-  defp whole(score), do: round(score * @parts)
-
-  # Where several documents have the last score that is shown, their places decide.
-  defp top(_sql, ranked, limit) when length(ranked) <= limit, do: {:ok, ranked}
-
-  defp top(sql, ranked, limit) do
-    last = ranked |> Enum.map(&elem(&1, 0)) |> Enum.sort(:desc) |> Enum.at(limit - 1)
-    above = for {score, _} = one <- ranked, score > last, do: one
-    level = for {score, id} <- ranked, score == last, do: id
-
-    with {:ok, first} <- Table.first_of(sql, level, limit - length(above)),
-         do: {:ok, above ++ Enum.map(first, &{last, &1})}
-  end
-
   defp hits(sql, scope, top, units) do
-    with {:ok, documents} <- Table.fetch(sql, scope, Enum.map(top, &elem(&1, 1))) do
-      found = for {score, id} <- top, document = documents[id], do: {score, document}
+    with {:ok, documents} <- Table.fetch(sql, scope, Enum.map(top, &elem(&1, 0))) do
+      found = for {id, score} <- top, document = documents[id], do: {score, document}
       snippets = found |> Enum.map(fn {_, document} -> document.content end) |> snippets(units)
 
       {:ok,
@@ -515,21 +473,23 @@ defmodule Skillbook.Vault do
 
   @doc """
   Brings the index of a vault to what its producer has, and returns when it is so: `{:ok, counts}` with how many documents were
-  `:indexed`, `:removed`, `:unchanged` and `:skipped`.
+  `:indexed`, `:removed`, `:unchanged`, `:skipped` because they cannot be indexed, and `:failed`, which could not be read now, stay
+  as they were and are tried again.
   """
   @spec sync(atom(), String.t()) :: {:ok, map()} | {:error, term()}
   def sync(book, vault) do
     with {:ok, %{producer: {_, _}} = vault} <- known(book, vault) do
       Indexer.sync(book, vault.name)
     else
-      {:ok, _put} -> {:ok, %{indexed: 0, removed: 0, unchanged: 0, skipped: 0}}
+      {:ok, _put} -> {:ok, %{indexed: 0, removed: 0, unchanged: 0, skipped: 0, failed: 0}}
       error -> error
     end
   end
 
   @doc """
   Sends the calling process `{:skillbook_vault, book, vault, counts}` after each time that a vault was indexed, all of it or what
-  had changed; the counts are those of `sync/2`.
+  had changed; the counts are those of `sync/2`. While much is indexed, it also sends
+  `{:skillbook_vault_progress, book, vault, %{done: count, total: count}}` after each batch.
   """
   @spec subscribe(atom()) :: :ok
   defdelegate subscribe(book), to: Indexer

@@ -11,7 +11,7 @@ defmodule Skillbook.Vault.Table do
   @full 1_000
 
   @columns ~w(segment_id vault producer external_id path folder name title aliases tags links frontmatter word_count hash
-              size mtime indexed_at content)
+              size mtime indexed_at)
 
   @type segment :: %{id: pos_integer(), vault: String.t(), labels: [String.t()], documents: pos_integer()}
 
@@ -19,7 +19,7 @@ defmodule Skillbook.Vault.Table do
   @type scope :: %{
           segments: [pos_integer()],
           documents: non_neg_integer(),
-          within: MapSet.t(pos_integer()) | nil,
+          within: [pos_integer()] | nil,
           folder: String.t() | nil,
           tags: [String.t()],
           fields: [{String.t(), String.t()}]
@@ -41,7 +41,7 @@ defmodule Skillbook.Vault.Table do
       with {:ok, known} <- known(sql, vault, Enum.map(notes, & &1.id)),
            {same, new} = Enum.split_with(notes, &same?(&1, known[&1.id])),
            :ok <- each(same, &touch(sql, vault, &1, now)),
-           :ok <- forget(sql, for(note <- new, {id, _, _} <- [known[note.id]], do: id)),
+           :ok <- forget(sql, for(note <- new, {id, _} <- [known[note.id]], do: id)),
            :ok <-
              new
              |> Enum.group_by(& &1.labels)
@@ -52,19 +52,20 @@ defmodule Skillbook.Vault.Table do
   end
 
   defp same?(_note, nil), do: false
-  defp same?(note, {_id, hash, labels}), do: hash == note.hash and labels == json(note.labels)
+  defp same?(note, {_id, as}), do: as == {note.path, note.hash, json(note.labels)}
 
   defp known(sql, vault, ids) do
     {these, params} = any_of(sql, "d.external_id", "text", ids, 2)
 
     query = """
-    select d.external_id, d.id, d.hash, s.labels
+    select d.external_id, d.id, d.path, d.hash, s.labels
     from skillbook_documents d join skillbook_document_segments s on s.id = d.segment_id
     where d.vault = $1 and #{these}
     """
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, [vault | params]) do
-      {:ok, Map.new(rows, fn [external_id, id, hash, labels] -> {external_id, {id, hash, labels}} end)}
+      {:ok,
+       Map.new(rows, fn [external_id, id, path, hash, labels] -> {external_id, {id, {path, hash, labels}}} end)}
     end
   end
 
@@ -75,6 +76,8 @@ defmodule Skillbook.Vault.Table do
       [vault, note.id, note.size, note.mtime, now]
     )
   end
+
+  @new_text " on conflict (document_id) do update set content = excluded.content"
 
   # A document that was there keeps its id.
   defp insert(sql, vault, labels, producer, notes, now) do
@@ -87,6 +90,8 @@ defmodule Skillbook.Vault.Table do
          rows = for(note <- notes, do: row(segment, vault, producer, note, now)),
          {:ok, ids} <- insert_rows(sql, "skillbook_documents (#{Enum.join(@columns, ", ")})", rows, rest),
          ids = Map.new(ids, &List.to_tuple/1),
+         texts = for(note <- notes, do: [ids[note.id], note.content]),
+         {:ok, _} <- insert_rows(sql, "skillbook_document_texts (document_id, content)", texts, @new_text),
          fields = for(note <- notes, {field, value} <- Note.fields(note), do: [field, value, ids[note.id]]),
          {:ok, _} <- insert_rows(sql, "skillbook_document_fields (field, value, document_id)", fields, ""),
          :ok <- add_terms(sql, segment, for(note <- notes, do: {ids[note.id], titles(note), note.content})) do
@@ -132,8 +137,7 @@ defmodule Skillbook.Vault.Table do
       note.hash,
       note.size,
       note.mtime,
-      now,
-      note.content
+      now
     ]
   end
 
@@ -227,7 +231,7 @@ defmodule Skillbook.Vault.Table do
       |> Enum.chunk_every(@full)
       |> Enum.reduce_while({:ok, 0}, fn external_ids, {:ok, count} ->
         with {:ok, known} <- known(sql, vault, external_ids),
-             ids = for({_, {id, _, _}} <- known, do: id),
+             ids = for({_, {id, _}} <- known, do: id),
              :ok <- forget(sql, ids),
              {condition, params} = ids(sql, "id", ids, 1),
              {:ok, _} <- SQL.query(sql, "delete from skillbook_documents where #{condition}", params),
@@ -244,9 +248,12 @@ defmodule Skillbook.Vault.Table do
   defp forget(_sql, []), do: :ok
 
   defp forget(sql, ids) do
-    {condition, params} = ids(sql, "id", ids, 1)
+    {condition, params} = ids(sql, "t.id", ids, 1)
 
-    query = "select segment_id, id, name, title, aliases, content from skillbook_documents where #{condition}"
+    query = """
+    select t.segment_id, t.id, t.name, t.title, t.aliases, x.content
+    from skillbook_documents t join skillbook_document_texts x on x.document_id = t.id where #{condition}
+    """
 
     {of_fields, _} = ids(sql, "document_id", ids, 1)
 
@@ -331,38 +338,28 @@ defmodule Skillbook.Vault.Table do
 
     with {:ok, %{rows: rows}} <-
            SQL.query(sql, "select t.id from skillbook_documents t where #{where}", params) do
-      {:ok, %{scope | within: MapSet.new(rows, &hd/1), documents: length(rows)}}
+      {:ok, %{scope | within: Enum.concat(rows), documents: length(rows)}}
     end
   end
 
-  @doc "The documents within a scope that have a unit of a query, with their ranks, as `Skillbook.Vault.Postings.rank/2` gives them."
-  @spec matches(SQL.t(), scope(), Skillbook.Vault.Query.unit()) ::
-          {:ok, [{pos_integer(), float()}]} | {:error, SQL.Error.t()}
-  def matches(sql, scope, unit) do
-    with {:ok, found} <- found(sql, scope, unit) do
-      {:ok,
-       case scope.within do
-         nil -> found
-         within -> Enum.filter(found, fn {id, _rank} -> id in within end)
-       end}
-    end
-  end
-
-  defp found(sql, scope, {:word, stem}) do
+  @doc "The rows of the index within a scope that have a unit of a query, as `Skillbook.Native.vault_rank/4` takes them."
+  @spec rows(SQL.t(), scope(), Skillbook.Vault.Query.unit()) ::
+          {:ok, {:any, [binary()]} | {:phrase, [[{binary(), binary()}]]}} | {:error, SQL.Error.t()}
+  def rows(sql, scope, {:word, stem}) do
     with {:ok, rows} <- terms(sql, scope, "documents", "term = $1", [stem]),
-         do: {:ok, Postings.ranks(Enum.map(rows, &hd/1))}
+         do: {:ok, {:any, Enum.concat(rows)}}
   end
 
-  defp found(sql, scope, {:prefix, form}) do
+  def rows(sql, scope, {:prefix, form}) do
     with {:ok, rows} <-
            terms(sql, scope, "documents", "term >= $1 and term <= $2", Postings.forms(form)),
-         do: {:ok, Postings.summed_ranks(Enum.map(rows, &hd/1))}
+         do: {:ok, {:any, Enum.concat(rows)}}
   end
 
-  defp found(sql, scope, {:phrase, stems}) do
+  def rows(sql, scope, {:phrase, stems}) do
     with {:ok, words} <-
            Skillbook.Options.each(stems, &terms(sql, scope, "documents, places", "term = $1", [&1])),
-         do: {:ok, Postings.phrase(words)}
+         do: {:ok, {:phrase, for(rows <- words, do: Enum.map(rows, fn row -> List.to_tuple(row) end))}}
   end
 
   defp terms(sql, scope, columns, condition, params) do
@@ -377,12 +374,13 @@ defmodule Skillbook.Vault.Table do
 
   # A document may have been given other labels since its id was found.
   def fetch(sql, scope, ids) do
-    {these, params} = ids(sql, "id", ids, 1)
-    {within, segments} = ids(sql, "segment_id", scope.segments, 2)
+    {these, params} = ids(sql, "t.id", ids, 1)
+    {within, segments} = ids(sql, "t.segment_id", scope.segments, 2)
 
-    query =
-      "select id, vault, external_id, path, title, tags, links, frontmatter, content, word_count " <>
-        "from skillbook_documents where #{these} and #{within}"
+    query = """
+    select t.id, t.vault, t.external_id, t.path, t.title, t.tags, t.links, t.frontmatter, x.content, t.word_count
+    from skillbook_documents t join skillbook_document_texts x on x.document_id = t.id where #{these} and #{within}
+    """
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, params ++ segments) do
       {:ok,

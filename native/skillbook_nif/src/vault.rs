@@ -1,6 +1,6 @@
 //! The words of documents in vaults.
 
-use rustler::{Encoder, Env, NewBinary, Term};
+use rustler::{Binary, Encoder, Env, NewBinary, NifTaggedEnum, Term};
 use skillbook_core::vault::{self, Document};
 
 /// The words of each text: as written, and their stems.
@@ -28,4 +28,37 @@ fn vault_snippets<'a>(env: Env<'a>, texts: Vec<&str>, stems: Vec<String>, prefix
         (found.text, found.highlights).encode(env)
     };
     texts.iter().map(snippet).collect()
+}
+
+/// What a query asks for, with the rows of the index that have it.
+#[derive(NifTaggedEnum)]
+enum Unit<'a> {
+    Any(Vec<Binary<'a>>),
+    Phrase(Vec<Vec<(Binary<'a>, Binary<'a>)>>),
+}
+
+/// The documents that have the units: whether all of them, how many, those above the last score that is shown, and that
+/// score with those that have it.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn vault_rank<'a>(
+    env: Env<'a>,
+    units: Vec<Unit<'a>>,
+    documents: usize,
+    within: Option<Vec<u64>>,
+    limit: usize,
+) -> Term<'a> {
+    let units: Vec<_> = units
+        .iter()
+        .map(|unit| match unit {
+            Unit::Any(rows) => vault::Unit::Any(rows.iter().map(Binary::as_slice).collect()),
+            Unit::Phrase(words) => vault::Unit::Phrase(
+                words
+                    .iter()
+                    .map(|rows| rows.iter().map(|(ids, places)| (ids.as_slice(), places.as_slice())).collect())
+                    .collect(),
+            ),
+        })
+        .collect();
+    let found = vault::rank(&units, documents, within.as_deref(), limit);
+    (found.all, found.total, found.above, found.score, found.level).encode(env)
 }

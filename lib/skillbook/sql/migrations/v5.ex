@@ -41,7 +41,13 @@ defmodule Skillbook.SQL.Migrations.V5 do
         hash #{text} not null,
         size bigint,
         mtime bigint,
-        indexed_at #{text} not null,
+        indexed_at #{text} not null
+      )
+      """,
+      # Apart from the rest, which is looked through more often.
+      """
+      create table skillbook_document_texts (
+        document_id bigint primary key references skillbook_documents (id) on delete cascade,
         content #{text} not null
       )
       """,
@@ -72,7 +78,7 @@ defmodule Skillbook.SQL.Migrations.V5 do
   end
 
   def down(_dialect) do
-    for table <- ~w(document_terms document_fields documents document_segments),
+    for table <- ~w(document_terms document_fields document_texts documents document_segments),
         do: "drop table skillbook_#{table}"
   end
 

@@ -2,11 +2,13 @@
 //! it was found. Where the index is kept is not known here.
 
 mod postings;
+mod rank;
 mod snippet;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
 pub use postings::{postings, Document, Postings};
+pub use rank::{rank, Found, Unit};
 pub use snippet::snippet;
 
 use crate::search::words;

@@ -156,7 +156,7 @@ mod tests {
                 format!("plan {long}plan of May {long}"),
                 &["plan", "may"],
                 &[],
-                format!("… {}[plan] of [May] {}…", "filler ".repeat(5), "filler ".repeat(20)),
+                format!("… {}[plan] of [May] {}…", "filler ".repeat(5), "filler ".repeat(22)),
             ),
         ];
         for (text, stems, prefixes, expected) in rows {
