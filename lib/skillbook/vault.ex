@@ -70,6 +70,22 @@ defmodule Skillbook.Vault do
     * `:fields` - pairs of a field of the frontmatter and a value, all of them; one of a list's values is enough
     * `:vault` - the name of a vault
     * `:limit` - how many hits, 10 unless told, at most 100
+
+  ## Examples
+
+      iex> {:ok, _} = Skillbook.start_link(name: :vault_search, builtins: false, store: ":memory:", vaults: [[name: "drive"]])
+      iex> :ok = Skillbook.Vault.put(:vault_search, "drive", %{id: "1", path: "Plan.md", content: "For the next quarter. #work"})
+      iex> :ok = Skillbook.Vault.put(:vault_search, "drive", %{id: "2", path: "May.md", content: "Planning the quarter was slow."})
+      iex> view = Skillbook.view(:vault_search)
+      iex> {:ok, found} = Skillbook.Vault.search(view, "quarterly plans")
+      iex> {found.total, found.match, for(hit <- found.hits, do: {hit.path, Skillbook.Vault.Hit.marked(hit, "[", "]")})}
+      {2, :all, [{"Plan.md", "For the next [quarter]. #work"}, {"May.md", "[Planning] the [quarter] was slow."}]}
+      iex> {:ok, found} = Skillbook.Vault.search(view, ~s("next quarter" slow), tags: ["work"])
+      iex> {found.match, for(hit <- found.hits, do: hit.path)}
+      {:any, ["Plan.md"]}
+      iex> {:ok, found} = Skillbook.Vault.search(view, nil)
+      iex> for hit <- found.hits, do: {hit.path, hit.title, hit.tags, hit.word_count}
+      [{"May.md", "May", [], 5}, {"Plan.md", "Plan", ["work"], 5}]
   """
   @spec search(View.t(), String.t() | nil, keyword()) ::
           {:ok, %{hits: [Hit.t()], total: non_neg_integer(), match: :all | :any}} | {:error, Exception.t()}
@@ -154,7 +170,7 @@ defmodule Skillbook.Vault do
 
       with {:ok, segments} <- Table.segments(sql, names) do
         seen = Enum.filter(segments, &(Profile.foreign(view.profile, &1.labels) == []))
-        folder = with folder when is_binary(folder) <- options[:folder], do: String.trim(folder, "/")
+        folder = with folder when is_binary(folder) <- options[:folder], do: folder(folder)
 
         {:ok,
          %{
@@ -171,6 +187,9 @@ defmodule Skillbook.Vault do
       end
     end
   end
+
+  # No folder has a zero byte in its name, and no text of PostgreSQL one.
+  defp folder(folder), do: folder |> String.replace(<<0>>, "\u{FFFD}") |> String.trim("/")
 
   defp named(view, name) do
     case {seen(view), name} do
@@ -224,6 +243,20 @@ defmodule Skillbook.Vault do
 
   Nothing is written over what is there. A file of the name that the profile does not see, a note or not, moves the new one to the
   next free name: `Plan 2.md`.
+
+      iex> folder = Path.join(System.tmp_dir!(), "skillbook_create_#{System.unique_integer([:positive])}")
+      iex> File.mkdir_p!(folder)
+      iex> vault = [path: folder, name: "notes"]
+      iex> {:ok, _} = Skillbook.start_link(name: :vault_create, builtins: false, store: ":memory:", vaults: [vault], watch: false)
+      iex> view = Skillbook.view(:vault_create)
+      iex> fields = %{title: "Plan: May", folder: "work", content: "Sow the beans.\\n", tags: ["garden"]}
+      iex> Skillbook.Vault.create(view, fields)
+      {:ok, %{vault: "notes", path: "work/Plan May.md"}}
+      iex> File.read!(Path.join(folder, "work/Plan May.md"))
+      "---\\ntitle: 'Plan: May'\\ntags:\\n- garden\\n---\\nSow the beans.\\n"
+      iex> {:error, error} = Skillbook.Vault.create(view, fields)
+      iex> error.kind
+      :exists
   """
   @spec create(View.t(), map()) :: {:ok, %{vault: String.t(), path: String.t()}} | {:error, Exception.t()}
   def create(%View{} = view, fields) do
@@ -300,6 +333,18 @@ defmodule Skillbook.Vault do
   Changes the text of a note by one of the edits of `Skillbook.Store.update/4`; its frontmatter stays as it is.
 
   The note is named by its path, its file's name, its title or an alias: `{:ok, %{vault: name, path: path, changed: boolean}}`.
+
+      iex> folder = Path.join(System.tmp_dir!(), "skillbook_edit_#{System.unique_integer([:positive])}")
+      iex> File.mkdir_p!(folder)
+      iex> vault = [path: folder, name: "notes"]
+      iex> {:ok, _} = Skillbook.start_link(name: :vault_edit, builtins: false, store: ":memory:", vaults: [vault], watch: false)
+      iex> view = Skillbook.view(:vault_edit)
+      iex> {:ok, _} = Skillbook.Vault.create(view, %{title: "Plan", content: "Sow the beans.\\n"})
+      iex> Skillbook.Vault.edit(view, "plan", {:append, "Water them.\\n"})
+      {:ok, %{vault: "notes", path: "Plan.md", changed: true}}
+      iex> {:ok, %{hits: [hit]}} = Skillbook.Vault.search(view, "water")
+      iex> hit.snippet
+      "Sow the beans. Water them."
   """
   @spec edit(View.t(), String.t(), Edit.t(), keyword()) ::
           {:ok, %{vault: String.t(), path: String.t(), changed: boolean()}} | {:error, Exception.t()}

@@ -7,6 +7,9 @@ defmodule Skillbook.VaultTest do
   alias Skillbook.{Book, OptionError, SQL, Vault, View}
   alias Skillbook.Vault.Hit
 
+  doctest Skillbook.Vault
+  doctest Skillbook.Vault.Hit
+
   @moduletag :tmp_dir
 
   # A busy machine is slow to tell.

@@ -223,8 +223,9 @@ defmodule Skillbook.Vault.Note do
     |> Enum.uniq()
   end
 
-  # An index of PostgreSQL takes keys of up to some 2,700 bytes.
+  # An index of PostgreSQL takes keys of up to some 2,700 bytes, and its texts no zero byte.
   @doc "A text as it is compared by filters."
   @spec key(String.t()) :: String.t()
-  def key(text), do: text |> String.trim() |> String.slice(0, 200) |> String.downcase()
+  def key(text),
+    do: text |> String.replace(<<0>>, "") |> String.trim() |> String.slice(0, 200) |> String.downcase()
 end
