@@ -171,7 +171,7 @@ mod tests {
             proptest::prop_assert!(found.text.len() <= LENGTH + 2 * "… ".len() + "x".len() * 300);
             for (start, length) in found.highlights {
                 let word = &found.text[start..start + length];
-                proptest::prop_assert_eq!(words::words(word).collect::<Vec<_>>(), [0..word.len()], "{:?}", word);
+                proptest::prop_assert_eq!(words::words(word).next(), Some(0..word.len()), "{:?}", word);
             }
         }
     }
