@@ -244,7 +244,7 @@ defmodule Skillbook.Vault do
   Nothing is written over what is there. A file of the name that the profile does not see, a note or not, moves the new one to the
   next free name: `Plan 2.md`.
 
-      iex> folder = Path.join(System.tmp_dir!(), "skillbook_create_#{System.unique_integer([:positive])}")
+      iex> folder = Path.join(System.tmp_dir!(), "skillbook_create_#{System.pid()}")
       iex> File.mkdir_p!(folder)
       iex> vault = [path: folder, name: "notes"]
       iex> {:ok, _} = Skillbook.start_link(name: :vault_create, builtins: false, store: ":memory:", vaults: [vault], watch: false)
@@ -257,6 +257,7 @@ defmodule Skillbook.Vault do
       iex> {:error, error} = Skillbook.Vault.create(view, fields)
       iex> error.kind
       :exists
+      iex> {:ok, _} = File.rm_rf(folder)
   """
   @spec create(View.t(), map()) :: {:ok, %{vault: String.t(), path: String.t()}} | {:error, Exception.t()}
   def create(%View{} = view, fields) do
@@ -334,7 +335,7 @@ defmodule Skillbook.Vault do
 
   The note is named by its path, its file's name, its title or an alias: `{:ok, %{vault: name, path: path, changed: boolean}}`.
 
-      iex> folder = Path.join(System.tmp_dir!(), "skillbook_edit_#{System.unique_integer([:positive])}")
+      iex> folder = Path.join(System.tmp_dir!(), "skillbook_edit_#{System.pid()}")
       iex> File.mkdir_p!(folder)
       iex> vault = [path: folder, name: "notes"]
       iex> {:ok, _} = Skillbook.start_link(name: :vault_edit, builtins: false, store: ":memory:", vaults: [vault], watch: false)
@@ -345,6 +346,7 @@ defmodule Skillbook.Vault do
       iex> {:ok, %{hits: [hit]}} = Skillbook.Vault.search(view, "water")
       iex> hit.snippet
       "Sow the beans. Water them."
+      iex> {:ok, _} = File.rm_rf(folder)
   """
   @spec edit(View.t(), String.t(), Edit.t(), keyword()) ::
           {:ok, %{vault: String.t(), path: String.t(), changed: boolean()}} | {:error, Exception.t()}

@@ -295,7 +295,7 @@ defmodule Skillbook.Vault.Table do
   @spec references(SQL.t(), String.t(), String.t()) :: {:ok, map()} | {:error, SQL.Error.t()}
   def references(sql, vault, under) do
     {condition, params} =
-      if under == "", do: {"", []}, else: {" and " <> under("external_id", 2), [under, under <> "/"]}
+      if under == "", do: {"", []}, else: {" and " <> under("external_id", 2), below(under)}
 
     with {:ok, %{rows: rows}} <-
            SQL.query(
@@ -308,8 +308,12 @@ defmodule Skillbook.Vault.Table do
     end
   end
 
+  # What is called so, or is in the folder of that name: an index finds both.
   defp under(column, number),
-    do: "(#{column} = $#{number} or substr(#{column}, 1, length($#{number + 1})) = $#{number + 1})"
+    do: "(#{column} = $#{number} or (#{column} >= $#{number + 1} and #{column} < $#{number + 2}))"
+
+  # `0` is what follows `/`.
+  defp below(name), do: [name, name <> "/", name <> "0"]
 
   # Reading
 
@@ -441,7 +445,7 @@ defmodule Skillbook.Vault.Table do
 
     {folder, folder_params} =
       if scope.folder,
-        do: {[under("t.folder", number)], [scope.folder, scope.folder <> "/"]},
+        do: {[under("t.folder", number)], below(scope.folder)},
         else: {[], []}
 
     number = number + length(folder_params)
