@@ -92,6 +92,11 @@ defmodule Skillbook.Native do
   def view_count(_view), do: missing()
   def view_diagnostics(_view), do: missing()
   def view_search(_view, _text, _limit, _kind, _domain, _tags), do: missing()
+
+  def vault_words(_texts), do: missing()
+  def vault_postings(_documents), do: missing()
+  def vault_snippets(_texts, _stems, _prefixes), do: missing()
+  def vault_rank(_units, _documents, _within, _limit), do: missing()
   def view_help_domain_all(_view, _name), do: missing()
   def view_prompt_with(_view, _options), do: missing()
   def view_same_catalog(_view, _other), do: missing()

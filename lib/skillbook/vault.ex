@@ -27,6 +27,7 @@ defmodule Skillbook.Vault do
     Closest,
     Document,
     Frontmatter,
+    Native,
     Options,
     Profile,
     SQL,
@@ -37,7 +38,7 @@ defmodule Skillbook.Vault do
   }
 
   alias Skillbook.Store.Edit
-  alias Skillbook.Vault.{Folder, Hit, Indexer, Note, Query, Snippet, Table}
+  alias Skillbook.Vault.{Folder, Hit, Indexer, Note, Query, Table}
 
   @limit 10
   @most 100
@@ -69,6 +70,22 @@ defmodule Skillbook.Vault do
     * `:fields` - pairs of a field of the frontmatter and a value, all of them; one of a list's values is enough
     * `:vault` - the name of a vault
     * `:limit` - how many hits, 10 unless told, at most 100
+
+  ## Examples
+
+      iex> {:ok, _} = Skillbook.start_link(name: :vault_search, builtins: false, store: ":memory:", vaults: [[name: "drive"]])
+      iex> :ok = Skillbook.Vault.put(:vault_search, "drive", %{id: "1", path: "Plan.md", content: "For the next quarter. #work"})
+      iex> :ok = Skillbook.Vault.put(:vault_search, "drive", %{id: "2", path: "May.md", content: "Planning the quarter was slow."})
+      iex> view = Skillbook.view(:vault_search)
+      iex> {:ok, found} = Skillbook.Vault.search(view, "quarterly plans")
+      iex> {found.total, found.match, for(hit <- found.hits, do: {hit.path, Skillbook.Vault.Hit.marked(hit, "[", "]")})}
+      {2, :all, [{"Plan.md", "For the next [quarter]. #work"}, {"May.md", "[Planning] the [quarter] was slow."}]}
+      iex> {:ok, found} = Skillbook.Vault.search(view, ~s("next quarter" slow), tags: ["work"])
+      iex> {found.match, for(hit <- found.hits, do: hit.path)}
+      {:any, ["Plan.md"]}
+      iex> {:ok, found} = Skillbook.Vault.search(view, nil)
+      iex> for hit <- found.hits, do: {hit.path, hit.title, hit.tags, hit.word_count}
+      [{"May.md", "May", [], 5}, {"Plan.md", "Plan", ["work"], 5}]
   """
   @spec search(View.t(), String.t() | nil, keyword()) ::
           {:ok, %{hits: [Hit.t()], total: non_neg_integer(), match: :all | :any}} | {:error, Exception.t()}
@@ -93,21 +110,21 @@ defmodule Skillbook.Vault do
   end
 
   defp find(sql, scope, nil, limit) do
-    with {:ok, total} <- Table.count(sql, scope),
+    with {:ok, scope} <- Table.within(sql, scope),
          {:ok, ids} <- Table.first(sql, scope, limit),
-         {:ok, hits} <- hits(sql, Enum.map(ids, &{&1, 0.0}), []) do
-      {:ok, %{hits: hits, total: total, match: :all}}
+         {:ok, hits} <- hits(sql, scope, Enum.map(ids, &{&1, 0}), []) do
+      {:ok, %{hits: hits, total: scope.documents, match: :all}}
     end
   end
 
   defp find(sql, scope, query, limit) do
     with {:ok, units} <- parse(query),
-         {:ok, count} <- Table.count(sql, scope),
-         {:ok, found} <- Options.each(units, &Table.matches(sql, scope, &1)) do
-      {match, ranked} = rank(found, count)
-
-      with {:ok, hits} <- hits(sql, Enum.take(ranked, limit), units),
-           do: {:ok, %{hits: hits, total: length(ranked), match: match}}
+         {:ok, scope} <- Table.within(sql, scope),
+         {:ok, rows} <- Options.each(units, &Table.rows(sql, scope, &1)),
+         {all, total, above, score, level} = Native.vault_rank(rows, scope.documents, scope.within, limit),
+         {:ok, level} <- first(sql, level, limit - length(above)),
+         {:ok, hits} <- hits(sql, scope, above ++ Enum.map(level, &{&1, score}), units) do
+      {:ok, %{hits: hits, total: total, match: if(all or total == 0, do: :all, else: :any)}}
     end
   end
 
@@ -119,51 +136,31 @@ defmodule Skillbook.Vault do
     end
   end
 
-  # Each unit counts by how few of the documents within the scope have it; all that enters is within the scope.
-  defp rank([], _count), do: {:all, []}
+  # Where several documents have the last score that is shown, their places decide.
+  defp first(_sql, level, left) when length(level) <= left, do: {:ok, level}
+  defp first(sql, level, left), do: Table.first_of(sql, level, left)
 
-  defp rank(found, count) do
-    weights =
-      for matches <- found, do: :math.log(1 + (count - map_size(matches) + 0.5) / (map_size(matches) + 0.5))
+  # Of whole numbers, as scores are compared.
+  @parts 10_000
 
-    [fewest | _] = Enum.sort_by(found, &map_size/1)
-    all = for id <- Map.keys(fewest), Enum.all?(found, &is_map_key(&1, id)), do: id
+  defp hits(sql, scope, top, units) do
+    with {:ok, documents} <- Table.fetch(sql, scope, Enum.map(top, &elem(&1, 0))) do
+      found = for {id, score} <- top, document = documents[id], do: {score, document}
+      snippets = found |> Enum.map(fn {_, document} -> document.content end) |> snippets(units)
 
-    {match, ids} =
-      if all == [], do: {:any, found |> Enum.flat_map(&Map.keys/1) |> Enum.uniq()}, else: {:all, all}
-
-    ranked =
-      ids
-      |> Enum.map(fn id ->
-        parts =
-          for {matches, weight} <- Enum.zip(found, weights),
-              {rank, place} <- List.wrap(matches[id]),
-              do: {rank * weight, place}
-
-        # Places after the point differ between databases further on.
-        score = parts |> Enum.map(&elem(&1, 0)) |> Enum.sum() |> Float.round(4)
-        {-score, parts |> hd() |> elem(1), id}
-      end)
-      |> Enum.sort()
-      |> Enum.map(fn {score, _place, id} -> {id, -score} end)
-
-    {match, ranked}
+      {:ok,
+       for {{score, document}, {snippet, highlights}} <- Enum.zip(found, snippets) do
+         fields = Map.merge(document, %{score: score / @parts, snippet: snippet, highlights: highlights})
+         struct!(Hit, Map.delete(fields, :content))
+       end
+       |> Enum.sort_by(&{-&1.score, &1.vault, &1.path, &1.id})}
+    end
   end
 
-  defp hits(sql, ranked, units) do
-    with {:ok, documents} <- Table.fetch(sql, Enum.map(ranked, &elem(&1, 0))) do
-      {:ok,
-       for {id, score} <- ranked, document = documents[id] do
-         {snippet, highlights} = Snippet.of(document.content, units)
-
-         fields =
-           document
-           |> Map.drop([:content, :labels])
-           |> Map.merge(%{score: score, snippet: snippet, highlights: highlights})
-
-         struct!(Hit, fields)
-       end}
-    end
+  defp snippets(texts, units) do
+    stems = for {kind, words} <- units, kind != :prefix, stem <- List.wrap(words), do: stem
+    prefixes = for {:prefix, prefix} <- units, do: prefix
+    Native.vault_snippets(texts, Enum.uniq(stems), prefixes)
   end
 
   # What the profile sees of the vaults, and the filters.
@@ -171,13 +168,15 @@ defmodule Skillbook.Vault do
     with {:ok, vaults} <- named(view, options[:vault]) do
       names = Enum.map(vaults, & &1.name)
 
-      with {:ok, sets} <- Table.label_sets(sql, names) do
-        folder = with folder when is_binary(folder) <- options[:folder], do: String.trim(folder, "/")
+      with {:ok, segments} <- Table.segments(sql, names) do
+        seen = Enum.filter(segments, &(Profile.foreign(view.profile, &1.labels) == []))
+        folder = with folder when is_binary(folder) <- options[:folder], do: folder(folder)
 
         {:ok,
          %{
-           vaults: names,
-           labels: Enum.filter(sets, &(Profile.foreign(view.profile, &1) == [])),
+           segments: Enum.map(seen, & &1.id),
+           documents: seen |> Enum.map(& &1.documents) |> Enum.sum(),
+           within: nil,
            folder: if(folder in [nil, "", "."], do: nil, else: folder),
            tags:
              options
@@ -188,6 +187,9 @@ defmodule Skillbook.Vault do
       end
     end
   end
+
+  # No folder has a zero byte in its name, and no text of PostgreSQL one.
+  defp folder(folder), do: folder |> String.replace(<<0>>, "\u{FFFD}") |> String.trim("/")
 
   defp named(view, name) do
     case {seen(view), name} do
@@ -241,6 +243,21 @@ defmodule Skillbook.Vault do
 
   Nothing is written over what is there. A file of the name that the profile does not see, a note or not, moves the new one to the
   next free name: `Plan 2.md`.
+
+      iex> folder = Path.join(System.tmp_dir!(), "skillbook_create_#{System.pid()}")
+      iex> File.mkdir_p!(folder)
+      iex> vault = [path: folder, name: "notes"]
+      iex> {:ok, _} = Skillbook.start_link(name: :vault_create, builtins: false, store: ":memory:", vaults: [vault], watch: false)
+      iex> view = Skillbook.view(:vault_create)
+      iex> fields = %{title: "Plan: May", folder: "work", content: "Sow the beans.\\n", tags: ["garden"]}
+      iex> Skillbook.Vault.create(view, fields)
+      {:ok, %{vault: "notes", path: "work/Plan May.md"}}
+      iex> File.read!(Path.join(folder, "work/Plan May.md"))
+      "---\\ntitle: 'Plan: May'\\ntags:\\n- garden\\n---\\nSow the beans.\\n"
+      iex> {:error, error} = Skillbook.Vault.create(view, fields)
+      iex> error.kind
+      :exists
+      iex> {:ok, _} = File.rm_rf(folder)
   """
   @spec create(View.t(), map()) :: {:ok, %{vault: String.t(), path: String.t()}} | {:error, Exception.t()}
   def create(%View{} = view, fields) do
@@ -295,8 +312,8 @@ defmodule Skillbook.Vault do
 
   defp visible(sql, view, vault, id) do
     with {:ok, scope} <- scope(sql, view, vault: vault.name, fields: [{"*", id}]),
-         {:ok, count} <- Table.count(sql, scope),
-         do: {:ok, count > 0}
+         {:ok, ids} <- Table.first(sql, scope, 1),
+         do: {:ok, ids != []}
   end
 
   # The indexer hears of it too, and finds it done.
@@ -317,6 +334,19 @@ defmodule Skillbook.Vault do
   Changes the text of a note by one of the edits of `Skillbook.Store.update/4`; its frontmatter stays as it is.
 
   The note is named by its path, its file's name, its title or an alias: `{:ok, %{vault: name, path: path, changed: boolean}}`.
+
+      iex> folder = Path.join(System.tmp_dir!(), "skillbook_edit_#{System.pid()}")
+      iex> File.mkdir_p!(folder)
+      iex> vault = [path: folder, name: "notes"]
+      iex> {:ok, _} = Skillbook.start_link(name: :vault_edit, builtins: false, store: ":memory:", vaults: [vault], watch: false)
+      iex> view = Skillbook.view(:vault_edit)
+      iex> {:ok, _} = Skillbook.Vault.create(view, %{title: "Plan", content: "Sow the beans.\\n"})
+      iex> Skillbook.Vault.edit(view, "plan", {:append, "Water them.\\n"})
+      {:ok, %{vault: "notes", path: "Plan.md", changed: true}}
+      iex> {:ok, %{hits: [hit]}} = Skillbook.Vault.search(view, "water")
+      iex> hit.snippet
+      "Sow the beans. Water them."
+      iex> {:ok, _} = File.rm_rf(folder)
   """
   @spec edit(View.t(), String.t(), Edit.t(), keyword()) ::
           {:ok, %{vault: String.t(), path: String.t(), changed: boolean()}} | {:error, Exception.t()}
@@ -381,7 +411,7 @@ defmodule Skillbook.Vault do
   defp resolve(sql, view, name, vault) do
     with {:ok, scope} <- scope(sql, view, vault: vault),
          {:ok, ids} <- Table.first(sql, %{scope | fields: [{"*", name}]}, 6),
-         {:ok, documents} <- Table.fetch(sql, ids) do
+         {:ok, documents} <- Table.fetch(sql, scope, ids) do
       found = for id <- ids, document = documents[id], do: document
       exact = Enum.filter(found, &(name in [&1.path, Path.rootname(&1.path)]))
 
@@ -490,21 +520,23 @@ defmodule Skillbook.Vault do
 
   @doc """
   Brings the index of a vault to what its producer has, and returns when it is so: `{:ok, counts}` with how many documents were
-  `:indexed`, `:removed`, `:unchanged` and `:skipped`.
+  `:indexed`, `:removed`, `:unchanged`, `:skipped` because they cannot be indexed, and `:failed`, which could not be read now, stay
+  as they were and are tried again.
   """
   @spec sync(atom(), String.t()) :: {:ok, map()} | {:error, term()}
   def sync(book, vault) do
     with {:ok, %{producer: {_, _}} = vault} <- known(book, vault) do
       Indexer.sync(book, vault.name)
     else
-      {:ok, _put} -> {:ok, %{indexed: 0, removed: 0, unchanged: 0, skipped: 0}}
+      {:ok, _put} -> {:ok, %{indexed: 0, removed: 0, unchanged: 0, skipped: 0, failed: 0}}
       error -> error
     end
   end
 
   @doc """
   Sends the calling process `{:skillbook_vault, book, vault, counts}` after each time that a vault was indexed, all of it or what
-  had changed; the counts are those of `sync/2`.
+  had changed; the counts are those of `sync/2`. While much is indexed, it also sends
+  `{:skillbook_vault_progress, book, vault, %{done: count, total: count}}` after each batch.
   """
   @spec subscribe(atom()) :: :ok
   defdelegate subscribe(book), to: Indexer

@@ -11,6 +11,7 @@ defmodule Skillbook.CLI.OptionsTest do
              command: CLI.List,
              args: [],
              dirs: ["test"],
+             vaults: [],
              db: nil,
              profile: "default",
              grants: [],
@@ -23,15 +24,16 @@ defmodule Skillbook.CLI.OptionsTest do
 
   test "global options stand before or after the command" do
     for argv <- [
-          ~w(--dir test --dir lib --db x.db --profile maria --grant a --grant b --color never --no-builtins list --json),
-          ~w(list --json --dir test --dir lib --db x.db --profile maria --grant a --grant b --color never --no-builtins),
-          ~w(--dir test --db x.db --grant a list --dir lib --json --grant b --profile=maria --color=never --no-builtins)
+          ~w(--dir test --dir lib --vault test --vault lib --db x.db --profile maria --grant a --grant b --color never --no-builtins list --json),
+          ~w(list --json --dir test --dir lib --vault test --vault lib --db x.db --profile maria --grant a --grant b --color never --no-builtins),
+          ~w(--dir test --db x.db --vault test --grant a list --vault lib --dir lib --json --grant b --profile=maria --color=never --no-builtins)
         ] do
       assert {:ok, options} = Options.parse(argv)
 
       assert %{
                command: CLI.List,
                dirs: ["test", "lib"],
+               vaults: ["test", "lib"],
                db: "x.db",
                profile: "maria",
                grants: ["a", "b"],
@@ -96,6 +98,8 @@ defmodule Skillbook.CLI.OptionsTest do
           {~w(list --json=yes), "--json takes no value, got: yes"},
           {~w(list --color red), "--color expects one of auto, always, never, got: red"},
           {~w(list --dir no/such), "--dir expects a folder, and there is none at no/such"},
+          {~w(search a --vault no/such), "--vault expects a folder, and there is none at no/such"},
+          {~w(search a --vault mix.exs), "--vault expects a folder, and mix.exs is a file"},
           {~w(run), "`run` expects a file with a model's reply, or - for standard input"},
           {~w(run a b), "`run` takes one file, got also: b"},
           {~w(get a b), "`get` takes one path, got also: b"},

@@ -134,6 +134,44 @@ defmodule Skillbook.CLI.ProcessTest do
     assert errors(folder) =~ "notes.echo"
   end
 
+  test "search finds the notes of a vault, and commands do", %{folder: folder} do
+    File.mkdir_p!(Path.join(folder, "my notes/work"))
+    File.write!(Path.join(folder, "my notes/work/q1.md"), "# Q1\n\nThe quarterly plans. #work\n")
+    File.write!(Path.join(folder, "my notes/other.md"), "A plan of each quarter.\n")
+    search = &skillbook(folder, ["search", "--vault", "my notes" | &1])
+
+    assert {"work/q1.md  Q1  " <> rest, 0} = search.(["quarterly plan", "--tag", "work"])
+    assert rest =~ ~r/\A\d\.\d{3}\n  # Q1 The quarterly plans\. #work\n\z/
+    assert errors(folder) == ""
+
+    for {args, status, output, errors} <- [
+          {["plan", "quarterly", "nowhere"], 0, ~r/\Aother\.md .*\nwork\/q1\.md /s,
+           "no note has all of `plan quarterly nowhere`; these have some\n"},
+          {["plan", "--limit", "1"], 0, ~r/\Aother\.md [^\n]*\n [^\n]*\n\z/,
+           "2 notes found, 1 shown; --limit shows more\n"},
+          {["nowhere"], 1, ~r/\A\z/, "no note found for `nowhere`\n"},
+          {["plan", "--kind", "skill"], 2, ~r/\A\z/,
+           "--kind is for skills, and --vault looks for notes\nSee: skillbook search --help\n"},
+          {["plan", "--limit", "101"], 2, ~r/\A\z/,
+           "--limit expects at most 100 with --vault\nSee: skillbook search --help\n"}
+        ] do
+      {given, ^status} = search.(args)
+      assert {args, given} == {args, String.trim_leading(given)} and given =~ output
+      assert errors(folder) == "skillbook: " <> errors
+    end
+
+    {json, 0} = search.(["--json", ~s("quarterly plan")])
+    assert {:ok, [%{"path" => "work/q1.md", "highlights" => [[9, 9], [19, 5]]}]} = Skillbook.JSON.decode(json)
+
+    # With a database of its own, and the built-in commands.
+    command =
+      ~s(printf '```cmd\nmarkdown.search quarter*\n```\n' | "$0" --db n.db --vault 'my notes' run - --json)
+
+    {json, 0} = System.cmd("sh", ["-c", command, @skillbook], cd: folder, env: environment(folder))
+    {:ok, %{"results" => [%{"content" => "2 notes: text \"quarter*\"\n" <> _}]}} = Skillbook.JSON.decode(json)
+    assert File.exists?(Path.join(folder, "n.db"))
+  end
+
   test "search shows what matches, and says when nothing does", %{folder: folder} do
     assert {output, 0} = skillbook(folder, ["search", "wörd", "agian"])
     assert output =~ ~r/\Anotes.echo  command  \d+\.\d{3}\n  Says a text again, wörd for word\n\z/

@@ -245,7 +245,7 @@ defmodule Skillbook.TelemetryTest do
     notes = folder <> "-notes"
     on_exit(fn -> File.rm_rf!(notes) end)
     # More than one batch.
-    write(notes, Map.new(1..201, &{"#{&1}.md", "note"}))
+    write(notes, Map.new(1..501, &{"#{&1}.md", "note"}))
 
     {book, view} =
       start(folder,

@@ -7,6 +7,9 @@ defmodule Skillbook.VaultTest do
   alias Skillbook.{Book, OptionError, SQL, Vault, View}
   alias Skillbook.Vault.Hit
 
+  doctest Skillbook.Vault
+  doctest Skillbook.Vault.Hit
+
   @moduletag :tmp_dir
 
   # A busy machine is slow to tell.
@@ -250,7 +253,9 @@ defmodule Skillbook.VaultTest do
         folder = Path.join(context.tmp_dir, "notes")
         for name <- ["a.md", "b.md"], do: File.touch!(Path.join(folder, name), {{2020, 1, 1}, {0, 0, 0}})
         # Their times are others, their hashes are not.
-        assert {:ok, %{indexed: 0, removed: 0, unchanged: 2, skipped: 0}} = Vault.sync(book, "notes")
+        assert {:ok, %{indexed: 0, removed: 0, unchanged: 2, skipped: 0, failed: 0}} =
+                 Vault.sync(book, "notes")
+
         # Of the same size and time as before: it is not looked at.
         File.write!(Path.join(folder, "a.md"), "two")
         File.touch!(Path.join(folder, "a.md"), {{2020, 1, 1}, {0, 0, 0}})

@@ -4,6 +4,9 @@ defmodule Skillbook.CLI.Book do
 
   alias Skillbook.CLI.Terminal
   alias Skillbook.SQL.Postgres
+  alias Skillbook.Vault
+
+  require Logger
 
   @name :skillbook_cli
   @database ".skillbook/skillbook.db"
@@ -13,17 +16,18 @@ defmodule Skillbook.CLI.Book do
   Starts the book, calls the function with its name, and stops it. Returns what the function returns, or 3.
 
   `:write` says that commands may run, which is when a database is created that is not there yet. `:converse` is the same
-  for a book that lives on, so that it follows changes of its files.
+  for a book that lives on, so that it follows changes of its files. A book that is only read has no vaults.
   """
   def with_book(options, mode, fun) do
     trapping = Process.flag(:trap_exit, true)
 
     try do
       with {:ok, store} <- store(options.db, mode),
-           {:ok, pid} <- start(options, store, mode == :converse) do
+           vaults = if(mode == :read, do: [], else: options.vaults),
+           {:ok, pid} <- start(options, store, vaults, mode == :converse) do
         try do
           unless options.flags[:diagnostics], do: summarize(Skillbook.diagnostics(@name))
-          fun.(@name)
+          with :ok <- index(vaults), do: fun.(@name)
         after
           GenServer.stop(pid)
         end
@@ -45,16 +49,52 @@ defmodule Skillbook.CLI.Book do
     %Skillbook.Profile{id: options.profile, grants: options.grants, skills: :all, tools: :all}
   end
 
-  defp start(options, store, watch) do
+  defp start(options, store, vaults, watch) do
+    # What is told of indexing here is told by `index/1`.
+    Logger.put_module_level(Vault.Indexer, :warning)
+
     Skillbook.start_link(
       name: @name,
       sources: Enum.map(options.dirs, &source/1),
       builtins: options.builtins,
       store: store,
+      vaults: vaults,
       scheduler: false,
       watch: watch,
       write_to: List.last(options.dirs) || "skills"
     )
+  end
+
+  # What is asked of a vault is asked of all of it.
+  defp index([]), do: :ok
+
+  defp index(_vaults) do
+    :ok = Vault.subscribe(@name)
+
+    @name
+    |> Skillbook.View.all()
+    |> Vault.names()
+    |> Enum.find_value(:ok, fn name ->
+      with {:error, reason} <- wait(name, Task.async(fn -> Vault.sync(@name, name) end)) do
+        Terminal.complain(["the vault #{name} could not be indexed: ", reason(reason)])
+        3
+      else
+        {:ok, _counts} -> nil
+      end
+    end)
+  end
+
+  defp wait(name, %Task{ref: ref} = task) do
+    receive do
+      {^ref, result} ->
+        Process.demonitor(ref, [:flush])
+        Terminal.progress_over()
+        result
+
+      {:skillbook_vault_progress, @name, ^name, %{done: done, total: total}} ->
+        Terminal.progress("the vault #{name}: #{done} of #{total} notes indexed")
+        wait(name, task)
+    end
   end
 
   # Whoever names the folder of installed skills may see them; they are somebody else's all the same.

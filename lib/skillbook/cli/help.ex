@@ -7,6 +7,7 @@ defmodule Skillbook.CLI.Help do
   Options:
     --dir DIR         a folder of skills, repeatable; later ones win (default: ./skills if there is one)
     --no-builtins     without the built-in commands
+    --vault DIR       a folder of notes for `search` and the commands of `markdown`, repeatable; the database keeps its index
     --db FILE         the database (default: .skillbook/skillbook.db; :memory: keeps nothing), or the URL of one on a
                       PostgreSQL server: postgres://USER:PASSWORD@HOST/DATABASE
     --profile NAME    on whose behalf things are read and run (default: default)

@@ -29,6 +29,7 @@ defmodule Skillbook.CLI.Options do
 
   @globals [
     dir: :keep,
+    vault: :keep,
     db: :string,
     profile: :string,
     grant: :keep,
@@ -42,6 +43,7 @@ defmodule Skillbook.CLI.Options do
     :command,
     args: [],
     dirs: [],
+    vaults: [],
     db: nil,
     profile: "default",
     grants: [],
@@ -55,6 +57,7 @@ defmodule Skillbook.CLI.Options do
           command: module(),
           args: [String.t()],
           dirs: [Path.t()],
+          vaults: [Path.t()],
           db: String.t() | nil,
           profile: String.t(),
           grants: [String.t()],
@@ -129,12 +132,14 @@ defmodule Skillbook.CLI.Options do
   defp build(module, given, args) do
     with {:ok, given} <- values(given, @globals ++ module.switches()),
          {:ok, dirs} <- dirs(Keyword.get_values(given, :dir)),
+         {:ok, vaults} <- folders("--vault", Keyword.get_values(given, :vault)),
          {:ok, args} <- module.args(args) do
       {:ok,
        %__MODULE__{
          command: module,
          args: args,
          dirs: dirs,
+         vaults: vaults,
          db: given[:db],
          profile: given[:profile] || "default",
          grants: Keyword.get_values(given, :grant),
@@ -148,10 +153,12 @@ defmodule Skillbook.CLI.Options do
 
   defp dirs([]), do: {:ok, Enum.filter(["skills"], &File.dir?/1)}
 
-  defp dirs(dirs) do
-    case Enum.reject(dirs, &File.dir?/1) do
-      [] -> {:ok, dirs}
-      [dir | _] -> {:error, "--dir expects a folder, and #{there(dir)}"}
+  defp dirs(dirs), do: folders("--dir", dirs)
+
+  defp folders(option, folders) do
+    case Enum.reject(folders, &File.dir?/1) do
+      [] -> {:ok, folders}
+      [folder | _] -> {:error, "#{option} expects a folder, and #{there(folder)}"}
     end
   end
 

@@ -3,7 +3,7 @@ defmodule Skillbook.CLI.Search do
   @behaviour Skillbook.CLI.Command
 
   alias Skillbook.CLI.{Book, Terminal}
-  alias Skillbook.{JSON, Search, View}
+  alias Skillbook.{JSON, Search, Vault, View}
 
   @impl true
   def switches do
@@ -23,7 +23,7 @@ defmodule Skillbook.CLI.Search do
   end
 
   @impl true
-  def summary, do: "find skills by the words in them"
+  def summary, do: "find skills by the words in them, or notes of a vault"
 
   @impl true
   def help do
@@ -38,14 +38,30 @@ defmodule Skillbook.CLI.Search do
       --tag TAG         only entries with this tag, repeatable
       --json            as a JSON array; highlights are pairs of start and length, in bytes
 
+    With --vault DIR it finds notes of that folder instead, by what they say: "quotes" for words that follow each other,
+    plan* for words that begin so, --limit up to 100, --tag, and no --kind. The first time, the folder is indexed in the
+    database.
+
     Examples:
       skillbook search due tasks
       skillbook search tasks.create --limit 1
       skillbook search digest --kind skill --json
+      skillbook search --vault ~/notes quarterly plan
+      skillbook search --vault ~/notes '"quarterly plan" strat*' --tag work
     """
   end
 
   @impl true
+  def run(%{vaults: [_ | _], flags: flags} = options) do
+    most = Vault.most()
+
+    cond do
+      flags[:kind] -> usage("--kind is for skills, and --vault looks for notes")
+      flags[:limit] && flags[:limit] > most -> usage("--limit expects at most #{most} with --vault")
+      true -> Book.with_book(options, :write, &notes(&1, options))
+    end
+  end
+
   def run(%{args: words, flags: flags} = options) do
     Book.with_book(options, :read, fn book ->
       view = Book.view(book, options)
@@ -55,6 +71,33 @@ defmodule Skillbook.CLI.Search do
       put(hits, flags[:json], Terminal.new(options.color))
       if hits == [], do: nothing(view, query), else: :ok
     end)
+  end
+
+  defp usage(message) do
+    Terminal.complain([message, "\nSee: skillbook search --help"])
+    2
+  end
+
+  defp notes(book, %{args: words, flags: flags} = options) do
+    query = Enum.join(words, " ")
+    given = [limit: flags[:limit] || 10, tags: Keyword.get_values(flags, :tag)]
+    {:ok, found} = Vault.search(Book.view(book, options), query, given)
+    put(found.hits, flags[:json], Terminal.new(options.color))
+
+    cond do
+      found.total == 0 ->
+        Terminal.complain("no note found for `#{query}`")
+        1
+
+      found.match == :any ->
+        Terminal.complain("no note has all of `#{query}`; these have some")
+
+      found.total > length(found.hits) ->
+        Terminal.complain("#{found.total} notes found, #{length(found.hits)} shown; --limit shows more")
+
+      true ->
+        :ok
+    end
   end
 
   defp nothing(view, query) do
@@ -79,11 +122,13 @@ defmodule Skillbook.CLI.Search do
   end
 
   defp hit(hit, terminal) do
+    {name, more} = named(hit)
+
     [
-      Terminal.style(terminal, :bright, Terminal.safe(terminal, hit.name)),
+      Terminal.style(terminal, :bright, Terminal.safe(terminal, name)),
       "  ",
       Terminal.style(terminal, :faint, [
-        to_string(hit.kind),
+        Terminal.safe(terminal, more),
         "  ",
         :erlang.float_to_binary(hit.score, decimals: 3)
       ]),
@@ -91,6 +136,9 @@ defmodule Skillbook.CLI.Search do
       snippet(hit.snippet, hit.highlights, 0, terminal)
     ]
   end
+
+  defp named(%Vault.Hit{path: path, title: title}), do: {path, title}
+  defp named(hit), do: {hit.name, to_string(hit.kind)}
 
   defp snippet(text, highlights, from, terminal) do
     part = fn start, length -> Terminal.safe(terminal, binary_part(text, start, length)) end

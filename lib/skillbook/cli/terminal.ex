@@ -48,6 +48,15 @@ defmodule Skillbook.CLI.Terminal do
   @doc "Writes a message about the run itself to standard error."
   def complain(text), do: IO.puts(:stderr, ["skillbook: ", text])
 
+  @doc "Writes how far something is, over what was written so before, where standard error is a terminal."
+  def progress(text), do: if(progress?(), do: IO.write(:stderr, ["\r\e[K", text]), else: :ok)
+
+  @doc "Takes away what `progress/1` wrote."
+  def progress_over, do: if(progress?(), do: IO.write(:stderr, "\r\e[K"), else: :ok)
+
+  # Only bin/skillbook knows.
+  defp progress?, do: System.get_env("SKILLBOOK_PROGRESS") == "1"
+
   @doc "The text in a style of `IO.ANSI` (`:red`, `:bright`, …) if colours are on."
   def style(%{color: true}, style, text), do: [apply(IO.ANSI, style, []), text, IO.ANSI.reset()]
   def style(%{color: false}, _style, text), do: text

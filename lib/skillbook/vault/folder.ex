@@ -130,14 +130,14 @@ defmodule Skillbook.Vault.Folder do
 
     # It may have become a link or grown since it was listed.
     with {:ok, :regular, size, _} <- stat(path),
-         true <- size <= Note.largest() || {:error, "it has more than #{Note.largest()} bytes"},
+         true <- size <= Note.largest() || {:skip, "it has more than #{Note.largest()} bytes"},
          {:ok, content} <- File.read(path) do
       {:ok, %{path: id, content: content}}
     else
       {:error, :enoent} -> :missing
-      {:ok, _, _, _} -> {:error, "it is no file"}
-      {:error, reason} when is_atom(reason) -> {:error, "#{:file.format_error(reason)}"}
-      error -> error
+      {:ok, _, _, _} -> {:skip, "it is no file"}
+      {:error, reason} -> {:skip, "#{:file.format_error(reason)}"}
+      skip -> skip
     end
   end
 

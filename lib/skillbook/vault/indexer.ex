@@ -12,7 +12,9 @@ defmodule Skillbook.Vault.Indexer do
 
   require Logger
 
-  @batch 200
+  # So many documents, or bytes, are written at once.
+  @batch 500
+  @bytes 16_000_000
   # After an error of the database or the producer.
   @again 5_000
   # File systems have times of whole seconds, and a file may change twice in one.
@@ -109,31 +111,37 @@ defmodule Skillbook.Vault.Indexer do
       )
     end
 
-    message = {:skillbook_vault, state.book, state.vault.name, counts}
-    for pid <- :pg.get_local_members(scope(state.book), :vaults), do: send(pid, message)
-    state
+    tell(state, {:skillbook_vault, state.book, state.vault.name, counts})
+    if counts.failed > 0, do: again(state, "#{counts.failed} of its documents could not be read"), else: state
   end
 
-  defp told(%{again: nil} = state, {:error, reason}) do
-    Logger.warning(
-      "the vault #{state.vault.name} could not be indexed and will be tried again: #{reason(reason)}"
-    )
+  defp told(state, {:error, reason}), do: again(state, "it could not be indexed: #{reason(reason)}")
 
+  defp again(%{again: nil} = state, why) do
+    Logger.warning("the vault #{state.vault.name} will be tried again, for #{why}")
     %{state | again: Process.send_after(self(), :again, @again)}
   end
 
-  defp told(state, {:error, _reason}), do: state
+  defp again(state, _why), do: state
+
+  defp tell(state, message),
+    do: for(pid <- :pg.get_local_members(scope(state.book), :vaults), do: send(pid, message))
 
   defp reason(error) when is_exception(error), do: Exception.message(error)
-  defp reason(reason) when is_atom(reason), do: "#{:file.format_error(reason)}"
+  defp reason(reason) when is_atom(reason), do: reason |> :file.format_error() |> known(reason)
   defp reason(reason) when is_binary(reason), do: reason
   defp reason(reason), do: inspect(reason)
+
+  # Not all reasons are those of files.
+  defp known('unknown POSIX error' ++ _, reason), do: to_string(reason)
+  defp known(text, _reason), do: to_string(text)
 
   defp index(state, under, reported) do
     %{vault: %{producer: {module, options}} = vault} = state
     sql = state.sql.()
 
     with {:ok, references, skipped} <- list(module, options, under),
+         references = Enum.uniq_by(references, & &1.id),
          {:ok, known} <- Table.references(sql, vault.name, under),
          for(reason <- skipped, do: warn(vault, reason)),
          gone = Map.keys(known) -- Enum.map(references, & &1.id),
@@ -146,10 +154,20 @@ defmodule Skillbook.Vault.Indexer do
   end
 
   defp list(module, options, under) do
-    with {:ok, references} <- module.list(options, under), do: {:ok, references, []}
+    with {:ok, references} <- guard(fn -> module.list(options, under) end), do: {:ok, references, []}
   end
 
-  defp counts, do: %{indexed: 0, removed: 0, unchanged: 0, skipped: 0}
+  # A producer that raises has an error like another: what is known stays, and it is tried again.
+  defp guard(fun) do
+    fun.()
+  rescue
+    error -> {:error, error}
+  catch
+    :exit, reason -> {:error, Exception.format_exit(reason)}
+    value -> {:error, {:throw, value}}
+  end
+
+  defp counts, do: %{indexed: 0, removed: 0, unchanged: 0, skipped: 0, failed: 0}
   defp add(one, other), do: Map.merge(one, other, fn _, a, b -> a + b end)
 
   defp unchanged?(_reference, nil), do: false
@@ -167,13 +185,12 @@ defmodule Skillbook.Vault.Indexer do
 
     references
     |> Enum.sort_by(& &1.id)
-    |> Enum.chunk_every(@batch)
+    |> Enum.chunk_while({[], 0}, &gather/2, &gathered/1)
     |> Enum.reduce_while({:ok, counts, 0}, fn batch, {:ok, counts, done} ->
       case batch(state.vault, sql, batch) do
         {:ok, more} ->
-          done = done + length(batch)
-          progress(state, done, total)
-          {:cont, {:ok, add(counts, more), done}}
+          progress(state, done, done + length(batch), total)
+          {:cont, {:ok, add(counts, more), done + length(batch)}}
 
         {:error, _} = error ->
           {:halt, error}
@@ -182,14 +199,26 @@ defmodule Skillbook.Vault.Indexer do
     |> then(fn result -> with {:ok, counts, _done} <- result, do: {:ok, counts} end)
   end
 
-  # A change of a few notes is no progress to tell of.
-  defp progress(_state, _done, total) when total <= @batch, do: :ok
+  defp gather(reference, {batch, bytes}) do
+    more = bytes + (reference.size || 0)
 
-  defp progress(state, done, total) do
+    if batch != [] and (length(batch) == @batch or more > @bytes),
+      do: {:cont, Enum.reverse(batch), {[reference], more - bytes}},
+      else: {:cont, {[reference | batch], more}}
+  end
+
+  defp gathered({[], _bytes}), do: {:cont, nil}
+  defp gathered({batch, _bytes}), do: {:cont, Enum.reverse(batch), nil}
+
+  # A change of a few notes is no progress to tell of.
+  defp progress(_state, _before, _done, total) when total <= @batch, do: :ok
+
+  defp progress(state, before, done, total) do
     metadata = %{book: state.book, vault: state.vault.name}
     Telemetry.event([:skillbook, :vault, :progress], %{done: done, total: total}, metadata)
+    tell(state, {:skillbook_vault_progress, state.book, state.vault.name, %{done: done, total: total}})
     # A line at each tenth, so that a large vault fills no log.
-    if div(done * 10, total) > div((done - @batch) * 10, total) or done == total,
+    if div(done * 10, total) > div(before * 10, total),
       do: Logger.info("the vault #{state.vault.name}: #{done} of #{total} notes indexed")
   end
 
@@ -202,11 +231,12 @@ defmodule Skillbook.Vault.Indexer do
 
     notes = for {_, {:ok, note}} <- read, do: note
     gone = for {reference, result} <- read, result in [:missing, :skipped], do: reference.id
-    skipped = Enum.count(read, &match?({_, :skipped}, &1))
+    [skipped, failed] = for kind <- [:skipped, :failed], do: Enum.count(read, &match?({_, ^kind}, &1))
 
     with {:ok, put} <- put(sql, vault, notes),
          {:ok, removed} <- Table.remove(sql, vault.name, gone) do
-      {:ok, %{indexed: put, removed: removed, unchanged: length(notes) - put, skipped: skipped}}
+      {:ok,
+       %{indexed: put, removed: removed, unchanged: length(notes) - put, skipped: skipped, failed: failed}}
     end
   end
 
@@ -221,20 +251,28 @@ defmodule Skillbook.Vault.Indexer do
   defp producer(%{producer: {module, _}}), do: inspect(module)
 
   defp read(%{producer: {module, options}} = vault, reference) do
-    with {:ok, document} <- module.read(options, reference.id),
+    with {:ok, document} <-
+           produced(vault, guard(fn -> module.read(options, reference.id) end), reference.id),
          {:ok, note, warning} <-
            Note.read(reference.id, document.path, document.content, Map.get(document, :labels, [])) do
       if warning, do: warn(vault, "#{note.path}: #{warning}")
       {:ok, %{note | size: reference.size, mtime: reference.mtime}}
     else
-      :missing ->
-        :missing
+      none when none in [:missing, :failed] ->
+        none
 
-      {:error, reason} ->
+      {_skip, reason} ->
         warn(vault, "#{reference.id} is not indexed: #{reason(reason)}")
         :skipped
     end
   end
+
+  defp produced(vault, {:error, reason}, id) do
+    warn(vault, "#{id} could not be read: #{reason(reason)}")
+    :failed
+  end
+
+  defp produced(_vault, read, _id), do: read
 
   defp warn(vault, reason), do: Logger.warning("the vault #{vault.name}: #{reason}")
 end

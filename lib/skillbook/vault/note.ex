@@ -2,7 +2,7 @@ defmodule Skillbook.Vault.Note do
   @moduledoc false
   # What a document says of itself: frontmatter, title, tags, links.
 
-  alias Skillbook.{Frontmatter, Vault}
+  alias Skillbook.Frontmatter
 
   @type t :: %__MODULE__{
           id: String.t(),
@@ -15,7 +15,6 @@ defmodule Skillbook.Vault.Note do
           links: [String.t()],
           frontmatter: map(),
           content: String.t(),
-          words: [Vault.Words.t()],
           word_count: non_neg_integer(),
           labels: [String.t()],
           hash: String.t(),
@@ -30,7 +29,6 @@ defmodule Skillbook.Vault.Note do
     :name,
     :title,
     :content,
-    :words,
     :word_count,
     :hash,
     :size,
@@ -110,7 +108,6 @@ defmodule Skillbook.Vault.Note do
     name = path |> Path.basename() |> String.replace(~r/\.(md|markdown)\z/i, "")
     title = title(data, body) || name
     aliases = texts(data["aliases"]) ++ texts(data["alias"])
-    words = Vault.Words.terms([name, Enum.join([title | aliases], "\n"), body])
 
     %__MODULE__{
       id: id,
@@ -123,7 +120,6 @@ defmodule Skillbook.Vault.Note do
       links: links(body),
       frontmatter: data,
       content: body,
-      words: words,
       word_count: body |> String.split() |> length(),
       labels: labels |> Enum.uniq() |> Enum.sort(),
       hash: hash(text)
@@ -227,8 +223,9 @@ defmodule Skillbook.Vault.Note do
     |> Enum.uniq()
   end
 
-  # An index of PostgreSQL takes keys of up to some 2,700 bytes.
+  # An index of PostgreSQL takes keys of up to some 2,700 bytes, and its texts no zero byte.
   @doc "A text as it is compared by filters."
   @spec key(String.t()) :: String.t()
-  def key(text), do: text |> String.trim() |> String.slice(0, 200) |> String.downcase()
+  def key(text),
+    do: text |> String.replace(<<0>>, "") |> String.trim() |> String.slice(0, 200) |> String.downcase()
 end

@@ -3,20 +3,14 @@ defmodule Skillbook.Vault.Producer do
   Where the documents of a vault come from: a folder, or a remote drive, behind one behaviour.
 
   A vault takes one as `producer: {Module, options}`; `path: folder` is short for the producer of folders. The indexer asks it
-  what there is, reads what is new, and listens to it for changes; it knows nothing else of it.
+  what there is, reads what is new, and listens to it for changes; it knows nothing else of it. [Vaults](docs/vaults.md#producers) has
+  one for a remote drive.
 
-      defmodule MyApp.Drive do
-        @behaviour Skillbook.Vault.Producer
+  ## Errors
 
-        @impl true
-        def list(options, ""), do: {:ok, for(file <- MyApp.API.files(options), do: %{id: file.id, size: file.size, mtime: file.modified})}
-        def list(options, id), do: {:ok, for(file <- MyApp.API.files(options), file.id == id, do: %{id: id, size: file.size, mtime: file.modified})}
-
-        @impl true
-        def read(options, id) do
-          with {:ok, file} <- MyApp.API.download(options, id), do: {:ok, %{path: file.path, content: file.text}}
-        end
-      end
+  What `c:list/2` and `c:read/2` give as `{:error, reason}`, raise or exit with loses nothing: what is known stays as it is, the log
+  says why, and all is compared again after five seconds. Only what a list that succeeded does not have, and what is `:missing` or
+  `{:skip, reason}` when it is read, goes.
 
   Vaults of no producer have what the application gives to `Skillbook.Vault.put/3`.
   """
@@ -50,12 +44,16 @@ defmodule Skillbook.Vault.Producer do
   @callback list(options :: keyword(), under :: String.t()) ::
               {:ok, [listed()]} | {:ok, [listed()], [skipped :: String.t()]} | {:error, reason :: term()}
 
-  @doc "Reads one; `:missing` if it has gone since, `{:error, reason}` if it cannot be read: then what is known of it goes."
+  @doc """
+  Reads one. `:missing` if it has gone since, `{:skip, reason}` if it is nothing to index: then what is known of it goes.
+  `{:error, reason}` if it cannot be read now. Several are read at a time, each in a process of its own.
+  """
   @callback read(options :: keyword(), id :: String.t()) ::
-              {:ok, document()} | :missing | {:error, reason :: term()}
+              {:ok, document()} | :missing | {:skip, reason :: String.t()} | {:error, reason :: term()}
 
   @doc """
-  Begins to tell the calling process of changes. What it gives is kept for as long as the process lives.
+  Begins to tell the calling process, which is the vault's indexer, of changes: by messages of any form, which `c:changed/2` reads.
+  What it gives is kept for as long as the process lives. What it starts must end with that process.
   """
   @callback watch(options :: keyword()) :: term()
 

@@ -1,27 +1,25 @@
 defmodule Skillbook.Vault.Table do
   @moduledoc false
-  # The documents in the database. What is read is within a scope: the vaults and the labels that somebody sees, and filters.
+  # The documents in the database. What is read is within a scope: the segments that somebody sees, and filters.
 
-  alias Skillbook.{JSON, SQL}
-  alias Skillbook.Vault.{Note, Words}
+  alias Skillbook.{JSON, Native, SQL}
+  alias Skillbook.Vault.{Note, Postings}
 
-  # Rows written by one statement: each has up to 20 parameters, and SQLite takes 32,766.
-  @rows 500
+  # Rows written by one statement. SQLite looks for each parameter among those before it.
+  @rows 50
+  # A segment takes more documents until it has so many.
+  @full 1_000
 
-  @columns ~w(vault producer external_id path folder name title aliases tags links frontmatter content word_count labels
-              hash size mtime indexed_at)
+  @columns ~w(segment_id vault producer external_id path folder name title aliases tags links frontmatter word_count hash
+              size mtime indexed_at)
 
-  # As many positions of a term as PostgreSQL keeps.
-  @positions 255
-  # What PostgreSQL's own ranking divides by: so much is the sum of 1/n² without end.
-  @sum 1.64493406685
-  @content_weight 0.4
-  # So that no phrase goes from one part of a document into the next.
-  @gap 10
+  @type segment :: %{id: pos_integer(), vault: String.t(), labels: [String.t()], documents: pos_integer()}
 
+  @typedoc "`within` are the documents that pass the filters, or nil where there are no filters; `within/2` puts them there."
   @type scope :: %{
-          vaults: [String.t()],
-          labels: [String.t()],
+          segments: [pos_integer()],
+          documents: non_neg_integer(),
+          within: [pos_integer()] | nil,
           folder: String.t() | nil,
           tags: [String.t()],
           fields: [{String.t(), String.t()}]
@@ -41,29 +39,33 @@ defmodule Skillbook.Vault.Table do
   def put(sql, vault, producer, notes, now) do
     SQL.transaction(sql, fn sql ->
       with {:ok, known} <- known(sql, vault, Enum.map(notes, & &1.id)),
-           {same, new} =
-             Enum.split_with(
-               notes,
-               &(known[&1.id] == {&1.hash, JSON.encode(&1.labels) |> IO.iodata_to_binary()})
-             ),
+           {same, new} = Enum.split_with(notes, &same?(&1, known[&1.id])),
            :ok <- each(same, &touch(sql, vault, &1, now)),
-           {:ok, _} <- remove(sql, vault, new |> Enum.map(& &1.id) |> Enum.filter(&is_map_key(known, &1))),
-           :ok <- new |> Enum.chunk_every(@rows) |> each(&insert(sql, vault, producer, &1, now)) do
+           :ok <- forget(sql, for(note <- new, {id, _} <- [known[note.id]], do: id)),
+           :ok <-
+             new
+             |> Enum.group_by(& &1.labels)
+             |> each(fn {labels, notes} -> insert(sql, vault, labels, producer, notes, now) end) do
         {:ok, length(new)}
       end
     end)
   end
 
-  defp known(sql, vault, ids) do
-    {list, params} = list(ids, 2)
+  defp same?(_note, nil), do: false
+  defp same?(note, {_id, as}), do: as == {note.path, note.hash, json(note.labels)}
 
-    with {:ok, %{rows: rows}} <-
-           SQL.query(
-             sql,
-             "select external_id, hash, labels from skillbook_documents where vault = $1 and external_id in (#{list})",
-             [vault | params]
-           ) do
-      {:ok, Map.new(rows, fn [id, hash, labels] -> {id, {hash, labels}} end)}
+  defp known(sql, vault, ids) do
+    {these, params} = any_of(sql, "d.external_id", "text", ids, 2)
+
+    query = """
+    select d.external_id, d.id, d.path, d.hash, s.labels
+    from skillbook_documents d join skillbook_document_segments s on s.id = d.segment_id
+    where d.vault = $1 and #{these}
+    """
+
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [vault | params]) do
+      {:ok,
+       Map.new(rows, fn [external_id, id, path, hash, labels] -> {external_id, {id, {path, hash, labels}}} end)}
     end
   end
 
@@ -75,63 +77,51 @@ defmodule Skillbook.Vault.Table do
     )
   end
 
-  defp insert(sql, vault, producer, notes, now) do
-    dialect = SQL.dialect(sql)
-    search = if dialect == :postgres, do: [&"cast(cast($#{&1} as text) as tsvector)"], else: []
-    columns = @columns ++ if(dialect == :postgres, do: ["search"], else: [])
+  @new_text " on conflict (document_id) do update set content = excluded.content"
 
-    rows =
-      for note <- notes do
-        vector = if dialect == :postgres, do: [vector(note.words)], else: []
-        row(vault, producer, note, now) ++ vector
-      end
+  # A document that was there keeps its id.
+  defp insert(sql, vault, labels, producer, notes, now) do
+    replaced = for column <- @columns, do: "#{column} = excluded.#{column}"
 
-    statement = "insert into skillbook_documents (#{Enum.join(columns, ", ")}) values "
+    rest =
+      " on conflict (vault, external_id) do update set #{Enum.join(replaced, ", ")} returning external_id, id"
 
-    with {:ok, %{rows: ids}} <- insert_rows(sql, statement, rows, search, " returning external_id, id") do
-      ids = Map.new(ids, &List.to_tuple/1)
-
-      with :ok <- insert_terms(sql, dialect, for(note <- notes, do: {ids[note.id], note.words})) do
-        for(note <- notes, {field, value} <- Note.fields(note), do: [ids[note.id], field, value])
-        |> Enum.chunk_every(@rows * 10)
-        |> each(fn rows ->
-          insert_rows(
-            sql,
-            "insert into skillbook_document_fields (document_id, field, value) values ",
-            rows,
-            [],
-            ""
-          )
-        end)
-      end
+    with {:ok, segment} <- segment(sql, vault, json(labels)),
+         rows = for(note <- notes, do: row(segment, vault, producer, note, now)),
+         {:ok, ids} <- insert_rows(sql, "skillbook_documents (#{Enum.join(@columns, ", ")})", rows, rest),
+         ids = Map.new(ids, &List.to_tuple/1),
+         texts = for(note <- notes, do: [ids[note.id], note.content]),
+         {:ok, _} <- insert_rows(sql, "skillbook_document_texts (document_id, content)", texts, @new_text),
+         fields = for(note <- notes, {field, value} <- Note.fields(note), do: [field, value, ids[note.id]]),
+         {:ok, _} <- insert_rows(sql, "skillbook_document_fields (field, value, document_id)", fields, ""),
+         :ok <- add_terms(sql, segment, for(note <- notes, do: {ids[note.id], titles(note), note.content})) do
+      counted(sql, [{segment, length(notes)}])
     end
   end
 
-  defp insert_terms(_sql, :postgres, _terms), do: :ok
+  # What of a note is searched as its title is.
+  defp titles(note), do: [note.name, note.title | note.aliases]
 
-  defp insert_terms(sql, :sqlite, terms) do
-    rows = for {id, parts} <- terms, do: [id | Enum.map(parts, &Enum.join(&1.stems ++ &1.forms, " "))]
-    statement = "insert into skillbook_documents_fts (rowid, name, title, content) values "
-    with {:ok, _} <- insert_rows(sql, statement, rows, [], ""), do: :ok
+  # The one of these labels that takes more.
+  defp segment(sql, vault, labels) do
+    query =
+      "select id from skillbook_document_segments where vault = $1 and labels = $2 and documents < #{@full} order by id limit 1"
+
+    create =
+      "insert into skillbook_document_segments (vault, labels, documents) values ($1, $2, 0) returning id"
+
+    with {:ok, %{rows: []}} <- SQL.query(sql, query, [vault, labels]),
+         {:ok, %{rows: [[id]]}} <- SQL.query(sql, create, [vault, labels]) do
+      {:ok, id}
+    else
+      {:ok, %{rows: [[id]]}} -> {:ok, id}
+      error -> error
+    end
   end
 
-  # The last placeholders of a row may be written in other ways.
-  defp insert_rows(sql, statement, [first | _] = rows, last, returning) do
-    width = length(first)
-    plain = width - length(last)
-
-    values =
-      Enum.map_join(0..(length(rows) - 1), ", ", fn row ->
-        places = for column <- 1..plain, do: "$#{row * width + column}"
-        others = for {write, at} <- Enum.with_index(last, plain + 1), do: write.(row * width + at)
-        "(#{Enum.join(places ++ others, ", ")})"
-      end)
-
-    SQL.query(sql, statement <> values <> returning, Enum.concat(rows))
-  end
-
-  defp row(vault, producer, note, now) do
+  defp row(segment, vault, producer, note, now) do
     [
+      segment,
       vault,
       producer,
       note.id,
@@ -143,9 +133,7 @@ defmodule Skillbook.Vault.Table do
       json(note.tags),
       json(note.links),
       json(note.frontmatter),
-      note.content,
       note.word_count,
-      json(note.labels),
       note.hash,
       note.size,
       note.mtime,
@@ -155,69 +143,159 @@ defmodule Skillbook.Vault.Table do
 
   defp json(value), do: value |> JSON.encode() |> IO.iodata_to_binary()
 
-  # The terms with their places and weights, as PostgreSQL writes them: name and title A, content B.
-  defp vector(parts) do
-    {places, _} =
-      parts
-      |> Enum.zip(~w(A A B))
-      |> Enum.flat_map_reduce(1, fn {%{stems: stems, forms: forms}, weight}, at ->
-        terms = stems ++ forms
+  defp add_terms(sql, segment, documents) do
+    joined = for column <- ~w(documents places), do: "#{column} = #{joined(SQL.dialect(sql), column)}"
 
-        {terms |> Enum.with_index(at) |> Enum.map(fn {term, at} -> {term, {at, weight}} end),
-         at + length(terms) + @gap}
+    put_terms(sql, segment, Native.vault_postings(documents), joined)
+  end
+
+  # To SQLite what is joined is text, also if both parts are bytes.
+  defp joined(:sqlite, column),
+    do: "cast(skillbook_document_terms.#{column} || excluded.#{column} as blob)"
+
+  defp joined(:postgres, column), do: "skillbook_document_terms.#{column} || excluded.#{column}"
+
+  # All of them by one statement of few parameters, which neither database likes to have in thousands: the terms with where
+  # theirs is in all documents, and in all places.
+  defp put_terms(_sql, _segment, [], _set), do: :ok
+
+  defp put_terms(sql, segment, postings, set) do
+    {terms, _} =
+      Enum.map_reduce(postings, {1, 1}, fn {term, documents, places}, {document, place} ->
+        sizes = {byte_size(documents), byte_size(places)}
+        next = {document + elem(sizes, 0), place + elem(sizes, 1)}
+        {[term, document, elem(sizes, 0), place, elem(sizes, 1)], next}
       end)
 
-    places
-    |> Enum.group_by(&elem(&1, 0), &elem(&1, 1))
-    |> Enum.map_join(" ", fn {term, places} ->
-      places =
-        places
-        |> Enum.take(@positions)
-        |> Enum.map_join(",", fn {at, weight} -> "#{min(at, 16_383)}#{weight}" end)
+    statement = """
+    insert into skillbook_document_terms (segment_id, term, documents, places) #{unpacked(SQL.dialect(sql))}
+    on conflict (segment_id, term) do update set #{Enum.join(set, ", ")}
+    """
 
-      "'#{term}':#{places}"
+    documents = for {_, documents, _} <- postings, into: "", do: documents
+    places = for {_, _, places} <- postings, into: "", do: places
+
+    with {:ok, _} <- SQL.query(sql, statement, [segment, json(terms), {:blob, documents}, {:blob, places}]),
+         do: :ok
+  end
+
+  defp unpacked(:sqlite) do
+    at = &"json_extract(j.value, '$[#{&1}]')"
+
+    "select $1, #{at.(0)}, substr($3, #{at.(1)}, #{at.(2)}), substr($4, #{at.(3)}, #{at.(4)}) from json_each($2) j where true"
+  end
+
+  defp unpacked(:postgres) do
+    at = &"cast(j.value ->> #{&1} as integer)"
+
+    "select cast($1 as bigint), j.value ->> 0, substring(cast($3 as bytea) from #{at.(1)} for #{at.(2)}), " <>
+      "substring(cast($4 as bytea) from #{at.(3)} for #{at.(4)}) from json_array_elements(cast(cast($2 as text) as json)) j"
+  end
+
+  defp counted(sql, segments) do
+    each(segments, fn {segment, more} ->
+      SQL.query(sql, "update skillbook_document_segments set documents = documents + $2 where id = $1", [
+        segment,
+        more
+      ])
     end)
+  end
+
+  defp insert_rows(_sql, _into, [], _rest), do: {:ok, []}
+
+  defp insert_rows(sql, into, [first | _] = rows, rest) do
+    width = length(first)
+
+    rows
+    |> Enum.chunk_every(@rows)
+    |> Skillbook.Options.each(fn rows ->
+      values =
+        Enum.map_join(0..(length(rows) - 1), ", ", fn row ->
+          "(#{Enum.map_join(1..width, ", ", &"$#{row * width + &1}")})"
+        end)
+
+      with {:ok, %{rows: given}} <-
+             SQL.query(sql, "insert into #{into} values #{values}#{rest}", Enum.concat(rows)),
+           do: {:ok, given}
+    end)
+    |> then(fn result -> with {:ok, given} <- result, do: {:ok, Enum.concat(given)} end)
   end
 
   @doc "Takes documents of a vault away: `{:ok, count}`."
   @spec remove(SQL.t(), String.t(), [String.t()]) :: {:ok, non_neg_integer()} | {:error, SQL.Error.t()}
   def remove(_sql, _vault, []), do: {:ok, 0}
 
-  def remove(sql, vault, ids) do
+  def remove(sql, vault, external_ids) do
     SQL.transaction(sql, fn sql ->
-      ids
-      |> Enum.chunk_every(@rows)
-      |> Enum.reduce_while({:ok, 0}, fn ids, {:ok, count} ->
-        case remove_some(sql, vault, ids) do
-          {:ok, %{num_rows: removed}} -> {:cont, {:ok, count + removed}}
+      external_ids
+      |> Enum.chunk_every(@full)
+      |> Enum.reduce_while({:ok, 0}, fn external_ids, {:ok, count} ->
+        with {:ok, known} <- known(sql, vault, external_ids),
+             ids = for({_, {id, _}} <- known, do: id),
+             :ok <- forget(sql, ids),
+             {condition, params} = ids(sql, "id", ids, 1),
+             {:ok, _} <- SQL.query(sql, "delete from skillbook_documents where #{condition}", params),
+             {:ok, _} <- SQL.query(sql, "delete from skillbook_document_segments where documents = 0") do
+          {:cont, {:ok, count + length(ids)}}
+        else
           error -> {:halt, error}
         end
       end)
     end)
   end
 
-  defp remove_some(sql, vault, ids) do
-    {list, params} = list(ids, 2)
-    which = "vault = $1 and external_id in (#{list})"
+  # Takes what is searched of documents away, and leaves their rows.
+  defp forget(_sql, []), do: :ok
 
-    with :ok <- remove_terms(sql, SQL.dialect(sql), which, [vault | params]),
-         do: SQL.query(sql, "delete from skillbook_documents where #{which}", [vault | params])
+  defp forget(sql, ids) do
+    {condition, params} = ids(sql, "t.id", ids, 1)
+
+    query = """
+    select t.segment_id, t.id, t.name, t.title, t.aliases, x.content
+    from skillbook_documents t join skillbook_document_texts x on x.document_id = t.id where #{condition}
+    """
+
+    {of_fields, _} = ids(sql, "document_id", ids, 1)
+
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params),
+         {:ok, _} <- SQL.query(sql, "delete from skillbook_document_fields where #{of_fields}", params),
+         segments = Enum.group_by(rows, &hd/1, &tl/1),
+         :ok <- each(segments, fn {segment, rows} -> forget_terms(sql, segment, rows) end) do
+      counted(sql, for({segment, rows} <- segments, do: {segment, -length(rows)}))
+    end
   end
 
-  defp remove_terms(_sql, :postgres, _which, _params), do: :ok
+  defp forget_terms(sql, segment, rows) do
+    gone = MapSet.new(rows, &hd/1)
 
-  defp remove_terms(sql, :sqlite, which, params) do
-    statement =
-      "delete from skillbook_documents_fts where rowid in (select id from skillbook_documents where #{which})"
+    for([id, name, title, aliases, content] <- rows, do: {id, [name, title | texts(aliases)], content})
+    |> Native.vault_postings()
+    |> Enum.map(&elem(&1, 0))
+    |> then(&forget_terms(sql, segment, &1, gone))
+  end
 
-    with {:ok, _} <- SQL.query(sql, statement, params), do: :ok
+  defp forget_terms(sql, segment, terms, gone) do
+    {these, params} = any_of(sql, "term", "text", terms, 2)
+    these = "from skillbook_document_terms where segment_id = $1 and #{these}"
+
+    with {:ok, %{rows: rows}} <-
+           SQL.query(sql, "select term, documents, places #{these}", [segment | params]),
+         {:ok, _} <- SQL.query(sql, "delete #{these}", [segment | params]) do
+      left =
+        for [term, documents, places] <- rows,
+            documents = Postings.without(documents, gone),
+            documents != "",
+            do: {term, documents, Postings.without_places(places, gone)}
+
+      put_terms(sql, segment, left, ["documents = excluded.documents"])
+    end
   end
 
   @doc "What is known of a vault's documents, or of one and those below it: `%{external_id => {size, mtime, indexed_at}}`."
   @spec references(SQL.t(), String.t(), String.t()) :: {:ok, map()} | {:error, SQL.Error.t()}
   def references(sql, vault, under) do
     {condition, params} =
-      if under == "", do: {"", []}, else: {" and " <> under("external_id", 2), [under, under <> "/"]}
+      if under == "", do: {"", []}, else: {" and " <> under("external_id", 2), below(under)}
 
     with {:ok, %{rows: rows}} <-
            SQL.query(
@@ -230,159 +308,87 @@ defmodule Skillbook.Vault.Table do
     end
   end
 
+  # What is called so, or is in the folder of that name: an index finds both.
   defp under(column, number),
-    do: "(#{column} = $#{number} or substr(#{column}, 1, length($#{number + 1})) = $#{number + 1})"
+    do: "(#{column} = $#{number} or (#{column} >= $#{number + 1} and #{column} < $#{number + 2}))"
+
+  # `0` is what follows `/`.
+  defp below(name), do: [name, name <> "/", name <> "0"]
 
   # Reading
 
-  @doc "The sets of labels that documents of these vaults have."
-  @spec label_sets(SQL.t(), [String.t()]) :: {:ok, [[String.t()]]} | {:error, SQL.Error.t()}
-  def label_sets(sql, vaults) do
-    {list, params} = list(vaults, 1)
+  @doc "The segments of these vaults."
+  @spec segments(SQL.t(), [String.t()]) :: {:ok, [segment()]} | {:error, SQL.Error.t()}
+  def segments(sql, vaults) do
+    {these, params} = any_of(sql, "vault", "text", vaults, 1)
 
-    with {:ok, %{rows: rows}} <-
-           SQL.query(sql, "select distinct labels from skillbook_documents where vault in (#{list})", params) do
-      {:ok, Enum.map(rows, fn [labels] -> texts(labels) end)}
-    end
-  end
+    query =
+      "select id, vault, labels, documents from skillbook_document_segments where #{these} and documents > 0"
 
-  @doc "How many documents there are within a scope."
-  @spec count(SQL.t(), scope()) :: {:ok, non_neg_integer()} | {:error, SQL.Error.t()}
-  def count(sql, scope) do
-    {where, params} = where(scope, 1)
-
-    with {:ok, %{rows: [[count]]}} <-
-           SQL.query(sql, "select count(*) from skillbook_documents t where #{where}", params),
-         do: {:ok, count}
-  end
-
-  @doc """
-  The documents within a scope that match a unit of a query: `{:ok, %{id => {rank, {vault, path, external_id}}}}`.
-
-  The rank depends on the document alone, by the formula of PostgreSQL's `ts_rank` with 1 for name and title and 0.4 for
-  content; a phrase has the mean of its words'.
-  """
-  @spec matches(SQL.t(), scope(), Skillbook.Vault.Query.unit()) :: {:ok, map()} | {:error, SQL.Error.t()}
-  def matches(sql, scope, {:phrase, words}) do
-    with {:ok, ids} <- phrase(sql, SQL.dialect(sql), scope, words),
-         {:ok, of_words} <- each_ok(words, &matches(sql, scope, {:word, &1})) do
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params) do
       {:ok,
-       for id <- ids, into: %{} do
-         found = for matches <- of_words, match = matches[id], do: match
-         {_, place} = hd(found)
-         {id, {(found |> Enum.map(&elem(&1, 0)) |> Enum.sum()) / length(words), place}}
+       for [id, vault, labels, documents] <- rows do
+         %{id: id, vault: vault, labels: texts(labels), documents: documents}
        end}
     end
   end
 
-  def matches(sql, scope, unit), do: matches(sql, SQL.dialect(sql), scope, unit)
+  @doc "A scope with the documents that pass its filters, and how many they are."
+  @spec within(SQL.t(), scope()) :: {:ok, scope()} | {:error, SQL.Error.t()}
+  def within(_sql, %{folder: nil, tags: [], fields: []} = scope), do: {:ok, scope}
 
-  defp matches(sql, :sqlite, scope, unit) do
-    {condition, term} =
-      case unit do
-        {:word, stem} ->
-          {"v.term = $1 and v.term <= $2", [stem, stem]}
+  def within(sql, scope) do
+    {where, params} = where(sql, scope, 1)
 
-        {:prefix, word} ->
-          {"v.term >= $1 and v.term <= $2", [Words.form(word), Words.form(word) <> "\u{10FFFF}"]}
-      end
-
-    {where, params} = where(scope, 3)
-
-    query = """
-    select t.id, t.vault, t.path, t.external_id, sum(v.col <> 'content'), sum(v.col = 'content')
-    from skillbook_documents_terms v join skillbook_documents t on t.id = v.doc
-    where #{condition} and #{where} group by t.id, v.term
-    """
-
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, term ++ params) do
-      {:ok,
-       Enum.reduce(rows, %{}, fn [id, vault, path, external_id, titles, contents], found ->
-         rank = rank(titles, contents)
-
-         Map.update(found, id, {rank, {vault, path, external_id}}, fn {more, place} ->
-           {more + rank, place}
-         end)
-       end)}
+    with {:ok, %{rows: rows}} <-
+           SQL.query(sql, "select t.id from skillbook_documents t where #{where}", params) do
+      {:ok, %{scope | within: Enum.concat(rows), documents: length(rows)}}
     end
   end
 
-  defp matches(sql, :postgres, scope, unit) do
-    term =
-      case unit do
-        {:word, stem} -> "'#{stem}'"
-        {:prefix, word} -> "'#{Words.form(word)}':*"
-      end
+  @doc "The rows of the index within a scope that have a unit of a query, as `Skillbook.Native.vault_rank/4` takes them."
+  @spec rows(SQL.t(), scope(), Skillbook.Vault.Query.unit()) ::
+          {:ok, {:any, [binary()]} | {:phrase, [[{binary(), binary()}]]}} | {:error, SQL.Error.t()}
+  def rows(sql, scope, {:word, stem}) do
+    with {:ok, rows} <- terms(sql, scope, "documents", "term = $1", [stem]),
+         do: {:ok, {:any, Enum.concat(rows)}}
+  end
 
-    {where, params} = where(scope, 2)
+  def rows(sql, scope, {:prefix, form}) do
+    with {:ok, rows} <-
+           terms(sql, scope, "documents", "term >= $1 and term <= $2", Postings.forms(form)),
+         do: {:ok, {:any, Enum.concat(rows)}}
+  end
+
+  def rows(sql, scope, {:phrase, stems}) do
+    with {:ok, words} <-
+           Skillbook.Options.each(stems, &terms(sql, scope, "documents, places", "term = $1", [&1])),
+         do: {:ok, {:phrase, for(rows <- words, do: Enum.map(rows, fn row -> List.to_tuple(row) end))}}
+  end
+
+  defp terms(sql, scope, columns, condition, params) do
+    {within, ids} = ids(sql, "segment_id", scope.segments, length(params) + 1)
+    query = "select #{columns} from skillbook_document_terms where #{within} and #{condition}"
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params ++ ids), do: {:ok, rows}
+  end
+
+  @doc "The documents of these ids within a scope, by id: what hits show."
+  @spec fetch(SQL.t(), scope(), [pos_integer()]) :: {:ok, %{pos_integer() => map()}} | {:error, SQL.Error.t()}
+  def fetch(_sql, _scope, []), do: {:ok, %{}}
+
+  # A document may have been given other labels since its id was found.
+  def fetch(sql, scope, ids) do
+    {these, params} = ids(sql, "t.id", ids, 1)
+    {within, segments} = ids(sql, "t.segment_id", scope.segments, 2)
 
     query = """
-    select t.id, t.vault, t.path, t.external_id,
-      cast(ts_rank(cast('{0, 0, #{@content_weight}, 1}' as real[]), t.search, cast(cast($1 as text) as tsquery)) as double precision)
-    from skillbook_documents t where t.search @@ cast(cast($1 as text) as tsquery) and #{where}
+    select t.id, t.vault, t.external_id, t.path, t.title, t.tags, t.links, t.frontmatter, x.content, t.word_count
+    from skillbook_documents t join skillbook_document_texts x on x.document_id = t.id where #{these} and #{within}
     """
 
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [term | params]),
-         do:
-           {:ok,
-            Map.new(rows, fn [id, vault, path, external_id, rank] ->
-              {id, {rank, {vault, path, external_id}}}
-            end)}
-  end
-
-  defp rank(titles, contents) do
-    titles = min(titles, @positions)
-    (squares(1, titles) + @content_weight * squares(titles + 1, min(titles + contents, @positions))) / @sum
-  end
-
-  defp squares(from, to) when from > to, do: 0.0
-  defp squares(from, to), do: Enum.reduce(to..from//-1, 0.0, &(&2 + 1 / (&1 * &1)))
-
-  defp phrase(sql, dialect, scope, words) do
-    {where, params} = where(scope, 2)
-
-    {from, condition, text} =
-      case dialect do
-        :sqlite ->
-          {"skillbook_documents_fts f join skillbook_documents t on t.id = f.rowid",
-           "skillbook_documents_fts match $1", ~s("#{Enum.join(words, " ")}")}
-
-        :postgres ->
-          {"skillbook_documents t", "t.search @@ cast(cast($1 as text) as tsquery)",
-           Enum.map_join(words, " <-> ", &"'#{&1}'")}
-      end
-
-    with {:ok, %{rows: rows}} <-
-           SQL.query(sql, "select t.id from #{from} where #{condition} and #{where}", [text | params]),
-         do: {:ok, Enum.map(rows, &hd/1)}
-  end
-
-  @doc "The documents of these ids, by id: what hits show."
-  @spec fetch(SQL.t(), [pos_integer()]) :: {:ok, %{pos_integer() => map()}} | {:error, SQL.Error.t()}
-  def fetch(_sql, []), do: {:ok, %{}}
-
-  def fetch(sql, ids) do
-    {list, params} = list(ids, 1)
-
-    query =
-      "select id, vault, external_id, path, title, tags, links, frontmatter, content, word_count, labels " <>
-        "from skillbook_documents where id in (#{list})"
-
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params) do
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params ++ segments) do
       {:ok,
-       Map.new(rows, fn [
-                          id,
-                          vault,
-                          external_id,
-                          path,
-                          title,
-                          tags,
-                          links,
-                          frontmatter,
-                          content,
-                          words,
-                          labels
-                        ] ->
+       Map.new(rows, fn [id, vault, external_id, path, title, tags, links, frontmatter, content, words] ->
          {:ok, frontmatter} = JSON.decode(frontmatter)
 
          {id,
@@ -395,8 +401,7 @@ defmodule Skillbook.Vault.Table do
             links: texts(links),
             frontmatter: frontmatter,
             content: content,
-            word_count: words,
-            labels: texts(labels)
+            word_count: words
           }}
        end)}
     end
@@ -405,22 +410,28 @@ defmodule Skillbook.Vault.Table do
   @doc "The ids of the first documents within a scope, by vault and path."
   @spec first(SQL.t(), scope(), pos_integer()) :: {:ok, [pos_integer()]} | {:error, SQL.Error.t()}
   def first(sql, scope, limit) do
-    {where, params} = where(scope, 1)
-    order = "t.vault, t.path, t.external_id"
+    {where, params} = where(sql, scope, 1)
+    ordered(sql, where, params, limit)
+  end
 
-    order =
-      if SQL.dialect(sql) == :postgres,
-        do: ~s(t.vault collate "C", t.path collate "C", t.external_id collate "C"),
-        else: order
+  @doc "Of these ids the first, by vault and path."
+  @spec first_of(SQL.t(), [pos_integer()], pos_integer()) :: {:ok, [pos_integer()]} | {:error, SQL.Error.t()}
+  def first_of(sql, ids, limit) do
+    {these, params} = ids(sql, "t.id", ids, 1)
+    ordered(sql, these, params, limit)
+  end
 
-    query = "select t.id from skillbook_documents t where #{where} order by #{order} limit #{limit}"
+  defp ordered(sql, where, params, limit) do
+    query =
+      "select t.id from skillbook_documents t where #{where} order by t.vault, t.path, t.external_id limit #{limit}"
+
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, params), do: {:ok, Enum.map(rows, &hd/1)}
   end
 
   @doc "The titles within a scope, for suggestions."
   @spec titles(SQL.t(), scope()) :: {:ok, [String.t()]} | {:error, SQL.Error.t()}
   def titles(sql, scope) do
-    {where, params} = where(scope, 1)
+    {where, params} = where(sql, scope, 1)
     query = "select distinct t.title from skillbook_documents t where #{where}"
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, params),
@@ -428,15 +439,13 @@ defmodule Skillbook.Vault.Table do
   end
 
   # The condition of a scope over `skillbook_documents t`, with placeholders from a number on.
-  defp where(scope, number) do
-    {vaults, vault_params} = list(scope.vaults, number)
-    number = number + length(vault_params)
-    {labels, label_params} = scope.labels |> Enum.map(&json/1) |> list(number)
-    number = number + length(label_params)
+  defp where(sql, scope, number) do
+    {segments, segment_params} = ids(sql, "t.segment_id", scope.segments, number)
+    number = number + 1
 
     {folder, folder_params} =
       if scope.folder,
-        do: {[under("t.folder", number)], [scope.folder, scope.folder <> "/"]},
+        do: {[under("t.folder", number)], below(scope.folder)},
         else: {[], []}
 
     number = number + length(folder_params)
@@ -444,21 +453,27 @@ defmodule Skillbook.Vault.Table do
 
     fields =
       for {_pair, at} <- Enum.with_index(pairs) do
-        "exists (select 1 from skillbook_document_fields x where x.document_id = t.id " <>
-          "and x.field = $#{number + 2 * at} and x.value = $#{number + 2 * at + 1})"
+        "t.id in (select document_id from skillbook_document_fields " <>
+          "where field = $#{number + 2 * at} and value = $#{number + 2 * at + 1})"
       end
 
     field_params = for {field, value} <- pairs, text <- [field, value], do: Note.key(text)
-
-    {Enum.join(["t.vault in (#{vaults})", "t.labels in (#{labels})"] ++ folder ++ fields, " and "),
-     vault_params ++ label_params ++ folder_params ++ field_params}
+    {Enum.join([segments | folder ++ fields], " and "), segment_params ++ folder_params ++ field_params}
   end
 
-  # No list is empty in SQL; one that is matches nothing.
-  defp list([], _number), do: {"null", []}
+  defp ids(sql, column, ids, number), do: any_of(sql, column, "bigint", ids, number)
 
-  defp list(values, number),
-    do: {Enum.map_join(number..(number + length(values) - 1), ", ", &"$#{&1}"), values}
+  # Any number of values is one parameter, so the statement stays the same.
+  defp any_of(sql, column, type, values, number) do
+    case SQL.dialect(sql) do
+      :sqlite ->
+        {"#{column} in (select value from json_each($#{number}))", [json(values)]}
+
+      :postgres ->
+        list = "json_array_elements_text(cast(cast($#{number} as text) as json))"
+        {"#{column} = any(array(select cast(#{list} as #{type})))", [json(values)]}
+    end
+  end
 
   defp texts(json) do
     {:ok, texts} = JSON.decode(json)
@@ -473,6 +488,4 @@ defmodule Skillbook.Vault.Table do
       end
     end)
   end
-
-  defp each_ok(items, fun), do: Skillbook.Options.each(items, fun)
 end

@@ -31,4 +31,5 @@ pub mod suggest;
 pub mod text;
 pub mod tools;
 pub mod value;
+pub mod vault;
 pub mod view;

@@ -21,6 +21,7 @@ mod sql;
 mod store;
 mod text;
 mod twin;
+mod vault;
 mod view;
 mod watch;
 

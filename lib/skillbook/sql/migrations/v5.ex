@@ -2,75 +2,96 @@ defmodule Skillbook.SQL.Migrations.V5 do
   @moduledoc false
   # The documents of vaults, and what is searched of them.
   #
-  # Times are text and lists are JSON, as in V2. Words are prepared by `Skillbook.Vault.Words` before either database sees
-  # them, so the index of each holds the same terms: that of SQLite keeps no text of its own, that of PostgreSQL is a column.
+  # Times are text and lists are JSON, as in V2. Words are prepared by the core, and the table of terms is our own, so both
+  # databases hold and give the same.
 
   # As V1, without saying so that it has the callback.
   def up(dialect) do
+    text = text(dialect)
+
     [
-      # `labels` are the document's own; those of its vault come from the book's options at each read. `size` and `mtime` are
-      # what the producer said of it, `hash` is that of what was read.
+      # Documents of one vault with the same labels, up to some thousand. Terms are kept apart by it, so a search reads nothing
+      # of what its reader does not see, and a write touches few rows. `documents` counts them.
+      """
+      create table skillbook_document_segments (
+        id #{id(dialect)},
+        vault #{text} not null,
+        labels #{text} not null,
+        documents bigint not null
+      )
+      """,
+      # The labels of a segment are the documents' own; those of its vault come from the book's options at each read. `size` and
+      # `mtime` are what the producer said of it, `hash` is that of what was read.
       """
       create table skillbook_documents (
         id #{id(dialect)},
-        vault text not null,
-        producer text not null,
-        external_id text not null,
-        path text not null,
-        folder text not null,
-        name text not null,
-        title text not null,
-        aliases text not null,
-        tags text not null,
-        links text not null,
-        frontmatter text not null,
-        content text not null,
+        segment_id bigint not null references skillbook_document_segments (id),
+        vault #{text} not null,
+        producer #{text} not null,
+        external_id #{text} not null,
+        path #{text} not null,
+        folder #{text} not null,
+        name #{text} not null,
+        title #{text} not null,
+        aliases #{text} not null,
+        tags #{text} not null,
+        links #{text} not null,
+        frontmatter #{text} not null,
         word_count bigint not null,
-        labels text not null,
-        hash text not null,
+        hash #{text} not null,
         size bigint,
         mtime bigint,
-        indexed_at text not null#{search(dialect)}
+        indexed_at #{text} not null
+      )
+      """,
+      # Apart from the rest, which is looked through more often.
+      """
+      create table skillbook_document_texts (
+        document_id bigint primary key references skillbook_documents (id) on delete cascade,
+        content #{text} not null
       )
       """,
       "create unique index skillbook_documents_external_index on skillbook_documents (vault, external_id)",
-      "create index skillbook_documents_labels_index on skillbook_documents (labels)",
+      "create index skillbook_documents_segment_index on skillbook_documents (segment_id, folder)",
       # What `--tag` and `--field` look at: a row for each value, in small letters. The field `*` has the names by which a
       # document is called.
       """
       create table skillbook_document_fields (
+        field #{text} not null,
+        value #{text} not null,
         document_id bigint not null references skillbook_documents (id) on delete cascade,
-        field text not null,
-        value text not null,
-        primary key (document_id, field, value)
-      )
+        primary key (field, value, document_id)
+      )#{clustered(dialect)}
+      """,
+      "create index skillbook_document_fields_document_index on skillbook_document_fields (document_id)",
+      # `native/skillbook_core/src/vault/postings.rs` says what terms are, and how `documents` and `places` are packed.
       """
-    ] ++ index(dialect)
+      create table skillbook_document_terms (
+        segment_id bigint not null references skillbook_document_segments (id) on delete cascade,
+        term #{text} not null,
+        documents #{blob(dialect)} not null,
+        places #{blob(dialect)} not null,
+        primary key (segment_id, term)
+      )#{clustered(dialect)}
+      """
+    ]
   end
 
-  def down(dialect) do
-    terms =
-      if dialect == :sqlite,
-        do: ["drop table skillbook_documents_terms", "drop table skillbook_documents_fts"],
-        else: []
-
-    terms ++ ["drop table skillbook_document_fields", "drop table skillbook_documents"]
+  def down(_dialect) do
+    for table <- ~w(document_terms document_fields document_texts documents document_segments),
+        do: "drop table skillbook_#{table}"
   end
 
   defp id(:sqlite), do: "integer primary key autoincrement"
   defp id(:postgres), do: "bigint generated always as identity primary key"
 
-  defp search(:sqlite), do: ""
-  defp search(:postgres), do: ",\n  search tsvector not null"
+  # Compared and ordered by their bytes, whatever the server's language is.
+  defp text(:sqlite), do: "text"
+  defp text(:postgres), do: ~s(text collate "C")
 
-  defp index(:sqlite) do
-    [
-      "create virtual table skillbook_documents_fts using fts5 (name, title, content, content = '', " <>
-        "contentless_delete = 1, tokenize = \"unicode61 remove_diacritics 0 categories 'L* N* M* Co'\")",
-      "create virtual table skillbook_documents_terms using fts5vocab (skillbook_documents_fts, instance)"
-    ]
-  end
+  defp blob(:sqlite), do: "blob"
+  defp blob(:postgres), do: "bytea"
 
-  defp index(:postgres),
-    do: ["create index skillbook_documents_search_index on skillbook_documents using gin (search)"]
+  defp clustered(:sqlite), do: " without rowid"
+  defp clustered(:postgres), do: ""
 end

@@ -11,7 +11,7 @@ mod index;
 mod rank;
 mod snippet;
 mod terms;
-mod words;
+pub(crate) mod words;
 
 pub(crate) use index::Index;
 pub(crate) use rank::Scope;
