@@ -1297,6 +1297,7 @@ defmodule Skillbook.StoreConformance do
           for {id, label} <- [{"ann", "a"}, {"bob", "b"}],
               do: timed(Skillbook.view(book, id), %{labels: [label]})
 
+          assert length(keys(book)) == 2
           set(clock, ~U[2026-03-02 08:00:00Z])
           Scheduler.Local.tick(book)
           Scheduler.await(book)

@@ -2,96 +2,75 @@ defmodule Skillbook.SQL.Migrations.V5 do
   @moduledoc false
   # The documents of vaults, and what is searched of them.
   #
-  # Times are text and lists are JSON, as in V2. Words are prepared by the core, and the table of terms is our own, so both
-  # databases hold and give the same.
+  # Times are text and lists are JSON, as in V2. Words were prepared before either database sees
+  # them, so the index of each holds the same terms: that of SQLite keeps no text of its own, that of PostgreSQL is a column.
 
   # As V1, without saying so that it has the callback.
   def up(dialect) do
-    text = text(dialect)
-
     [
-      # Documents of one vault with the same labels, up to some thousand. Terms are kept apart by it, so a search reads nothing
-      # of what its reader does not see, and a write touches few rows. `documents` counts them.
-      """
-      create table skillbook_document_segments (
-        id #{id(dialect)},
-        vault #{text} not null,
-        labels #{text} not null,
-        documents bigint not null
-      )
-      """,
-      # The labels of a segment are the documents' own; those of its vault come from the book's options at each read. `size` and
-      # `mtime` are what the producer said of it, `hash` is that of what was read.
+      # `labels` are the document's own; those of its vault come from the book's options at each read. `size` and `mtime` are
+      # what the producer said of it, `hash` is that of what was read.
       """
       create table skillbook_documents (
         id #{id(dialect)},
-        segment_id bigint not null references skillbook_document_segments (id),
-        vault #{text} not null,
-        producer #{text} not null,
-        external_id #{text} not null,
-        path #{text} not null,
-        folder #{text} not null,
-        name #{text} not null,
-        title #{text} not null,
-        aliases #{text} not null,
-        tags #{text} not null,
-        links #{text} not null,
-        frontmatter #{text} not null,
+        vault text not null,
+        producer text not null,
+        external_id text not null,
+        path text not null,
+        folder text not null,
+        name text not null,
+        title text not null,
+        aliases text not null,
+        tags text not null,
+        links text not null,
+        frontmatter text not null,
+        content text not null,
         word_count bigint not null,
-        hash #{text} not null,
+        labels text not null,
+        hash text not null,
         size bigint,
         mtime bigint,
-        indexed_at #{text} not null
-      )
-      """,
-      # Apart from the rest, which is looked through more often.
-      """
-      create table skillbook_document_texts (
-        document_id bigint primary key references skillbook_documents (id) on delete cascade,
-        content #{text} not null
+        indexed_at text not null#{search(dialect)}
       )
       """,
       "create unique index skillbook_documents_external_index on skillbook_documents (vault, external_id)",
-      "create index skillbook_documents_segment_index on skillbook_documents (segment_id, folder)",
+      "create index skillbook_documents_labels_index on skillbook_documents (labels)",
       # What `--tag` and `--field` look at: a row for each value, in small letters. The field `*` has the names by which a
       # document is called.
       """
       create table skillbook_document_fields (
-        field #{text} not null,
-        value #{text} not null,
         document_id bigint not null references skillbook_documents (id) on delete cascade,
-        primary key (field, value, document_id)
-      )#{clustered(dialect)}
-      """,
-      "create index skillbook_document_fields_document_index on skillbook_document_fields (document_id)",
-      # `native/skillbook_core/src/vault/postings.rs` says what terms are, and how `documents` and `places` are packed.
+        field text not null,
+        value text not null,
+        primary key (document_id, field, value)
+      )
       """
-      create table skillbook_document_terms (
-        segment_id bigint not null references skillbook_document_segments (id) on delete cascade,
-        term #{text} not null,
-        documents #{blob(dialect)} not null,
-        places #{blob(dialect)} not null,
-        primary key (segment_id, term)
-      )#{clustered(dialect)}
-      """
-    ]
+    ] ++ index(dialect)
   end
 
-  def down(_dialect) do
-    for table <- ~w(document_terms document_fields document_texts documents document_segments),
-        do: "drop table skillbook_#{table}"
+  def down(dialect) do
+    terms =
+      if dialect == :sqlite,
+        do: ["drop table skillbook_documents_terms", "drop table skillbook_documents_fts"],
+        else: []
+
+    terms ++ ["drop table skillbook_document_fields", "drop table skillbook_documents"]
   end
 
   defp id(:sqlite), do: "integer primary key autoincrement"
   defp id(:postgres), do: "bigint generated always as identity primary key"
 
-  # Compared and ordered by their bytes, whatever the server's language is.
-  defp text(:sqlite), do: "text"
-  defp text(:postgres), do: ~s(text collate "C")
+  defp search(:sqlite), do: ""
+  defp search(:postgres), do: ",\n  search tsvector not null"
 
-  defp blob(:sqlite), do: "blob"
-  defp blob(:postgres), do: "bytea"
+  defp index(:sqlite) do
+    [
+      "create virtual table skillbook_documents_fts using fts5 (name, title, content, content = '', " <>
+        "contentless_delete = 1, tokenize = \"unicode61 remove_diacritics 0 categories 'L* N* M* Co'\")",
+      "create virtual table skillbook_documents_terms using fts5vocab (skillbook_documents_fts, instance)"
+    ]
+  end
 
-  defp clustered(:sqlite), do: " without rowid"
-  defp clustered(:postgres), do: ""
+  defp index(:postgres),
+    do: ["create index skillbook_documents_search_index on skillbook_documents using gin (search)"]
 end
