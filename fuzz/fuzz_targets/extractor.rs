@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use libfuzzer_sys::fuzz_target;
-use skillbook_core::text::extract::{extract, Event, Extractor, Unclosed};
+use skillbook_core::text::extract::{extract, steps, Event, Extractor, Unclosed};
 use skillbook_core::text::words::split;
 
 fuzz_target!(|input: (Vec<u8>, bool, Vec<u8>)| {
@@ -53,6 +53,10 @@ fuzz_target!(|input: (Vec<u8>, bool, Vec<u8>)| {
             assert_eq!(hidden, found.hidden);
             assert!(hidden.iter().all(|range| whole.get(range.clone()).is_some()));
             assert_eq!(text.trim(), text);
+            let found_steps = steps(whole).expect("the input is small");
+            let closed = extract(whole, Unclosed::Hold).expect("the input is small");
+            assert!(found_steps.lines.iter().map(|step| &step.line).eq(&closed.commands));
+            assert!(closed.text().ends_with(&found_steps.rest));
             for command in found.commands.iter().chain(&found.incomplete).map(Cow::as_ref) {
                 if let Err(error) = split(command) {
                     assert_ne!(error.kind().as_str(), "several_commands", "{command:?}");
