@@ -61,6 +61,7 @@ defmodule Skillbook.Store do
     OptionError,
     Options,
     Profile,
+    Schedule,
     ScheduleError,
     SQL,
     Stored,
@@ -611,7 +612,8 @@ defmodule Skillbook.Store do
     limits = book(view).schedules
 
     with :ok <- runner(view.profile, book(view)),
-         :ok <- Timing.apart(stored, limits[:min_interval], write.now),
+         schedule = Schedule.parse!(stored.schedule, stored.timezone || "UTC"),
+         :ok <- Timing.apart(schedule, limits[:min_interval], write.now),
          do: if(scheduled?(before), do: :ok, else: few(write, stored, limits[:max_per_profile]))
   end
 

@@ -1,6 +1,6 @@
 defmodule Skillbook.Store.Timing do
   @moduledoc false
-  # Which schedules an entry of the store may have: assistants write them too, and nobody looks on when they run.
+  # Which schedules what commands write may have: assistants write them too, and nobody looks on when they run.
 
   alias Skillbook.{Schedule, Stored, StoreError}
 
@@ -43,9 +43,9 @@ defmodule Skillbook.Store.Timing do
   end
 
   @doc "Whether it leaves so many seconds between two times, from now on."
-  @spec apart(Stored.t(), pos_integer(), DateTime.t()) :: :ok | {:error, StoreError.t()}
-  def apart(stored, seconds, now) do
-    times = stored.schedule |> Schedule.parse!(stored.timezone || "UTC") |> Schedule.upcoming(now, @looked)
+  @spec apart(Schedule.t(), pos_integer(), DateTime.t()) :: :ok | {:error, StoreError.t()}
+  def apart(schedule, seconds, now) do
+    times = Schedule.upcoming(schedule, now, @looked)
     pairs = Enum.zip(times, Enum.drop(times, 1))
 
     case Enum.find(pairs, fn {one, next} -> DateTime.diff(next, one) < seconds end) do
@@ -59,7 +59,7 @@ defmodule Skillbook.Store.Timing do
         {:error,
          %StoreError{
            kind: :too_often,
-           value: stored.schedule,
+           value: schedule.expression,
            expected: seconds,
            actual: DateTime.diff(next, one),
            at: one,

@@ -23,6 +23,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
   }
 
   alias Skillbook.Handlers.Workflow.Folder
+  alias Skillbook.Store.Timing
 
   @flags ~w(name description steps flags on-error domain schedule timezone run-as tags labels)
 
@@ -41,7 +42,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
          {:ok, flags} <- cast_steps(flags),
          {:ok, flags} <- cast_flags(flags),
          {:ok, flags} <- Flags.cast_one_of(flags, "on-error", ~w(stop continue)),
-         {:ok, flags} <- cast_schedule(flags),
+         {:ok, flags} <- cast_schedule(flags, context),
          {:ok, flags} <- cast_run_as(flags, context),
          {:ok, flags} <- Flags.cast_list(flags, "tags"),
          {:ok, flags} <- cast_labels(flags, context),
@@ -129,21 +130,28 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
   defp flags_section(text), do: "## Flags\n\n#{text}\n"
 
-  defp cast_schedule(flags) do
+  defp cast_schedule(flags, context) do
     with {:ok, flags} <- Flags.cast_text(flags, "schedule", line: true, max: 500),
          {:ok, flags} <- Flags.cast_text(flags, "timezone", line: true, max: 100),
          :ok <- if(flags["timezone"], do: Flags.require(flags, ["schedule"]), else: :ok),
-         do: read_schedule(flags)
+         do: read_schedule(flags, context)
   end
 
-  defp read_schedule(%{"schedule" => expression} = flags) do
-    with {:ok, schedule} <- Schedule.parse(expression, flags["timezone"] || "UTC") do
+  defp read_schedule(%{"schedule" => expression} = flags, context) do
+    with {:ok, schedule} <- Schedule.parse(expression, flags["timezone"] || "UTC"),
+         :ok <- apart(schedule, context) do
       timezone = if flags["timezone"], do: schedule.timezone
       {:ok, Map.merge(flags, %{"schedule" => schedule.expression, "timezone" => timezone})}
     end
   end
 
-  defp read_schedule(flags), do: {:ok, flags}
+  defp read_schedule(flags, _context), do: {:ok, flags}
+
+  # As for entries of the store.
+  defp apart(_schedule, %{book: nil}), do: :ok
+
+  defp apart(schedule, context),
+    do: Timing.apart(schedule, Book.fetch!(context.book).schedules[:min_interval], context.now)
 
   # Nobody's page runs with more rights than its builder has, nor with what another keeps for itself alone, such as its memories;
   # who may not use a profile does not learn whether it is there.

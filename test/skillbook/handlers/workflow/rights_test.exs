@@ -96,6 +96,16 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
                "--schedule is required and missing. Add it as: --schedule VALUE"
     end
 
+    test "runs no more often than the book allows", %{book: book} do
+      line = ~s(workflow.build --name a --description x --schedule "* * * * *")
+
+      assert run(book, line).content ==
+               "expected a schedule with at least 5 minutes between its times, got \"* * * * *\", which runs at " <>
+                 "2026-03-01T08:01:00Z and 1 minute later. Write for example: */5 * * * *"
+
+      assert %{status: :ok} = run(book, ~s(workflow.build --name a --description x --schedule "*/5 * * * *"))
+    end
+
     test "of a profile that the book does not have does not run by itself, and says so", %{book: book} do
       line = "workflow.build --name a --description x --schedule @daily"
 
