@@ -2,7 +2,7 @@ defmodule Skillbook.Handlers.Workflow.Folder do
   @moduledoc false
   # The folder into which workflows are written, as the catalog has it, and the indexes of its domains.
 
-  alias Skillbook.{Context, Document, DocumentError, Frontmatter, View}
+  alias Skillbook.{Book, Context, Document, DocumentError, Frontmatter, Profile, View}
   alias Skillbook.Handlers.Workflow.Index
 
   @doc """
@@ -38,25 +38,51 @@ defmodule Skillbook.Handlers.Workflow.Folder do
     rows = Keyword.get(changes, :new, []) ++ rows
 
     with {:ok, text} <- index_text(root, domain, everything),
-         {:ok, _} <- Document.replace(root, index(domain), Index.refresh(text, rows)),
-         do: :ok
-  end
-
-  defp index_text(root, domain, everything) do
-    case Document.read(root, index(domain)) do
-      {:error, %DocumentError{kind: :missing}} ->
-        {:ok, everything |> View.domains() |> Enum.find(&(&1.name == domain)) |> new_index(domain)}
-
-      other ->
-        other
+         {:ok, _} <- Document.replace(root, index(domain), Index.refresh(text, rows)) do
+      :ok
+    else
+      :elsewhere -> :ok
+      error -> error
     end
   end
 
-  # A domain of another source keeps its index: this file takes that one's place and begins as its copy.
-  defp new_index(%{path: path, description: description, body: body}, domain) when is_binary(path),
-    do: Frontmatter.write([{"domain", domain}, {"description", description}], body)
+  defp index_text(root, domain, everything) do
+    with {:error, %DocumentError{kind: :missing}} <- Document.read(root, index(domain)) do
+      case find(everything, domain) do
+        %{path: path} = known when is_binary(path) -> copy(known, find(nobody(everything), domain))
+        _ -> {:ok, new_index(domain)}
+      end
+    end
+  end
 
-  defp new_index(_, domain) do
+  defp find(view, domain), do: view |> View.domains() |> Enum.find(&(&1.name == domain))
+
+  # What it sees, everybody sees whom no entry excludes.
+  defp nobody(%View{book: nil} = view), do: view
+
+  defp nobody(%View{book: book}) do
+    {:ok, view} = View.new(Book.fetch!(book).catalog, %Profile{id: ""})
+    view
+  end
+
+  # A domain of another source keeps its index: this file takes that one's place and begins as its copy. A copy would show one
+  # that not all may read to those who may not, so it stays alone; views show what there is beside it.
+  defp copy(%{path: path, body: body, name: name}, %{path: path, description: description}) do
+    if open?(path),
+      do: {:ok, Frontmatter.write([{"domain", name}, {"description", description}], body)},
+      else: :elsewhere
+  end
+
+  defp copy(_known, _seen), do: :elsewhere
+
+  defp open?(path) do
+    with {:ok, text} <- File.read(path),
+         {:ok, %{data: data}} <- Frontmatter.parse(text),
+         do: not is_map_key(data, "exclude_from_prompt_profile_ids"),
+         else: (_ -> false)
+  end
+
+  defp new_index(domain) do
     title = domain |> String.replace("_", " ") |> String.capitalize()
     Frontmatter.write([{"domain", domain}, {"description", "#{title}: workflows"}], "# #{title}\n")
   end

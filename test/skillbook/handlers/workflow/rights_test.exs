@@ -272,4 +272,37 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       assert {:ok, _} = View.fetch(Skillbook.view(book, "ann"), "workflows.open")
     end
   end
+
+  describe "an index of another source" do
+    test "that not all may read is not copied", %{tmp_dir: folder} do
+      for {name, fields, options} <- [
+            {"own", [visibility_labels: "[hush]"], []},
+            {"source", [], [labels: ["hush"]]},
+            {"excluded", [exclude_from_prompt_profile_ids: "[bob]"], []}
+          ] do
+        more = Enum.map_join(fields, fn {field, value} -> "#{field}: #{value}\n" end)
+        source = Path.join(folder, name)
+
+        write(source, %{
+          "a/SKILL.md" => "---\ndomain: a\ndescription: Merger\n#{more}---\n# A\n\nBuys ACME.\n",
+          "a/pay.md" => page("a.pay", fields)
+        })
+
+        profiles = [[id: "ann", grants: ["hush"]], [id: "bob"]]
+        sources = [Source.builtin(), [path: source] ++ options]
+        write_to = Path.join(folder, name <> "_built")
+        book = book(sources: sources, builtins: false, write_to: write_to, profiles: profiles, watch: false)
+
+        assert {name, "Built a.x in a/x.md. From your next reply on, run it with: a.x"} ==
+                 {name, run(book, "workflow.build --name x --description Mine --domain a", "bob").content}
+
+        assert {:ok, index} = Skillbook.get(Skillbook.view(book, "bob"), "a")
+        assert {name, true, false} == {name, index =~ "| a.x | Mine |", index =~ "ACME"}
+        assert [domain] = for(%{name: "a"} = domain <- View.domains(Skillbook.view(book, "bob")), do: domain)
+        assert {name, "a.x"} == {name, domain.description}
+        assert {:ok, index} = Skillbook.get(Skillbook.view(book, "ann"), "a")
+        assert {name, true} == {name, index =~ "Buys ACME."}
+      end
+    end
+  end
 end
