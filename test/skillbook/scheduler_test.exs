@@ -351,6 +351,30 @@ defmodule Skillbook.SchedulerTest do
       {:ok, [_, row]} = Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
       assert row.text == "No node was there to run it. Others were missed since 2026-03-01 08:00:00Z."
     end
+
+    test "by a clock that was years ahead does not keep what comes when it is right again", %{tmp_dir: folder} do
+      write(folder, %{
+        "a/SKILL.md" => page("a", handler: inspect(Quick), schedule: "*/30 * * * *", run_as: "default")
+      })
+
+      clock = clock()
+      book = scheduled(folder, clock)
+
+      times = [
+        ~U[2026-03-01 08:00:00Z],
+        ~U[2031-01-01 00:00:00Z],
+        ~U[2026-03-01 08:00:10Z],
+        ~U[2026-03-01 09:00:00Z]
+      ]
+
+      for time <- times do
+        at(book, clock, time)
+        Scheduler.await(book)
+      end
+
+      assert for({"a", at, :ok} <- rows(book), do: at) ==
+               ["2026-03-01T08:00:00Z", "2026-03-01T09:00:00Z", "2031-01-01T00:00:00Z"]
+    end
   end
 
   test "a result with a character that PostgreSQL does not store is written down without it", %{

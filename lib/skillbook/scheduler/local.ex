@@ -35,7 +35,7 @@ defmodule Skillbook.Scheduler.Local do
   defp name(book), do: Module.concat(book, "Scheduler.Local")
 
   @impl GenServer
-  def init(book), do: {:ok, %{book: book, queue: Queue.new(), timer: nil}}
+  def init(book), do: {:ok, %{book: book, queue: Queue.new(), timer: nil, looked: nil}}
 
   @impl GenServer
   def handle_call(:clear, _from, state), do: {:reply, :ok, sleep(%{state | queue: Queue.new()})}
@@ -52,9 +52,16 @@ defmodule Skillbook.Scheduler.Local do
   def handle_info(:look, state), do: {:noreply, look(state)}
 
   defp look(state) do
-    {due, queue} = Queue.due(state.queue, now(state))
+    now = now(state)
+    {due, queue} = state.queue |> since(state.looked, now) |> Queue.due(now)
     for {key, first, last} <- due, do: Server.due(state.book, key, first, last)
-    sleep(%{state | queue: queue})
+    sleep(%{state | queue: queue, looked: now})
+  end
+
+  # A clock that was wrong and is put right again would have all wait for times that are far away. What has fired is not
+  # fired again.
+  defp since(queue, looked, now) do
+    if looked != nil and DateTime.diff(looked, now) > Clock.late(), do: Queue.again(queue, now), else: queue
   end
 
   defp sleep(state) do

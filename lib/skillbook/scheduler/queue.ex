@@ -39,6 +39,14 @@ defmodule Skillbook.Scheduler.Queue do
     end
   end
 
+  @doc "The same schedules, each with its first time after another."
+  @spec again(t(), DateTime.t()) :: t()
+  def again(queue, later_than) do
+    Enum.reduce(queue.jobs, queue, fn {key, {schedule, _at}}, queue ->
+      put(queue, key, schedule, later_than)
+    end)
+  end
+
   @doc "The time that comes first."
   @spec next(t()) :: DateTime.t() | nil
   def next(queue) do
