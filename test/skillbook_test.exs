@@ -61,7 +61,7 @@ defmodule SkillbookTest do
             {[name: :x, profiles: [[grants: []]]], "a profile needs the option :id"},
             {[name: :x, roles: [[grants: []]]], "a role needs the option :id"},
             {[name: :x, roles: [[id: "a", role: "b"]]],
-             "unknown option :role for a role. The options are :id, :grants, :skills, :within, :tools, :writes, :labels"},
+             "unknown option :role for a role. The options are :id, :others, :grants, :skills, :within, :tools, :writes, :labels"},
             {[name: :x, profiles: [[id: "p", labels: "a"]]],
              "expected a list of texts as the option :labels of a profile, got: \"a\""},
             {[name: :x, profiles: [[id: "p", grants: ["a"], labels: ["a", "a", "b"]]]],

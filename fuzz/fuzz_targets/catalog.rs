@@ -51,7 +51,7 @@ fn read(catalog: &Arc<Catalog>, profile: &Profile) -> String {
 fuzz_target!(|input: (bool, [Vec<u8>; 3])| {
     let (notes, files) = input;
     let kind = if notes { SourceKind::Notes } else { SourceKind::Skills };
-    let reader = Profile { id: "reader".into(), grants: Some(Vec::new()), skills: Vec::new() };
+    let reader = Profile { id: "reader".into(), grants: Some(Vec::new()), ..Profile::unrestricted() };
     let (one, other) = (catalog(kind, &files), catalog(kind, &files));
     for profile in [&Profile::unrestricted(), &reader] {
         assert_eq!(read(&one, profile), read(&other, profile));

@@ -53,7 +53,9 @@ defmodule Skillbook.Kept do
 
   defp rights(%Profile{} = profile) do
     sorted = fn list -> if is_list(list), do: Enum.sort(list), else: list end
-    {profile.id, sorted.(profile.grants), Profile.globs(profile), sorted.(profile.tools), profile.writes}
+
+    {Profile.ids(profile), sorted.(profile.grants), Profile.globs(profile), sorted.(profile.tools),
+     profile.writes}
   end
 
   # A part of a binary would keep the whole of it.

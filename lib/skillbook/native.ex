@@ -81,7 +81,7 @@ defmodule Skillbook.Native do
   def catalog_store(_catalog, _stored, _removed_ids), do: missing()
   def catalog_stored_ids(_catalog), do: missing()
   def catalog_scheduled(_catalog, _name), do: missing()
-  def stored_visible(_profile_id, _grants, _globs, _stored), do: missing()
+  def stored_visible(_profile_ids, _grants, _globs, _stored), do: missing()
   def catalog_generation(_catalog), do: missing()
   def catalog_count(_catalog), do: missing()
   def catalog_diagnostics(_catalog), do: missing()

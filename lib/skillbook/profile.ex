@@ -11,6 +11,8 @@ defmodule Skillbook.Profile do
       matches dots
     * `:within` - lists of globs that narrow `:skills`: a name has to match one glob of each list; none (`[]`) by default.
       `narrow/2` adds to it
+    * `:others` - the ids of others that it acts for as well: what is excluded for one of them is excluded for it. None (`[]`) by
+      default; `meet/2` adds to it
     * `:tools` - the tools it may use, as patterns of `Skillbook.View.tools/2`, or `:all` (the default)
     * `:writes` - what becomes of a command that changes something (`Skillbook.Entry.effect/1`): `:run` (the default) runs
       it, `:delegate` tells the model to hand it to an agent, `:ask` asks the `:ask` callback of the run or the book, `:deny`
@@ -42,6 +44,7 @@ defmodule Skillbook.Profile do
   @type writes :: :run | :delegate | :ask | :deny
   @type t :: %__MODULE__{
           id: String.t(),
+          others: [String.t()],
           grants: :all | [String.t()],
           skills: :all | [glob()],
           within: [[glob()]],
@@ -52,7 +55,17 @@ defmodule Skillbook.Profile do
         }
 
   @enforce_keys [:id]
-  defstruct [:id, :role, grants: [], skills: :all, within: [], tools: :all, writes: :run, labels: []]
+  defstruct [
+    :id,
+    :role,
+    others: [],
+    grants: [],
+    skills: :all,
+    within: [],
+    tools: :all,
+    writes: :run,
+    labels: []
+  ]
 
   @typedoc "What the profiles of a role have in common, by the role's id."
   @type roles :: %{String.t() => keyword()}
@@ -168,26 +181,32 @@ defmodule Skillbook.Profile do
   @doc """
   The same profile with no more rights than another has as well.
 
-  It keeps its id. Of the patterns in `:tools` those are left that both have. It is an error if what it writes had to carry
+  It keeps its id, and entries that exclude the other exclude it too. Of the patterns in `:tools` those are left that both have. It is an error if what it writes had to carry
   labels that it would not see.
 
       iex> {:ok, nightly} = Skillbook.Profile.new(id: "nightly", grants: ["mail", "money"])
       iex> {:ok, maria} = Skillbook.Profile.new(id: "maria", grants: ["mail"], skills: ["email.*"], writes: :deny)
       iex> {:ok, both} = Skillbook.Profile.meet(nightly, maria)
-      iex> {both.id, both.grants, both.within, both.writes}
-      {"nightly", ["mail"], [["email.*"]], :deny}
+      iex> {both.id, both.others, both.grants, both.within, both.writes}
+      {"nightly", ["maria"], ["mail"], [["email.*"]], :deny}
   """
   @spec meet(t(), t()) :: {:ok, t()} | {:error, OptionError.t()}
   def meet(%__MODULE__{} = profile, %__MODULE__{} = other) do
     consistent(%{
       profile
-      | grants: common(profile.grants, other.grants),
+      | others: Enum.uniq(profile.others ++ [other.id | other.others]) -- ["", profile.id],
+        grants: common(profile.grants, other.grants),
         within: profile.within ++ globs(other),
         tools: common(profile.tools, other.tools),
         writes: Enum.max_by([profile.writes, other.writes], &strictness/1),
         labels: Enum.uniq(profile.labels ++ other.labels)
     })
   end
+
+  @doc false
+  # The ids of those that it acts for, its own first.
+  @spec ids(t()) :: [String.t()]
+  def ids(%__MODULE__{id: id, others: others}), do: [id | others]
 
   @doc false
   # Whether an entry of this name is among those that it may see.
@@ -205,7 +224,7 @@ defmodule Skillbook.Profile do
         same = [:grants, :tools, :writes, :labels]
 
         Map.take(both, same) == Map.take(%{profile | labels: Enum.uniq(profile.labels)}, same) and
-          narrower?(profile, other)
+          other.others -- ids(profile) == [] and narrower?(profile, other)
 
       {:error, _} ->
         false
@@ -232,6 +251,7 @@ defmodule Skillbook.Profile do
 
     [
       id: {"text", &Options.text?/1},
+      others: {"a list of texts", &Options.texts?/1},
       grants: all_or_texts,
       skills: all_or_texts,
       within:

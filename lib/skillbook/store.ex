@@ -747,7 +747,9 @@ defmodule Skillbook.Store do
   defp visible([], _view), do: []
 
   defp visible(rows, %{profile: profile}) do
-    ids = MapSet.new(Native.stored_visible(profile.id, profile.grants, Profile.globs(profile), rows))
+    ids =
+      MapSet.new(Native.stored_visible(Profile.ids(profile), profile.grants, Profile.globs(profile), rows))
+
     Enum.filter(rows, &(&1.id in ids))
   end
 

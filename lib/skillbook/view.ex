@@ -51,7 +51,7 @@ defmodule Skillbook.View do
   @spec new(Catalog.t(), Profile.t() | keyword()) :: {:ok, t()} | {:error, OptionError.t()}
   def new(%Catalog{ref: ref}, profile) do
     with {:ok, profile} <- Profile.new(profile) do
-      case Native.view_new(ref, profile.id, profile.grants, Profile.globs(profile)) do
+      case Native.view_new(ref, Profile.ids(profile), profile.grants, Profile.globs(profile)) do
         {:ok, view, generation} ->
           {:ok, %__MODULE__{ref: view, profile: profile, generation: generation}}
 

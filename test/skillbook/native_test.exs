@@ -77,7 +77,7 @@ defmodule Skillbook.NativeTest do
       route: {[small, "haiku"], [small, long]},
       frontmatter_parse: {["a"], [String.duplicate("a", 4 * 1024 + 1)]},
       json_decode: {["[1]"], [~s("#{String.duplicate("a", 8 * 1024)}")]},
-      view_new: {[catalog.ref, "", :all, []], [catalog.ref, "unknown", :all, []]},
+      view_new: {[catalog.ref, [""], :all, []], [catalog.ref, ["unknown"], :all, []]},
       view_suggest: {[small, "haikus", true], [small, String.duplicate("a", 65), true]},
       view_suggest: {[small, "haikus", false], [large, "haikus", false]},
       view_entries: {[small, nil, nil], [large, nil, :skill]},

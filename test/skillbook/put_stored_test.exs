@@ -120,7 +120,7 @@ defmodule Skillbook.PutStoredTest do
     Catalog.put_stored(catalog, entries, [])
 
     for {id, grants, globs, expected} <- rows do
-      assert Native.stored_visible(id, grants, globs, entries) == expected
+      assert Native.stored_visible([id], grants, globs, entries) == expected
       profile = %{Skillbook.Profile.unrestricted() | id: id, grants: grants, within: globs}
       {:ok, view} = View.new(catalog, profile)
       seen = for entry <- View.entries(view), do: entry.name
@@ -128,7 +128,7 @@ defmodule Skillbook.PutStoredTest do
     end
 
     # Lists are read without contents.
-    assert Native.stored_visible("p", [], [], [stored(1, "milk", content: nil)]) == [1]
+    assert Native.stored_visible(["p"], [], [], [stored(1, "milk", content: nil)]) == [1]
     assert_raise ArgumentError, fn -> Catalog.put_stored(catalog, [stored(1, "milk", content: nil)], []) end
   end
 

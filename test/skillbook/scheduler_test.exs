@@ -839,6 +839,8 @@ defmodule Skillbook.SchedulerTest do
                {one.id, grants, within, tools, writes}
 
       assert both.skills == one.skills
+      # What is excluded for the other is excluded for it.
+      assert both.others == [two.id]
     end
   end
 end

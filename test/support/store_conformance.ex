@@ -1204,6 +1204,22 @@ defmodule Skillbook.StoreConformance do
           end
         end
 
+        test "sees nothing that is excluded for any of those who wrote what runs", %{book: book} = context do
+          %{ann: ann, boss: boss} = context
+          rye = %{title: "Rye", description: "Bread", content: "Four loaves."}
+
+          for excluded <- [[], ["ann"], ["boss"], ["ann", "boss"]] do
+            {:ok, _} = Store.create(View.all(book), Map.put(rye, :excluded_for, excluded))
+            timed(boss)
+            {:ok, _} = Store.update(ann, "milk", %{edit: {:append, "And cream.\n"}})
+            %{catalog: catalog} = Skillbook.Book.fetch!(book)
+            [job] = for {_key, {:ok, job}} <- Scheduler.Job.all(Skillbook.Book.fetch!(book)), do: job
+            {:ok, view} = View.new(catalog, job.profile)
+            assert {excluded, match?({:ok, _}, View.fetch(view, "rye"))} == {excluded, excluded == []}
+            for name <- ["milk", "rye"], do: {:ok, _} = Store.delete(View.all(book), name)
+          end
+        end
+
         test "does not run for whom the book does not know, and the log says so", context do
           book = timed_book(@start.(context), clock(@now), run_as: "bob")
           ann = Skillbook.view(book, "ann")

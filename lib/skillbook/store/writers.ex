@@ -39,7 +39,8 @@ defmodule Skillbook.Store.Writers do
     with {:ok, profile} <- creator(creator, profiles, run_as),
          others = Enum.uniq(others) -- ["", profile.id],
          {:ok, narrowed} <- narrow(others, profile, profiles) do
-      {:ok, %{narrowed | id: Enum.join([profile.id | others], @joined)}, profile.id}
+      id = Enum.join([profile.id | others], @joined)
+      {:ok, %{narrowed | id: id, others: Enum.uniq([profile.id | narrowed.others]) -- [id]}, profile.id}
     end
   end
 

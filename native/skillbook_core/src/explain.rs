@@ -212,7 +212,7 @@ fn hidden(profile: &Profile, entry: &Entry) -> Vec<String> {
     if profile.skills.iter().any(unnamed) {
         reasons.push("no glob of the profile's skills matches its name".to_owned());
     }
-    if entry.kind != Kind::Note && entry.fields().excluded_for.contains(&profile.id) {
+    if entry.kind != Kind::Note && profile.is_among(&entry.fields().excluded_for) {
         reasons.push("its exclude_from_prompt_profile_ids names the profile".to_owned());
     }
     reasons
@@ -227,7 +227,7 @@ fn placement(view: &View, options: &Options, id: EntryId) -> Option<String> {
         Placement::Cut(section) => format!("left out for lack of room, from the section `{}`", section.as_str()),
         Placement::NotInPrompt(Reason::NotShown) => return None,
         Placement::NotInPrompt(Reason::HiddenFromModel) => "nowhere: disable-model-invocation is true".to_owned(),
-        Placement::NotInPrompt(Reason::NotIncluded) => match entry.fields().excluded_for.contains(&view.profile().id) {
+        Placement::NotInPrompt(Reason::NotIncluded) => match view.profile().is_among(&entry.fields().excluded_for) {
             true => "nowhere: its exclude_from_prompt_profile_ids names the profile".to_owned(),
             false => "nowhere: include_in_prompt is false".to_owned(),
         },

@@ -24,6 +24,8 @@ const KEPT: usize = 64;
 pub struct Profile {
     /// Its id, which entries may name in `proactive_for_profile_ids` and `exclude_from_prompt_profile_ids`.
     pub id: String,
+    /// The ids of others that it acts for as well: what is excluded for one of them is excluded for it.
+    pub others: Vec<String>,
     /// The labels it may see; `None` for all.
     pub grants: Option<Vec<String>>,
     /// Lists of globs over the names of the entries it may see (case matters, `*` also matches dots); a name has to match
@@ -34,7 +36,12 @@ pub struct Profile {
 impl Profile {
     /// Trusted code: sees everything.
     pub fn unrestricted() -> Profile {
-        Profile { id: String::new(), grants: None, skills: Vec::new() }
+        Profile { id: String::new(), others: Vec::new(), grants: None, skills: Vec::new() }
+    }
+
+    /// Whether these ids, for whom something is excluded, have one of those that it acts for.
+    pub(crate) fn is_among(&self, excluded: &[String]) -> bool {
+        excluded.contains(&self.id) || self.others.iter().any(|id| excluded.contains(id))
     }
 }
 
@@ -59,14 +66,14 @@ impl Rule {
 
     fn admits(&self, entry: &Entry) -> bool {
         // An excluded skill cannot be loaded, so there is nothing to see; an excluded note only leaves the prompt.
-        let excluded = || entry.kind != Kind::Note && entry.fields().excluded_for.contains(&self.profile.id);
+        let excluded = || entry.kind != Kind::Note && self.profile.is_among(&entry.fields().excluded_for);
         let named = || self.names.iter().all(|globs| globs.matches(&entry.name));
         self.grants(&entry.labels) && named() && !excluded()
     }
 
     fn includes(&self, fields: &Fields) -> bool {
-        let named = |ids: &[String]| ids.contains(&self.profile.id);
-        !named(&fields.excluded_for) && (named(&fields.proactive_for) || fields.include_in_prompt)
+        let proactive = fields.proactive_for.contains(&self.profile.id);
+        !self.profile.is_among(&fields.excluded_for) && (proactive || fields.include_in_prompt)
     }
 
     fn in_prompt(&self, entry: &Entry) -> bool {
@@ -295,7 +302,7 @@ impl View {
     /// Whether the profile may read an index. One that it may not read is as if it were not written.
     pub fn shows_index(&self, index: &Index) -> bool {
         let rule = &self.visible.rule;
-        rule.grants(&index.labels) && !index.fields().excluded_for.contains(&rule.profile.id)
+        rule.grants(&index.labels) && !rule.profile.is_among(&index.fields().excluded_for)
     }
 
     /// The findings about entries that it shows, and what these say of each other, by path and line. Those about files

@@ -307,7 +307,7 @@ fn who_may_see_a_record() {
     let catalog = Arc::new(Catalog::build(1, vec![assembled(std::slice::from_ref(&record))]));
     for (id, grants, skills, expected) in rows {
         let skills = skills.iter().map(|globs| texts(globs)).collect();
-        let profile = Profile { id: id.into(), grants: grants.map(texts), skills };
+        let profile = Profile { id: id.into(), others: Vec::new(), grants: grants.map(texts), skills };
         assert_eq!(sees(&profile).unwrap()(&only(record.clone())), expected, "{profile:?}");
         assert_eq!(View::new(catalog.clone(), &profile).unwrap().count() == 1, expected, "{profile:?}");
     }

@@ -71,14 +71,14 @@ fn each_list_of_globs_narrows() {
     ];
     for (lists, expected) in rows {
         let skills = lists.iter().map(|globs| globs.iter().map(|glob| glob.to_string()).collect()).collect();
-        let profile = Profile { id: "p".into(), grants: None, skills };
+        let profile = Profile { id: "p".into(), skills, ..Profile::unrestricted() };
         assert_eq!(names(&View::new(catalog.clone(), &profile).unwrap()), *expected, "{lists:?}");
     }
 }
 
 #[test]
 fn a_bad_glob_is_named() {
-    let profile = Profile { id: "p".into(), grants: None, skills: vec![vec!["ok".into(), "[a".into()]] };
+    let profile = Profile { skills: vec![vec!["ok".into(), "[a".into()]], ..Profile::unrestricted() };
     let bad = View::new(catalog(), &profile).unwrap_err();
     assert_eq!((bad.glob.as_str(), bad.message.as_str()), ("[a", "unclosed character class; missing ']'"));
 }

@@ -8,9 +8,9 @@ use skillbook_core::assemble::{assemble, assemble_again, Assembled};
 use skillbook_core::document::Document;
 use skillbook_core::entry::{Source, SourceKind};
 use skillbook_core::record::{Origin, Record};
-use skillbook_core::view::{sees, Profile};
+use skillbook_core::view::sees;
 
-use crate::view::list_or_all;
+use crate::view::profile;
 
 #[derive(NifUnitEnum)]
 enum Kind {
@@ -129,8 +129,8 @@ impl Store {
 
 /// The ids of those of these records that a profile may see. Of one without its content the kind alone says what it is.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn stored_visible(id: String, grants: Term, skills: Vec<Vec<String>>, rows: Vec<Row>) -> NifResult<Vec<i64>> {
-    let profile = Profile { id, grants: list_or_all(grants)?, skills };
+fn stored_visible(ids: Vec<String>, grants: Term, skills: Vec<Vec<String>>, rows: Vec<Row>) -> NifResult<Vec<i64>> {
+    let profile = profile(ids, grants, skills)?;
     let sees = sees(&profile).map_err(|_| rustler::Error::BadArg)?;
     let source = Arc::new(Source { kind: SourceKind::Stored, ..Source::default() });
     let visible = |row: Row| {

@@ -86,6 +86,13 @@ impl ViewResource {
     }
 }
 
+/// A profile by its id and those of the others that it acts for, its grants and its lists of globs.
+pub fn profile(mut ids: Vec<String>, grants: Term, skills: Vec<Vec<String>>) -> NifResult<Profile> {
+    let others = ids.split_off(1.min(ids.len()));
+    let id = ids.pop().ok_or(rustler::Error::BadArg)?;
+    Ok(Profile { id, others, grants: list_or_all(grants)?, skills })
+}
+
 /// `:all` is `None`.
 pub fn list_or_all(term: Term) -> NifResult<Option<Vec<String>>> {
     match term.decode::<Atom>() {
@@ -99,11 +106,11 @@ pub fn list_or_all(term: Term) -> NifResult<Option<Vec<String>>> {
 fn view_new_now<'a>(
     env: Env<'a>,
     catalog: ResourceArc<CatalogResource>,
-    id: String,
+    ids: Vec<String>,
     grants: Term,
     skills: Vec<Vec<String>>,
 ) -> NifResult<Term<'a>> {
-    let profile = Profile { id, grants: list_or_all(grants)?, skills };
+    let profile = profile(ids, grants, skills)?;
     let generation = catalog.current();
     let kept = View::kept(&generation.catalog, &profile);
     Ok(kept.map_or_else(|| busy(env), |view| encode_view(env, view, catalog, generation)))
@@ -113,11 +120,11 @@ fn view_new_now<'a>(
 fn view_new_dirty<'a>(
     env: Env<'a>,
     catalog: ResourceArc<CatalogResource>,
-    id: String,
+    ids: Vec<String>,
     grants: Term,
     skills: Vec<Vec<String>>,
 ) -> NifResult<Term<'a>> {
-    let profile = Profile { id, grants: list_or_all(grants)?, skills };
+    let profile = profile(ids, grants, skills)?;
     let generation = catalog.current();
     Ok(match View::new(generation.catalog.clone(), &profile) {
         Ok(view) => encode_view(env, view, catalog, generation),

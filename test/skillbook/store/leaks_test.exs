@@ -68,7 +68,7 @@ defmodule Skillbook.Store.LeaksTest do
   end
 
   defp sees?(profile, stored) do
-    Native.stored_visible(profile.id, profile.grants, Profile.globs(profile), [
+    Native.stored_visible(Profile.ids(profile), profile.grants, Profile.globs(profile), [
       %{stored | id: 1, source: :user}
     ]) != []
   end

@@ -76,7 +76,8 @@ pub fn narrowed<'a>(
     lists: impl Iterator<Item = &'a [&'a str]>,
 ) -> View {
     let texts = |items: &[&str]| items.iter().map(|item| item.to_string()).collect::<Vec<_>>();
-    let profile = Profile { id: id.into(), grants: Some(texts(grants)), skills: lists.map(texts).collect() };
+    let (grants, skills) = (Some(texts(grants)), lists.map(texts).collect());
+    let profile = Profile { id: id.into(), others: Vec::new(), grants, skills };
     View::new(catalog.clone(), &profile).unwrap()
 }
 
