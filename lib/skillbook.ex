@@ -175,8 +175,8 @@ defmodule Skillbook do
 
   The agent is told what the page says, works with the commands that the view shows, as the view's profile, and nobody answers
   it. The result is `:ok` with what it reported in the end, or an `:error` whose content says how it ended and what it did until
-  then. It may take as long as `:timeout` or, if that is left out, the page's `timeout` says, but no longer than its `:max_time`; 10
-  minutes if there is none of them. A book with a database keeps the run, as that of other workflows.
+  then. It may take as long as `:timeout` or, if that is left out, the page's `timeout` says, its commands and its agent together,
+  and the agent no longer than its `:max_time`; 10 minutes if there is none of them. A book with a database keeps the run, as that of other workflows.
 
   A page of low trust is not followed, and neither is a note. Without an agent, the result has the status `:template`, and the text.
 

@@ -37,7 +37,7 @@ defmodule Skillbook.Workflow.Prose do
          {:ok, %{entry: entry} = routed} <- Router.find(view, line),
          true <- prose?(entry),
          context = Executor.context(view, routed, Keyword.take(options, [:now, :assigns])),
-         {:ok, state} <- Workflow.enter(entry, context, time(entry, agent, options)) do
+         {:ok, state} <- Workflow.enter(entry, context, time(entry, result, agent, options)) do
       %{followed(entry, result, context, state, agent, options) | name: result.name, command: result.command}
     else
       _ -> result
@@ -64,9 +64,11 @@ defmodule Skillbook.Workflow.Prose do
 
   defp prose?(_entry), do: false
 
-  defp time(entry, agent, options) do
+  # What its commands have left of it.
+  defp time(entry, %Result{duration: taken}, agent, options) do
     limit = options[:timeout] || entry.limits[:timeout] || agent[:max_time] || @max_time
-    min(limit, agent[:max_time] || limit)
+    left = max(limit - div(taken, 1000), 1)
+    min(left, agent[:max_time] || left)
   end
 
   defp followed(entry, result, context, state, agent, options) do

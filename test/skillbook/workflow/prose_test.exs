@@ -28,11 +28,23 @@ defmodule Skillbook.Workflow.ProseTest do
     end
   end
 
+  defmodule Waits do
+    @behaviour Skillbook.Handler
+    @impl true
+    def execute(_flags, _context) do
+      Process.sleep(300)
+      {:ok, "waited"}
+    end
+  end
+
   defp files do
     %{
       "x/tidy.md" => page("x.tidy", [schedule: ~s("0 8 * * *"), run_as: "ann"], @page),
       "x/nested.md" => page("x.nested", [], "# x.nested\n\nSay it.\n"),
-      "x/tell.md" => page("x.tell", handler: inspect(Tells)),
+      "x/tell.md" => page("x.tell", handler: inspect(Tells), timeout: "1h"),
+      "x/wait.md" => page("x.wait", handler: inspect(Waits)),
+      "x/long.md" =>
+        page("x.long", [timeout: 60], "# x.long\n\n## Behavior\n\n```cmd\nx.wait\n```\n\nTell it.\n"),
       "x/flow.md" => page("x.flow", [], "# x.flow\n\n## Behavior\n\n```cmd\nstrange\n```\n"),
       "x/sum.md" =>
         page("x.sum", [], """
@@ -250,6 +262,11 @@ defmodule Skillbook.Workflow.ProseTest do
       assert_received {:told, context}
       assert %{assigns: %{test: _}, by: :agent, now: @now, workflow: %{depth: 1}} = context
       assert context.timeout in 1..5_000
+
+      # A page's own commands have taken of it too.
+      carry_out(book, "x.long", agent: [model: script([cmd("x.tell"), "Told."])], assigns: %{test: self()})
+      assert_received {:told, context}
+      assert context.timeout in 1..59_700
     end
 
     test "a command that needs no agent runs without one", %{tmp_dir: folder} do
