@@ -52,6 +52,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
          :ok <- seen(workflow, context),
          {:ok, everything} <- Folder.everything(context),
          :ok <- free(workflow, everything),
+         :ok <- few(workflow, everything, context),
          :ok <- folder_of_commands(root, workflow),
          {:ok, path} <- write(root, workflow, context),
          index = refresh_index(root, workflow, everything),
@@ -215,6 +216,19 @@ defmodule Skillbook.Handlers.Workflow.Build do
     {:error,
      %FlagError{kind: :invalid, flag: "name", value: action, expected: expected, example: action <> "_2"}}
   end
+
+  # Those of the profile: its labels are on all of them, so it learns of no others.
+  defp few(%{flags: %{"schedule" => _}}, everything, %{book: book, profile: %{id: id}})
+       when book != nil and id != "" do
+    most = Book.fetch!(book).schedules[:max_per_profile]
+    pages = View.entries(everything, kind: :command)
+
+    if Enum.count(pages, &(&1.schedule != nil and &1.data["author"] == id)) < most,
+      do: :ok,
+      else: {:error, %StoreError{kind: :too_many, expected: most}}
+  end
+
+  defp few(_workflow, _everything, _context), do: :ok
 
   # In the folder of a skill every page is a resource of that skill and never a command.
   defp folder_of_commands(root, workflow) do

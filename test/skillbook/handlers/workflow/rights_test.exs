@@ -106,6 +106,31 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       assert %{status: :ok} = run(book, ~s(workflow.build --name a --description x --schedule "*/5 * * * *"))
     end
 
+    test "is one of as many with a schedule as the book allows", %{tmp_dir: folder} do
+      write_to = Path.join(folder, "bounded")
+      schedules = [max_per_profile: 2]
+      profiles = [[id: "ann"], [id: "bob"]]
+
+      book =
+        book(store: ":memory:", write_to: write_to, profiles: profiles, schedules: schedules, watch: false)
+
+      build = fn profile, name, more ->
+        run(book, "workflow.build --name #{name} --description x #{more}", profile).content
+      end
+
+      daily = "--schedule @daily"
+      for name <- ["a", "b"], do: assert(build.("ann", name, daily) =~ ~r/\ABuilt /)
+
+      assert build.("ann", "c", daily) ==
+               "expected at most 2 entries with a schedule of one creator, got one more. Take the schedule of another one away, " <>
+                 "or delete that"
+
+      assert build.("ann", "c", "") =~ ~r/\ABuilt /
+      assert build.("bob", "d", daily) =~ ~r/\ABuilt /
+      assert %{status: :ok} = run(book, "workflow.delete workflows.a")
+      assert build.("ann", "e", daily) =~ ~r/\ABuilt /
+    end
+
     test "of a profile that the book does not have does not run by itself, and says so", %{book: book} do
       line = "workflow.build --name a --description x --schedule @daily"
 
