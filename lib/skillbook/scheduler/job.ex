@@ -85,7 +85,7 @@ defmodule Skillbook.Scheduler.Job do
       }
 
       # The store may have put another one into its place for its profile, or only for others.
-      if record || used?(book, entry) || shown?(book, job),
+      if record || used?(book, entry) || view(book, job) != :error,
         do: {:ok, job},
         else: :none
     end
@@ -143,16 +143,17 @@ defmodule Skillbook.Scheduler.Job do
   end
 
   @doc false
-  # Who is shown the entry: by its profile and, if the book knows the author, by the author too.
-  @spec shown?(Book.t(), t()) :: boolean()
-  def shown?(book, job) do
-    Enum.all?([job.profile, job.author], fn
-      nil ->
-        true
-
-      profile ->
+  # The view of its profile, if that shows the entry and, if the book knows the author, the author's does too.
+  @spec view(Book.t(), t()) :: {:ok, View.t()} | :error
+  def view(book, job) do
+    views =
+      for %Profile{} = profile <- [job.profile, job.author] do
         {:ok, view} = View.new(book.catalog, profile)
-        match?({:ok, entry} when entry == job.entry, View.fetch(view, job.name))
-    end)
+        view
+      end
+
+    if Enum.all?(views, &(View.fetch(&1, job.name) == {:ok, job.entry})),
+      do: {:ok, hd(views)},
+      else: :error
   end
 end

@@ -2,7 +2,7 @@ defmodule Skillbook.Scheduler.Runner do
   @moduledoc false
   # One firing, in a process of its own: it claims it, runs the entry as a command, and writes down what came of it.
 
-  alias Skillbook.{Book, Firing, Result, Telemetry, View}
+  alias Skillbook.{Book, Firing, Result, Telemetry}
   alias Skillbook.Scheduler.{Clock, Firings, Job}
   alias Skillbook.Workflow.Prose
 
@@ -93,9 +93,11 @@ defmodule Skillbook.Scheduler.Runner do
   defp attempt(_from), do: 1
 
   defp result(book, job, firing, by) do
-    if Job.shown?(book, job),
-      do: command(book, job, firing, by),
-      else: failed("The profile #{job.profile.id} and its author do not both see it.")
+    # What is looked at is what runs, whatever is written meanwhile.
+    case Job.view(book, job) do
+      {:ok, view} -> command(%{view | book: book.name}, book, job, firing, by)
+      :error -> failed("The profile #{job.profile.id} and its author do not both see it.")
+    end
   end
 
   defp hand(book, firing, by) do
@@ -123,9 +125,7 @@ defmodule Skillbook.Scheduler.Runner do
     end
   end
 
-  defp command(book, job, firing, by) do
-    {:ok, view} = View.new(book.catalog, job.profile)
-
+  defp command(view, book, job, firing, by) do
     options = [
       timeout: job.entry.limits[:timeout] || book.schedules[:timeout],
       now: Clock.now(book),
@@ -133,7 +133,7 @@ defmodule Skillbook.Scheduler.Runner do
       ask: fn _request -> {:deny, @nobody} end
     ]
 
-    result = Prose.carry_out(%{view | book: book.name}, job.name, options)
+    result = Prose.carry_out(view, job.name, options)
     %{status: status(result), text: String.slice(result.content, 0, @kept), duration: result.duration}
   end
 
