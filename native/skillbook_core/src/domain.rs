@@ -102,10 +102,18 @@ impl<'a> DomainView<'a> {
         let keep = |text: &str| text.split_inclusive('\n').filter(|line| !named(line).any(hides)).collect::<String>();
         let Some(table) = table else { return keep(body) };
         let mut out = keep(before);
-        // Files come and go without anybody who writes the table.
-        let gone = |name: &&str| self.is_command(name) && self.view.find(name).is_none();
-        let rows = table.split_inclusive('\n').filter(|row| cell(row).filter(gone).is_none() && !named(row).any(hides));
-        out.extend(rows);
+        for row in table.split_inclusive('\n') {
+            let name = cell(row).filter(|name| self.is_command(name));
+            let own = name.and_then(|name| self.view.find_named(name)).filter(|id| self.view.lists(*id));
+            let hidden = named(row).any(hides);
+            match own {
+                // Its command is not left out for what else the row names.
+                Some(id) if hidden => push_row(&mut out, self.view.catalog().entry(id)),
+                // Files come and go without anybody who writes the table.
+                None if hidden || name.is_some_and(|name| self.view.find(name).is_none()) => {}
+                _ => out.push_str(row),
+            }
+        }
         let written: HashSet<&str> = table.split_inclusive('\n').filter_map(cell).collect();
         for (_, entry) in self.listed().filter(|(_, entry)| !written.contains(&*entry.name)) {
             if !out.ends_with('\n') {
@@ -140,7 +148,7 @@ fn push_row(out: &mut String, entry: &Entry) {
     out.push_str("| ");
     out.push_str(&entry.name);
     out.push_str(" | ");
-    push_line(out, &entry.description().replace('|', "\\|"));
+    push_line(out, &entry.description().replace('\\', "\\\\").replace('|', "\\|"));
     out.push_str(" |\n");
 }
 

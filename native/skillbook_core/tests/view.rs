@@ -156,6 +156,23 @@ fn the_table_of_an_index_has_the_commands_that_there_are() {
 }
 
 #[test]
+fn a_row_says_of_its_command_what_that_says_itself_if_it_names_what_is_hidden() {
+    let rows =
+        "| email.read | As email.drop |\n| email.send | Sends \\\\ and \\| as email.drop |\n| x | As email.drop |\n";
+    let index = format!("---\ndomain: email\n---\n## Available Skills\n\n{rows}");
+    let send = "---\nname: email.send\ndescription: Sends \\ and | as email.drop\n---\nx\n";
+    let files =
+        [("email/SKILL.md", index.as_str()), ("email/read.md", &doc("email.read", "", "")), ("email/send.md", send)];
+    let drop = doc("email.drop", "visibility_labels: [x]\n", "");
+    let with = Arc::new(skills(&[files[0], files[1], files[2], ("email/drop.md", &drop)]));
+    let body = |grants| view(&with, "p", grants, None).domain("email").unwrap().body();
+    let shown: Vec<_> = rows.lines().collect();
+    let table = |rows: &[&str]| format!("## Available Skills\n\n{}\n", rows.join("\n"));
+    assert_eq!(body(&[]), table(&["| email.read | About email.read |", shown[1]]));
+    assert_eq!(body(&["x"]), table(&[shown[0], shown[1], shown[2], "| email.drop | About email.drop |"]));
+}
+
+#[test]
 fn a_hidden_index_is_as_if_it_were_not_written() {
     let index = "---\ndomain: email\ndescription: Mail\nvisibility_labels: [x]\n---\nWritten\n";
     let read = doc("email.read", "", "");
