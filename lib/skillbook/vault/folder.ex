@@ -110,9 +110,14 @@ defmodule Skillbook.Vault.Folder do
 
   defp file(path, size, mtime, {references, skipped} = found) do
     cond do
-      not Regex.match?(~r/\.(md|markdown)\z/i, path) -> found
-      size > Note.largest() -> {references, ["#{path} has more than #{Note.largest()} bytes" | skipped]}
-      true -> {[%{id: path, size: size, mtime: mtime} | references], skipped}
+      not Regex.match?(~r/\.(md|markdown)\z/i, path) ->
+        found
+
+      size > Note.largest() ->
+        {references, ["#{path} is not indexed: it has more than #{Note.largest()} bytes" | skipped]}
+
+      true ->
+        {[%{id: path, size: size, mtime: mtime} | references], skipped}
     end
   end
 
