@@ -218,6 +218,7 @@ defmodule Skillbook.Book do
 
   defp new(options, engine) do
     with :ok <- Options.validate(options, "a book", schema()),
+         :ok <- Options.validate(options[:schedules] || [], "a book's :schedules", schedules()),
          {:ok, name} <- fetch_name(options),
          :ok <- Settings.alone(options[:agent]),
          {:ok, roles} <- Profile.roles(options[:roles] || []),
@@ -331,7 +332,7 @@ defmodule Skillbook.Book do
       breaker: {"[failures: number, cooldown: milliseconds] or false", &breaker?/1},
       usage: {"[flush: milliseconds, keep: days, most: number] or false", &usage?/1},
       scheduler: {"a module, {module, argument} or false", &scheduler?/1},
-      schedules: {"the options that `Skillbook` lists for it", &schedules?/1},
+      schedules: {"a keyword list", &Keyword.keyword?/1},
       telemetry_flags: {"a boolean", &is_boolean/1},
       watch: {"a boolean or [poll: milliseconds]", &watch?/1},
       vaults: {"a list of vaults", &is_list/1}
@@ -350,23 +351,24 @@ defmodule Skillbook.Book do
   defp scheduler?({module, _argument}), do: is_atom(module)
   defp scheduler?(module), do: is_atom(module) and module not in [nil, true]
 
-  defp schedules?(options), do: Keyword.keyword?(options) and Enum.all?(options, &schedules_option?/1)
+  defp schedules do
+    [
+      run_as: {"the id of a profile or nil", &(is_nil(&1) or Options.text?(&1))},
+      timeout: {"a number of milliseconds", &Options.milliseconds?/1},
+      max_running: {"a whole number from 1", &Options.positive?/1},
+      lease: {"a number of milliseconds", &Options.milliseconds?/1},
+      missed: {":skip or :run_once", &(&1 in [:skip, :run_once])},
+      interrupted: {":fail or :run", &(&1 in [:fail, :run])},
+      keep: {"a number of days from 1", &Options.positive?/1},
+      min_interval: {"a number of seconds from 1", &Options.positive?/1},
+      max_per_profile: {"a whole number from 1", &Options.positive?/1},
+      dispatch: {"{module, function} or nil", &called?/1},
+      clock: {"a function without arguments, {module, function} or nil", &(is_function(&1, 0) or called?(&1))}
+    ]
+  end
 
-  defp schedules_option?({:run_as, id}), do: is_nil(id) or Options.text?(id)
-  defp schedules_option?({option, value}) when option in [:timeout, :lease], do: Options.milliseconds?(value)
-
-  defp schedules_option?({option, value})
-       when option in [:max_running, :keep, :min_interval, :max_per_profile],
-       do: Options.positive?(value)
-
-  defp schedules_option?({:missed, policy}), do: policy in [:skip, :run_once]
-  defp schedules_option?({:interrupted, policy}), do: policy in [:fail, :run]
-  defp schedules_option?({:clock, clock}) when is_function(clock, 0), do: true
-
-  defp schedules_option?({option, called}) when option in [:dispatch, :clock],
-    do: is_nil(called) or match?({module, function} when is_atom(module) and is_atom(function), called)
-
-  defp schedules_option?(_option), do: false
+  defp called?({module, function}), do: is_atom(module) and is_atom(function)
+  defp called?(value), do: is_nil(value)
 
   defp breaker?(false), do: true
 

@@ -48,10 +48,12 @@ defmodule Skillbook.CLI do
     2
   end
 
-  # Logger writes to standard output by default, where only answers belong. The first is read by Elixir up to 1.14,
-  # the second from 1.15.
+  # Logger writes to standard output by default, where only answers belong. It reads these when it starts, and `elixir` has
+  # started it already. The first is for Elixir up to 1.14, the second from 1.15.
   defp log_to_standard_error do
+    _ = Application.stop(:logger)
     Application.put_env(:logger, :console, device: :standard_error)
     Application.put_env(:logger, :default_handler, config: [type: :standard_error])
+    {:ok, _} = Application.ensure_all_started(:logger)
   end
 end

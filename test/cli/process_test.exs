@@ -163,6 +163,15 @@ defmodule Skillbook.CLI.ProcessTest do
     {json, 0} = search.(["--json", ~s("quarterly plan")])
     assert {:ok, [%{"path" => "work/q1.md", "highlights" => [[9, 9], [19, 5]]}]} = Skillbook.JSON.decode(json)
 
+    # What is told of the notes is no part of the answer.
+    File.write!(Path.join(folder, "my notes/binary.md"), <<0xFF>>)
+    assert {^json, 0} = search.(["--json", ~s("quarterly plan")])
+
+    assert errors(folder) =~
+             "[warning] the vault my notes: binary.md is not indexed: it is no text in UTF-8\n"
+
+    File.rm!(Path.join(folder, "my notes/binary.md"))
+
     # With a database of its own, and the built-in commands.
     command =
       ~s(printf '```cmd\nmarkdown.search quarter*\n```\n' | "$0" --db n.db --vault 'my notes' run - --json)

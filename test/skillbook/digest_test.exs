@@ -138,7 +138,7 @@ defmodule Skillbook.DigestTest do
       built = run(book, if(kind == :prose, do: @prose, else: @commands), evening)
 
       assert built.content =~
-               ~r/\ABuilt workflows.morning in workflows\/morning.md. Its schedule is 0 8 \* \* 1-5. From/
+               ~r/\ABuilt workflows.morning in workflows\/morning.md. Its schedule is 0 8 \* \* 1-5: at 08:00 on Mondays to Fridays, UTC; the next time is 2026-03-03 08:00 \+00:00\. From/
 
       changed(book, :added)
 

@@ -813,8 +813,15 @@ defmodule Skillbook.SchedulerTest do
              "expected false, for the book has no :store to claim firings in, as the option :scheduler of a book, " <>
                "got: Skillbook.Scheduler.Local"
 
-    for schedules <- [[lease: 0], [missed: :all], [dispatch: "x"], [every: 1], [clock: 1], :off] do
-      assert {:error, %OptionError{option: :schedules}} =
+    for {schedules, option} <- [
+          {[lease: 0], :lease},
+          {[missed: :all], :missed},
+          {[dispatch: "x"], :dispatch},
+          {[every: 1], :every},
+          {[clock: 1], :clock},
+          {:off, :schedules}
+        ] do
+      assert {:error, %OptionError{option: ^option}} =
                Skillbook.start_link(name: :no_store, schedules: schedules)
     end
   end

@@ -225,7 +225,7 @@ defmodule Skillbook.VaultTest do
               "map.md is not indexed: its visibility_labels are no list of texts",
               "binary.md is not indexed: it is no text in UTF-8",
               "zero.md is not indexed: it is no text in UTF-8",
-              "huge.md has more than 2097152 bytes",
+              "huge.md is not indexed: it has more than 2097152 bytes",
               "link is a symbolic link, and links are not followed",
               "link.md is a symbolic link, and links are not followed",
               "circle is a symbolic link, and links are not followed"

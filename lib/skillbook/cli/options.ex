@@ -133,6 +133,7 @@ defmodule Skillbook.CLI.Options do
     with {:ok, given} <- values(given, @globals ++ module.switches()),
          {:ok, dirs} <- dirs(Keyword.get_values(given, :dir)),
          {:ok, vaults} <- folders("--vault", Keyword.get_values(given, :vault)),
+         :ok <- named_apart(vaults),
          {:ok, args} <- module.args(args) do
       {:ok,
        %__MODULE__{
@@ -160,6 +161,20 @@ defmodule Skillbook.CLI.Options do
       [] -> {:ok, folders}
       [folder | _] -> {:error, "#{option} expects a folder, and #{there(folder)}"}
     end
+  end
+
+  # A vault has its folder's name.
+  defp named_apart(vaults) do
+    vaults
+    |> Enum.group_by(&Path.basename(Path.expand(&1)))
+    |> Enum.find_value(:ok, fn
+      {_name, [_]} ->
+        nil
+
+      {name, [first, second | _]} ->
+        {:error,
+         "--vault expects folders of different names, and #{first} and #{second} are both named #{name}"}
+    end)
   end
 
   defp there(path), do: if(File.exists?(path), do: "#{path} is a file", else: "there is none at #{path}")

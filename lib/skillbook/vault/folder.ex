@@ -33,14 +33,16 @@ defmodule Skillbook.Vault.Folder do
 
   defp look(root, "") do
     case File.stat(root) do
+      # A drive that is not there now, or may not be read, has not lost its notes.
       {:ok, %{type: :directory}} ->
-        {references, skipped} = folder(root, "", 1, {[], []})
-        {:ok, references, skipped}
+        with {:ok, _names} <- :file.list_dir_all(root) do
+          {references, skipped} = folder(root, "", 1, {[], []})
+          {:ok, references, skipped}
+        end
 
       {:ok, _} ->
         {:error, :enotdir}
 
-      # A drive that is not there now has not lost its notes.
       {:error, reason} ->
         {:error, reason}
     end
@@ -85,7 +87,7 @@ defmodule Skillbook.Vault.Folder do
 
       {:error, reason} ->
         {references, skipped} = found
-        {references, ["#{path}: #{:file.format_error(reason)}" | skipped]}
+        {references, ["the folder #{path} cannot be read: #{:file.format_error(reason)}" | skipped]}
     end
   end
 
@@ -110,9 +112,14 @@ defmodule Skillbook.Vault.Folder do
 
   defp file(path, size, mtime, {references, skipped} = found) do
     cond do
-      not Regex.match?(~r/\.(md|markdown)\z/i, path) -> found
-      size > Note.largest() -> {references, ["#{path} has more than #{Note.largest()} bytes" | skipped]}
-      true -> {[%{id: path, size: size, mtime: mtime} | references], skipped}
+      not Regex.match?(~r/\.(md|markdown)\z/i, path) ->
+        found
+
+      size > Note.largest() ->
+        {references, ["#{path} is not indexed: it has more than #{Note.largest()} bytes" | skipped]}
+
+      true ->
+        {[%{id: path, size: size, mtime: mtime} | references], skipped}
     end
   end
 

@@ -105,7 +105,8 @@ defmodule Skillbook.Handlers.WorkflowTest do
       assert {:ok, result} = execute(context, line)
 
       assert result.content ==
-               "Built workflows.weekly_report in workflows/weekly_report.md. Its schedule is 0 9 * * 1. " <>
+               "Built workflows.weekly_report in workflows/weekly_report.md. Its schedule is 0 9 * * 1: at 09:00 on Mondays, " <>
+                 "Europe/Berlin; the next time is 2026-02-23 09:00 +01:00. " <>
                  "From your next reply on, run it with: workflows.weekly_report"
 
       path = Path.join(root, "workflows/weekly_report.md")
@@ -335,7 +336,7 @@ defmodule Skillbook.Handlers.WorkflowTest do
       assert File.ls!(root) == []
 
       assert run(context, "workflow.build --name x --description x --schedule 0 9 * * 1") =~
-               "Its schedule is 0 9 * * 1."
+               "Its schedule is 0 9 * * 1: at 09:00 on Mondays, UTC; the next time is "
     end
 
     test "what looks like YAML in a description is text", %{context: context} do

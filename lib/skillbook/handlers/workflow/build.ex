@@ -346,12 +346,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
   end
 
   defp text(%{name: name, file: file, flags: flags}, steps, index, context) do
-    scheduled =
-      if flags["schedule"],
-        do: " Its schedule is #{flags["schedule"]}.#{unscheduled(flags, context)}",
-        else: ""
-
-    "Built #{name} in #{file}.#{scheduled} From your next reply on, run it with: #{name}" <>
+    "Built #{name} in #{file}.#{scheduled(flags, context)} From your next reply on, run it with: #{name}" <>
       unknown(steps, context) <> Folder.problem(flags["domain"], index)
   end
 
@@ -361,13 +356,23 @@ defmodule Skillbook.Handlers.Workflow.Build do
     end
   end
 
-  defp unscheduled(_flags, %{book: nil}), do: ""
+  defp scheduled(%{"schedule" => expression} = flags, context) do
+    " Its schedule is #{expression}" <> (unscheduled(flags, context) || times(flags, context.now))
+  end
+
+  defp scheduled(_flags, _context), do: ""
+
+  defp times(flags, now) do
+    schedule = Schedule.parse!(flags["schedule"], flags["timezone"] || "UTC")
+    at = Schedule.local(schedule, Schedule.next(schedule, now))
+    ": #{Schedule.describe(schedule)}; the next time is #{at}."
+  end
+
+  defp unscheduled(_flags, %{book: nil}), do: nil
 
   defp unscheduled(%{"run-as" => id}, context) do
-    if is_map_key(profiles(context), id) do
-      ""
-    else
-      " It does not run by it: expected one of the book's profiles as `run_as`, got #{inspect(id)}; give --run-as one, or write " <>
+    unless is_map_key(profiles(context), id) do
+      ". It does not run by it: expected one of the book's profiles as `run_as`, got #{inspect(id)}; give --run-as one, or write " <>
         "it into the page."
     end
   end
