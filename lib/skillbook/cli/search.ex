@@ -81,9 +81,19 @@ defmodule Skillbook.CLI.Search do
   defp notes(book, %{args: words, flags: flags} = options) do
     query = Enum.join(words, " ")
     given = [limit: flags[:limit] || 10, tags: Keyword.get_values(flags, :tag)]
-    {:ok, found} = Vault.search(Book.view(book, options), query, given)
-    put(found.hits, flags[:json], Terminal.new(options.color))
 
+    case Vault.search(Book.view(book, options), query, given) do
+      {:ok, found} ->
+        put(found.hits, flags[:json], Terminal.new(options.color))
+        told(found, query)
+
+      {:error, error} ->
+        Terminal.complain(Exception.message(error))
+        1
+    end
+  end
+
+  defp told(found, query) do
     cond do
       found.total == 0 ->
         Terminal.complain("no note found for `#{query}`")

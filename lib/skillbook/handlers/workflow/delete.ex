@@ -2,7 +2,7 @@ defmodule Skillbook.Handlers.Workflow.Delete do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Context, Document, Flags, Result, Store, View, WorkflowError}
+  alias Skillbook.{Context, Document, Flags, Profile, Result, Store, View, WorkflowError}
   alias Skillbook.Handlers.Workflow.{Folder, Named}
 
   @impl true
@@ -15,6 +15,7 @@ defmodule Skillbook.Handlers.Workflow.Delete do
          {:ok, entry} <- Named.fetch(context.view, flags["name"]),
          {:ok, path} <- below(root, entry),
          :ok <- Store.own(context.view, entry),
+         :ok <- built(entry, context.profile),
          {:ok, kept} <- Document.discard(root, path, context.now),
          {:ok, everything} <- Folder.everything(context),
          index = refresh_index(root, entry, everything, context),
@@ -38,6 +39,15 @@ defmodule Skillbook.Handlers.Workflow.Delete do
 
   defp from(%{source: "builtin"}), do: "it comes with Skillbook"
   defp from(%{source: source, path: path}), do: "it is from the source #{source}, in #{path}"
+
+  # Other workflows may call it by its name, with rights that who takes the name over does not have.
+  defp built(%{data: %{"author" => id}}, %{id: id}), do: :ok
+
+  defp built(entry, profile) do
+    if Profile.unrestricted?(profile),
+      do: :ok,
+      else: {:error, %WorkflowError{kind: :not_built, name: entry.name, text: ""}}
+  end
 
   # Only an index that is there has a list; that of another source is not copied for what is gone.
   defp refresh_index(root, entry, everything, context) do

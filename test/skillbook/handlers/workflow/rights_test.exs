@@ -256,7 +256,8 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       write(root, %{"workflows/far.md" => text})
       Skillbook.reload(book)
 
-      assert run(book, "workflow.delete workflows.far").content =~
+      # Nobody is said to have built it.
+      assert run(book, "workflow.delete workflows.far", "admin").content =~
                " The name workflows.far is that of a page of the source other now."
     end
 
@@ -285,6 +286,9 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
             {"workflow.delete workflows.open", "mail",
              "\"workflows.open\" lacks \"external\", which all that this profile writes carries, so it cannot change it. " <>
                "Create an entry of another name"},
+            {"workflow.delete workflows.open", "nightly",
+             "`workflows.open` was not deleted: it was built by somebody else, and only who built a workflow, or may see " <>
+               "everything, deletes it"},
             {"workflow.delete tasks.search", "ann",
              "--name must be the name of a workflow, as `workflow.list` shows them, got \"tasks.search\". " <>
                "Write for example: --name workflows.report"},
@@ -295,6 +299,7 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
 
       assert {:ok, _} = View.fetch(Skillbook.view(book, "ann"), "workflows.private")
       assert {:ok, _} = View.fetch(Skillbook.view(book, "ann"), "workflows.open")
+      assert %{status: :ok} = run(book, "workflow.delete workflows.open", "admin")
     end
   end
 
