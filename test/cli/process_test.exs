@@ -56,6 +56,48 @@ defmodule Skillbook.CLI.ProcessTest do
 
   defp errors(folder), do: File.read!(Path.join(folder, "err"))
 
+  test "what has a schedule runs until it is stopped", %{folder: folder} do
+    page =
+      "---\ndescription: Ticks every second\nschedule: '* * * * * *'\nhandler: Skillbook.Test.EchoHandler\n---\n"
+
+    File.write!(Path.join(folder, "skills/notes/tick.md"), page)
+    args = ["--no-builtins", "--db", ":memory:", "schedule", "--run"]
+
+    port =
+      Port.open({:spawn_executable, @skillbook}, [
+        :binary,
+        :stderr_to_stdout,
+        :exit_status,
+        args: args,
+        cd: folder,
+        env:
+          for(
+            {name, value} <- environment(folder),
+            do: {to_charlist(name), (value && to_charlist(value)) || false}
+          )
+      ])
+
+    output = until(port, "", ~r/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  notes\.tick  (ok|failed)  /m)
+    assert output =~ ~r/^notes\.tick  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \+00:00  default  every second/m
+    assert output =~ "skillbook: running what has a schedule, until Ctrl-C\n"
+    {:os_pid, pid} = Port.info(port, :os_pid)
+    {_, 0} = System.cmd("kill", ["-TERM", "#{pid}"])
+    assert_receive {^port, {:exit_status, _status}}, 30_000
+  end
+
+  defp until(port, output, pattern) do
+    if output =~ pattern do
+      output
+    else
+      receive do
+        {^port, {:data, data}} -> until(port, output <> data, pattern)
+        {^port, {:exit_status, status}} -> flunk("ended with #{status}:\n#{output}")
+      after
+        50_000 -> flunk("nothing ran:\n#{output}")
+      end
+    end
+  end
+
   test "what one process installed, others know", %{folder: folder} do
     File.mkdir_p!(Path.join(folder, "from/mail"))
 

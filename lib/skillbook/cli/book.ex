@@ -16,7 +16,8 @@ defmodule Skillbook.CLI.Book do
   Starts the book, calls the function with its name, and stops it. Returns what the function returns, or 3.
 
   `:write` says that commands may run, which is when a database is created that is not there yet. `:converse` is the same
-  for a book that lives on, so that it follows changes of its files. A book that is only read has no vaults.
+  for a book that lives on, so that it follows changes of its files, and so is `:serve`, which runs what has a schedule besides. A
+  book that is only read has no vaults.
   """
   def with_book(options, mode, fun) do
     trapping = Process.flag(:trap_exit, true)
@@ -24,7 +25,7 @@ defmodule Skillbook.CLI.Book do
     try do
       with {:ok, store} <- store(options.db, mode),
            vaults = if(mode == :read, do: [], else: options.vaults),
-           {:ok, pid} <- start(options, store, vaults, mode == :converse) do
+           {:ok, pid} <- start(options, store, vaults, mode) do
         try do
           unless options.flags[:diagnostics], do: summarize(Skillbook.diagnostics(@name))
           with :ok <- index(vaults), do: fun.(@name)
@@ -49,21 +50,27 @@ defmodule Skillbook.CLI.Book do
     %Skillbook.Profile{id: options.profile, grants: options.grants, skills: :all, tools: :all}
   end
 
-  defp start(options, store, vaults, watch) do
+  defp start(options, store, vaults, mode) do
     # What is told of indexing here is told by `index/1`.
     Logger.put_module_level(Vault.Indexer, :warning)
 
     Skillbook.start_link(
-      name: @name,
-      sources: Enum.map(options.dirs, &source/1),
-      builtins: options.builtins,
-      store: store,
-      vaults: vaults,
-      scheduler: false,
-      watch: watch,
-      write_to: List.last(options.dirs) || "skills"
+      [
+        name: @name,
+        sources: Enum.map(options.dirs, &source/1),
+        builtins: options.builtins,
+        store: store,
+        vaults: vaults,
+        watch: mode in [:converse, :serve],
+        write_to: List.last(options.dirs) || "skills"
+      ] ++ schedules(mode, options)
     )
   end
+
+  defp schedules(:serve, options),
+    do: [profiles: [[id: options.profile, grants: options.grants]], schedules: [run_as: options.profile]]
+
+  defp schedules(_mode, _options), do: [scheduler: false]
 
   # What is asked of a vault is asked of all of it.
   defp index([]), do: :ok

@@ -10,44 +10,108 @@ defmodule Skillbook.CLI.Schedule do
   @widest_name 32
 
   @impl true
-  def switches, do: [times: {:number, 1, 100}, last: {:number, 1, 1_000}, json: :boolean]
+  def switches, do: [times: {:number, 1, 100}, last: {:number, 1, 1_000}, json: :boolean, run: :boolean]
 
   @impl true
   def args(globs), do: {:ok, globs}
 
   @impl true
-  def summary, do: "show what runs by its schedule next, and what became of what ran"
+  def summary, do: "show what runs by its schedule next, and what became of what ran; or run it"
 
   @impl true
   def help do
     """
-    Usage: skillbook [OPTIONS] schedule [--times N] [--last N] [--json] [GLOB]...
+    Usage: skillbook [OPTIONS] schedule [--times N] [--last N] [--json] [--run] [GLOB]...
 
     Shows when the skills with a schedule run next, and the last results of those that ran; with globs, only of the names
-    that one of them matches. Without --profile the results of all profiles, else those of the profile. It runs nothing:
-    schedules are run by applications that start a book.
+    that one of them matches. Without --profile the results of all profiles, else those of the profile.
 
       --times N         how many next times of each. Default: 1
       --last N          how many results. Default: 20
       --json            as JSON, times in UTC, durations in milliseconds
+      --run             go on, run what has a schedule at its times until Ctrl-C, and show each result. All of it runs, as
+                        the profile of its page or its writer; pages that name none run as --profile. Changed files are
+                        read. Each time runs once, whoever else has the same database
 
     Examples:
       skillbook schedule
       skillbook schedule --times 5 'workflows.*'
       skillbook --db other.db schedule --json
+      skillbook --profile ann --grant staff schedule --run
     """
   end
 
   @impl true
-  def run(options), do: Book.with_book(options, :read, &show(&1, options))
+  def run(options) do
+    if options.flags[:run],
+      do: Book.with_book(options, :serve, &serve(&1, options)),
+      else: Book.with_book(options, :read, &show(&1, options))
+  end
 
   defp show(book, options) do
+    with {:ok, agenda} <- agenda(book, options, Keyword.take(options.flags, [:times, :last])) do
+      as = if options.flags[:run], do: options.profile
+      put(%{agenda | next: for(row <- agenda.next, do: %{row | run_as: row.run_as || as})}, options)
+    end
+  end
+
+  defp agenda(book, options, given) do
     view = if options.profile_given, do: Book.view(book, options), else: Skillbook.View.all(book)
     names = if options.args == [], do: [], else: [names: options.args]
 
-    case Skillbook.schedule(view, names ++ Keyword.take(options.flags, [:times, :last])) do
-      {:ok, agenda} -> put(agenda, options)
-      {:error, error} -> Terminal.complain(Exception.message(error)) && 1
+    with {:error, error} <- Skillbook.schedule(view, names ++ given) do
+      Terminal.complain(Exception.message(error))
+      1
+    end
+  end
+
+  # How often it looks for results, in milliseconds, and for how many.
+  @look 500
+  @looked_at 200
+
+  defp serve(book, options) do
+    with {:ok, before} <- agenda(book, options, last: @looked_at),
+         :ok <- show(book, options) do
+      Terminal.complain("running what has a schedule, until Ctrl-C")
+      follow(book, options, MapSet.new(ended(before), &key/1))
+    end
+  end
+
+  defp follow(book, options, shown) do
+    receive do
+      {:EXIT, _pid, reason} ->
+        Terminal.complain(["stopped: ", Exception.format_exit(reason)])
+        1
+    after
+      @look ->
+        # A database that is away for a moment is asked again; the log says so.
+        rows =
+          case Skillbook.schedule(Skillbook.View.all(book), last: @looked_at) do
+            {:ok, agenda} -> agenda |> ended() |> Enum.reject(&(key(&1) in shown)) |> Enum.reverse()
+            {:error, _error} -> []
+          end
+
+        Enum.each(rows, &told(&1, options))
+        follow(book, options, Enum.into(rows, shown, &key/1))
+    end
+  end
+
+  defp ended(agenda), do: Enum.reject(agenda.last, &(&1.status in [:running, :queued]))
+  defp key(row), do: {row.name, row.at, row.profile, row.started_at}
+
+  defp told(row, %{flags: flags} = options) do
+    if flags[:json] do
+      row |> row() |> JSON.encode() |> Terminal.put()
+    else
+      terminal = Terminal.new(options.color)
+      head = [minute(row.at), "  ", row.name, "  ", to_string(row.status), "  ", duration(row.duration)]
+      text = row.text |> String.trim_trailing() |> String.replace(~r/\n(?=[^\n])/, "\n  ")
+
+      Terminal.put([
+        Terminal.style(terminal, :bright, safe(terminal, IO.iodata_to_binary(head))),
+        "\n  ",
+        safe(terminal, text)
+      ])
     end
   end
 
@@ -61,13 +125,12 @@ defmodule Skillbook.CLI.Schedule do
     %{
       now: iso(agenda.now),
       next: for(row <- agenda.next, do: %{row | at: Enum.map(row.at, &iso/1)}),
-      last:
-        for(
-          row <- agenda.last,
-          do: %{row | at: iso(row.at), started_at: iso(row.started_at), finished_at: iso(row.finished_at)}
-        )
+      last: Enum.map(agenda.last, &row/1)
     }
   end
+
+  defp row(row),
+    do: %{row | at: iso(row.at), started_at: iso(row.started_at), finished_at: iso(row.finished_at)}
 
   defp iso(nil), do: nil
   defp iso(time), do: time |> DateTime.truncate(:second) |> DateTime.to_iso8601()
