@@ -2,6 +2,8 @@ defmodule Skillbook.CLI.ProcessTest do
   # bin/skillbook as a process of the operating system, with the build that these tests run in.
   use ExUnit.Case, async: true
 
+  alias Skillbook.Test.ChatServer
+
   @skillbook Path.expand("bin/skillbook")
 
   # Whatever there is to build is built here, so that no test sees it happen.
@@ -56,30 +58,35 @@ defmodule Skillbook.CLI.ProcessTest do
 
   defp errors(folder), do: File.read!(Path.join(folder, "err"))
 
-  test "what has a schedule runs until it is stopped", %{folder: folder} do
-    page =
-      "---\ndescription: Ticks every second\nschedule: '* * * * * *'\nhandler: Skillbook.Test.EchoHandler\n---\n"
+  test "what has a schedule runs until it is stopped, prose by a model", %{folder: folder} do
+    tick = "schedule: '* * * * * *'\nhandler: Skillbook.Test.EchoHandler\n---\n"
+    tea = "schedule: '* * * * * *'\n---\n## Behavior\n\nSee to the tea.\n"
 
-    File.write!(Path.join(folder, "skills/notes/tick.md"), page)
-    args = ["--no-builtins", "--db", ":memory:", "schedule", "--run"]
-
-    port =
-      Port.open({:spawn_executable, @skillbook}, [
-        :binary,
-        :stderr_to_stdout,
-        :exit_status,
-        args: args,
-        cd: folder,
-        env:
-          for(
-            {name, value} <- environment(folder),
-            do: {to_charlist(name), (value && to_charlist(value)) || false}
+    for {name, rest} <- [tick: tick, tea: tea],
+        do:
+          File.write!(
+            Path.join(folder, "skills/notes/#{name}.md"),
+            "---\ndescription: Is scheduled\n" <> rest
           )
-      ])
 
-    output = until(port, "", ~r/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  notes\.tick  (ok|failed)  /m)
-    assert output =~ ~r/^notes\.tick  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \+00:00  default  every second/m
+    {_server, url} = ChatServer.start(List.duplicate(ChatServer.answer("The tea is ready."), 20))
+    args = ["--no-builtins", "--db", ":memory:", "schedule", "--run", "--url", url, "--model", "m"]
+
+    env =
+      for {name, value} <- environment(folder),
+          do: {to_charlist(name), if(value, do: to_charlist(value), else: false)}
+
+    options = [:binary, :stderr_to_stdout, :exit_status, args: args, cd: folder, env: env]
+    port = Port.open({:spawn_executable, @skillbook}, options)
+
+    time = "\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d"
+    output = until(port, "", ~r/^#{time}  notes\.tea  ok  .*\n  The tea is ready\.$/m)
+    output = until(port, output, ~r/^#{time}  notes\.tick  (ok|failed)  /m)
+    assert output =~ ~r/^notes\.tick  #{time} \+00:00  default  every second/m
     assert output =~ "skillbook: running what has a schedule, until Ctrl-C\n"
+    assert_receive {:chat, %{body: %{"messages" => [_system, %{"content" => input}]}}}
+    assert input =~ "See to the tea."
+
     {:os_pid, pid} = Port.info(port, :os_pid)
     {_, 0} = System.cmd("kill", ["-TERM", "#{pid}"])
     assert_receive {^port, {:exit_status, _status}}, 30_000

@@ -16,8 +16,8 @@ defmodule Skillbook.CLI.Book do
   Starts the book, calls the function with its name, and stops it. Returns what the function returns, or 3.
 
   `:write` says that commands may run, which is when a database is created that is not there yet. `:converse` is the same
-  for a book that lives on, so that it follows changes of its files, and so is `:serve`, which runs what has a schedule besides. A
-  book that is only read has no vaults.
+  for a book that lives on, so that it follows changes of its files, and so is `{:serve, agent}`, which runs what has a schedule
+  besides, prose by the agent if there is one. A book that is only read has no vaults.
   """
   def with_book(options, mode, fun) do
     trapping = Process.flag(:trap_exit, true)
@@ -61,14 +61,16 @@ defmodule Skillbook.CLI.Book do
         builtins: options.builtins,
         store: store,
         vaults: vaults,
-        watch: mode in [:converse, :serve],
+        watch: mode not in [:read, :write],
         write_to: List.last(options.dirs) || "skills"
       ] ++ schedules(mode, options)
     )
   end
 
-  defp schedules(:serve, options),
-    do: [profiles: [[id: options.profile, grants: options.grants]], schedules: [run_as: options.profile]]
+  defp schedules({:serve, agent}, options) do
+    profiles = [[id: options.profile, grants: options.grants]]
+    [profiles: profiles, schedules: [run_as: options.profile], agent: agent]
+  end
 
   defp schedules(_mode, _options), do: [scheduler: false]
 

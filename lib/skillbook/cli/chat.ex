@@ -2,8 +2,8 @@ defmodule Skillbook.CLI.Chat do
   @moduledoc false
   @behaviour Skillbook.CLI.Command
 
-  alias Skillbook.{Agent, Model, OptionError, Transcript, TranscriptError}
-  alias Skillbook.CLI.{Book, Terminal}
+  alias Skillbook.{Agent, Transcript, TranscriptError}
+  alias Skillbook.CLI.{Book, ModelFlags, Terminal}
   alias Skillbook.CLI.Chat.{Consent, Screen}
   alias Skillbook.CLI.Shell.{Completion, Input}
 
@@ -28,20 +28,17 @@ defmodule Skillbook.CLI.Chat do
 
   @impl true
   def switches do
-    [
-      url: :string,
-      model: :string,
-      key_env: :string,
-      cacert: :string,
-      system: :string,
-      temperature: :float,
-      max_tokens: {:number, 0, nil},
-      max_turns: {:number, 1, nil},
-      max_context: {:number, 1, nil},
-      grammar: :boolean,
-      ask: :boolean,
-      resume: :string
-    ]
+    ModelFlags.switches() ++
+      [
+        system: :string,
+        temperature: :float,
+        max_tokens: {:number, 0, nil},
+        max_turns: {:number, 1, nil},
+        max_context: {:number, 1, nil},
+        grammar: :boolean,
+        ask: :boolean,
+        resume: :string
+      ]
   end
 
   @impl true
@@ -60,10 +57,7 @@ defmodule Skillbook.CLI.Chat do
     is a message: answers go to standard output, commands and results to standard error; the exit status is 1 if one of the
     answers failed.
 
-      --url URL            the server, such as http://localhost:8080 or https://api.openai.com/v1
-      --model NAME         the model's name there
-      --key-env VARIABLE   the environment variable that holds the key; without it none is sent
-      --cacert FILE        certificates to trust, instead of the system's
+      #{ModelFlags.help()}
       --system TEXT        what stands before the skills in the system prompt
       --temperature N      from 0
       --max-tokens N       how long one reply may be (default: #{@max_tokens}; 0 for as long as the server allows)
@@ -84,7 +78,7 @@ defmodule Skillbook.CLI.Chat do
 
   @impl true
   def run(options) do
-    with {:ok, model} <- model(options.flags),
+    with {:ok, model} <- ModelFlags.model("chat", options.flags),
          {:ok, transcript} <- resumed(options.flags[:resume], options.profile) do
       Book.with_book(options, :converse, &converse(&1, options, model, transcript))
     else
@@ -117,36 +111,6 @@ defmodule Skillbook.CLI.Chat do
   end
 
   # Options
-
-  defp model(flags) do
-    with {:ok, url} <- needed(flags, :url, "--url URL, the model's server, such as http://localhost:8080"),
-         {:ok, name} <- needed(flags, :model, "--model NAME, the model's name on the server"),
-         {:ok, key} <- key(flags[:key_env]),
-         :ok <- Model.validate(Keyword.take(flags, [:temperature])) |> message("--temperature") do
-      Model.OpenAI.new(url: url, model: name, key: key, cacertfile: flags[:cacert]) |> message("--url")
-    end
-  end
-
-  defp needed(flags, flag, what) do
-    case flags[flag] do
-      nil -> {:error, "`chat` needs #{what}"}
-      value -> {:ok, value}
-    end
-  end
-
-  defp key(nil), do: {:ok, nil}
-
-  # Said before there is a conversation, rather than at its first message.
-  defp key(name) do
-    if String.trim(System.get_env(name, "")) == "",
-      do: {:error, "the environment variable #{name}, which --key-env names, is not set or empty"},
-      else: {:ok, {:env, name}}
-  end
-
-  defp message({:error, %OptionError{problem: {:invalid, expected, value}}}, flag),
-    do: {:error, "#{flag} expects #{expected}, got: #{value}"}
-
-  defp message(ok, _flag), do: ok
 
   defp resumed(nil, _profile), do: {:ok, nil}
 

@@ -2,7 +2,7 @@ defmodule Skillbook.CLI.Schedule do
   @moduledoc false
   @behaviour Skillbook.CLI.Command
 
-  alias Skillbook.CLI.{Book, Terminal}
+  alias Skillbook.CLI.{Book, ModelFlags, Terminal}
   alias Skillbook.JSON
 
   # The last column takes what the others leave, and has to be worth reading.
@@ -10,7 +10,10 @@ defmodule Skillbook.CLI.Schedule do
   @widest_name 32
 
   @impl true
-  def switches, do: [times: {:number, 1, 100}, last: {:number, 1, 1_000}, json: :boolean, run: :boolean]
+  def switches,
+    do:
+      [times: {:number, 1, 100}, last: {:number, 1, 1_000}, json: :boolean, run: :boolean] ++
+        ModelFlags.switches()
 
   @impl true
   def args(globs), do: {:ok, globs}
@@ -33,19 +36,39 @@ defmodule Skillbook.CLI.Schedule do
                         the profile of its page or its writer; pages that name none run as --profile. Changed files are
                         read. Each time runs once, whoever else has the same database
 
+    With --run and a model, it carries out prose, which else is shown as it is:
+
+      #{ModelFlags.help()}
+
     Examples:
       skillbook schedule
       skillbook schedule --times 5 'workflows.*'
       skillbook --db other.db schedule --json
-      skillbook --profile ann --grant staff schedule --run
+      skillbook --profile ann --grant staff schedule --run --url http://localhost:11434 --model llama3.2
     """
   end
 
   @impl true
   def run(options) do
-    if options.flags[:run],
-      do: Book.with_book(options, :serve, &serve(&1, options)),
-      else: Book.with_book(options, :read, &show(&1, options))
+    case agent(options.flags) do
+      {:ok, agent} ->
+        mode = if options.flags[:run], do: {:serve, agent}, else: :read
+        Book.with_book(options, mode, if(mode == :read, do: &show(&1, options), else: &serve(&1, options)))
+
+      {:error, message} ->
+        Terminal.complain([message, "\nSee: skillbook schedule --help"])
+        2
+    end
+  end
+
+  defp agent(flags) do
+    given = Enum.filter(Keyword.keys(ModelFlags.switches()), &flags[&1])
+
+    cond do
+      given == [] -> {:ok, nil}
+      flags[:run] -> with {:ok, model} <- ModelFlags.model("schedule", flags), do: {:ok, [model: model]}
+      true -> {:error, "a model is for --run; without that nothing runs"}
+    end
   end
 
   defp show(book, options) do
