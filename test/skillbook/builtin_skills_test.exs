@@ -101,6 +101,8 @@ defmodule Skillbook.BuiltinSkillsTest do
     end
   end
 
+  # Each in a book and a database of its own.
+  @tag timeout: 300_000
   test "every command on a page works", %{entries: entries, view: view, tmp_dir: folder} do
     indexes = for domain <- View.domains(view), do: {domain.name, domain.body}
     names = Enum.map(entries, & &1.name)
