@@ -317,13 +317,15 @@ defmodule Skillbook.Vault do
   end
 
   # The indexer hears of it too, and finds it done.
-  defp take_in(sql, vault, id, text) do
-    with {:ok, note, _warning} <- Note.read(id, id, text),
+  defp take_in(sql, vault, id, text), do: take_in(sql, vault, id, id, text, [])
+
+  defp take_in(sql, vault, id, path, text, labels) do
+    with {:ok, note, _warning} <- Note.read(id, path, text, labels),
          {:ok, _} <- Indexer.put(sql, vault, [%{note | size: byte_size(text)}]) do
       :ok
     else
       {:error, reason} when is_binary(reason) ->
-        {:error, %VaultError{kind: :unreadable, name: id, reason: reason}}
+        {:error, %VaultError{kind: :unreadable, name: path, reason: reason}}
 
       error ->
         error
@@ -498,16 +500,7 @@ defmodule Skillbook.Vault do
     path = Map.get(document, :path, id)
 
     with {:ok, vault} <- known(book, vault),
-         {:ok, note, _warning} <- Note.read(id, path, content, Map.get(document, :labels, [])),
-         {:ok, _} <- Indexer.put(sql(book), vault, [%{note | size: byte_size(content)}]) do
-      :ok
-    else
-      {:error, reason} when is_binary(reason) ->
-        {:error, %VaultError{kind: :unreadable, name: path, reason: reason}}
-
-      error ->
-        error
-    end
+         do: take_in(sql(book), vault, id, path, content, Map.get(document, :labels, []))
   end
 
   @doc "Takes a document of an application out of a vault; one that is not there is fine."

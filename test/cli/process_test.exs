@@ -184,17 +184,17 @@ defmodule Skillbook.CLI.ProcessTest do
   end
 
   test "search finds the notes of a vault, and commands do", %{folder: folder} do
-    File.mkdir_p!(Path.join(folder, "my notes/work"))
-    File.write!(Path.join(folder, "my notes/work/q1.md"), "# Q1\n\nThe quarterly plans. #work\n")
+    File.mkdir_p!(Path.join(folder, "my notes/plans"))
+    File.write!(Path.join(folder, "my notes/plans/q1.md"), "# Q1\n\nThe quarterly plans. #work\n")
     File.write!(Path.join(folder, "my notes/other.md"), "A plan of each quarter.\n")
     search = &skillbook(folder, ["search", "--vault", "my notes" | &1])
 
-    assert {"work/q1.md  Q1  " <> rest, 0} = search.(["quarterly plan", "--tag", "work"])
+    assert {"plans/q1.md  Q1  " <> rest, 0} = search.(["quarterly plan", "--tag", "work"])
     assert rest =~ ~r/\A\d\.\d{3}\n  # Q1 The quarterly plans\. #work\n\z/
     assert errors(folder) == ""
 
     for {args, status, output, errors} <- [
-          {["plan", "quarterly", "nowhere"], 0, ~r/\Aother\.md .*\nwork\/q1\.md /s,
+          {["plan", "quarterly", "nowhere"], 0, ~r/\Aother\.md .*\nplans\/q1\.md /s,
            "no note has all of `plan quarterly nowhere`; these have some\n"},
           {["plan", "--limit", "1"], 0, ~r/\Aother\.md [^\n]*\n [^\n]*\n\z/,
            "2 notes found, 1 shown; --limit shows more\n"},
@@ -210,7 +210,9 @@ defmodule Skillbook.CLI.ProcessTest do
     end
 
     {json, 0} = search.(["--json", ~s("quarterly plan")])
-    assert {:ok, [%{"path" => "work/q1.md", "highlights" => [[9, 9], [19, 5]]}]} = Skillbook.JSON.decode(json)
+
+    assert {:ok, [%{"path" => "plans/q1.md", "highlights" => [[9, 9], [19, 5]]}]} =
+             Skillbook.JSON.decode(json)
 
     # What is told of the notes is no part of the answer.
     File.write!(Path.join(folder, "my notes/binary.md"), <<0xFF>>)

@@ -44,6 +44,12 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
     result
   end
 
+  # The names in the table of the index.
+  defp listed(root) do
+    index = File.read!(Path.join(root, "workflows/SKILL.md"))
+    ~r/^\| (workflows\.\w+)/m |> Regex.scan(index, capture: :all_but_first) |> List.flatten()
+  end
+
   defp data(book, name), do: View.fetch!(Skillbook.view(book, Profile.unrestricted()), name).data
 
   describe "a workflow that is built" do
@@ -231,23 +237,13 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
 
       assert %{status: :ok} = run(book, "workflow.delete workflows.a")
 
-      rows =
-        Regex.scan(~r/^\| (workflows\.\w+)/m, File.read!(Path.join(root, "workflows/SKILL.md")),
-          capture: :all_but_first
-        )
-
-      assert List.flatten(rows) ==
+      assert listed(root) ==
                ~w(workflows.c workflows.daily_digest workflows.far workflows.hand workflows.weekly_review)
 
       File.rm!(Path.join(root, "workflows/c.md"))
       assert %{status: :ok} = run(book, "workflow.build --name d --description x")
 
-      rows =
-        Regex.scan(~r/^\| (workflows\.\w+)/m, File.read!(Path.join(root, "workflows/SKILL.md")),
-          capture: :all_but_first
-        )
-
-      assert List.flatten(rows) ==
+      assert listed(root) ==
                ~w(workflows.d workflows.daily_digest workflows.far workflows.hand workflows.weekly_review)
     end
 
