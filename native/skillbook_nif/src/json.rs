@@ -4,21 +4,17 @@ use rustler::{Binary, Encoder, Env, NifResult, Term};
 use skillbook_core::json::{self, Part, Step};
 
 use crate::encode;
-use crate::twin::{self, now};
+use crate::twin::{twin, JSON_BYTES};
 
 mod atoms {
     rustler::atoms! { ok, error, nil, key }
 }
 
-/// `{:ok, value}`, maps with string keys, or `{:error, {reason, line, column, path}}`.
-#[rustler::nif]
-fn json_decode_now<'a>(env: Env<'a>, bytes: Binary<'a>) -> NifResult<Term<'a>> {
-    now(env, bytes.len() <= twin::JSON_BYTES, || decode(env, bytes))
-}
-
-#[rustler::nif(schedule = "DirtyCpu")]
-fn json_decode_dirty<'a>(env: Env<'a>, bytes: Binary<'a>) -> NifResult<Term<'a>> {
-    decode(env, bytes)
+twin! {
+    /// `{:ok, value}`, maps with string keys, or `{:error, {reason, line, column, path}}`.
+    "DirtyCpu" fn json_decode_now | json_decode_dirty(env, bytes: Binary<'a>)
+    if bytes.len() <= JSON_BYTES
+    => decode(env, bytes)
 }
 
 fn decode<'a>(env: Env<'a>, bytes: Binary<'a>) -> NifResult<Term<'a>> {
