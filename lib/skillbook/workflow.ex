@@ -240,7 +240,7 @@ defmodule Skillbook.Workflow do
   defp texts(value), do: text(value)
 
   defp text(text) when is_binary(text), do: text
-  defp text(other), do: other |> JSON.encode() |> IO.iodata_to_binary()
+  defp text(other), do: other |> JSON.encode()
 
   defp default(%{default: [value]}), do: value
   defp default(%{default: [_ | _] = values}), do: values

@@ -82,7 +82,7 @@ defmodule Skillbook.Tools.Call do
         name
 
       true ->
-        IO.iodata_to_binary([name, " ", JSON.encode(arguments)])
+        "#{name} #{JSON.encode(arguments)}"
     end
   end
 
@@ -94,7 +94,7 @@ defmodule Skillbook.Tools.Call do
   end
 
   defp text(value) when is_binary(value), do: value
-  defp text(value), do: value |> JSON.encode() |> IO.iodata_to_binary()
+  defp text(value), do: value |> JSON.encode()
 
   defp quoted(text), do: ~s("#{String.replace(text, ["\\", "\""], &("\\" <> &1))}")
 

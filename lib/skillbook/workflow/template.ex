@@ -104,7 +104,7 @@ defmodule Skillbook.Workflow.Template do
     if text =~ ~r/\A[\p{L}\p{N}_.@:\/+][\p{L}\p{N}_.@:\/+,-]*\z/u, do: text, else: quoted(text)
   end
 
-  defp word(other), do: other |> Skillbook.JSON.encode() |> IO.iodata_to_binary() |> quoted()
+  defp word(other), do: other |> Skillbook.JSON.encode() |> quoted()
 
   defp quoted(text) do
     escaped = String.replace(text, ["\\", "\"", "\n", "\r", "\t"], &escape/1)

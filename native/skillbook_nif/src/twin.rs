@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use rustler::schedule::consume_timeslice;
-use rustler::{Encoder, Env, NifResult, Term};
+use rustler::{Encoder, Env, Term};
 
 mod atoms {
     rustler::atoms! { busy }
@@ -90,7 +90,7 @@ macro_rules! twin {
 pub(crate) use twin;
 
 /// Does quick work, and takes the time that it took from the calling process's turn.
-pub fn timed<'a>(env: Env<'a>, work: impl FnOnce() -> NifResult<Term<'a>>) -> NifResult<Term<'a>> {
+pub fn timed<T>(env: Env<'_>, work: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let done = work();
     // Percent of the millisecond that a process runs before it is another's turn; else a call counts as next to nothing.
