@@ -27,6 +27,8 @@ defmodule Skillbook.JSON do
       ~S({"a":"2026-11-23","b":[1,2.5,null]})
   """
   @spec encode(term()) :: String.t()
+  def encode([]), do: "[]"
+
   def encode(value) do
     with :unknown <- Native.json_encode(value, false), do: Native.json_encode(plain(value), true)
   end

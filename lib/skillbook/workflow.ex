@@ -53,6 +53,7 @@ defmodule Skillbook.Workflow do
     Flags,
     JSON,
     Native,
+    Pipeline,
     PlaceholderError,
     Report,
     Result,
@@ -86,10 +87,6 @@ defmodule Skillbook.Workflow do
           on_error: :stop | :continue,
           rest: String.t()
         }
-
-  @typep command ::
-           (String.t(), (Command.t() -> {:ok, Command.t()} | {:error, Exception.t()}), keyword() ->
-              {Result.t(), String.t()})
 
   @doc "Whether calling an entry runs its commands."
   @spec workflow?(Entry.t()) :: boolean()
@@ -129,18 +126,14 @@ defmodule Skillbook.Workflow do
          do: {:ok, Map.put(page, :values, values)}
   end
 
-  @doc """
-  Runs it; the result's `:data` has the plan's steps with their results.
-
-  `command` runs one, as `Skillbook.Pipeline.command/4` does in a view. Takes the options `:timeout` and `:ask`.
-  """
-  @spec run(Entry.t(), Context.t(), command(), keyword()) :: {:ok, Result.t()} | {:error, Exception.t()}
-  def run(%Entry{} = entry, %Context{} = context, command, options \\ []) do
+  @doc "Runs it; the result's `:data` has the plan's steps with their results. Takes the options `:timeout` and `:ask`."
+  @spec run(Entry.t(), Context.t(), keyword()) :: {:ok, Result.t()} | {:error, Exception.t()}
+  def run(%Entry{} = entry, %Context{} = context, options \\ []) do
     with {:ok, plan} <- plan(entry, context.command, context),
          {:ok, state} <- enter(entry, context, options[:timeout] || entry.limits[:timeout] || @max_time) do
       kept(entry, context, length(plan.steps), state, fn run ->
         done = &Runs.step(context, run, &1, &2)
-        {results, ended} = all(plan, state, context, command, done, options)
+        {results, ended} = all(plan, state, context, done, options)
         {ended || :done, length(results), nil, result(results, ended, entry, below(plan, context), run)}
       end)
     end
@@ -379,12 +372,12 @@ defmodule Skillbook.Workflow do
   end
 
   # The results in order, and why it ended before its last step.
-  defp all(plan, state, context, command, done, options) do
+  defp all(plan, state, context, done, options) do
     {results, _values, ended} =
       Enum.reduce_while(plan.steps, {[], plan.values, nil}, fn step, {results, values, nil} ->
         case limit(state) do
           nil ->
-            result = step(step, values, state, context, command, options)
+            result = step(step, values, state, context, options)
             done.(step, result)
             ended = if result.status == :error and plan.on_error == :stop, do: :stopped
             values = Map.merge(values, told(step, result))
@@ -417,12 +410,12 @@ defmodule Skillbook.Workflow do
     for name <- ["last", "#{step.number}", step.name], name != nil, into: %{}, do: {name, value}
   end
 
-  defp step(step, values, state, context, command, options) do
+  defp step(step, values, state, context, options) do
     options =
       [now: context.now, by: context.by, assigns: context.assigns, agent: context.agent] ++
         [ask: options[:ask], workflow: state, max_result: :infinity]
 
-    {result, _whole} = command.(step.line, &fill(&1, values), options)
+    {result, _whole} = Pipeline.command(context.view, step.line, &fill(&1, values), options)
     %{result | command: shown(step, values)}
   end
 
