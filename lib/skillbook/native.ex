@@ -20,6 +20,7 @@ defmodule Skillbook.Native do
         extractor_finish: 2,
         tokenize: 1,
         parse_command: 1,
+        quote_word: 1,
         route: 2,
         frontmatter_parse: 1,
         json_decode: 1,

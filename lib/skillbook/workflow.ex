@@ -54,6 +54,7 @@ defmodule Skillbook.Workflow do
     JSON,
     Native,
     Pipeline,
+    Placeholder,
     PlaceholderError,
     Report,
     Result,
@@ -63,14 +64,12 @@ defmodule Skillbook.Workflow do
     WorkflowError
   }
 
-  alias Skillbook.Workflow.{Runs, Template}
+  alias Skillbook.Workflow.Runs
 
   @max_steps 100
   @max_all 1000
   @max_depth 5
   @max_time 600_000
-  # As much as a reply may have.
-  @max_size 16 * 1024 * 1024
 
   @words ~w(today yesterday now user last)
 
@@ -83,7 +82,7 @@ defmodule Skillbook.Workflow do
         }
   @type plan :: %{
           steps: [step()],
-          values: %{String.t() => Template.value()},
+          values: %{String.t() => Placeholder.value()},
           on_error: :stop | :continue,
           rest: String.t()
         }
@@ -198,7 +197,7 @@ defmodule Skillbook.Workflow do
     read =
       for {{name, line}, number} <- Enum.with_index(lines, 1) do
         with {:ok, command} <- Command.parse(line),
-             do: %{number: number, name: name, line: line, command: command, uses: Template.names(command)},
+             do: %{number: number, name: name, line: line, command: command, uses: Placeholder.names(command)},
              else: ({:error, error} -> {number, error})
       end
 
@@ -420,19 +419,15 @@ defmodule Skillbook.Workflow do
   end
 
   defp fill(command, values) do
-    names = Template.names(command)
-    value = &Map.fetch!(values, &1)
+    Placeholder.fill_page(command, fn name ->
+      case values do
+        %{^name => {:failed, number}} ->
+          {:error, %PlaceholderError{kind: :failed, reference: name, number: number}}
 
-    case Enum.find(names, &match?({:failed, _}, value.(&1))) do
-      nil ->
-        if Template.size(command, value) > @max_size,
-          do: {:error, %PlaceholderError{kind: :too_large, reference: hd(names), most: @max_size}},
-          else: {:ok, Template.fill(command, value)}
-
-      name ->
-        {:failed, number} = value.(name)
-        {:error, %PlaceholderError{kind: :failed, reference: name, number: number}}
-    end
+        %{^name => value} ->
+          {:ok, value}
+      end
+    end)
   end
 
   defp shown(%{command: command, line: line}, values) do
@@ -507,8 +502,8 @@ defmodule Skillbook.Workflow do
     lines =
       for step <- plan.steps do
         name = if step.name, do: " #{step.name}", else: ""
-        known = &if(is_map_key(plan.values, &1), do: plan.values[&1], else: "{#{&1}}")
-        "[#{step.number}#{name}] #{Template.fill(step.command, known).raw}#{unknown(view, step)}"
+        {:ok, filled} = Placeholder.fill_page(step.command, &{:ok, Map.get(plan.values, &1, "{#{&1}}")})
+        "[#{step.number}#{name}] #{filled.raw}#{unknown(view, step)}"
       end
 
     steps = if length(lines) == 1, do: "1 step", else: "#{length(lines)} steps"

@@ -74,6 +74,7 @@ defmodule Skillbook.NativeTest do
       extractor_finish: {[stream.(), 0], [held, 2]},
       tokenize: {["a"], [long]},
       parse_command: {["a"], [long]},
+      quote_word: {["a"], [long]},
       route: {[small, "haiku"], [small, long]},
       frontmatter_parse: {["a"], [String.duplicate("a", 4 * 1024 + 1)]},
       json_decode: {["[1]"], [~s("#{String.duplicate("a", 8 * 1024)}")]},

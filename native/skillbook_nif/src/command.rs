@@ -102,6 +102,13 @@ twin! {
 }
 
 twin! {
+    /// A word as it is written in a command.
+    "DirtyCpu" fn quote_word_now | quote_word_dirty(env, word: &'a str)
+    if word.len() <= BYTES
+    => Ok(words::quote(word).encode(env))
+}
+
+twin! {
     "DirtyCpu" fn parse_command_now | parse_command_dirty(env, line: Binary<'a>)
     if line.len() <= BYTES
     => read(env, line)
