@@ -23,6 +23,7 @@ defmodule Skillbook.Native do
         route: 2,
         frontmatter_parse: 1,
         json_decode: 1,
+        sql_statements: 3,
         view_new: 4,
         view_suggest: 3,
         view_entries: 3,

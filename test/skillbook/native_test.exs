@@ -76,6 +76,8 @@ defmodule Skillbook.NativeTest do
       parse_command: {["a"], [long]},
       route: {[small, "haiku"], [small, long]},
       frontmatter_parse: {["a"], [String.duplicate("a", 4 * 1024 + 1)]},
+      sql_statements:
+        {["select 1", :sqlite, 0], [String.duplicate(" ", 8 * 1024) <> "select 1", :postgres, nil]},
       json_decode: {["[1]"], [~s("#{String.duplicate("a", 8 * 1024)}")]},
       view_new: {[catalog.ref, [""], :all, []], [catalog.ref, ["unknown"], :all, []]},
       view_suggest: {[small, "haikus", true], [small, String.duplicate("a", 65), true]},

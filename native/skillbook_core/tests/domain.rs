@@ -58,7 +58,7 @@ fn renders_the_rows_of_what_is_listed() {
         (
             "the author's words",
             "## Available Skills\n| A | B | C |\n|:-|-|-:|\n| `email.send` | x | y |\n| mail | z |",
-            format!("## Available Skills\n| A | B | C |\n|:-|-|-:|\n| `email.send` | x | y |\n| mail | z |\n"),
+            "## Available Skills\n| A | B | C |\n|:-|-|-:|\n| `email.send` | x | y |\n| mail | z |\n".to_owned(),
         ),
         (
             "stale rows",
