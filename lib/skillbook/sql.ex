@@ -43,6 +43,17 @@ defmodule Skillbook.SQL do
       iex> Skillbook.SQL.query!(sql, "select count(*) from notes").rows
       [[1]]
 
+  ## What is refused
+
+  A connection may be one of several that a handle uses, so a statement that would change only that one is an error of the kind
+  `:refused`, and is not sent: transactions (`begin`, `commit`, `savepoint`), temporary tables, and
+
+    * on SQLite `attach`, `detach`, `vacuum`, and a `pragma` with a value
+    * on PostgreSQL `set`, `reset`, `discard`, `listen`, `unlisten`, `load`, `prepare`, `execute`, `deallocate`, cursors
+      (`declare`, `fetch`, `move`, `close`) and `copy`
+
+  What a function does that a statement calls is not seen: `select set_config('a.b', 'c', false)` runs.
+
   ## Connections
 
   A connection is a module with this behaviour whose struct is the handle. It gets parameters that are already

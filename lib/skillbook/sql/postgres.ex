@@ -48,8 +48,7 @@ defmodule Skillbook.SQL.Postgres do
   and no answer came, nobody knows whether it was carried out: that is an error of the kind `:lost`. While the server
   cannot be reached, calls wait for `:queue_timeout` and then are errors of the kind `:cannot_open`.
 
-  Statements that would change one connection of several are refused, such as `begin`, `set`, `listen`, `prepare`,
-  `copy` or a temporary table.
+  Statements that would change one connection of several are refused, as `Skillbook.SQL` says.
 
   ## Values
 
