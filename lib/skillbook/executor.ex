@@ -17,6 +17,7 @@ defmodule Skillbook.Executor do
     BusyError,
     Context,
     Entry,
+    Flags,
     Gate,
     Handler,
     HandlerError,
@@ -26,7 +27,6 @@ defmodule Skillbook.Executor do
     Request,
     Result,
     RoutedCommand,
-    Strict,
     View,
     Worker
   }
@@ -61,10 +61,25 @@ defmodule Skillbook.Executor do
           | {:error,
              HandlerError.t() | PolicyError.t() | OutOfServiceError.t() | BusyError.t() | Exception.t()}
   def execute(routed, context, options \\ []) do
-    with :ok <- Strict.check(context.view, routed), do: run(routed, context, options)
+    with {:ok, command} <- declared(routed, context), do: run(routed, command, context, options)
   end
 
-  defp run(%RoutedCommand{entry: %Entry{handler: nil} = entry} = routed, %Context{} = context, options) do
+  # The command as its page declares it. A page without a handler has nobody whom it would matter to, unless it says so.
+  defp declared(%{entry: %{handler: nil, strict: false}, command: command}, _context), do: {:ok, command}
+
+  defp declared(%RoutedCommand{name: name, command: command}, context) do
+    options = [args: command.args, today: DateTime.to_date(context.now)]
+
+    with {:ok, %{words: words} = declaration} <- View.flags(context.view, name),
+         {:ok, flags} <- Flags.cast_declared(command.flags, declaration, options) do
+      {:ok, %{command | flags: flags, args: if(words, do: command.args, else: [])}}
+    else
+      {:ok, nil} -> {:ok, command}
+      {:error, error} -> {:error, error}
+    end
+  end
+
+  defp run(%{entry: %Entry{handler: nil} = entry} = routed, _command, %Context{} = context, options) do
     with {:ok, book} <- book(context),
          :ok <- Policy.check(routed, context, ask(book, options)) do
       metadata = %{path: entry.path, activates: [Entry.activation(entry)]}
@@ -72,7 +87,7 @@ defmodule Skillbook.Executor do
     end
   end
 
-  defp run(%RoutedCommand{entry: entry} = routed, %Context{} = context, options) do
+  defp run(%RoutedCommand{entry: entry} = routed, command, %Context{} = context, options) do
     # Nobody is asked about what cannot run.
     with {:ok, book} <- book(context),
          {:ok, module} <- handler(entry, context),
@@ -80,8 +95,8 @@ defmodule Skillbook.Executor do
          :ok <- unless_stopped(context, fn -> Policy.check(routed, context, ask(book, options)) end),
          timeout = options[:timeout] || entry.limits[:timeout] || (book && book.timeout) || @default_timeout,
          timeout = min(timeout, Context.time_left(context)),
-         context = %{context | timeout: timeout, ask: ask(book, options)},
-         {:ok, worker} <- unless_stopped(context, fn -> start(book, routed, context, module) end) do
+         context = %{context | command: command, timeout: timeout, ask: ask(book, options)},
+         {:ok, worker} <- unless_stopped(context, fn -> start(book, context, module) end) do
       answer = worker |> Worker.run(timeout) |> outcome(context, timeout)
       leave(book, worker, entry, module, answer)
       answer
@@ -165,12 +180,10 @@ defmodule Skillbook.Executor do
     :exit, reason -> {:error, failed(:stopped, context, reason: reason)}
   end
 
-  defp start(book, routed, context, module) do
-    # Only what the handler gets is copied to its process.
-    flags = routed.command.flags
-    work = fn -> flags |> module.execute(context) |> told() end
+  defp start(book, context, module) do
+    work = fn -> context.command.flags |> module.execute(context) |> told() end
     worker = Worker.start(context.book, Context.logger_metadata(context), work)
-    with :ok <- enter(book, worker, routed.entry, module), do: {:ok, worker}
+    with :ok <- enter(book, worker, context.entry, module), do: {:ok, worker}
   end
 
   # A message is the handler's code as well, so it must not end or hold up the caller.

@@ -54,7 +54,6 @@ defmodule Skillbook.Tools.Schema do
   defp type(flag), do: item(flag)
 
   defp item(%Flag{type: :one_of} = flag), do: %{"type" => "string", "enum" => flag.values}
-  defp item(%Flag{type: :number}), do: %{"type" => "number"}
   defp item(%Flag{type: :date, values: []}), do: %{"type" => "string", "format" => "date"}
 
   defp item(%Flag{type: :date, values: words}),
@@ -63,8 +62,8 @@ defmodule Skillbook.Tools.Schema do
   defp item(%Flag{type: :text} = flag),
     do: put(%{"type" => "string"}, "maxLength", flag.max, flag.max != nil)
 
-  defp item(%Flag{type: :integer} = flag) do
-    %{"type" => "integer"}
+  defp item(%Flag{type: type} = flag) when type in [:integer, :number] do
+    %{"type" => to_string(type)}
     |> put("minimum", flag.min, flag.min != nil)
     |> put("maximum", flag.max, flag.max != nil)
   end
