@@ -507,9 +507,12 @@ defmodule Skillbook.Flags do
     with {:ok, flags} <- known(flags, Enum.flat_map(declared, & &1.names)),
          flags = own_names(flags, declared),
          {:ok, flags} <- positional(flags, declaration, opts[:args]),
-         :ok <- if(declaration.words and opts[:args] != [], do: :ok, else: __MODULE__.require(flags, required)),
+         :ok <-
+           if(declaration.words and opts[:args] != [], do: :ok, else: __MODULE__.require(flags, required)),
          {:ok, others} <- choices(flags, declaration.choices) do
-      defaults = for flag <- declared, flag.default != [], flag.name not in others, do: {flag.name, flag.default}
+      defaults =
+        for flag <- declared, flag.default != [], flag.name not in others, do: {flag.name, flag.default}
+
       flags = apply_defaults(flags, Map.new(defaults))
       reduce(declared, flags, &declared(&2, &1, opts[:today]))
     end

@@ -113,7 +113,7 @@ defmodule Skillbook.Tools do
 
     result =
       with {:ok, name} <- entry_name(view, call),
-           {:ok, arguments} <- arguments(view, call, name) do
+           {:ok, arguments} <- arguments(call, name) do
         [result] = Pipeline.commands(view, [Call.line(name, arguments)], options)
         result
       else
@@ -126,12 +126,8 @@ defmodule Skillbook.Tools do
 
   defp failed(error), do: %{Result.error(error) | duration: 0}
 
-  defp arguments(view, call, name) do
-    case Call.arguments(call) do
-      {:ok, arguments} -> {:ok, Schema.flags(arguments, declaration(view, name))}
-      {:error, error} -> {:error, {error, name}}
-    end
-  end
+  defp arguments(call, name),
+    do: with({:error, error} <- Call.arguments(call), do: {:error, {error, name}})
 
   # The flags that must be there, or else the first one.
   defp example(_view, @get_skill), do: ~s({"path": "NAME"})
@@ -195,7 +191,7 @@ defmodule Skillbook.Tools do
       name: Name.of(view, entry),
       title: entry.title,
       description: description(entry, declaration),
-      schema: Schema.object(declaration, entry.strict),
+      schema: Schema.object(declaration, entry.strict or entry.handler != nil),
       reads: Entry.effect(entry) == :read
     }
   end

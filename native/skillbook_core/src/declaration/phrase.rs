@@ -176,7 +176,9 @@ impl Said {
         if after(bare, &["one or more"]).is_some_and(|rest| after(rest, &["of"]).is_none()) {
             self.several = true;
         }
-        for clause in tails(bare).map(|tail| commas(tail).next().map_or(tail, |end| &tail[..end]).trim()) {
+        for tail in tails(bare) {
+            let end = commas(tail).chain(tail.find(':')).min().unwrap_or(tail.len());
+            let clause = tail[..end].trim();
             let line = after(clause, &["one line", "on one line"]).is_some();
             if let Some(max) = characters(clause) {
                 self.be(Type::Text { max: Some(max), line, empty: false });

@@ -112,6 +112,7 @@ fn reads_plain_phrases_and_no_others() {
         ("Title, one line of at most 1,000 characters (required)", "line 1000 required"),
         ("Title (one line, required)", "line required"),
         ("A title, one line", "line"),
+        ("When, one line: minute, hour", "line"),
         ("What stands there; it may be empty (text)", "text  empty"),
         ("A word, one line of at most 5 characters (default: general)", "line 5"),
         ("A word, at most 5 characters (default: short)", "text 5 =short"),
