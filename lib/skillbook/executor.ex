@@ -64,19 +64,14 @@ defmodule Skillbook.Executor do
     with {:ok, command} <- declared(routed, context), do: run(routed, command, context, options)
   end
 
-  # The command as its page declares it. A page without a handler has nobody whom it would matter to, unless it says so.
-  defp declared(%{entry: %{handler: nil, strict: false}, command: command}, _context), do: {:ok, command}
+  # The command as its page declares it.
+  defp declared(%{declaration: nil, command: command}, _context), do: {:ok, command}
 
-  defp declared(%RoutedCommand{name: name, command: command}, context) do
+  defp declared(%RoutedCommand{declaration: declaration, command: command}, context) do
     options = [args: command.args, today: DateTime.to_date(context.now)]
 
-    with {:ok, %{words: words} = declaration} <- View.flags(context.view, name),
-         {:ok, flags} <- Flags.cast_declared(command.flags, declaration, options) do
-      {:ok, %{command | flags: flags, args: if(words, do: command.args, else: [])}}
-    else
-      {:ok, nil} -> {:ok, command}
-      {:error, error} -> {:error, error}
-    end
+    with {:ok, flags} <- Flags.cast_declared(command.flags, declaration, options),
+         do: {:ok, %{command | flags: flags, args: if(declaration.words, do: command.args, else: [])}}
   end
 
   defp run(%{entry: %Entry{handler: nil} = entry} = routed, _command, %Context{} = context, options) do

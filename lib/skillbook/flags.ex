@@ -574,25 +574,22 @@ defmodule Skillbook.Flags do
 
   defp declared(flags, %{name: name}, _today) when not is_map_key(flags, name), do: {:ok, flags}
 
-  defp declared(flags, %{several: true, type: :text} = flag, today) do
-    values = flags[flag.name] |> List.wrap() |> Enum.map(&%{flag.name => &1})
+  # Each text stays as it is; other values may have commas between them, and count once.
+  defp declared(flags, %{several: true, type: :text, name: name} = flag, today),
+    do: each(flags, name, List.wrap(flags[name]), &declared(&1, %{flag | several: false}, today))
 
-    with {:ok, texts} <- collect(values, &declared(&1, %{flag | several: false}, today)),
-         do: {:ok, %{flags | flag.name => Enum.map(texts, & &1[flag.name])}}
-  end
-
-  defp declared(flags, %{several: true, type: :one_of} = flag, _today) do
-    with {:ok, flags} <- cast_list(flags, flag.name),
-         flags = Map.update!(flags, flag.name, fn values -> Enum.map(values, &meant(&1, flag.values)) end),
-         :ok <- validate_enum(flags, flag.name, flag.values),
+  defp declared(flags, %{several: true, type: :one_of, name: name, values: allowed}, _today) do
+    with {:ok, flags} <- cast_list(flags, name),
+         flags =
+           Map.update!(flags, name, fn values -> values |> Enum.map(&meant(&1, allowed)) |> Enum.uniq() end),
+         :ok <- validate_enum(flags, name, allowed),
          do: {:ok, flags}
   end
 
-  defp declared(flags, %{several: true} = flag, today) do
-    with {:ok, %{} = flags} <- cast_list(flags, flag.name),
-         values = Enum.map(flags[flag.name], &%{flag.name => &1}),
-         {:ok, values} <- collect(values, &declared(&1, %{flag | several: false}, today)),
-         do: {:ok, %{flags | flag.name => Enum.map(values, & &1[flag.name])}}
+  defp declared(flags, %{several: true, name: name} = flag, today) do
+    with {:ok, flags} <- cast_list(flags, name),
+         {:ok, flags} <- each(flags, name, flags[name], &declared(&1, %{flag | several: false}, today)),
+         do: {:ok, Map.update!(flags, name, &Enum.uniq/1)}
   end
 
   defp declared(flags, %{name: name} = flag, today) do
@@ -606,6 +603,15 @@ defmodule Skillbook.Flags do
       :value -> if value(flags, name) == true, do: cast_text(flags, name), else: {:ok, plain(flags, name)}
       nil -> {:ok, plain(flags, name)}
     end
+  end
+
+  defp each(flags, name, values, cast) do
+    result =
+      collect(values, fn value ->
+        with {:ok, %{^name => value}} <- cast.(%{name => value}), do: {:ok, value}
+      end)
+
+    with {:ok, values} <- result, do: {:ok, %{flags | name => values}}
   end
 
   # As a line would have it.
@@ -716,6 +722,7 @@ defmodule Skillbook.Flags do
 
   defp text(value) when is_binary(value), do: {:ok, value}
   defp text(value) when is_number(value), do: {:ok, to_string(value)}
+  defp text(%Date{} = day), do: {:ok, Date.to_iso8601(day)}
   defp text(_), do: :error
 
   # Control characters would let a value redraw a terminal or end a line of YAML.

@@ -43,22 +43,23 @@ mod atoms {
 
 /// The declaration of an entry, nil if it declares nothing, or `:unknown`.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn view_flags<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -> NifResult<Term<'a>> {
-    let id = std::str::from_utf8(&name).ok().and_then(|name| view.find(name));
-    match id.map(|id| view.core().declaration(id)) {
-        None => Ok(atoms::unknown().encode(env)),
-        Some(None) => Ok(atoms::nil().encode(env)),
-        Some(Some(declared)) => declaration(env, declared),
+fn view_flags<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -> Term<'a> {
+    match std::str::from_utf8(&name).ok().and_then(|name| view.find(name)) {
+        None => atoms::unknown().encode(env),
+        Some(id) => view.declaration_term(env, id),
     }
 }
 
 /// What a page's text declares, or `nil`.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn declaration_read<'a>(env: Env<'a>, body: Binary) -> NifResult<Term<'a>> {
-    match std::str::from_utf8(&body).ok().and_then(skillbook_core::declaration::read) {
-        None => Ok(atoms::nil().encode(env)),
-        Some(declared) => declaration(env, &declared),
-    }
+fn declaration_read<'a>(env: Env<'a>, body: Binary) -> Term<'a> {
+    encode(env, std::str::from_utf8(&body).ok().and_then(skillbook_core::declaration::read).as_ref())
+}
+
+/// A `%Skillbook.Declaration{}`, or `nil`. It never fails in fact: no map here has a key twice.
+pub fn encode<'a>(env: Env<'a>, declared: Option<&Declaration>) -> Term<'a> {
+    let term = declared.and_then(|declared| declaration(env, declared).ok());
+    term.unwrap_or_else(|| atoms::nil().encode(env))
 }
 
 fn declaration<'a>(env: Env<'a>, declared: &Declaration) -> NifResult<Term<'a>> {

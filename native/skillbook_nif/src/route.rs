@@ -9,10 +9,11 @@ use crate::twin::{self, now};
 use crate::view::ViewResource;
 
 mod atoms {
-    rustler::atoms! { ok, get, unknown }
+    rustler::atoms! { ok, get, unknown, nil }
 }
 
-fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Term<'a>> {
+/// Pages longer than `longest` bytes are not read for what they declare.
+fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>, longest: usize) -> NifResult<Term<'a>> {
     let read = Source::new(line).and_then(|source| {
         let command = command::parse(source.text)?;
         Ok((source, command))
@@ -25,19 +26,24 @@ fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Te
     if command.name == GET_SKILL {
         return Ok((atoms::get(), term).encode(env));
     }
-    Ok(match view.find(&command.name) {
-        Some(id) => (atoms::ok(), view.entry_term(env, id), term).encode(env),
-        None => (atoms::unknown(), term).encode(env),
-    })
+    let Some(id) = view.find(&command.name) else { return Ok((atoms::unknown(), term).encode(env)) };
+    let Some(entry) = view.core().entry(id) else { return Ok((atoms::unknown(), term).encode(env)) };
+    // The flags of a page that the model only reads are its own business.
+    let checked = entry.handler().is_some() || entry.fields().strict;
+    if checked && entry.document.text.len() > longest {
+        return Ok(twin::busy(env));
+    }
+    let declared = if checked { view.declaration_term(env, id) } else { atoms::nil().encode(env) };
+    Ok((atoms::ok(), view.entry_term(env, id), declared, term).encode(env))
 }
 
-/// `{:ok, entry, command}`, `{:get, command}` or `{:unknown, command}`.
+/// `{:ok, entry, declaration, command}` with what the flags are checked by or nil, `{:get, command}` or `{:unknown, command}`.
 #[rustler::nif]
 fn route_now<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, line: Binary<'a>) -> NifResult<Term<'a>> {
-    now(env, line.len() <= twin::BYTES, || find(env, &view, line))
+    now(env, line.len() <= twin::BYTES, || find(env, &view, line, twin::BYTES))
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]
 fn route_dirty<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, line: Binary<'a>) -> NifResult<Term<'a>> {
-    find(env, &view, line)
+    find(env, &view, line, usize::MAX)
 }
