@@ -38,7 +38,7 @@ defmodule Skillbook.Executor do
 
   Errors that a handler gives come back as they are, a text as a `RuntimeError`. Of a crash, a missing handler, a time
   limit that is over and an answer that is none, the error is a `Skillbook.HandlerError`. If it did not run at all, it is
-  a `Skillbook.PolicyError`, a `Skillbook.OutOfServiceError` or a `Skillbook.BusyError`.
+  a `Skillbook.FlagError`, a `Skillbook.PolicyError`, a `Skillbook.OutOfServiceError` or a `Skillbook.BusyError`.
 
   ## Options
 

@@ -14,13 +14,14 @@ defmodule Skillbook.Flag do
       * `:integer` - a whole number from `:min` to `:max`
       * `:number` - a number from `:min` to `:max`
       * `:date` - a day as `YYYY-MM-DD`, or one of the words in `:values`
-      * `:text` - one text of at most `:max` characters; `:line` says that it is a single line, `:empty` that it may be
-        empty or blank
+      * `:text` - one text of at most `:max` characters; `:line` says that it is a single line,
+        `:empty` that it may be empty or blank
       * `:switch` - it has none
       * `:value` - it has a value, or several, of which no more is said
       * `nil` - nothing is said of it
     * `:several` - whether it may have several values
-    * `:positional` - which words before the first flag stand for it: `:one`, `:all` that are left, or `nil` for none
+    * `:positional` - which words before the first flag stand for it: `:one`, `:all` that are left,
+      or `nil` for none
     * `:values` - texts
     * `:min`, `:max` - integers, or `nil` for no bound
   """

@@ -475,18 +475,21 @@ defmodule Skillbook.Flags do
   end
 
   @doc """
-  Reads flags by what the command's page declares (`Skillbook.View.flags/2`), with the errors of the functions above.
+  Reads flags by what the command's page declares (`Skillbook.View.flags/2`), with the errors of the
+  functions above.
 
-  This is how a handler's flags are read before it runs. Unknown flags are refused, required ones must be there, and values
-  become those of the declared type, whether they were written as text or in a JSON object: numbers, dates, booleans, the
-  words of a list as the page spells them, lists where there may be several. Absent flags get the page's default, if it has
-  one, and are else left out. A flag of which the page says no more than that it has a value keeps its text or texts.
+  This is how a handler's flags are read before it runs. Unknown flags are refused, required ones
+  must be there, and values become those of the declared type, whether they were written as text or
+  in a JSON object: numbers, dates, booleans, the words of a list as the page spells them, lists
+  where there may be several. Absent flags get the page's default, if it has one, and are else left
+  out. A flag of which the page says no more than that it has a value keeps its text or texts.
 
   ## Options
 
-    * `:args` - the words before the first flag, which become flags as the page declares; where Usage shows words of its own
-      they are left alone
-    * `:today` - a `Date`, for the words `yesterday`, `today` and `tomorrow` where the page allows them
+    * `:args` - the words before the first flag, which become flags as the page declares; where
+      Usage shows words of its own they are left alone
+    * `:today` - a `Date`, for the words `yesterday`, `today` and `tomorrow` where the page allows
+      them
 
   ## Examples
 
@@ -519,7 +522,8 @@ defmodule Skillbook.Flags do
   end
 
   @doc """
-  Checks flags by what the command's page declares, as `cast_declared/3` reads them; `args` are the words before the first flag.
+  Checks flags by what the command's page declares, as `cast_declared/3` reads them; `args` are the
+  words before the first flag.
 
       iex> declaration = Skillbook.Declaration.read("## Flags\\n\\n--limit  How many, from 1 to 9\\n")
       iex> Skillbook.Flags.check(%{"limit" => "5"}, declaration)

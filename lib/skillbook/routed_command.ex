@@ -6,8 +6,8 @@ defmodule Skillbook.RoutedCommand do
 
     * `:name` - the entry's name, also where the command used an alias
     * `:entry` - the `Skillbook.Entry`
-    * `:declaration` - the `Skillbook.Declaration` by which its flags are read before it runs, or `nil`: its page declares
-      none, or has neither a handler nor `strict: true`
+    * `:declaration` - the `Skillbook.Declaration` by which its flags are read before it runs, or
+      `nil`: its page declares none, or has neither a handler nor `strict: true`
     * `:command` - the `Skillbook.Command` as it was parsed
   """
 

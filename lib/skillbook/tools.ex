@@ -51,11 +51,13 @@ defmodule Skillbook.Tools do
   @doc """
   The tools of a view: `get_skill` first, then the commands and skills that a model is told of, by name.
 
-  They are maps with string keys, ready for any JSON encoder. Dots in names are written `__` (`tasks__search`); a name with
-  other characters than letters, digits, `.`, `_` and `-` gets some of its hash at its end. A page may choose the tool's name
-  (`tool: create_skill`). Dashes in the names of flags are written `_`. Notes are no tools; `get_skill` reads them. A flag's
-  schema has what its page plainly says (`Skillbook.Declaration`), and nothing more; only a page with `strict: true` refuses
-  other properties.
+  They are maps with string keys, ready for any JSON encoder. Dots in names are written `__`
+  (`tasks__search`); a name with other characters than letters, digits, `.`, `_` and `-` gets some
+  of its hash at its end. A page may choose the tool's name (`tool: create_skill`). Dashes in the
+  names of flags are written `_`. Notes are no tools; `get_skill` reads them. A flag's schema has
+  what its page plainly says (`Skillbook.Declaration`), and nothing more; other properties are
+  refused where the flags are checked before it runs: of commands with a handler, and of pages with
+  `strict: true`.
 
   ## Options
 

@@ -1,6 +1,6 @@
 defmodule Skillbook.TypedFlagsTest do
-  # Whatever a page declares and whatever is written, a handler gets only what the page declares, and the same however it
-  # was written.
+  # Whatever a page declares and whatever is written, a handler gets only what the page declares,
+  # and the same however it was written.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.{Flags, Result, Tools, View}

@@ -43,7 +43,7 @@ defmodule Skillbook.HandlerCase do
     SQL.SQLite.handle(name)
   end
 
-  @doc "Runs a command line, or a name with a map of flags, as the executor hands it to the handler of a built-in page."
+  @doc "Runs a command line, or a name with a map of flags, as the executor hands it to the handler."
   def execute(context, line_or_name, flags \\ nil)
   def execute(context, line, nil), do: handle(context, Skillbook.Command.parse!(line))
 

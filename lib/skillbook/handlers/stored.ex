@@ -1,7 +1,8 @@
 defmodule Skillbook.Handlers.Stored do
   @moduledoc false
-  # The commands of the domains skills and notes that work on `Skillbook.Store`. `call/4` is the table of the store's
-  # functions behind them, `answer/4` that of their answers; the pages declare the flags.
+  # The commands of the domains skills and notes that work on `Skillbook.Store`. `call/4` is the
+  # table of the store's functions behind them, `answer/4` that of their answers; the pages declare
+  # the flags.
 
   @behaviour Skillbook.Handler
 

@@ -1,7 +1,8 @@
 defmodule Skillbook.Tools.Schema do
   @moduledoc false
-  # A declaration as JSON Schema, draft 2020-12. What the page does not say is left open; `closed` says that other flags
-  # are refused. Properties have `_` for the dashes of flags, as models write them in JSON.
+  # A declaration as JSON Schema, draft 2020-12. What the page does not say is left open; `closed`
+  # says that other flags are refused. Properties have `_` for the dashes of flags, as models write
+  # them in JSON.
 
   alias Skillbook.{Declaration, Flag}
 

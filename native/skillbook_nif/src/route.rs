@@ -26,8 +26,8 @@ fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>, longest: usize)
     if command.name == GET_SKILL {
         return Ok((atoms::get(), term).encode(env));
     }
-    let Some(id) = view.find(&command.name) else { return Ok((atoms::unknown(), term).encode(env)) };
-    let Some(entry) = view.core().entry(id) else { return Ok((atoms::unknown(), term).encode(env)) };
+    let found = view.find(&command.name).and_then(|id| Some((id, view.core().entry(id)?)));
+    let Some((id, entry)) = found else { return Ok((atoms::unknown(), term).encode(env)) };
     // The flags of a page that the model only reads are its own business.
     let checked = entry.handler().is_some() || entry.fields().strict;
     if checked && entry.document.text.len() > longest {
@@ -37,7 +37,8 @@ fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>, longest: usize)
     Ok((atoms::ok(), view.entry_term(env, id), declared, term).encode(env))
 }
 
-/// `{:ok, entry, declaration, command}` with what the flags are checked by or nil, `{:get, command}` or `{:unknown, command}`.
+/// `{:ok, entry, declaration, command}` with what the flags are checked by or nil, `{:get,
+/// command}` or `{:unknown, command}`.
 #[rustler::nif]
 fn route_now<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, line: Binary<'a>) -> NifResult<Term<'a>> {
     now(env, line.len() <= twin::BYTES, || find(env, &view, line, twin::BYTES))

@@ -1,7 +1,7 @@
 defmodule Skillbook.Handlers.Skills.Shown do
   @moduledoc false
-  # `skills.load` and `notes.get`: the skills and notes that a view shows, of files and of the store alike, as they are handed
-  # to a model.
+  # `skills.load` and `notes.get`: the skills and notes that a view shows, of files and of the store
+  # alike, as they are handed to a model.
 
   @behaviour Skillbook.Handler
 

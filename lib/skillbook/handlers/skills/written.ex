@@ -96,7 +96,7 @@ defmodule Skillbook.Handlers.Skills.Written do
     ]
   end
 
-  @doc "Its whole text under its name, title and facts, each of which is on one line, so that no text passes for another."
+  @doc "Its text under its name, title and facts; each is on one line, so that no text passes for another."
   @spec page(map(), [{String.t(), term()}]) :: String.t()
   def page(data, facts) do
     facts = [{"description", data.description}, {"tags", data.tags} | facts]

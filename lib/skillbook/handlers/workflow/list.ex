@@ -6,7 +6,7 @@ defmodule Skillbook.Handlers.Workflow.List do
 
   @impl true
   def execute(flags, context) do
-    # A command without a handler is a page to follow, which is what a workflow is, whatever its domain.
+    # A command without a handler is a page to follow, whatever its domain: a workflow.
     workflows =
       for entry <- View.entries(context.view, kind: :command),
           entry.handler == nil,

@@ -37,7 +37,8 @@ pub struct Declaration {
     pub flags: Vec<Flag>,
     /// Flags of which one is to be given, as `(--a <x> | --b <y>)` in Usage shows them.
     pub choices: Vec<Choice>,
-    /// Whether words of its own may stand without a flag: Usage shows some, or is no plain synopsis.
+    /// Whether words of its own may stand without a flag: Usage shows some, or is no plain
+    /// synopsis.
     pub words: bool,
     /// Where Usage and the Flags section contradict each other.
     pub contradictions: Vec<Contradiction>,
