@@ -5,14 +5,15 @@ use skillbook_core::text::command::{self, GET_SKILL};
 
 use crate::command::encode_command;
 use crate::text::{self, Source};
-use crate::twin::{twin, BYTES};
+use crate::twin::{busy, timed, twin, BYTES};
 use crate::view::ViewResource;
 
 mod atoms {
-    rustler::atoms! { ok, get, unknown }
+    rustler::atoms! { ok, get, unknown, nil }
 }
 
-fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Term<'a>> {
+/// Pages longer than `longest` bytes are not read for what they declare.
+fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>, longest: usize) -> NifResult<Term<'a>> {
     let read = Source::new(line).and_then(|source| {
         let command = command::parse(source.text)?;
         Ok((source, command))
@@ -25,15 +26,21 @@ fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Te
     if command.name == GET_SKILL {
         return Ok((atoms::get(), term).encode(env));
     }
-    Ok(match view.find(&command.name) {
-        Some(id) => (atoms::ok(), view.entry_term(env, id), term).encode(env),
-        None => (atoms::unknown(), term).encode(env),
-    })
+    let found = view.find(&command.name).and_then(|id| Some((id, view.core().entry(id)?)));
+    let Some((id, entry)) = found else { return Ok((atoms::unknown(), term).encode(env)) };
+    // The flags of a page that the model only reads are its own business.
+    let checked = entry.handler().is_some() || entry.fields().strict;
+    if checked && entry.document.text.len() > longest {
+        return Ok(busy(env));
+    }
+    let declared = if checked { view.declaration_term(env, id) } else { atoms::nil().encode(env) };
+    Ok((atoms::ok(), view.entry_term(env, id), declared, term).encode(env))
 }
 
 twin! {
-    /// `{:ok, entry, command}`, `{:get, command}` or `{:unknown, command}`.
+    /// `{:ok, entry, declaration, command}` with what the flags are checked by or nil,
+    /// `{:get, command}` or `{:unknown, command}`.
     "DirtyCpu" fn route_now | route_dirty(env, view: ResourceArc<ViewResource>, line: Binary<'a>)
-    if line.len() <= BYTES
-    => find(env, &view, line)
+    kept (line.len() <= BYTES).then(|| timed(env, || find(env, &view, line, BYTES))).transpose()?
+    => find(env, &view, line, usize::MAX)
 }
