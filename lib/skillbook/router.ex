@@ -53,6 +53,7 @@ defmodule Skillbook.Router do
   def find(%View{ref: ref} = view, line, fill \\ &{:ok, &1}) do
     case Native.route(ref, line) do
       {:ok, entry, declaration, %Command{help: false} = command} ->
+        declaration = if declaration == :long, do: Native.view_flags(ref, entry.name), else: declaration
         {:ok, %RoutedCommand{name: entry.name, entry: entry, declaration: declaration, command: command}}
 
       {:ok, entry, _declaration, %Command{help: true}} ->

@@ -267,7 +267,9 @@ defmodule Skillbook.TypedFlagsTest do
       {"x.many", "x.many [--title <t>]",
        "--title  A title (text); its words may also stand without the flag's name"},
       {"x.own", "x.own <file> [--n <n>]", "--n  How many"},
-      {"x.none", "x.none [--n <n>]", "--n  How many (default: 3)"}
+      {"x.none", "x.none [--n <n>]", "--n  How many (default: 3)"},
+      # Too long to be read on a normal scheduler.
+      {"x.long", "x.long [--n <n>]", "--n  How many (default: 3)\n\n" <> String.duplicate("and on\n", 10_000)}
     ]
 
     for {name, usage, flags} <- pages do
@@ -286,6 +288,7 @@ defmodule Skillbook.TypedFlagsTest do
       {"x.many a b c", {%{"title" => "a b c"}, []}},
       {"x.own a.md --n 2", {%{"n" => 2}, ["a.md"]}},
       {"x.none", {%{"n" => 3}, []}},
+      {"x.long --n 7", {%{"n" => 7}, []}},
       {"x.one a b",
        ~s("b" is one word too many: only --id may be given without the flag's name, once. Put its flag in front: --FLAG "b")},
       {"x.many a --title b",

@@ -5,15 +5,14 @@ use skillbook_core::text::command::{self, GET_SKILL};
 
 use crate::command::encode_command;
 use crate::text::{self, Source};
-use crate::twin::{busy, timed, twin, BYTES};
+use crate::twin::{twin, BYTES};
 use crate::view::ViewResource;
 
 mod atoms {
-    rustler::atoms! { ok, get, unknown, nil }
+    rustler::atoms! { ok, get, unknown, nil, long }
 }
 
-/// Pages longer than `longest` bytes are not read for what they declare.
-fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>, longest: usize) -> NifResult<Term<'a>> {
+fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Term<'a>> {
     let read = Source::new(line).and_then(|source| {
         let command = command::parse(source.text)?;
         Ok((source, command))
@@ -30,17 +29,18 @@ fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>, longest: usize)
     let Some((id, entry)) = found else { return Ok((atoms::unknown(), term).encode(env)) };
     // The flags of a page that the model only reads are its own business.
     let checked = entry.handler().is_some() || entry.fields().strict;
-    if checked && entry.document.text.len() > longest {
-        return Ok(busy(env));
-    }
-    let declared = if checked { view.declaration_term(env, id) } else { atoms::nil().encode(env) };
+    let declared = match checked {
+        false => atoms::nil().encode(env),
+        true if entry.document.text.len() > BYTES => atoms::long().encode(env),
+        true => view.declaration_term(env, id),
+    };
     Ok((atoms::ok(), view.entry_term(env, id), declared, term).encode(env))
 }
 
 twin! {
-    /// `{:ok, entry, declaration, command}` with what the flags are checked by or nil,
-    /// `{:get, command}` or `{:unknown, command}`.
+    /// `{:ok, entry, declaration, command}`, `{:get, command}` or `{:unknown, command}`. The declaration is what the
+    /// flags are checked by, nil, or `:long` for a page that takes long to read.
     "DirtyCpu" fn route_now | route_dirty(env, view: ResourceArc<ViewResource>, line: Binary<'a>)
-    kept (line.len() <= BYTES).then(|| timed(env, || find(env, &view, line, BYTES))).transpose()?
-    => find(env, &view, line, usize::MAX)
+    if line.len() <= BYTES
+    => find(env, &view, line)
 }
