@@ -52,10 +52,11 @@ defmodule Skillbook.Router do
           | {:error, Exception.t()}
   def find(%View{ref: ref} = view, line, fill \\ &{:ok, &1}) do
     case Native.route(ref, line) do
-      {:ok, entry, %Command{help: false} = command} ->
-        {:ok, %RoutedCommand{name: entry.name, entry: entry, command: command}}
+      {:ok, entry, declaration, %Command{help: false} = command} ->
+        declaration = if declaration == :long, do: Native.view_flags(ref, entry.name), else: declaration
+        {:ok, %RoutedCommand{name: entry.name, entry: entry, declaration: declaration, command: command}}
 
-      {:ok, entry, %Command{help: true}} ->
+      {:ok, entry, _declaration, %Command{help: true}} ->
         help(view, [entry.name])
 
       {:get, command} ->

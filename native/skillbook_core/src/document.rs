@@ -78,7 +78,8 @@ pub struct Fields {
     pub timeout: Option<u32>,
     /// `max_running`: how many calls of its handler may run at a time.
     pub max_running: Option<u32>,
-    /// `strict`: whether flags are checked against the page before the command runs.
+    /// `strict`: whether flags are checked against the page also if there is no handler that gets
+    /// them.
     pub strict: bool,
     /// `allowed-tools`.
     pub allowed_tools: Vec<String>,

@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::FxHashSet;
 
 use crate::catalog::{Catalog, EntryId, Unused, Why};
-use crate::declaration::Declaration;
 use crate::diagnostic::Diagnostic;
 use crate::document::Fields;
 use crate::domain::DomainView;
@@ -226,11 +225,6 @@ impl View {
     /// An entry, if the view shows it.
     pub fn entry(&self, id: EntryId) -> Option<&Arc<Entry>> {
         self.shows(id).then(|| self.catalog.entry(id))
-    }
-
-    /// The flags that an entry declares, if the view shows it and it declares any.
-    pub fn declaration(&self, id: EntryId) -> Option<&Declaration> {
-        self.entry(id).and_then(|entry| entry.declaration())
     }
 
     /// The entries that it shows, in the order of their names.

@@ -18,7 +18,7 @@ use skillbook_core::view::{Profile, View};
 use crate::load::Loaded;
 use crate::shared::FrozenTerm;
 use crate::store::{Row, Store};
-use crate::{encode, entry};
+use crate::{declaration, encode, entry};
 
 mod atoms {
     rustler::atoms! { ok, error }
@@ -27,7 +27,14 @@ mod atoms {
 /// One generation with the terms of its entries.
 pub struct Generation {
     pub catalog: Arc<Catalog>,
-    terms: Box<[Arc<OnceLock<FrozenTerm>>]>,
+    terms: Box<[Arc<Terms>]>,
+}
+
+/// What Elixir gets of an entry, each built when it is first asked for in any generation.
+#[derive(Default)]
+struct Terms {
+    entry: OnceLock<FrozenTerm>,
+    declaration: OnceLock<FrozenTerm>,
 }
 
 impl Generation {
@@ -46,10 +53,16 @@ impl Generation {
         Generation { catalog: Arc::new(catalog), terms }
     }
 
-    /// The entry's struct, built when it is first asked for in any generation.
+    /// The entry's struct.
     pub fn entry_term<'a>(&self, env: Env<'a>, id: EntryId) -> Term<'a> {
         let build = || FrozenTerm::new(|env| entry::encode(env, self.catalog.entry(id)));
-        self.terms[id.0 as usize].get_or_init(build).copy(env)
+        self.terms[id.0 as usize].entry.get_or_init(build).copy(env)
+    }
+
+    /// What its page declares, or `nil`.
+    pub fn declaration_term<'a>(&self, env: Env<'a>, id: EntryId) -> Term<'a> {
+        let build = || FrozenTerm::new(|env| declaration::encode(env, self.catalog.entry(id).declaration()));
+        self.terms[id.0 as usize].declaration.get_or_init(build).copy(env)
     }
 }
 

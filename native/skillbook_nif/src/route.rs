@@ -9,7 +9,7 @@ use crate::twin::{twin, BYTES};
 use crate::view::ViewResource;
 
 mod atoms {
-    rustler::atoms! { ok, get, unknown }
+    rustler::atoms! { ok, get, unknown, nil, long }
 }
 
 fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Term<'a>> {
@@ -25,14 +25,21 @@ fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Te
     if command.name == GET_SKILL {
         return Ok((atoms::get(), term).encode(env));
     }
-    Ok(match view.find(&command.name) {
-        Some(id) => (atoms::ok(), view.entry_term(env, id), term).encode(env),
-        None => (atoms::unknown(), term).encode(env),
-    })
+    let found = view.find(&command.name).and_then(|id| Some((id, view.core().entry(id)?)));
+    let Some((id, entry)) = found else { return Ok((atoms::unknown(), term).encode(env)) };
+    // The flags of a page that the model only reads are its own business.
+    let checked = entry.handler().is_some() || entry.fields().strict;
+    let declared = match checked {
+        false => atoms::nil().encode(env),
+        true if entry.document.text.len() > BYTES => atoms::long().encode(env),
+        true => view.declaration_term(env, id),
+    };
+    Ok((atoms::ok(), view.entry_term(env, id), declared, term).encode(env))
 }
 
 twin! {
-    /// `{:ok, entry, command}`, `{:get, command}` or `{:unknown, command}`.
+    /// `{:ok, entry, declaration, command}`, `{:get, command}` or `{:unknown, command}`. The declaration is what the
+    /// flags are checked by, nil, or `:long` for a page that takes long to read.
     "DirtyCpu" fn route_now | route_dirty(env, view: ResourceArc<ViewResource>, line: Binary<'a>)
     if line.len() <= BYTES
     => find(env, &view, line)

@@ -61,6 +61,10 @@ impl ViewResource {
         self.generation.entry_term(env, id)
     }
 
+    pub fn declaration_term<'a>(&self, env: Env<'a>, id: EntryId) -> Term<'a> {
+        self.generation.declaration_term(env, id)
+    }
+
     /// Whether there are few entries, so that looking through all of them is quick.
     fn is_small(&self) -> bool {
         self.generation.catalog.entries().len() <= twin::ITEMS

@@ -11,14 +11,9 @@ defmodule Skillbook.Handlers.Memory.Search do
   @impl true
   def execute(flags, context) do
     with {:ok, sql} <- Context.fetch_sql(context),
-         {:ok, flags} <- Flags.known(flags, ~w(query category limit)),
-         {:ok, flags} <- Flags.cast_args(flags, context.command.args, []),
-         {:ok, flags} <- Flags.cast_text(flags, "query"),
          {:ok, flags} <- Flags.cast(flags, "query", FullText.expected(), ~s("some text"), &words/1),
-         {:ok, flags} <- Flags.cast_text(flags, "category", line: true, max: 40),
          {:ok, flags} <- Flags.cast_keyword(flags, "category"),
-         {:ok, flags} <- Flags.cast_integer(flags, "limit", min: 1, max: @most),
-         flags = Flags.apply_defaults(flags, %{"query" => {nil, nil}, "category" => nil, "limit" => 10}),
+         flags = Flags.apply_defaults(flags, %{"query" => {nil, nil}, "category" => nil}),
          {:ok, memories, total, how} <- search(sql, context.profile.id, flags) do
       {:ok, Result.ok(text(memories, total, how, flags), data: %{memories: memories, total: total})}
     end
