@@ -4,7 +4,7 @@ defmodule Skillbook.Handlers.Tasks.Search do
 
   alias Skillbook.{Context, Flags, Result}
   alias Skillbook.Handlers.Tasks.{Table, Task}
-  alias Skillbook.SQL.FullText
+  alias Skillbook.Search.Query
 
   @filters ~w(query status assignee priority tags due-before due-after overdue)
   @flags @filters ++ ~w(sort limit)
@@ -18,7 +18,7 @@ defmodule Skillbook.Handlers.Tasks.Search do
          {:ok, flags} <- Flags.known(flags, @flags),
          {:ok, flags} <- Flags.cast_args(flags, context.command.args, []),
          {:ok, flags} <- Flags.cast_text(flags, "query"),
-         {:ok, flags} <- Flags.cast(flags, "query", FullText.expected(), ~s("some text"), &words/1),
+         {:ok, flags} <- Flags.cast(flags, "query", Query.expected(), ~s("some text"), &words/1),
          {:ok, flags} <- cast_keywords(flags, "status", Task.statuses() ++ ["overdue"]),
          {:ok, flags} <- cast_keywords(flags, "priority", Task.priorities()),
          {:ok, flags} <- Task.cast_assignee(flags, context),
@@ -35,7 +35,7 @@ defmodule Skillbook.Handlers.Tasks.Search do
   end
 
   defp words(text) do
-    with {:ok, words} <- FullText.words(text), do: {:ok, {text, words}}
+    with {:ok, units} <- Query.words(text), do: {:ok, {text, units}}
   end
 
   defp cast_keywords(flags, name, allowed) do
@@ -46,12 +46,12 @@ defmodule Skillbook.Handlers.Tasks.Search do
   end
 
   defp filters(flags, profile_id, today) do
-    {query, words} = Map.get(flags, "query", {nil, nil})
+    {query, units} = Map.get(flags, "query", {nil, nil})
     narrowed? = Enum.any?(@filters, &Map.has_key?(flags, &1))
 
     %{
       query: query,
-      words: words,
+      units: units,
       statuses: Map.get(flags, "status", Task.open_statuses()),
       priorities: flags["priority"],
       tags: flags["tags"],
