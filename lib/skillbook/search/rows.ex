@@ -225,6 +225,7 @@ defmodule Skillbook.Search.Rows do
     """
   end
 
+  # With an offset, PostgreSQL looks the blocks up for each run and range, and does not join all of them.
   defp query(:postgres, places, within) do
     """
     select q.place, r.gone, b.documents#{places}
@@ -232,7 +233,7 @@ defmodule Skillbook.Search.Rows do
       (value ->> 2) collate "C" as highest from json_array_elements(cast(cast($1 as text) as json))) q
     cross join skillbook_search_runs r
     join lateral (select documents, places from skillbook_search_blocks
-      where run_id = r.id and first >= #{@from} and first <= q.highest) b on true
+      where run_id = r.id and first >= #{@from} and first <= q.highest offset 0) b on true
     where #{within}
     """
   end
