@@ -20,8 +20,11 @@ defmodule Skillbook.Search.Rows do
   @typedoc "Kind, scope and labels of documents."
   @type key :: {String.t(), String.t(), [String.t()]}
 
-  @typedoc "A document: its id, texts that count as titles, its text, and its fields (`Query.field/2`)."
-  @type document :: {pos_integer(), [String.t()], String.t(), [String.t()]}
+  @typedoc "A document: texts that count as titles, its text, and its fields (`Query.field/2`)."
+  @type document :: {[String.t()], String.t(), [String.t()]}
+
+  @typedoc "Documents as they are kept, before their ids are known."
+  @opaque packed :: tuple()
 
   @type segment :: %{id: pos_integer(), scope: String.t(), labels: [String.t()], documents: pos_integer()}
 
@@ -61,13 +64,17 @@ defmodule Skillbook.Search.Rows do
     end
   end
 
-  @doc "Indexes documents of which the index has none. Called in a transaction."
-  @spec put(SQL.t(), pos_integer(), [document()]) :: :ok | {:error, SQL.Error.t()}
-  def put(_sql, _segment, []), do: :ok
+  @doc "What takes longest of indexing documents; it needs no database."
+  @spec pack([document()]) :: packed()
+  def pack(documents), do: Native.search_pack(documents)
 
-  def put(sql, segment, documents) do
-    with :ok <- write(sql, segment, Native.search_pack(documents)),
-         :ok <- count(sql, segment, length(documents)),
+  @doc "Indexes documents of which the index has none, by their ids in the order of `pack/1`. Called in a transaction."
+  @spec put(SQL.t(), pos_integer(), [pos_integer()], packed()) :: :ok | {:error, SQL.Error.t()}
+  def put(sql, segment, ids, {packed_ids, _, _, _, _, blocks}) do
+    blocks = for {_first, documents, places} <- blocks, do: {documents, places}
+
+    with :ok <- write(sql, segment, Native.search_merge([{packed_ids, "", blocks, ids}])),
+         :ok <- count(sql, segment, length(ids)),
          do: tidy(sql, segment)
   end
 
@@ -166,7 +173,7 @@ defmodule Skillbook.Search.Rows do
          {:ok, %{rows: blocks}} <- SQL.query(sql, blocks, params),
          {:ok, _} <- SQL.query(sql, "delete from skillbook_search_runs where #{these}", params) do
       blocks = Enum.group_by(blocks, &hd/1, fn [_run, documents, places] -> {documents, places} end)
-      run = Native.search_merge(for [id, ids, gone] <- kept, do: {ids, gone, Map.get(blocks, id, [])})
+      run = Native.search_merge(for [id, ids, gone] <- kept, do: {ids, gone, Map.get(blocks, id, []), []})
       write(sql, segment, run)
     end
   end

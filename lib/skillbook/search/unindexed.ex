@@ -15,7 +15,7 @@ defmodule Skillbook.Search.Unindexed do
 
   @batch 500
 
-  # Each has `searched/2`: of ids, pairs of a segment's key and a document.
+  # Each has `searched/2`: of ids, a segment's key, the id and the document.
   @sources %{"task" => Handlers.Tasks.Table, "memory" => Handlers.Memory.Table, "vault" => Vault.Table}
 
   @doc "Indexes what is left."
@@ -57,7 +57,7 @@ defmodule Skillbook.Search.Unindexed do
     {these, params} = Values.ids(sql, "document_id", ids, 2)
 
     with {:ok, documents} <- @sources[kind].searched(sql, ids),
-         segments = Enum.group_by(documents, &elem(&1, 0), &elem(&1, 1)),
+         segments = Enum.group_by(documents, &elem(&1, 0)),
          {:ok, _} <- Skillbook.Options.each(segments, fn {key, documents} -> put(sql, key, documents) end) do
       SQL.query(sql, "delete from skillbook_search_unindexed where kind = $1 and #{these}", [kind | params])
     end
@@ -65,9 +65,11 @@ defmodule Skillbook.Search.Unindexed do
 
   # One that was written since the migration is indexed already.
   defp put(sql, key, documents) do
+    ids = Enum.map(documents, &elem(&1, 1))
+
     with {:ok, segment} <- Rows.segment(sql, key),
-         :ok <- Rows.remove(sql, segment, Enum.map(documents, &elem(&1, 0))),
-         :ok <- Rows.put(sql, segment, documents),
+         :ok <- Rows.remove(sql, segment, ids),
+         :ok <- Rows.put(sql, segment, ids, documents |> Enum.map(&elem(&1, 2)) |> Rows.pack()),
          do: {:ok, segment}
   end
 end

@@ -17,16 +17,35 @@ defmodule Skillbook.Vault.Table do
 
   # Writing
 
+  @typedoc "Notes with what takes longest of putting them, by their labels."
+  @type prepared :: {[Note.t()], %{[String.t()] => {[String.t()], Rows.packed()}}}
+
+  @doc "Prepares notes for `put/5`, outside of its transaction."
+  @spec prepare(SQL.t(), String.t(), [Note.t()]) :: {:ok, prepared()} | {:error, SQL.Error.t()}
+  def prepare(sql, vault, notes) do
+    with {:ok, known} <- known(sql, vault, Enum.map(notes, & &1.id)) do
+      {:ok,
+       {notes,
+        notes
+        |> Enum.reject(&same?(&1, known[&1.id]))
+        |> Enum.group_by(& &1.labels)
+        |> Map.new(fn {labels, notes} -> {labels, pack(notes)} end)}}
+    end
+  end
+
+  defp pack(notes),
+    do: {Enum.map(notes, & &1.id), notes |> Enum.map(&document/1) |> Rows.pack()}
+
   @doc """
   Puts documents of a vault in the place of those with their external ids: `{:ok, count}`, how many were other than before.
 
   Whoever else indexes the same vault meanwhile does the same, and finds nothing left to do.
   """
-  @spec put(SQL.t(), String.t(), String.t(), [Note.t()], DateTime.t()) ::
+  @spec put(SQL.t(), String.t(), String.t(), prepared(), DateTime.t()) ::
           {:ok, non_neg_integer()} | {:error, SQL.Error.t()}
-  def put(_sql, _vault, _producer, [], _now), do: {:ok, 0}
+  def put(_sql, _vault, _producer, {[], _packed}, _now), do: {:ok, 0}
 
-  def put(sql, vault, producer, notes, now) do
+  def put(sql, vault, producer, {notes, packed}, now) do
     SQL.transaction(sql, fn sql ->
       with {:ok, known} <- known(sql, vault, Enum.map(notes, & &1.id)),
            {same, new} = Enum.split_with(notes, &same?(&1, known[&1.id])),
@@ -35,7 +54,9 @@ defmodule Skillbook.Vault.Table do
            :ok <-
              new
              |> Enum.group_by(& &1.labels)
-             |> each(fn {labels, notes} -> insert(sql, vault, labels, producer, notes, now) end) do
+             |> each(fn {labels, notes} ->
+               insert(sql, {"vault", vault, labels}, producer, notes, packed[labels], now)
+             end) do
         {:ok, length(new)}
       end
     end)
@@ -72,26 +93,35 @@ defmodule Skillbook.Vault.Table do
   @new_text " on conflict (document_id) do update set content = excluded.content"
 
   # A document that was there keeps its id.
-  defp insert(sql, vault, labels, producer, notes, now) do
+  defp insert(sql, {_, vault, _} = key, producer, notes, packed, now) do
     replaced = for column <- @columns, do: "#{column} = excluded.#{column}"
 
     rest =
       " on conflict (vault, external_id) do update set #{Enum.join(replaced, ", ")} returning external_id, id"
 
-    with {:ok, segment} <- Rows.segment(sql, {"vault", vault, labels}),
+    with {:ok, segment} <- Rows.segment(sql, key),
          rows = for(note <- notes, do: row(segment, vault, producer, note, now)),
          {:ok, ids} <- Values.insert(sql, "skillbook_documents (#{Enum.join(@columns, ", ")})", rows, rest),
          ids = Map.new(ids, &List.to_tuple/1),
          texts = for(note <- notes, do: [ids[note.id], note.content]),
-         {:ok, _} <- Values.insert(sql, "skillbook_document_texts (document_id, content)", texts, @new_text),
-         do: Rows.put(sql, segment, for(note <- notes, do: document(ids[note.id], note)))
+         {:ok, _} <- Values.insert(sql, "skillbook_document_texts (document_id, content)", texts, @new_text) do
+      {external_ids, run} = packed(packed, notes)
+      Rows.put(sql, segment, Enum.map(external_ids, &ids[&1]), run)
+    end
   end
 
+  # Somebody else may have put some of them since they were prepared.
+  defp packed({external_ids, _run} = packed, notes) do
+    if external_ids == Enum.map(notes, & &1.id), do: packed, else: pack(notes)
+  end
+
+  defp packed(nil, notes), do: pack(notes)
+
   # Its name, title and aliases count as titles do.
-  defp document(id, note) do
+  defp document(note) do
     fields = for {field, value} <- Note.fields(note), do: Query.field(field, value)
     folders = for folder <- folders(note.folder), do: folder(folder)
-    {id, [note.name, note.title | note.aliases], note.content, fields ++ folders}
+    {[note.name, note.title | note.aliases], note.content, fields ++ folders}
   end
 
   defp folders(""), do: []
@@ -105,9 +135,9 @@ defmodule Skillbook.Vault.Table do
   @spec field(String.t(), String.t()) :: String.t()
   def field(field, value), do: Query.field(Note.key(field), Note.key(value))
 
-  @doc "For `Skillbook.Search.Unindexed`: of ids, the key of the segment and the document as it is indexed."
+  @doc "For `Skillbook.Search.Unindexed`: of ids, the key of the segment, the id and the document."
   @spec searched(SQL.t(), [pos_integer()]) ::
-          {:ok, [{Rows.key(), Rows.document()}]} | {:error, SQL.Error.t()}
+          {:ok, [{Rows.key(), pos_integer(), Rows.document()}]} | {:error, SQL.Error.t()}
   def searched(sql, ids) do
     {these, params} = Values.ids(sql, "t.id", ids, 1)
 
@@ -133,7 +163,7 @@ defmodule Skillbook.Vault.Table do
            content: content
          }
 
-         {{"vault", vault, texts(labels)}, document(id, note)}
+         {{"vault", vault, texts(labels)}, id, document(note)}
        end}
     end
   end

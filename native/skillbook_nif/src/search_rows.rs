@@ -11,25 +11,27 @@ fn search_words(texts: Vec<String>) -> Vec<Vec<(String, String)>> {
     texts.iter().map(words).collect()
 }
 
-/// Of documents as id, titles, text and fields: a run, as `{ids, first, last, count, size, blocks}`.
+/// Of documents as titles, text and fields: a run, as `{ids, first, last, count, size, blocks}`. Their ids are their
+/// places in the list.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn search_pack(env: Env, documents: Vec<(u64, Vec<String>, String, Vec<String>)>) -> Term {
-    let document = |(id, titles, content, fields)| Document { id, titles, content, fields };
-    let documents: Vec<Document> = documents.into_iter().map(document).collect();
+fn search_pack(env: Env, documents: Vec<(Vec<String>, String, Vec<String>)>) -> Term {
+    let document = |(id, (titles, content, fields))| Document { id, titles, content, fields };
+    let documents: Vec<Document> = (0..).zip(documents).map(document).collect();
     encode(env, &rows::pack(&documents))
 }
 
-type KeptTerms<'a> = (Binary<'a>, Binary<'a>, Vec<(Binary<'a>, Binary<'a>)>);
+type KeptTerms<'a> = (Binary<'a>, Binary<'a>, Vec<(Binary<'a>, Binary<'a>)>, Vec<u64>);
 
-/// Of runs as ids, those that have gone, and blocks: one run.
+/// Of runs as ids, those that have gone, blocks, and other ids by place: one run.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn search_merge<'a>(env: Env<'a>, runs: Vec<KeptTerms<'a>>) -> Term<'a> {
     let runs: Vec<Kept> = runs
         .iter()
-        .map(|(ids, gone, blocks)| Kept {
+        .map(|(ids, gone, blocks, numbers)| Kept {
             ids: ids.as_slice(),
             gone: gone.as_slice(),
             blocks: blocks.iter().map(|(documents, places)| (documents.as_slice(), places.as_slice())).collect(),
+            numbers,
         })
         .collect();
     encode(env, &rows::merge(&runs))

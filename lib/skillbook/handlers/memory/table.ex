@@ -25,7 +25,7 @@ defmodule Skillbook.Handlers.Memory.Table do
     SQL.transaction(sql, fn sql ->
       with {:ok, %{rows: [[id, number]]}} <- SQL.query(sql, query, values),
            {:ok, segment} <- Rows.segment(sql, key(owner)),
-           :ok <- Rows.put(sql, segment, [document(id, memory)]),
+           :ok <- Rows.put(sql, segment, [id], Rows.pack([document(memory)])),
            do: {:ok, %{memory | id: number}}
     end)
   end
@@ -33,19 +33,19 @@ defmodule Skillbook.Handlers.Memory.Table do
   defp key(owner), do: {"memory", owner, []}
 
   # What it says counts as titles do, and more than how it was filed.
-  defp document(id, memory) do
+  defp document(memory) do
     filed = Enum.join([memory.category | memory.tags], " ")
-    {id, [memory.content], filed, [Query.field("category", memory.category)]}
+    {[memory.content], filed, [Query.field("category", memory.category)]}
   end
 
-  @doc "For `Skillbook.Search.Unindexed`: of ids, the key of the segment and the document as it is indexed."
+  @doc "For `Skillbook.Search.Unindexed`: of ids, the key of the segment, the id and the document."
   def searched(sql, ids) do
     {these, params} = Values.ids(sql, "t.id", ids, 1)
 
     query = "select t.owner, #{@columns} from skillbook_memories t where #{these}"
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, params) do
-      {:ok, for([owner, id | memory] <- rows, do: {key(owner), document(id, memory(memory))})}
+      {:ok, for([owner, id | memory] <- rows, do: {key(owner), id, document(memory(memory))})}
     end
   end
 

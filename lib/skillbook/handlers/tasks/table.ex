@@ -50,17 +50,18 @@ defmodule Skillbook.Handlers.Tasks.Table do
   defp index(_sql, %{archived_at: %DateTime{}}), do: :ok
 
   defp index(sql, task) do
-    with {:ok, segment} <- Rows.segment(sql, @key), do: Rows.put(sql, segment, [document(task)])
+    with {:ok, segment} <- Rows.segment(sql, @key),
+         do: Rows.put(sql, segment, [task.id], Rows.pack([document(task)]))
   end
 
-  defp document(task), do: {task.id, [task.title], task.description || "", []}
+  defp document(task), do: {[task.title], task.description || "", []}
 
-  @doc "For `Skillbook.Search.Unindexed`: of ids, the key of the segment and the document as it is indexed."
+  @doc "For `Skillbook.Search.Unindexed`: of ids, the key of the segment, the id and the document."
   def searched(sql, ids) do
     {these, params} = Values.ids(sql, "t.id", ids, 1)
 
     with {:ok, tasks} <- select(sql, "where #{these} and t.archived_at is null", params),
-         do: {:ok, for(task <- tasks, do: {@key, document(task)})}
+         do: {:ok, for(task <- tasks, do: {@key, task.id, document(task)})}
   end
 
   @doc "The task with this id, deleted or not."

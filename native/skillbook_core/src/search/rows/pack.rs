@@ -8,7 +8,7 @@ use crate::search::words;
 /// So many words of a document are searched.
 const MOST_WORDS: usize = 60_000;
 /// So that no phrase goes from one part of a document into the next.
-const GAP: u32 = 8;
+const GAP: u64 = 8;
 /// A block ends with the term that makes it so long, in bytes.
 const BLOCK: usize = 4_000;
 /// No number of occurrences above this changes a score.
@@ -89,6 +89,9 @@ struct Index {
     known: FxHashMap<String, [u32; 2]>,
     numbers: FxHashMap<String, u32>,
     terms: Vec<Term>,
+    /// Of the document that is read now, the term of each word above its place, and whether this is in the titles.
+    found: [Vec<u64>; 2],
+    places: Vec<u8>,
 }
 
 #[derive(Default)]
@@ -101,43 +104,50 @@ struct Term {
 
 impl Index {
     fn add(&mut self, document: &Document) {
-        let titles = document.titles.iter().map(|text| (text.as_str(), true));
-        let mut found = Vec::new();
-        let (mut form, mut at, mut left) = (String::new(), 0, MOST_WORDS);
-        for (text, in_titles) in titles.chain([(document.content.as_str(), false)]) {
-            for place in words::words(text).take(left) {
+        let titles = document.titles.iter().map(|text| (text.as_str(), 1));
+        let mut found = std::mem::take(&mut self.found);
+        let (mut form, mut at, mut left) = (String::new(), 0u64, MOST_WORDS);
+        for (text, in_titles) in titles.chain([(document.content.as_str(), 0)]) {
+            for place in words::words(text) {
+                if left == 0 {
+                    break;
+                }
                 if form_of(&text[place], &mut form) {
-                    found.push((self.form(&form), in_titles, at));
+                    for (found, term) in found.iter_mut().zip(self.form(&form)) {
+                        found.push(u64::from(term) << 32 | at << 1 | in_titles);
+                    }
                     at += 1;
                     left -= 1;
                 }
             }
             at += GAP;
         }
-        for kind in [0, 1] {
-            found.sort_unstable_by_key(|(terms, _, at)| (terms[kind], *at));
-            for group in found.chunk_by(|(one, ..), (other, ..)| one[kind] == other[kind]) {
-                let in_titles = group.iter().filter(|(_, in_titles, _)| *in_titles).count();
+        for (found, with_places) in found.iter_mut().zip([true, false]) {
+            found.sort_unstable();
+            for group in found.chunk_by(|one, other| one >> 32 == other >> 32) {
+                let in_titles = group.iter().filter(|word| **word & 1 == 1).count();
                 let counts = [in_titles, group.len() - in_titles];
-                let places = group.iter().filter(|_| kind == 0).map(|(.., at)| u64::from(*at));
-                self.push(group[0].0[kind], document.id, counts, places);
+                let places = group.iter().filter(|_| with_places).map(|word| (word & u64::from(u32::MAX)) >> 1);
+                self.push((group[0] >> 32) as usize, document.id, counts, places);
             }
+            found.clear();
         }
+        self.found = found;
         let mut fields: Vec<_> = document.fields.iter().collect();
         fields.sort_unstable();
         fields.dedup();
         for field in fields {
             let term = self.number(field);
-            self.push(term, document.id, [0, 1], std::iter::empty());
+            self.push(term as usize, document.id, [0, 1], std::iter::empty());
         }
     }
 
-    fn push(&mut self, term: u32, id: u64, [titles, contents]: [usize; 2], places: impl Iterator<Item = u64>) {
-        let term = &mut self.terms[term as usize];
-        let mut packed = Vec::new();
-        push_ids(places, &mut packed);
+    fn push(&mut self, term: usize, id: u64, [titles, contents]: [usize; 2], places: impl Iterator<Item = u64>) {
+        let term = &mut self.terms[term];
+        self.places.clear();
+        push_ids(places, &mut self.places);
         let count = |count: usize| count.min(MOST_COUNTED) as u64;
-        let posting = Posting { id, titles: count(titles), contents: count(contents), places: &packed };
+        let posting = Posting { id, titles: count(titles), contents: count(contents), places: &self.places };
         posting.push(term.last, &mut term.documents, &mut term.places);
         term.last = id;
     }
@@ -218,12 +228,27 @@ pub struct Kept<'a> {
     pub gone: &'a [u8],
     /// Documents and places of its blocks, in their order.
     pub blocks: Vec<(&'a [u8], &'a [u8])>,
+    /// What its documents are called from now on, where their ids are places in this list; empty where these stay.
+    pub numbers: &'a [u64],
 }
 
-/// One run with all that is left of several, none of whose documents is left in two.
+impl Kept<'_> {
+    fn number(&self, id: u64) -> Option<u64> {
+        match self.numbers {
+            [] => Some(id),
+            numbers => numbers.get(usize::try_from(id).ok()?).copied(),
+        }
+    }
+}
+
+/// One run with all that is left of several, none of whose documents is left in two. Of one run it may be a copy whose
+/// documents have other numbers: what takes long of indexing them is then done before their numbers are known.
 pub fn merge(runs: &[Kept<'_>]) -> Run {
     let gone: Vec<FxHashSet<u64>> = runs.iter().map(|run| ids(run.gone).collect()).collect();
-    let left = runs.iter().zip(&gone).flat_map(|(run, gone)| ids(run.ids).filter(|id| !gone.contains(id)));
+    let left = runs
+        .iter()
+        .zip(&gone)
+        .flat_map(|(run, gone)| ids(run.ids).filter(|id| !gone.contains(id)).filter_map(|id| run.number(id)));
     let mut numbers: Vec<u64> = left.collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -235,10 +260,11 @@ pub fn merge(runs: &[Kept<'_>]) -> Run {
     {
         let term = term.clone();
         all.clear();
-        for (cursor, gone) in cursors.iter_mut().zip(&gone) {
+        for ((cursor, gone), run) in cursors.iter_mut().zip(&gone).zip(runs) {
             // Rows that nobody packed may have a term twice, or not in order.
             while let Some((documents, places)) = cursor.found.filter(|_| cursor.terms.term <= term) {
-                all.extend(postings(documents, places).filter(|posting| !gone.contains(&posting.id)));
+                let left = postings(documents, places).filter(|posting| !gone.contains(&posting.id));
+                all.extend(left.filter_map(|posting| Some(Posting { id: run.number(posting.id)?, ..posting })));
                 cursor.advance();
             }
         }
@@ -329,7 +355,7 @@ mod tests {
 
     fn kept<'a>(run: &'a Run, gone: &'a [u8]) -> Kept<'a> {
         let blocks = run.blocks.iter().map(|block| (&block.documents[..], &block.places[..])).collect();
-        Kept { ids: &run.ids, gone, blocks }
+        Kept { ids: &run.ids, gone, blocks, numbers: &[] }
     }
 
     #[test]
@@ -381,6 +407,18 @@ mod tests {
         assert_eq!(merge(&[kept(&run, &gone)]), pack(&[document(9, &[], "b")]));
     }
 
+    #[test]
+    fn documents_may_be_numbered_later() {
+        let texts = ["a b", "b", "a"];
+        let packed = |numbers: &[u64]| {
+            let document = |(text, id): (&&str, &u64)| document(*id, &["t"], text);
+            pack(&texts.iter().zip(numbers).map(document).collect::<Vec<_>>())
+        };
+        let first = packed(&[0, 1, 2]);
+        let numbers = [70, 9, 500];
+        assert_eq!(merge(&[Kept { numbers: &numbers, ..kept(&first, &[]) }]), packed(&numbers));
+    }
+
     proptest::proptest! {
         #[test]
         fn merged_runs_are_what_their_documents_give_together(
@@ -406,7 +444,7 @@ mod tests {
             bytes in proptest::collection::vec(proptest::collection::vec(0u8..9, 0..40), 0..4),
         ) {
             let blocks = bytes.iter().map(|bytes| (&bytes[..], &bytes[..])).collect();
-            let run = merge(&[Kept { ids: &[3, 1], gone: &[3], blocks }]);
+            let run = merge(&[Kept { ids: &[3, 1], gone: &[3], blocks, numbers: &[] }]);
             proptest::prop_assert_eq!(run.count, 1);
         }
     }
