@@ -8,7 +8,7 @@ defmodule Skillbook.Search.Rows do
   # is taken away by a mark at its run, and runs are merged into larger ones, which leaves out what has gone.
   # `native/skillbook_core/src/search/rows` says how they are packed.
 
-  alias Skillbook.{Native, SQL}
+  alias Skillbook.{JSON, Native, SQL}
   alias Skillbook.Search.Query
   alias Skillbook.SQL.Values
 
@@ -31,7 +31,7 @@ defmodule Skillbook.Search.Rows do
   @doc "The segment of a key, made where there is none."
   @spec segment(SQL.t(), key()) :: {:ok, pos_integer()} | {:error, SQL.Error.t()}
   def segment(sql, {kind, scope, labels}) do
-    params = [kind, scope, Values.json(labels)]
+    params = [kind, scope, JSON.encode(labels)]
     query = "select id from skillbook_search_segments where kind = $1 and scope = $2 and labels = $3"
 
     create =
@@ -58,7 +58,7 @@ defmodule Skillbook.Search.Rows do
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, [kind | params]) do
       {:ok,
        for [id, scope, labels, documents] <- rows do
-         {:ok, labels} = Skillbook.JSON.decode(labels)
+         {:ok, labels} = JSON.decode(labels)
          %{id: id, scope: scope, labels: labels, documents: documents}
        end}
     end
@@ -207,7 +207,7 @@ defmodule Skillbook.Search.Rows do
          ranges = for({{first, last}, at} <- Enum.with_index(ranges), do: [at, first, last]),
          {within, params} = Values.ids(sql, "r.segment_id", segments, 2),
          query = query(SQL.dialect(sql), places, within),
-         {:ok, %{rows: rows}} <- SQL.query(sql, query, [Values.json(ranges) | params]) do
+         {:ok, %{rows: rows}} <- SQL.query(sql, query, [JSON.encode(ranges) | params]) do
       {:ok, rows}
     else
       [] -> {:ok, []}

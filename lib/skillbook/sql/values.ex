@@ -17,11 +17,11 @@ defmodule Skillbook.SQL.Values do
   def any_of(sql, column, type, values, number) do
     case SQL.dialect(sql) do
       :sqlite ->
-        {"#{column} in (select value from json_each($#{number}))", [json(values)]}
+        {"#{column} in (select value from json_each($#{number}))", [JSON.encode(values)]}
 
       :postgres ->
         list = "json_array_elements_text(cast(cast($#{number} as text) as json))"
-        {"#{column} = any(array(select cast(#{list} as #{type})))", [json(values)]}
+        {"#{column} = any(array(select cast(#{list} as #{type})))", [JSON.encode(values)]}
     end
   end
 
@@ -67,8 +67,4 @@ defmodule Skillbook.SQL.Values do
 
     with {:ok, given} <- given, do: {:ok, Enum.concat(given)}
   end
-
-  @doc "A value as JSON text."
-  @spec json(term()) :: String.t()
-  def json(value), do: value |> JSON.encode() |> IO.iodata_to_binary()
 end

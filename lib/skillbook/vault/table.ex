@@ -63,7 +63,7 @@ defmodule Skillbook.Vault.Table do
   end
 
   defp same?(_note, nil), do: false
-  defp same?(note, {_id, _segment, as}), do: as == {note.path, note.hash, Values.json(note.labels)}
+  defp same?(note, {_id, _segment, as}), do: as == {note.path, note.hash, JSON.encode(note.labels)}
 
   defp known(sql, vault, ids) do
     {these, params} = Values.any_of(sql, "d.external_id", "text", ids, 2)
@@ -178,10 +178,10 @@ defmodule Skillbook.Vault.Table do
       note.folder,
       note.name,
       note.title,
-      Values.json(note.aliases),
-      Values.json(note.tags),
-      Values.json(note.links),
-      Values.json(note.frontmatter),
+      JSON.encode(note.aliases),
+      JSON.encode(note.tags),
+      JSON.encode(note.links),
+      JSON.encode(note.frontmatter),
       note.word_count,
       note.hash,
       note.size,

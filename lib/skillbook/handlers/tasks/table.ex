@@ -4,7 +4,7 @@ defmodule Skillbook.Handlers.Tasks.Table do
   # Callers that write put what belongs together into a transaction.
 
   alias Skillbook.Handlers.Tasks.Task
-  alias Skillbook.{FlagError, NotFoundError, SQL}
+  alias Skillbook.{FlagError, JSON, NotFoundError, SQL}
   alias Skillbook.Search.Rows
   alias Skillbook.SQL.Values
 
@@ -210,7 +210,7 @@ defmodule Skillbook.Handlers.Tasks.Table do
 
     with {:ok, segments} <- Rows.segments(sql, kind, [scope]),
          {:ok, {all?, _total, hits}} <- Rows.find(sql, segments, units, [], @all) do
-      {:ok, Values.json(if(all?, do: Enum.map(hits, &elem(&1, 0)), else: []))}
+      {:ok, JSON.encode(if(all?, do: Enum.map(hits, &elem(&1, 0)), else: []))}
     end
   end
 
