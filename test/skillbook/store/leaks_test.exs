@@ -551,6 +551,14 @@ defmodule Skillbook.Store.LeaksTest do
     end
   end
 
+  defp memories_seen do
+    receive do
+      {:seen, found} -> [found | memories_seen()]
+    after
+      0 -> []
+    end
+  end
+
   defp compare(about, {reader, other}, with, without) do
     for profile <- [reader, other] do
       [one, two] =
@@ -616,9 +624,11 @@ defmodule Skillbook.Store.LeaksTest do
       assert Enum.any?(all, &hidden?(&1, readers))
       assert %{total: total} = remembered(with.book, @boss)
       assert total >= 40
+      for profile <- Tuple.to_list(readers), do: send(self(), {:seen, remembered(with.book, profile)})
       for world <- [with, without], do: stop_supervised!(world.book)
     end
 
     assert Enum.any?(fired())
+    assert Enum.any?(memories_seen(), &match?(%{total: total} when total > 0, &1))
   end
 end
