@@ -5,7 +5,8 @@
 #     MIX_ENV=prod mix run bench/rows.exs [rows, 100000 if left out]
 #     MIX_ENV=prod bin/postgres-for-tests run mix run bench/rows.exs
 #
-# The peer's statements bring the ten best ids and how many there are. A command is what a model sends and gets.
+# The peer's statements bring the rows that the commands bring, and how many there are. A command is what a model sends and
+# gets. FTS5 and the tsvector have the words of both owners' memories, as they had them here before.
 
 Code.require_file("measure.exs", __DIR__)
 

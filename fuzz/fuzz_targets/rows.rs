@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use skillbook_core::search::rows::{merge, pack, rank, without, words, Document, Kept, Row, Run, Unit};
+use skillbook_core::search::rows::{merge, pack, rank, without, words, Document, Kept, Limit, Row, Run, Unit};
 use skillbook_core::search::snippet;
 
 fn kept<'a>(run: &'a Run, gone: &'a [u8]) -> Kept<'a> {
@@ -54,7 +54,7 @@ fuzz_target!(|input: (Vec<(String, String)>, String, Vec<(Vec<u8>, Vec<u8>)>)| {
                 blocks.map(move |block| Row { range, gone: &[], documents: &block.documents, places: &block.places })
             };
             let rows: Vec<_> = ranges.flat_map(row).collect();
-            let found = rank(&units, &filters, &rows, documents.len(), documents.len());
+            let found = rank(&units, &filters, &rows, documents.len(), Limit::Level(documents.len()));
             assert!(found.all && found.hits.iter().any(|(id, _)| *id == document.id));
         }
         let stems: Vec<_> = words(&query).into_iter().map(|word| word.stem).collect();
@@ -67,8 +67,8 @@ fuzz_target!(|input: (Vec<(String, String)>, String, Vec<(Vec<u8>, Vec<u8>)>)| {
     let packed: Vec<_> = rows.iter().enumerate().map(row).collect();
     let read = packed.iter().map(|(range, documents, places)| Row { range: *range, gone: places, documents, places });
     let units = [Unit::Any(vec![wide()]), Unit::Phrase(vec![wide(), wide()])];
-    let found = rank(&units, &[wide()], &read.collect::<Vec<_>>(), usize::from(u8::MAX), 10);
-    assert!(found.hits.len() <= found.total);
+    let found = rank(&units, &[wide()], &read.collect::<Vec<_>>(), usize::from(u8::MAX), Limit::Newest(10));
+    assert!(found.hits.len() <= found.total.min(10));
     let blocks = rows.iter().map(|(documents, places)| (&documents[..], &places[..])).collect();
     let gone = rows.first().map(|(_, places)| &places[..]).unwrap_or_default();
     merge(&[Kept { ids: gone, gone, blocks, numbers: &[] }]);

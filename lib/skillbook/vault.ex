@@ -120,7 +120,7 @@ defmodule Skillbook.Vault do
   # What has no words is in no document.
   defp find(sql, scope, query, limit) do
     with {:ok, units} <- Query.parse(query),
-         {:ok, {all, total, found}} <- Rows.find(sql, scope.segments, units, scope.filters, limit),
+         {:ok, {all, total, found}} <- Rows.find(sql, scope.segments, units, scope.filters, {:level, limit}),
          {:ok, top} <- first(sql, found, limit),
          {:ok, hits} <- hits(sql, scope, top, units) do
       {:ok, %{hits: hits, total: total, match: if(all or total == 0, do: :all, else: :any)}}

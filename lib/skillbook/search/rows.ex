@@ -12,9 +12,10 @@ defmodule Skillbook.Search.Rows do
   alias Skillbook.Search.Query
   alias Skillbook.SQL.Values
 
-  # Runs of about one size, in bytes, are merged when there are so many of them, into runs of at most the last size: larger
-  # ones would hold other writers for too long.
-  @sizes [64_000, 512_000, 4_000_000]
+  # Runs of about one size, between two of these in bytes, are merged when there are so many of them, into runs of at most
+  # the last size: larger ones would hold other writers for too long.
+  @sizes [{0, 64_000}, {64_000, 512_000}, {512_000, 4_000_000}]
+  @most 4_000_000
   @many 8
 
   @typedoc "Kind, scope and labels of documents."
@@ -49,7 +50,7 @@ defmodule Skillbook.Search.Rows do
   @doc "The segments of a kind and some scopes that have documents."
   @spec segments(SQL.t(), String.t(), [String.t()]) :: {:ok, [segment()]} | {:error, SQL.Error.t()}
   def segments(sql, kind, scopes) do
-    {these, params} = Values.any_of(sql, "scope", "text", scopes, 2)
+    {these, params} = Values.texts(sql, "scope", scopes, 2)
 
     query =
       "select id, scope, labels, documents from skillbook_search_segments " <>
@@ -147,14 +148,14 @@ defmodule Skillbook.Search.Rows do
     with [] <- Enum.take(mostly_gone, 1), do: Enum.find_value(@sizes, [], &many(runs, &1))
   end
 
-  # Of the runs up to a size, the smallest that together are not too large.
-  defp many(runs, size) do
-    small = Enum.take_while(runs, fn [_id, bytes | _] -> bytes < size end)
+  # Of the runs of about one size, the smallest that together are not too large.
+  defp many(runs, {least, most}) do
+    alike = for [_id, bytes | _] = run <- runs, bytes >= least and bytes < most, do: run
 
-    if length(small) >= @many do
+    if length(alike) >= @many do
       {these, _} =
-        Enum.flat_map_reduce(small, 0, fn [id, bytes | _], sum ->
-          if sum + bytes <= List.last(@sizes), do: {[id], sum + bytes}, else: {:halt, sum}
+        Enum.flat_map_reduce(alike, 0, fn [id, bytes | _], sum ->
+          if sum + bytes <= @most, do: {[id], sum + bytes}, else: {:halt, sum}
         end)
 
       if length(these) > 1, do: these
@@ -182,10 +183,11 @@ defmodule Skillbook.Search.Rows do
   The documents of segments that have all units of a query and pass the filters, or those that have some where none has
   all: `{:ok, {all?, total, hits}}`, with pairs of id and score, the best first.
 
-  All that have the score of the last one are among the hits, beyond the limit too. A filter is a field (`Query.field/2`).
-  Without units it is all that pass the filters.
+  The limit is `{:level, count}`, with all that have the score of the last one, or `{:newest, count}`, where of several
+  with one score those with the highest ids come first. A filter is a field (`Query.field/2`). Without units it is all that
+  pass the filters.
   """
-  @spec find(SQL.t(), [segment()], [Query.unit()], [String.t()], pos_integer()) ::
+  @spec find(SQL.t(), [segment()], [Query.unit()], [String.t()], {:level | :newest, pos_integer()}) ::
           {:ok, {boolean(), non_neg_integer(), [{pos_integer(), non_neg_integer()}]}}
           | {:error, SQL.Error.t()}
   def find(sql, segments, units, filters, limit) do

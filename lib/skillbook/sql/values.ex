@@ -7,39 +7,47 @@ defmodule Skillbook.SQL.Values do
   # Rows written by one statement. SQLite looks for each parameter among those before it.
   @rows 50
 
-  @doc """
-  A condition that a column has one of some values, which are the parameter of that number, and the parameters.
+  @doc "A condition that a column has one of some texts, which are the parameter of that number, and the parameters."
+  @spec texts(SQL.t(), String.t(), [String.t()], pos_integer()) :: {String.t(), [String.t()]}
+  def texts(sql, column, texts, number) do
+    these =
+      case SQL.dialect(sql) do
+        :sqlite ->
+          "#{column} in (select value from json_each($#{number}))"
 
-  The type is `"text"` or `"bigint"`.
-  """
-  @spec any_of(SQL.t(), String.t(), String.t(), [String.t() | integer()], pos_integer()) ::
-          {String.t(), [String.t()]}
-  def any_of(sql, column, type, values, number) do
-    case SQL.dialect(sql) do
-      :sqlite ->
-        {"#{column} in (select value from json_each($#{number}))", [JSON.encode(values)]}
+        :postgres ->
+          "#{column} = any(array(select json_array_elements_text(cast(cast($#{number} as text) as json))))"
+      end
 
-      :postgres ->
-        list = "json_array_elements_text(cast(cast($#{number} as text) as json))"
-        {"#{column} = any(array(select cast(#{list} as #{type})))", [JSON.encode(values)]}
-    end
+    {these, [JSON.encode(texts)]}
   end
 
   @doc "The same for ids."
   @spec ids(SQL.t(), String.t(), [integer()], pos_integer()) :: {String.t(), [String.t()]}
-  def ids(sql, column, ids, number), do: any_of(sql, column, "bigint", ids, number)
+  def ids(sql, column, ids, number) do
+    these =
+      case SQL.dialect(sql) do
+        :sqlite -> "#{column} in (select value from json_each($#{number}))"
+        :postgres -> "#{column} = any(cast(cast($#{number} as text) as bigint[]))"
+      end
 
-  @doc "Ids in an order, as a table `j` with the columns `id` and `place`; they are the parameter of that number."
+    {these, [list(sql, ids)]}
+  end
+
+  @doc "Ids in an order (`list/2`), as a table `j` with the columns `id` and `place`; they are the parameter of that number."
   @spec ordered(SQL.t(), pos_integer()) :: String.t()
   def ordered(sql, number) do
     case SQL.dialect(sql) do
-      :sqlite ->
-        "(select value as id, key as place from json_each($#{number})) j"
-
-      :postgres ->
-        "(select cast(value as bigint) as id, place from " <>
-          "json_array_elements_text(cast(cast($#{number} as text) as json)) with ordinality e (value, place)) j"
+      :sqlite -> "(select value as id, key as place from json_each($#{number})) j"
+      :postgres -> "unnest(cast(cast($#{number} as text) as bigint[])) with ordinality j (id, place)"
     end
+  end
+
+  @doc "Ids as a parameter."
+  @spec list(SQL.t(), [integer()]) :: String.t()
+  def list(sql, ids) do
+    text = Enum.join(ids, ",")
+    if SQL.dialect(sql) == :sqlite, do: "[#{text}]", else: "{#{text}}"
   end
 
   @doc "Inserts rows, by as few statements as there may be; gives the rows that `rest` returns."

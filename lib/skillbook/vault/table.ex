@@ -66,7 +66,7 @@ defmodule Skillbook.Vault.Table do
   defp same?(note, {_id, _segment, as}), do: as == {note.path, note.hash, JSON.encode(note.labels)}
 
   defp known(sql, vault, ids) do
-    {these, params} = Values.any_of(sql, "d.external_id", "text", ids, 2)
+    {these, params} = Values.texts(sql, "d.external_id", ids, 2)
 
     query = """
     select d.external_id, d.id, d.segment_id, d.path, d.hash, s.labels
@@ -290,7 +290,7 @@ defmodule Skillbook.Vault.Table do
   end
 
   def first(sql, scope, limit) do
-    with {:ok, {_all, total, hits}} <- Rows.find(sql, scope.segments, [], scope.filters, limit),
+    with {:ok, {_all, total, hits}} <- Rows.find(sql, scope.segments, [], scope.filters, {:level, limit}),
          {:ok, ids} <- first_of(sql, Enum.map(hits, &elem(&1, 0)), limit),
          do: {:ok, total, ids}
   end

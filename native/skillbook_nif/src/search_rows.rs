@@ -67,6 +67,22 @@ fn search_snippets<'a>(env: Env<'a>, texts: Vec<&str>, stems: Vec<String>, prefi
     texts.iter().map(snippet).collect()
 }
 
+/// How many of the best are given.
+#[derive(NifTaggedEnum)]
+enum Limit {
+    Level(usize),
+    Newest(usize),
+}
+
+impl From<Limit> for rows::Limit {
+    fn from(limit: Limit) -> rows::Limit {
+        match limit {
+            Limit::Level(count) => rows::Limit::Level(count),
+            Limit::Newest(count) => rows::Limit::Newest(count),
+        }
+    }
+}
+
 /// What a query asks for.
 #[derive(NifTaggedEnum)]
 enum Unit {
@@ -92,7 +108,7 @@ fn search_rank<'a>(
     filters: Vec<(String, String)>,
     rows: Vec<Vec<Term<'a>>>,
     documents: usize,
-    limit: usize,
+    limit: Limit,
 ) -> NifResult<Term<'a>> {
     let units: Vec<rows::Unit> = units.into_iter().map(rows::Unit::from).collect();
     let decoded: Vec<_> = rows.iter().map(|row| decode(row)).collect::<NifResult<_>>()?;
@@ -106,7 +122,7 @@ fn search_rank<'a>(
             places: part(parts, 2),
         })
         .collect();
-    let found = rows::rank(&units, &filters, &rows, documents, limit);
+    let found = rows::rank(&units, &filters, &rows, documents, limit.into());
     Ok((found.all, found.total, found.hits).encode(env))
 }
 

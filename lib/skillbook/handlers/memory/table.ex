@@ -71,9 +71,7 @@ defmodule Skillbook.Handlers.Memory.Table do
     filters = if category, do: [Query.field("category", category)], else: []
 
     with {:ok, segments} <- Rows.segments(sql, "memory", [owner]),
-         {:ok, {all?, total, hits}} <- Rows.find(sql, segments, units, filters, limit),
-         # Of those that match as well, the newest come first.
-         hits = hits |> Enum.sort_by(fn {id, score} -> {-score, -id} end) |> Enum.take(limit),
+         {:ok, {all?, total, hits}} <- Rows.find(sql, segments, units, filters, {:newest, limit}),
          {these, params} = Values.ids(sql, "t.id", Enum.map(hits, &elem(&1, 0)), 1),
          {:ok, %{rows: rows}} <- SQL.query(sql, "#{@select} where #{these}", params) do
       found = Map.new(rows, fn [id | memory] -> {id, memory(memory)} end)

@@ -4,7 +4,7 @@ defmodule Skillbook.Handlers.Tasks.Table do
   # Callers that write put what belongs together into a transaction.
 
   alias Skillbook.Handlers.Tasks.Task
-  alias Skillbook.{FlagError, JSON, NotFoundError, SQL}
+  alias Skillbook.{FlagError, NotFoundError, SQL}
   alias Skillbook.Search.Rows
   alias Skillbook.SQL.Values
 
@@ -185,12 +185,13 @@ defmodule Skillbook.Handlers.Tasks.Table do
 
       # The ids that were found are the last of the parameters.
       {where, params} = number(conditions)
-      join = if found, do: "join #{Values.ordered(sql, length(params) + 1)} on j.id = t.id"
+      from = if found, do: "#{Values.ordered(sql, length(params) + 1)} cross join "
+      joined = if found, do: " and j.id = t.id"
       order = if filters.sort == "relevance", do: "j.place", else: @orders[filters.sort]
 
       query =
-        "select #{@select}, count(*) over () from skillbook_tasks t #{join} " <>
-          "where #{where} order by #{order} limit #{filters.limit}"
+        "select #{@select}, count(*) over () from #{from}skillbook_tasks t " <>
+          "where #{where}#{joined} order by #{order} limit #{filters.limit}"
 
       with {:ok, %{rows: rows}} <- SQL.query(sql, query, params ++ List.wrap(found)),
            {:ok, tasks} <- rows |> Enum.map(&task/1) |> with_tags(sql) do
@@ -209,8 +210,8 @@ defmodule Skillbook.Handlers.Tasks.Table do
     {kind, scope, _labels} = @key
 
     with {:ok, segments} <- Rows.segments(sql, kind, [scope]),
-         {:ok, {all?, _total, hits}} <- Rows.find(sql, segments, units, [], @all) do
-      {:ok, JSON.encode(if(all?, do: Enum.map(hits, &elem(&1, 0)), else: []))}
+         {:ok, {all?, _total, hits}} <- Rows.find(sql, segments, units, [], {:level, @all}) do
+      {:ok, Values.list(sql, if(all?, do: Enum.map(hits, &elem(&1, 0)), else: []))}
     end
   end
 

@@ -11,7 +11,7 @@ mod rank;
 use rust_stemmers::{Algorithm, Stemmer};
 
 pub use pack::{merge, pack, without, Block, Document, Kept, Run};
-pub use rank::{rank, Found, Row, Unit};
+pub use rank::{rank, Found, Limit, Row, Unit};
 
 use super::words;
 

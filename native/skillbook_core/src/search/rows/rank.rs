@@ -46,6 +46,15 @@ pub struct Row<'a> {
     pub places: &'a [u8],
 }
 
+/// How many of the best are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// So many, and those that have the last score too: what comes first of them is for the caller to say.
+    Level(usize),
+    /// So many; of several with one score those with the highest ids, which are the newest.
+    Newest(usize),
+}
+
 /// What was found.
 #[derive(Debug, PartialEq, Eq, Default)]
 pub struct Found {
@@ -53,8 +62,7 @@ pub struct Found {
     pub all: bool,
     /// How many there are.
     pub total: usize,
-    /// The best and their scores, in parts of ten thousand. Those that have the last score are all there, beyond the
-    /// limit too: what comes first of them is for the caller to say.
+    /// The best and their scores, in parts of ten thousand.
     pub hits: Vec<(u64, u64)>,
 }
 
@@ -87,7 +95,7 @@ type Scored = Vec<(u64, f64)>;
 ///
 /// Each unit counts by how few of the `documents` that the reader sees have it, so all that enters a score is in the
 /// rows. With filters, only documents that are in each of these ranges are looked at and counted.
-pub fn rank(units: &[Unit], filters: &[(String, String)], rows: &[Row<'_>], documents: usize, limit: usize) -> Found {
+pub fn rank(units: &[Unit], filters: &[(String, String)], rows: &[Row<'_>], documents: usize, limit: Limit) -> Found {
     let ranks = Ranks::new();
     let ranges: Vec<_> = units.iter().flat_map(Unit::ranges).chain(filters).collect();
     let mut found: Vec<Vec<Occurrence>> = vec![Vec::new(); ranges.len()];
@@ -220,16 +228,22 @@ fn of_any(weighed: &[Scored]) -> Scored {
     groups.map(|group| (group[0].0, group.iter().map(|(_, score)| score).sum())).collect()
 }
 
-fn best(scored: Scored, all: bool, limit: usize) -> Found {
+fn best(scored: Scored, all: bool, limit: Limit) -> Found {
     let total = scored.len();
     let mut hits: Vec<(u64, u64)> =
         scored.into_iter().map(|(id, score)| (id, (score * PARTS).round() as u64)).collect();
-    if let Some(last) = limit.checked_sub(1).filter(|last| *last < total) {
+    let (Limit::Level(count) | Limit::Newest(count)) = limit;
+    if let Some(last) = count.checked_sub(1).filter(|last| *last < total) {
         let (_, (_, score), _) = hits.select_nth_unstable_by_key(last, |(_, score)| Reverse(*score));
         let score = *score;
         hits.retain(|(_, other)| *other >= score);
     }
-    hits.sort_unstable_by_key(|(id, score)| (Reverse(*score), *id));
+    if let Limit::Newest(count) = limit {
+        hits.sort_unstable_by_key(|(id, score)| (Reverse(*score), Reverse(*id)));
+        hits.truncate(count);
+    } else {
+        hits.sort_unstable_by_key(|(id, score)| (Reverse(*score), *id));
+    }
     Found { all, total, hits }
 }
 
@@ -263,7 +277,7 @@ mod tests {
             let row = move |(documents, places)| Row { range, gone, documents, places };
             index.blocks.iter().map(|block| (&block.documents[..], &block.places[..])).map(row)
         });
-        rank(units, &filters, &rows.collect::<Vec<_>>(), documents, limit)
+        rank(units, &filters, &rows.collect::<Vec<_>>(), documents, Limit::Level(limit))
     }
 
     fn ids(found: &Found) -> Vec<u64> {
@@ -291,6 +305,11 @@ mod tests {
         assert_eq!((ids(&two), two.total), (vec![3, 1, 2], 3));
         assert!(two.hits[0].1 > two.hits[1].1 && two.hits[1].1 == two.hits[2].1);
         assert_eq!(ids(&found(&index, &[], &[word("x")], &[], 3, 1)), [3]);
+        let blocks = index.blocks.iter();
+        let rows: Vec<_> =
+            blocks.map(|block| Row { range: 0, gone: &[], documents: &block.documents, places: &[] }).collect();
+        let newest = rank(&[word("x")], &[], &rows, 3, Limit::Newest(2));
+        assert_eq!((ids(&newest), newest.total), (vec![3, 2], 3));
         assert_eq!(found(&index, &[], &[word("y")], &[], 3, 2), Found::default());
         assert_eq!(ids(&found(&index, &[2], &[word("x")], &[], 2, 9)), [3, 1]);
     }
@@ -360,7 +379,7 @@ mod tests {
                 .iter()
                 .map(|(range, bytes)| Row { range: *range, gone: &[2], documents: bytes, places: bytes })
                 .collect();
-            let found = rank(&units, &[], &rows, 3, limit);
+            let found = rank(&units, &[], &rows, 3, Limit::Level(limit));
             proptest::prop_assert!(found.hits.len() <= found.total);
         }
     }
