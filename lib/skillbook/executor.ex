@@ -19,7 +19,6 @@ defmodule Skillbook.Executor do
     Context,
     Entry,
     Gate,
-    Handler,
     HandlerError,
     OutOfServiceError,
     Policy,
@@ -102,10 +101,8 @@ defmodule Skillbook.Executor do
   end
 
   defp handled(%RoutedCommand{entry: entry} = routed, context, book, options) do
-    # Nobody is asked about what cannot run.
     with {:ok, module} <- handler(entry, context),
-         :ok <- in_service(book, entry, module),
-         :ok <- unless_stopped(context, fn -> Policy.check(routed, context, ask(book, options)) end),
+         :ok <- unless_stopped(context, fn -> allowed(routed, context, book, module, options) end),
          timeout = options[:timeout] || entry.limits[:timeout] || (book && book.timeout) || @default_timeout,
          timeout = min(timeout, Context.time_left(context)),
          context = %{context | timeout: timeout, ask: ask(book, options)},
@@ -171,11 +168,17 @@ defmodule Skillbook.Executor do
   defp ask(book, options), do: options[:ask] || (book && book.ask)
 
   defp handler(entry, context) do
-    with {:error, reason} <- Handler.fetch(entry), do: {:error, failed(:missing, context, reason: reason)}
+    with {:error, reason} <- Entry.fetch_handler(entry),
+         do: {:error, failed(:missing, context, reason: reason)}
   end
 
-  defp in_service(nil, _entry, _module), do: :ok
-  defp in_service(book, entry, module), do: Breaker.check(book, entry, module)
+  # Nobody is asked about what cannot run.
+  defp allowed(routed, context, book, module, options) do
+    asks = book != nil and context.profile.writes == :ask
+
+    with :ok <- if(asks, do: Breaker.check(book, routed.entry, module), else: :ok),
+         do: Policy.check(routed, context, ask(book, options))
+  end
 
   # What the book's processes do is over when it stops.
   defp unless_stopped(context, fun) do
@@ -188,8 +191,8 @@ defmodule Skillbook.Executor do
     # Only what the handler gets is copied to its process.
     flags = routed.command.flags
     work = fn -> flags |> module.execute(context) |> told() end
-    worker = Worker.start(context.book, Context.logger_metadata(context), work)
-    with :ok <- enter(book, worker, routed.entry, module), do: {:ok, worker}
+    start = fn -> Worker.start(context.book, Context.logger_metadata(context), work) end
+    if book, do: enter(book, routed.entry, module, start), else: {:ok, start.()}
   end
 
   # A message is the handler's code as well, so it must not end or hold up the caller.
@@ -200,26 +203,31 @@ defmodule Skillbook.Executor do
 
   defp told(answer), do: answer
 
-  # The breaker comes last, so that the one call that tries a handler does not wait for room.
-  defp enter(nil, _worker, _entry, _module), do: :ok
+  # Nothing waits for room that is out of service. A call that is the one to try it, and finds no room, leaves it to another.
+  defp enter(book, entry, module, start) do
+    with :ok <- Breaker.enter(book, entry, module) do
+      worker = start.()
 
-  defp enter(book, worker, entry, module) do
-    with :ok <- room(book, worker, entry),
-         :ok <- Breaker.enter(book, entry, module) do
-      :ok
+      with {:error, _} = busy <- room(book, worker, entry) do
+        Breaker.leave(book, entry, module, :unused)
+        busy
+      end
+    end
+  end
+
+  defp room(book, worker, entry) do
+    limited = limited?(book, entry)
+
+    with {:error, _} = busy <- limited && Gate.enter(book, worker.pid, entry.name, limit(book, entry)) do
+      Worker.stop(worker)
+      busy
     else
-      error ->
-        Worker.stop(worker)
-        error
+      _ -> {:ok, worker}
     end
   catch
     :exit, reason ->
       Worker.stop(worker)
       exit(reason)
-  end
-
-  defp room(book, worker, entry) do
-    if limited?(book, entry), do: Gate.enter(book, worker.pid, entry.name, limit(book, entry)), else: :ok
   end
 
   defp limited?(book, entry), do: book.max_running != :infinity or limit(book, entry) != :infinity

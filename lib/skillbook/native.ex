@@ -25,6 +25,7 @@ defmodule Skillbook.Native do
         frontmatter_parse: 1,
         json_decode: 1,
         json_encode: 2,
+        sql_statements: 3,
         view_new: 4,
         view_suggest: 3,
         view_entries: 3,

@@ -77,6 +77,8 @@ defmodule Skillbook.NativeTest do
       quote_word: {["a"], [long]},
       route: {[small, "haiku"], [small, long]},
       frontmatter_parse: {["a"], [String.duplicate("a", 4 * 1024 + 1)]},
+      sql_statements:
+        {["select 1", :sqlite, 0], [String.duplicate(" ", 8 * 1024) <> "select 1", :postgres, nil]},
       json_decode: {["[1]"], [~s("#{String.duplicate("a", 8 * 1024)}")]},
       json_encode: {[%{"a" => [1]}, false], [[String.duplicate("a", 8 * 1024)], false]},
       json_encode: {[[a: 1], false], [Enum.to_list(0..8_192), false]},
