@@ -18,7 +18,7 @@ defmodule Skillbook.SQL.SQLite do
 
   Transactions are made with `Skillbook.SQL.transaction/2` alone: statements such as `begin`, `attach` or a
   `pragma` that sets something are refused, for they would change one connection of several. Foreign keys are
-  enforced, strings are written in single quotes only, and FTS5 is there.
+  enforced, and strings are written in single quotes only.
 
   ## Examples
 

@@ -32,5 +32,4 @@ pub mod suggest;
 pub mod text;
 pub mod tools;
 pub mod value;
-pub mod vault;
 pub mod view;

@@ -17,12 +17,12 @@ mod resource_file;
 mod route;
 mod schedule;
 mod search;
+mod search_rows;
 mod shared;
 mod sql;
 mod store;
 mod text;
 mod twin;
-mod vault;
 mod view;
 mod watch;
 

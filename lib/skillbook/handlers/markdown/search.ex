@@ -3,7 +3,8 @@ defmodule Skillbook.Handlers.Markdown.Search do
   @behaviour Skillbook.Handler
 
   alias Skillbook.{FlagError, Flags, Result, Vault}
-  alias Skillbook.Vault.{Hit, Query}
+  alias Skillbook.Search.Query
+  alias Skillbook.Vault.Hit
 
   @filters ~w(query tag folder field vault)
 

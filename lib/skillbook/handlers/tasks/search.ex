@@ -4,7 +4,7 @@ defmodule Skillbook.Handlers.Tasks.Search do
 
   alias Skillbook.{Context, Flags, Result}
   alias Skillbook.Handlers.Tasks.{Table, Task}
-  alias Skillbook.SQL.FullText
+  alias Skillbook.Search.Query
 
   @filters ~w(query status assignee priority tags due-before due-after overdue)
   @most 100
@@ -14,7 +14,7 @@ defmodule Skillbook.Handlers.Tasks.Search do
     today = DateTime.to_date(context.now)
 
     with {:ok, sql} <- Context.fetch_sql(context),
-         {:ok, flags} <- Flags.cast(flags, "query", FullText.expected(), ~s("some text"), &words/1),
+         {:ok, flags} <- Flags.cast(flags, "query", Query.expected(), ~s("some text"), &words/1),
          filters = filters(flags, context, today),
          {:ok, tasks, total} <- Table.search(sql, filters) do
       {:ok, Result.ok(text(tasks, total, filters), data: %{tasks: tasks, total: total})}
@@ -22,16 +22,16 @@ defmodule Skillbook.Handlers.Tasks.Search do
   end
 
   defp words(text) do
-    with {:ok, words} <- FullText.words(text), do: {:ok, {text, words}}
+    with {:ok, units} <- Query.words(text), do: {:ok, {text, units}}
   end
 
   defp filters(flags, context, today) do
-    {query, words} = Map.get(flags, "query", {nil, nil})
+    {query, units} = Map.get(flags, "query", {nil, nil})
     narrowed? = Enum.any?(@filters, &Map.has_key?(flags, &1))
 
     %{
       query: query,
-      words: words,
+      units: units,
       statuses: Map.get(flags, "status", Task.open_statuses()),
       priorities: flags["priority"],
       tags: flags["tags"],
