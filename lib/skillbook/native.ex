@@ -23,6 +23,7 @@ defmodule Skillbook.Native do
         quote_word: 1,
         route: 2,
         frontmatter_parse: 1,
+        http_client: 1,
         json_decode: 1,
         json_encode: 2,
         sql_statements: 3,
@@ -75,6 +76,10 @@ defmodule Skillbook.Native do
   def postgres_listen(_session, _reference, _channel, _listens), do: missing()
   def postgres_usable(_session), do: missing()
   def postgres_close(_session), do: missing()
+
+  def http_request(_client, _reference, _method, _url, _headers, _body, _limits), do: missing()
+  def http_next(_stream, _reference), do: missing()
+  def http_leave(_stream), do: missing()
 
   def globs_check(_patterns), do: missing()
   def globs_filter(_patterns, _names), do: missing()

@@ -28,6 +28,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use crate::error::Detail;
 use crate::statement::{self, Dialect, Kind};
 use crate::{Constraint, Error, ErrorKind, Rows, Value};
+pub use tls::authorities;
 use values::{Raw, Sent};
 
 /// Statements that a session keeps prepared.
