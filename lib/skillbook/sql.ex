@@ -49,6 +49,7 @@ defmodule Skillbook.SQL do
   `nil`, integers, floats, strings or `{:blob, binary}`.
   """
 
+  alias Skillbook.Options
   alias Skillbook.SQL.Error
 
   @typedoc "A handle: the struct of a module with this behaviour."
@@ -64,6 +65,12 @@ defmodule Skillbook.SQL do
   @doc "Runs one statement; inside a transaction of the calling process, on that transaction's connection."
   @callback query(t(), statement :: String.t(), params :: [nil | number() | String.t() | {:blob, binary()}]) ::
               {:ok, result()} | {:error, Error.t()}
+
+  @doc "Runs statements in the transaction that the calling process is in, as `query/3`, up to the first that fails."
+  @callback query_all(t(), [
+              {statement :: String.t(), params :: [nil | number() | String.t() | {:blob, binary()}]}
+            ]) ::
+              {:ok, [result()]} | {:error, Error.t()}
 
   @doc "Runs the statements of a text, one after another, up to the first that fails."
   @callback execute_batch(t(), statements :: String.t()) :: :ok | {:error, Error.t()}
@@ -86,7 +93,7 @@ defmodule Skillbook.SQL do
   """
   @callback migrates?(t()) :: boolean()
 
-  @optional_callbacks migrates?: 1
+  @optional_callbacks migrates?: 1, query_all: 2
 
   @doc false
   # What `handle/1` of a connection says of a name that nothing runs under.
@@ -108,10 +115,8 @@ defmodule Skillbook.SQL do
   """
   @spec query(t(), String.t(), [param()]) :: {:ok, result()} | {:error, Error.t()}
   def query(%connection{} = sql, statement, params \\ []) when is_binary(statement) and is_list(params) do
-    with :ok <- check_text(statement),
-         {:ok, params} <- encode(params, 1, []) do
-      connection.query(sql, statement, params)
-    end
+    with {:ok, {statement, params}} <- check({statement, params}),
+         do: connection.query(sql, statement, params)
   end
 
   @doc "The same; gives the result itself and raises the error."
@@ -121,6 +126,30 @@ defmodule Skillbook.SQL do
       {:ok, result} -> result
       {:error, error} -> raise error
     end
+  end
+
+  @doc """
+  Runs statements with their parameters, one after another, up to the first that fails; gives a result for each.
+
+  In a transaction, a connection takes them all at once where it can: that saves the way there and back.
+
+      iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :query_all_example)
+      iex> sql = Skillbook.SQL.SQLite.handle(:query_all_example)
+      iex> {:ok, results} = Skillbook.SQL.query_all(sql, [{"select $1", ["one"]}, {"select 2", []}])
+      iex> Enum.map(results, & &1.rows)
+      [[["one"]], [[2]]]
+  """
+  @spec query_all(t(), [{String.t(), [param()]}]) :: {:ok, [result()]} | {:error, Error.t()}
+  def query_all(%connection{} = sql, statements) do
+    if function_exported?(connection, :query_all, 2) and connection.in_transaction?(sql) do
+      with {:ok, checked} <- Options.each(statements, &check/1), do: connection.query_all(sql, checked)
+    else
+      Options.each(statements, fn {statement, params} -> query(sql, statement, params) end)
+    end
+  end
+
+  defp check({statement, params}) do
+    with :ok <- check_text(statement), {:ok, params} <- encode(params, 1, []), do: {:ok, {statement, params}}
   end
 
   @doc """

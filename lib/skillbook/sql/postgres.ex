@@ -175,6 +175,15 @@ defmodule Skillbook.SQL.Postgres do
   end
 
   @impl SQL
+  def query_all(%__MODULE__{} = sql, statements) do
+    {session, _level} = transaction_of(sql)
+
+    with {:ok, found} <- call(&Native.postgres_query_all(session, &1, statements)) do
+      {:ok, for({columns, rows, count} <- found, do: %{columns: columns, rows: rows, num_rows: count})}
+    end
+  end
+
+  @impl SQL
   def execute_batch(%__MODULE__{} = sql, statements) do
     case transaction_of(sql) do
       nil -> with_session(sql, :write, &batch(&1, :write, statements))

@@ -91,6 +91,15 @@ defmodule Skillbook.SQL.SQLite do
   end
 
   @impl SQL
+  def query_all(%__MODULE__{} = sql, statements) do
+    {epoch, _level} = transaction_of(sql)
+
+    with {:ok, found} <- result(Native.sql_query_all(sql.database, epoch, statements)) do
+      {:ok, for({columns, rows, count} <- found, do: %{columns: columns, rows: rows, num_rows: count})}
+    end
+  end
+
+  @impl SQL
   def execute_batch(%__MODULE__{} = sql, statements) do
     case transaction_of(sql) do
       nil -> with_writer(sql, &result(Native.sql_batch(sql.database, &1, false, statements)))

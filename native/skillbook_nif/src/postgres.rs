@@ -11,7 +11,7 @@ use skillbook_sql::postgres::{may_only_read, Address, Heard, Limits, Place, Serv
 use skillbook_sql::{Error, Rows, Value};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::sql::{decode_params, done, encode_error, encode_rows, reply};
+use crate::sql::{decode_params, decode_statements, done, encode_all, encode_error, encode_rows, reply};
 
 /// They wait nearly all the time; what they compute is the rows of replies.
 const THREADS: usize = 2;
@@ -207,6 +207,20 @@ fn postgres_query(
     run(&session, reference, work, |env, found: Result<Option<Rows>, Error>| match found.transpose() {
         Some(found) => reply(env, found.map(|found| encode_rows(env, &found))),
         None => atoms::writes().encode(env),
+    })
+}
+
+/// The statements of a transaction, each with its parameters, up to the first that fails.
+#[rustler::nif]
+fn postgres_query_all(
+    session: ResourceArc<SessionResource>,
+    reference: Term,
+    statements: Vec<(String, Vec<Term>)>,
+) -> NifResult<rustler::Atom> {
+    let statements = decode_statements(&statements)?;
+    let work = |session: Arc<Session>| async move { session.query_all(&statements).await };
+    run(&session, reference, work, |env, found: Result<Vec<Rows>, Error>| {
+        reply(env, found.map(|found| encode_all(env, &found)))
     })
 }
 
