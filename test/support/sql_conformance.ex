@@ -41,6 +41,18 @@ defmodule Skillbook.SQLConformance do
       do: ["create table broken (id integer); insert into u values (8)", "insert into nowhere values (1)"]
   end
 
+  defmodule Stuck do
+    @moduledoc false
+    @behaviour Skillbook.SQL.Migrations
+
+    # Calls what its process has for it, and never ends.
+    @impl true
+    def up(_dialect) do
+      Process.get(__MODULE__).()
+      Process.sleep(:infinity)
+    end
+  end
+
   @doc "Three migrations, the last of which fails."
   def migrations, do: [{1, "tables", Tables}, {2, "row", Row}, {3, "broken", Broken}]
 
@@ -582,17 +594,30 @@ defmodule Skillbook.SQLConformance do
           assert SQL.Migrations.run(sql, Enum.take(migrations(), 2)) == {:ok, [1, 2]}
         end
 
-        test "that fail leave nothing of themselves, and all before them", %{sql: sql} do
+        test "that fail leave the database as it was", %{sql: sql} do
+          assert SQL.Migrations.run(sql, Enum.take(migrations(), 1)) == {:ok, [1]}
           assert {:error, %Error{kind: :no_such_table} = error} = SQL.Migrations.run(sql, migrations())
           assert Exception.message(error) =~ "migration 3 (broken) failed: "
 
           assert {:error, %Error{kind: :no_such_table}} = SQL.query(sql, "select * from broken")
-          assert SQL.query!(sql, "select id from u").rows == [[7]]
 
-          assert SQL.query!(sql, "select version from skillbook_migrations order by version").rows == [
-                   [1],
-                   [2]
-                 ]
+          assert {SQL.query!(sql, "select id from u").rows, SQL.query!(sql, "select id from t").rows} ==
+                   {[[7]], []}
+
+          assert SQL.query!(sql, "select version from skillbook_migrations").rows == [[1]]
+        end
+
+        test "that are killed in the middle leave the database as it was", %{sql: sql} do
+          stuck = List.replace_at(migrations(), 2, {3, "stuck", Skillbook.SQLConformance.Stuck})
+
+          # The two before it are written by then.
+          kill(fn ready ->
+            Process.put(Skillbook.SQLConformance.Stuck, ready)
+            SQL.Migrations.run(sql, stuck)
+          end)
+
+          assert SQL.Migrations.run(sql, Enum.take(migrations(), 2)) == {:ok, [1, 2]}
+          assert SQL.query!(sql, "select id, x from t").rows == [[1, "two"]]
         end
 
         test "of a newer database are refused", %{sql: sql} do
