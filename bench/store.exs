@@ -194,8 +194,11 @@ defmodule Bench.Store do
             }
 
             # A version is that of the row at its revision.
-            {:ok, revision, _} = Table.begin(sql, nil)
-            {:ok, stored} = Table.put(sql, stored, :create, :user, revision)
+            {:ok, stored} =
+              Table.write(sql, nil, fn sql, revision, _named ->
+                Table.put(sql, stored, :create, :user, revision)
+              end)
+
             byte_size(stored.content)
           end
 

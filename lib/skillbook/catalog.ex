@@ -16,7 +16,7 @@ defmodule Skillbook.Catalog do
       {:ok, 2}
   """
 
-  alias Skillbook.{Change, ConfigError, Diagnostic, Entry, Native, OptionError, Source, SQL}
+  alias Skillbook.{Change, ConfigError, Diagnostic, Entry, Native, OptionError, Source}
 
   @type t :: %__MODULE__{ref: reference(), sources: [Source.t()]}
 
@@ -70,7 +70,8 @@ defmodule Skillbook.Catalog do
   # Takes rows of the store's table, which came or changed, into the source that `Source.stored/0` makes; the rows are all that
   # there are, or only some. Only then is there a new generation if anything differs. Gives besides the ids of the rows that
   # cannot be read, which are left out, and why.
-  @spec put_stored(t(), rows :: SQL.result(), :all | :some) :: {Change.t(), [{integer(), String.t()}]}
+  @spec put_stored(t(), rows :: %{columns: [String.t()], rows: [[term()]]}, :all | :some) ::
+          {Change.t(), [{integer(), String.t()}]}
   def put_stored(%__MODULE__{ref: ref} = catalog, %{columns: columns, rows: rows}, which) do
     check_stored(catalog)
     {change, unread} = Native.catalog_store(ref, columns, rows, which == :all)

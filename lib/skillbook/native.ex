@@ -20,9 +20,11 @@ defmodule Skillbook.Native do
         extractor_finish: 2,
         tokenize: 1,
         parse_command: 1,
+        quote_word: 1,
         route: 2,
         frontmatter_parse: 1,
         json_decode: 1,
+        json_encode: 2,
         view_new: 4,
         view_suggest: 3,
         view_entries: 3,
@@ -56,7 +58,7 @@ defmodule Skillbook.Native do
   def sql_query(_database, _epoch, _inside, _sql, _params), do: missing()
   def sql_query_all(_database, _epoch, _statements), do: missing()
   def sql_batch(_database, _epoch, _inside, _sql), do: missing()
-  def sql_begin(_database, _epoch, _level), do: missing()
+  def sql_begin(_database, _epoch, _level, _statements), do: missing()
   def sql_commit(_database, _epoch, _level), do: missing()
   def sql_rollback(_database, _epoch, _level), do: missing()
   def sql_abandon(_database), do: missing()
@@ -68,7 +70,7 @@ defmodule Skillbook.Native do
   def postgres_query(_session, _reference, _place, _sql, _params), do: missing()
   def postgres_query_all(_session, _reference, _statements), do: missing()
   def postgres_batch(_session, _reference, _place, _sql), do: missing()
-  def postgres_begin(_session, _reference, _level), do: missing()
+  def postgres_begin(_session, _reference, _level, _statements), do: missing()
   def postgres_commit(_session, _reference, _level), do: missing()
   def postgres_rollback(_session, _reference, _level), do: missing()
   def postgres_listen(_session, _reference, _channel, _listens), do: missing()
@@ -109,6 +111,7 @@ defmodule Skillbook.Native do
   def watch_start(_roots, _poll, _interval_ms), do: missing()
 
   def diagnostic_excerpt(_line, _column), do: missing()
+  def diff_unified(_from, _to), do: missing()
   def lint_view(_view), do: missing()
   def lint_strict(_folder, _text), do: missing()
   def diagnostic_codes, do: missing()

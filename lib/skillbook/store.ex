@@ -469,11 +469,11 @@ defmodule Skillbook.Store do
       name = if askable?(name), do: String.normalize(name, :nfc)
 
       result =
-        SQL.transaction(sql, fn sql ->
-          with {:ok, revision, {live, deleted}} <- Table.begin(sql, name),
-               named = %{name: name, live: live, deleted: deleted},
-               write = Map.merge(options, %{sql: sql, view: view, revision: revision, named: named}),
-               {:ok, {before, stored}} <- fun.(write) do
+        Table.write(sql, name, fn sql, revision, {live, deleted} ->
+          named = %{name: name, live: live, deleted: deleted}
+          write = Map.merge(options, %{sql: sql, view: view, revision: revision, named: named})
+
+          with {:ok, {before, stored}} <- fun.(write) do
             if before == stored, do: {:error, {:unchanged, stored}}, else: {:ok, {{before, stored}, revision}}
           end
         end)

@@ -5,7 +5,7 @@ defmodule Skillbook.Watcher do
 
   use GenServer
 
-  alias Skillbook.{Catalog, Change, Native, SQL, Telemetry}
+  alias Skillbook.{Catalog, Change, Native, Telemetry}
 
   require Logger
 
@@ -23,7 +23,9 @@ defmodule Skillbook.Watcher do
   def reload(book), do: GenServer.call(name(book), :reload, :infinity)
 
   @doc "Takes in rows of the database, as `Skillbook.Catalog.put_stored/3`; subscribers have been told when it returns."
-  @spec put_stored(atom(), SQL.result(), :all | :some) :: [{integer(), String.t()}]
+  @spec put_stored(atom(), %{columns: [String.t()], rows: [[term()]]}, :all | :some) :: [
+          {integer(), String.t()}
+        ]
   def put_stored(book, rows, which), do: GenServer.call(name(book), {:put_stored, rows, which}, :infinity)
 
   @spec subscribe(atom()) :: :ok

@@ -38,7 +38,7 @@ defmodule Skillbook.PathsTest do
     start(folder)
     view = Skillbook.view(:paths)
     save = fn n -> "Saved" <> _ = run(view, "memory.save --content #{n}") end
-    within(save, modules: 29, switches: 43, native: 4)
+    within(save, modules: 23, switches: 31, native: 4)
   end
 
   test "write", %{tmp_dir: folder} do
@@ -46,7 +46,7 @@ defmodule Skillbook.PathsTest do
     view = Skillbook.view(:paths)
     more = "--description Brews --content Boil"
     create = fn n -> "Created" <> _ = run(view, "skills.create --name tea#{n} --title Tea #{more}") end
-    within(create, modules: 41, switches: 89, native: 10)
+    within(create, modules: 36, switches: 72, native: 10)
   end
 
   defp start(folder, name \\ :paths),

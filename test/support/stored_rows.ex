@@ -16,7 +16,7 @@ defmodule Skillbook.StoredRows do
   @doc "Entries as a query gives their rows."
   def rows(entries) do
     columns = Enum.map(Table.columns(), &Atom.to_string/1)
-    %{columns: columns, rows: Enum.flat_map(entries, &Table.row(&1).rows), num_rows: length(entries)}
+    %{columns: columns, rows: Enum.flat_map(entries, &Table.row(&1).rows)}
   end
 
   @doc "Inserts entries, or replaces those that have an id, in one write; gives its revision."
@@ -43,9 +43,9 @@ defmodule Skillbook.StoredRows do
 
   defp write_row(sql, entry, revision) do
     if entry.id, do: SQL.query!(sql, "delete from skillbook_entries where id = $1", [entry.id])
-    %{columns: columns, rows: [values]} = Table.row(entry)
-    {columns, values} = columns |> Enum.zip(values) |> Enum.reject(&(&1 == {"id", nil})) |> Enum.unzip()
-    names = Enum.join(columns ++ ["scope", "revision"], ", ")
+    columns = if entry.id, do: Table.columns(), else: Table.columns() -- [:id]
+    values = Enum.map(columns, &Table.to_column(&1, Map.fetch!(entry, &1)))
+    names = Enum.join(columns ++ [:scope, :revision], ", ")
     places = Enum.map_join(1..(length(columns) + 2), ", ", &"$#{&1}")
     statement = "insert into skillbook_entries (#{names}) values (#{places})"
     SQL.query!(sql, statement, values ++ ["#{entry.id || System.unique_integer()}", revision])

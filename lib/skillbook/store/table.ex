@@ -51,15 +51,16 @@ defmodule Skillbook.Store.Table do
   @type named :: {live :: [Stored.t()], deleted :: [Stored.t()]}
 
   @doc """
-  Raises the revision, which is the first thing that a write does: whoever writes next waits here until this one is over,
-  and sees what it did. Gives the revision and the entries of a name, of which there are none for `nil`.
+  Runs `fun` in a transaction that raises the revision, which is the first thing that a write does: whoever writes next waits
+  there until this one is over, and sees what it did. `fun` gets the handle, the revision and the entries of a name, of which
+  there are none for `nil`.
   """
-  def begin(sql, name) do
+  def write(sql, name, fun) do
     named = if name, do: [{@named, [name]}], else: []
 
-    with {:ok, [%{rows: [[revision]]} | named]} <- SQL.query_all(sql, [{@next_revision, []} | named]) do
-      {:ok, String.to_integer(revision), named |> Enum.flat_map(& &1.rows) |> split()}
-    end
+    SQL.transaction(sql, [{@next_revision, []} | named], fn sql, [%{rows: [[revision]]} | named] ->
+      fun.(sql, String.to_integer(revision), named |> Enum.flat_map(& &1.rows) |> split())
+    end)
   end
 
   @doc "The entries of a name."
@@ -172,11 +173,10 @@ defmodule Skillbook.Store.Table do
   @spec columns() :: [atom()]
   def columns, do: @columns
 
-  @doc "An entry as a query gives its row."
-  @spec row(Stored.t()) :: SQL.result()
+  @doc "An entry as the catalog takes rows; of its values none is made a column's."
+  @spec row(Stored.t()) :: %{columns: [String.t()], rows: [[term()]]}
   def row(%Stored{} = stored) do
-    values = for column <- @columns, do: to_column(column, Map.fetch!(stored, column))
-    %{columns: Enum.map(@columns, &Atom.to_string/1), rows: [values], num_rows: 1}
+    %{columns: Enum.map(@columns, &Atom.to_string/1), rows: [Enum.map(@columns, &Map.fetch!(stored, &1))]}
   end
 
   @doc "The entry of a row."
@@ -188,17 +188,15 @@ defmodule Skillbook.Store.Table do
   defp from_row([column | columns], [value | row], fields),
     do: from_row(columns, row, [{column, from_column(column, value)} | fields])
 
-  defp to_column(field, list) when field in [:labels, :proactive_for, :excluded_for],
-    do: list |> Enum.uniq() |> Enum.sort() |> json()
+  @doc "A field's value as it stands in its column."
+  @spec to_column(atom(), term()) :: SQL.param()
+  def to_column(field, list) when field in [:labels, :proactive_for, :excluded_for],
+    do: list |> Enum.uniq() |> Enum.sort() |> JSON.encode()
 
-  defp to_column(_field, list) when is_list(list), do: json(list)
-  defp to_column(_field, value) when is_boolean(value) or is_nil(value), do: value
-  defp to_column(_field, value) when is_atom(value), do: Atom.to_string(value)
-  defp to_column(_field, value), do: value
-
-  # Most are empty.
-  defp json([]), do: "[]"
-  defp json(list), do: list |> JSON.encode() |> IO.iodata_to_binary()
+  def to_column(_field, list) when is_list(list), do: JSON.encode(list)
+  def to_column(_field, value) when is_boolean(value) or is_nil(value), do: value
+  def to_column(_field, value) when is_atom(value), do: Atom.to_string(value)
+  def to_column(_field, value), do: value
 
   defp from_column(_field, nil), do: nil
   defp from_column(field, value) when field in [:include_in_prompt, :enabled], do: value == 1
@@ -219,6 +217,7 @@ defmodule Skillbook.Store.Table do
 
   defp from_column(_field, value), do: value
 
+  # Most are empty.
   defp texts("[]"), do: []
 
   defp texts(json) do

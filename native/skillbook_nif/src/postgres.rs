@@ -234,9 +234,26 @@ fn postgres_batch(
     run(&session, reference, |session| async move { session.execute_batch(&sql, place.into()).await }, done)
 }
 
+/// Begins with these statements; if one of them fails, nothing has begun.
 #[rustler::nif]
-fn postgres_begin(session: ResourceArc<SessionResource>, reference: Term, level: u32) -> NifResult<rustler::Atom> {
-    run(&session, reference, |session| async move { session.begin(level).await }, done)
+fn postgres_begin(
+    session: ResourceArc<SessionResource>,
+    reference: Term,
+    level: u32,
+    statements: Vec<(String, Vec<Term>)>,
+) -> NifResult<rustler::Atom> {
+    let statements = decode_statements(&statements)?;
+    let work = |session: Arc<Session>| async move {
+        session.begin(level).await?;
+        let found = session.query_all(&statements).await;
+        if found.is_err() {
+            session.rollback(level).await?;
+        }
+        found
+    };
+    run(&session, reference, work, |env, found: Result<Vec<Rows>, Error>| {
+        reply(env, found.map(|found| encode_all(env, &found)))
+    })
 }
 
 #[rustler::nif]

@@ -5,7 +5,7 @@ use skillbook_core::text::command::{self, GET_SKILL};
 
 use crate::command::encode_command;
 use crate::text::{self, Source};
-use crate::twin::{self, now};
+use crate::twin::{twin, BYTES};
 use crate::view::ViewResource;
 
 mod atoms {
@@ -31,13 +31,9 @@ fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Te
     })
 }
 
-/// `{:ok, entry, command}`, `{:get, command}` or `{:unknown, command}`.
-#[rustler::nif]
-fn route_now<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, line: Binary<'a>) -> NifResult<Term<'a>> {
-    now(env, line.len() <= twin::BYTES, || find(env, &view, line))
-}
-
-#[rustler::nif(schedule = "DirtyCpu")]
-fn route_dirty<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, line: Binary<'a>) -> NifResult<Term<'a>> {
-    find(env, &view, line)
+twin! {
+    /// `{:ok, entry, command}`, `{:get, command}` or `{:unknown, command}`.
+    "DirtyCpu" fn route_now | route_dirty(env, view: ResourceArc<ViewResource>, line: Binary<'a>)
+    if line.len() <= BYTES
+    => find(env, &view, line)
 }

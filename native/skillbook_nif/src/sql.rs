@@ -137,10 +137,12 @@ fn sql_query_all<'a>(
     statements: Vec<(String, Vec<Term<'a>>)>,
 ) -> NifResult<Term<'a>> {
     let statements = decode_statements(&statements)?;
-    let found = write(env, &resource, epoch, true, |connection| {
-        statements.iter().map(|(sql, params)| connection.query(sql, params)).collect::<Result<Vec<_>, _>>()
-    });
+    let found = write(env, &resource, epoch, true, |connection| query_all(connection, &statements));
     Ok(reply(env, found.map(|found| encode_all(env, &found))))
+}
+
+fn query_all(connection: &mut SqliteConnection, statements: &[(String, Vec<Value>)]) -> Result<Vec<Rows>, Error> {
+    statements.iter().map(|(sql, params)| connection.query(sql, params)).collect()
 }
 
 #[rustler::nif(schedule = "DirtyIo")]
@@ -148,9 +150,21 @@ fn sql_batch<'a>(env: Env<'a>, resource: ResourceArc<SqlResource>, epoch: u64, i
     done(env, write(env, &resource, epoch, inside, |connection| connection.execute_batch(sql)))
 }
 
+/// Begins with these statements; if one of them fails, nothing has begun.
 #[rustler::nif(schedule = "DirtyIo")]
-fn sql_begin<'a>(env: Env<'a>, resource: ResourceArc<SqlResource>, epoch: u64, level: u32) -> Term<'a> {
-    done(env, write(env, &resource, epoch, level > 0, |connection| connection.begin(level)))
+fn sql_begin<'a>(
+    env: Env<'a>,
+    resource: ResourceArc<SqlResource>,
+    epoch: u64,
+    level: u32,
+    statements: Vec<(String, Vec<Term<'a>>)>,
+) -> NifResult<Term<'a>> {
+    let statements = decode_statements(&statements)?;
+    let found = write(env, &resource, epoch, level > 0, |connection| {
+        connection.begin(level)?;
+        query_all(connection, &statements).or_else(|error| connection.rollback(level).and(Err(error)))
+    });
+    Ok(reply(env, found.map(|found| encode_all(env, &found))))
 }
 
 #[rustler::nif(schedule = "DirtyIo")]

@@ -60,7 +60,8 @@ impl Rows {
     }
 }
 
-/// The values of a row that are still to be read, with their columns.
+/// The values of a row that are still to be read, with their columns: as a database has them, or as an entry that was
+/// written has them.
 struct Row<T>(T);
 
 impl<'a, T: Iterator<Item = (Term<'a>, &'static str)>> Row<T> {
@@ -104,14 +105,17 @@ impl<'a, T: Iterator<Item = (Term<'a>, &'static str)>> Row<T> {
         self.read("1 or 0", |value| value.decode().or_else(|_| value.decode().map(|number: i64| number == 1)).ok())
     }
 
-    fn list<V>(&mut self, items: fn(&str) -> Option<Vec<V>>) -> Result<Vec<V>, String> {
-        self.read("a list of texts in JSON", |value| items(value.decode().ok()?))
+    fn list<V: Decoder<'a>>(&mut self, items: fn(&str) -> Option<Vec<V>>) -> Result<Vec<V>, String> {
+        self.read("a list of texts in JSON", |value| match value.decode() {
+            Ok(json) => items(json),
+            Err(_) => value.decode().ok(),
+        })
     }
 
     fn one_of<V: Copy, const N: usize>(&mut self, known: [(&str, V); N]) -> Result<V, String> {
         let expected = known.map(|(name, _)| name).join(" or ");
         self.read(&expected, |value| {
-            let text: &str = value.decode().ok()?;
+            let text = value.atom_to_string().or_else(|_| value.decode()).ok()?;
             known.iter().find(|(name, _)| *name == text).map(|(_, value)| *value)
         })
     }
