@@ -67,9 +67,10 @@ defmodule Skillbook.Catalog do
     do: change(Native.catalog_reload_paths(ref, Enum.map(paths, &Path.expand/1)))
 
   @doc false
-  # Takes rows of the store's table, which came or changed, into the source that `Source.stored/0` makes; the rows are all that
-  # there are, or only some. Only then is there a new generation if anything differs. Gives besides the ids of the rows that
-  # cannot be read, which are left out, and why.
+  # Takes rows of the store's table, which came or changed, into the source that `Source.stored/0`
+  # makes; the rows are all that there are, or only some. Only then is there a new generation if
+  # anything differs. Gives besides the ids of the rows that cannot be read, which are left out, and
+  # why.
   @spec put_stored(t(), rows :: %{columns: [String.t()], rows: [[term()]]}, :all | :some) ::
           {Change.t(), [{integer(), String.t()}]}
   def put_stored(%__MODULE__{ref: ref} = catalog, %{columns: columns, rows: rows}, which) do

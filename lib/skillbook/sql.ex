@@ -134,9 +134,11 @@ defmodule Skillbook.SQL do
   end
 
   @doc """
-  Runs statements with their parameters, one after another, up to the first that fails; gives a result for each.
+  Runs statements with their parameters, one after another, up to the first that fails; gives a
+  result for each.
 
-  In a transaction, a connection takes them all at once where it can: that saves the way there and back.
+  In a transaction, a connection takes them all at once where it can: that saves the way there and
+  back.
 
       iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :query_all_example)
       iex> sql = Skillbook.SQL.SQLite.handle(:query_all_example)
@@ -194,7 +196,8 @@ defmodule Skillbook.SQL do
   def transaction(%connection{} = sql, fun) when is_function(fun, 1), do: connection.transaction(sql, fun)
 
   @doc """
-  The same with statements that the transaction begins with, as `query_all/2` runs them; `fun` gets their results too.
+  The same with statements that the transaction begins with, as `query_all/2` runs them; `fun` gets
+  their results too.
 
   If one of them fails, nothing was done, and its error is given.
 

@@ -462,8 +462,8 @@ defmodule Skillbook.Store do
     ]
   end
 
-  # `fun` looks for an entry of this name, and gives it as it was and as it is now, or `:added` and a new one. If nothing
-  # differs there is no revision.
+  # `fun` looks for an entry of this name, and gives it as it was and as it is now, or `:added` and
+  # a new one. If nothing differs there is no revision.
   defp write(view, options, name, fun) do
     with {:ok, sql} <- database(view), :ok <- outside(sql) do
       name = if askable?(name), do: String.normalize(name, :nfc)
@@ -743,7 +743,8 @@ defmodule Skillbook.Store do
     Enum.filter(versions, &(&1.version in seen))
   end
 
-  # Below, `at` has the database and the view; in a write also the entries of the name that it began with.
+  # Below, `at` has the database and the view; in a write also the entries of the name that it began
+  # with.
 
   defp resolve(at, name) do
     with {:ok, nil} <- find(at, name), do: {:error, {:not_found, name}}

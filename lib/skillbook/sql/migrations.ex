@@ -2,10 +2,11 @@ defmodule Skillbook.SQL.Migrations do
   @moduledoc """
   Brings a database to the tables this version of Skillbook uses.
 
-  A migration is a version (from 1), a name and a module that says what to run. All that a database lacks runs in one
-  transaction, together with the rows in `skillbook_migrations`, which hold version, name and time: so a migration that
-  fails, or a process that dies, leaves the database as it was. Several processes of the operating system may start at
-  the same moment: the first runs them, the others wait for that and go on.
+  A migration is a version (from 1), a name and a module that says what to run. All that a database
+  lacks runs in one transaction, together with the rows in `skillbook_migrations`, which hold
+  version, name and time: so a migration that fails, or a process that dies, leaves the database as
+  it was. Several processes of the operating system may start at the same moment: the first runs
+  them, the others wait for that and go on.
 
       iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :migrations_example)
       iex> sql = Skillbook.SQL.SQLite.handle(:migrations_example)
@@ -45,13 +46,15 @@ defmodule Skillbook.SQL.Migrations do
   @doc """
   Runs what the database does not have yet; gives the versions that this call ran.
 
-  The error of a failing migration names it, and then none was run. A database with a version that is not in the list belongs to a
-  newer Skillbook, and is refused with an error of the kind `:newer`: nothing is run.
+  The error of a failing migration names it, and then none was run. A database with a version that
+  is not in the list belongs to a newer Skillbook, and is refused with an error of the kind
+  `:newer`: nothing is run.
   """
   @spec run(SQL.t(), [migration()]) :: {:ok, [pos_integer()]} | {:error, Error.t()}
   def run(sql, migrations \\ @migrations) do
     with {:ok, [_ | _]} <- pending(sql, migrations) do
-      # The transaction has the lock, so what it sees is what counts: another process may have been here since.
+      # The transaction has the lock, so what it sees is what counts: another process may have been
+      # here since.
       SQL.transaction(sql, fn sql ->
         with {:ok, _} <- SQL.query(sql, table()),
              {:ok, pending} <- pending(sql, migrations),

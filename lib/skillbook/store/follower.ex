@@ -54,7 +54,8 @@ defmodule Skillbook.Store.Follower do
   many milliseconds: a database that went away right after the write may stay away. What was written is there all the same,
   and shown once it can be read. Must not be called inside a transaction, whose end it would wait for.
 
-  Who knows that an entry is all that was written at the revision gives it, so that it need not be read.
+  Who knows that an entry is all that was written at the revision gives it, so that it need not be
+  read.
   """
   @spec sync(atom(), pos_integer(), Stored.t() | nil, pos_integer()) :: :ok | {:error, Error.t()}
   def sync(book, revision, written \\ nil, patience \\ @patience) do
@@ -234,7 +235,8 @@ defmodule Skillbook.Store.Follower do
     found(book, revision, :all, "where enabled = 1 and deleted_at is null order by id", [])
   end
 
-  # The sign keeps SQLite from walking through all entries by their ids, where the index of revisions names a few.
+  # The sign keeps SQLite from walking through all entries by their ids, where the index of
+  # revisions names a few.
   defp read(book, revision, last),
     do: found(book, revision, :some, "where revision > $1 order by +id", [last])
 

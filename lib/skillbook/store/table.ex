@@ -51,9 +51,9 @@ defmodule Skillbook.Store.Table do
   @type named :: {live :: [Stored.t()], deleted :: [Stored.t()]}
 
   @doc """
-  Runs `fun` in a transaction that raises the revision, which is the first thing that a write does: whoever writes next waits
-  there until this one is over, and sees what it did. `fun` gets the handle, the revision and the entries of a name, of which
-  there are none for `nil`.
+  Runs `fun` in a transaction that raises the revision, which is the first thing that a write does:
+  whoever writes next waits there until this one is over, and sees what it did. `fun` gets the
+  handle, the revision and the entries of a name, of which there are none for `nil`.
   """
   def write(sql, name, fun) do
     named = if name, do: [{@named, [name]}], else: []
@@ -98,8 +98,8 @@ defmodule Skillbook.Store.Table do
   end
 
   @doc """
-  Writes an entry at a revision, with the version that it is at now. One without an `id` is added, and gets its own from the
-  database.
+  Writes an entry at a revision, with the version that it is at now. One without an `id` is added,
+  and gets its own from the database.
   """
   def put(sql, %Stored{} = stored, action, by, revision) do
     version = {@version, [Atom.to_string(action), Atom.to_string(by), revision]}

@@ -50,8 +50,8 @@ impl Catalog {
         Catalog::build_after(None, generation, sources.iter())
     }
 
-    /// The same, with what depends on names taken over from a generation before: all of it if that has the same ones, for
-    /// most changes are of texts.
+    /// The same, with what depends on names taken over from a generation before: all of it if that
+    /// has the same ones, for most changes are of texts.
     pub fn build_after<'a>(
         before: Option<&Catalog>,
         generation: u64,

@@ -319,7 +319,8 @@ impl Document {
     }
 }
 
-/// Whether the frontmatter of a record's content makes a skill of it: it has a name and a description.
+/// Whether the frontmatter of a record's content makes a skill of it: it has a name and a
+/// description.
 pub(crate) fn makes_skill(own: &frontmatter::Document) -> bool {
     ["name", "description"].iter().all(|key| own.data.get(key).and_then(plain).is_some())
 }

@@ -1,7 +1,7 @@
 //! What follows from the names of a catalog's entries, and from where they come.
 //!
-//! A generation has most entries of the one before. What is known of those is taken over, as numbers in arrays: reading
-//! the names of all takes most of the time of a small change.
+//! A generation has most entries of the one before. What is known of those is taken over, as
+//! numbers in arrays: reading the names of all takes most of the time of a small change.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -51,8 +51,8 @@ fn hash(text: &str) -> u32 {
 }
 
 impl Names {
-    /// Of the entries and indexes of all sources, in their order and by path. What `before` knows of its entries is taken
-    /// over where they are the same.
+    /// Of the entries and indexes of all sources, in their order and by path. What `before` knows
+    /// of its entries is taken over where they are the same.
     pub fn new(before: (&Names, &[Arc<Entry>]), all: &[Ranked<Entry>], indexes: &[Ranked<Index>]) -> Names {
         let (mut names, moved, fresh) = Names::in_order(before, all);
         let (before, _) = before;
@@ -94,7 +94,8 @@ impl Names {
         Names { order, ..names }
     }
 
-    /// Order, places and hashes; the number that each of the old entries has now, and the numbers of those that are new.
+    /// Order, places and hashes; the number that each of the old entries has now, and the numbers
+    /// of those that are new.
     fn in_order(
         (before, old): (&Names, &[Arc<Entry>]),
         all: &[Ranked<Entry>],
@@ -140,7 +141,8 @@ impl Names {
         id
     }
 
-    /// Whether they are also those of other entries and indexes than those, in their order, that they were made of.
+    /// Whether they are also those of other entries and indexes than those, in their order, that
+    /// they were made of.
     pub fn hold_for(&self, entries: &[Arc<Entry>], all: &[Ranked<Entry>], indexes: &[Ranked<Index>]) -> bool {
         let same_entry = |((before, place), at): ((&Arc<Entry>, &Place), &u32)| {
             let (rank, after) = all[*at as usize];
@@ -174,8 +176,8 @@ fn called_the_same(a: &Entry, b: &Entry) -> bool {
         && (a.source.kind, &a.fields().aliases) == (b.source.kind, &b.fields().aliases)
 }
 
-/// Which entries of all sources are the same as before: those in front and those at the end. Between them are few, since
-/// what changes at once mostly stands together.
+/// Which entries of all sources are the same as before: those in front and those at the end.
+/// Between them are few, since what changes at once mostly stands together.
 struct Kept {
     front: usize,
     /// Where the end begins that is kept, before and now.

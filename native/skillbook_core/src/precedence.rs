@@ -65,7 +65,8 @@ pub(crate) struct Conflicts {
 }
 
 impl Conflicts {
-    /// The conflicts among entries in the order of their names; `several` are those of which a name has several.
+    /// The conflicts among entries in the order of their names; `several` are those of which a name
+    /// has several.
     pub fn new<'a>(
         entry: impl Fn(EntryId) -> &'a Entry,
         places: &[Place],
@@ -141,8 +142,8 @@ impl Conflicts {
     }
 }
 
-/// The trusted records and the entries of files that may be called the same. Most are called as no other is: the hashes
-/// of the fewer ones are looked for among those of the others.
+/// The trusted records and the entries of files that may be called the same. Most are called as no
+/// other is: the hashes of the fewer ones are looked for among those of the others.
 fn alike(places: &[Place], hashes: &[Hashes]) -> [Vec<EntryId>; 2] {
     let those = |stored: bool| {
         (0..).map(EntryId).zip(places).filter(move |(_, place)| place.stored == stored && !(stored && place.low))

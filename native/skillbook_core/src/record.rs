@@ -123,7 +123,8 @@ pub struct Access {
 }
 
 impl Access {
-    /// Name, kind, labels and excluded profiles of the entry that a catalog makes of the record; `None` if it makes none.
+    /// Name, kind, labels and excluded profiles of the entry that a catalog makes of the record;
+    /// `None` if it makes none.
     pub(crate) fn entry(&self) -> Option<(String, Kind, Vec<String>, Vec<String>)> {
         let name = self.name.split_whitespace().collect::<Vec<_>>().join(" ");
         let texts = |texts: &[String]| -> Vec<String> {

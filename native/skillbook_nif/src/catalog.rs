@@ -126,9 +126,9 @@ impl CatalogResource {
         self.next(&sources, differs)
     }
 
-    /// Takes what rows say into the source that holds records, and leaves all others out if these are the whole; a
-    /// generation is made only if anything differs. Gives the rows that cannot be read as well; `None` if there is no such
-    /// source.
+    /// Takes what rows say into the source that holds records, and leaves all others out if these
+    /// are the whole; a generation is made only if anything differs. Gives the rows that cannot be
+    /// read as well; `None` if there is no such source.
     fn store(&self, rows: Rows, is_whole: bool) -> Option<(Reloaded, Vec<(i64, String)>)> {
         let mut sources = self.sources();
         let store = store_of(&mut sources)?;
@@ -274,7 +274,8 @@ fn catalog_reload_paths(catalog: ResourceArc<CatalogResource>, paths: Vec<Binary
     catalog.reload(Some(&paths))
 }
 
-/// As `catalog_reload`, with rows that came or changed, or with all that there are: `{reload, [{id, why it is not read}]}`.
+/// As `catalog_reload`, with rows that came or changed, or with all that there are: `{reload, [{id,
+/// why it is not read}]}`.
 #[rustler::nif(schedule = "DirtyIo")]
 fn catalog_store(
     catalog: ResourceArc<CatalogResource>,

@@ -60,8 +60,8 @@ impl Rows {
     }
 }
 
-/// The values of a row that are still to be read, with their columns: as a database has them, or as an entry that was
-/// written has them.
+/// The values of a row that are still to be read, with their columns: as a database has them, or as
+/// an entry that was written has them.
 struct Row<T>(T);
 
 impl<'a, T: Iterator<Item = (Term<'a>, &'static str)>> Row<T> {
@@ -158,7 +158,8 @@ impl From<AccessMap> for Access {
     }
 }
 
-/// Whether a profile may see each of these records. Of one without its content the kind alone says what it is.
+/// Whether a profile may see each of these records. Of one without its content the kind alone says
+/// what it is.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn stored_visible(ids: Vec<String>, grants: Term, skills: Vec<Vec<String>>, rows: Vec<Term>) -> NifResult<Vec<bool>> {
     let profile = profile(ids, grants, skills)?;
