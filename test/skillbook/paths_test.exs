@@ -24,7 +24,7 @@ defmodule Skillbook.PathsTest do
   end
 
   test "start", %{tmp_dir: folder} do
-    within(&start(folder, :"paths#{&1}"), modules: 38, switches: 496, native: 124)
+    within(&start(folder, :"paths#{&1}"), modules: 37, switches: 141, native: 27)
   end
 
   test "prompt, the second of a view", %{tmp_dir: folder} do
@@ -46,7 +46,7 @@ defmodule Skillbook.PathsTest do
     view = Skillbook.view(:paths)
     more = "--description Brews --content Boil"
     create = fn n -> "Created" <> _ = run(view, "skills.create --name tea#{n} --title Tea #{more}") end
-    within(create, modules: 39, switches: 137, native: 27)
+    within(create, modules: 36, switches: 72, native: 10)
   end
 
   defp start(folder, name \\ :paths),

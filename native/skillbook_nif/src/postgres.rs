@@ -11,7 +11,7 @@ use skillbook_sql::statement::may_read;
 use skillbook_sql::{Error, Rows, Value};
 
 use crate::runtime::{runtime, Reply};
-use crate::sql::{decode_params, done, encode_error, encode_rows, reply};
+use crate::sql::{decode_params, decode_statements, done, encode_all, encode_error, encode_rows, reply};
 
 mod atoms {
     rustler::atoms! { ok, error, writes, skillbook_postgres_notification, skillbook_postgres_end }
@@ -170,6 +170,20 @@ fn postgres_query(
     })
 }
 
+/// The statements of a transaction, each with its parameters, up to the first that fails.
+#[rustler::nif]
+fn postgres_query_all(
+    session: ResourceArc<SessionResource>,
+    reference: Term,
+    statements: Vec<(String, Vec<Term>)>,
+) -> NifResult<rustler::Atom> {
+    let statements = decode_statements(&statements)?;
+    let work = |session: Arc<Session>| async move { session.query_all(&statements).await };
+    run(&session, reference, work, |env, found: Result<Vec<Rows>, Error>| {
+        reply(env, found.map(|found| encode_all(env, &found)))
+    })
+}
+
 #[rustler::nif]
 fn postgres_batch(
     session: ResourceArc<SessionResource>,
@@ -180,9 +194,26 @@ fn postgres_batch(
     run(&session, reference, |session| async move { session.execute_batch(&sql, place.into()).await }, done)
 }
 
+/// Begins with these statements; if one of them fails, nothing has begun.
 #[rustler::nif]
-fn postgres_begin(session: ResourceArc<SessionResource>, reference: Term, level: u32) -> NifResult<rustler::Atom> {
-    run(&session, reference, |session| async move { session.begin(level).await }, done)
+fn postgres_begin(
+    session: ResourceArc<SessionResource>,
+    reference: Term,
+    level: u32,
+    statements: Vec<(String, Vec<Term>)>,
+) -> NifResult<rustler::Atom> {
+    let statements = decode_statements(&statements)?;
+    let work = |session: Arc<Session>| async move {
+        session.begin(level).await?;
+        let found = session.query_all(&statements).await;
+        if found.is_err() {
+            session.rollback(level).await?;
+        }
+        found
+    };
+    run(&session, reference, work, |env, found: Result<Vec<Rows>, Error>| {
+        reply(env, found.map(|found| encode_all(env, &found)))
+    })
 }
 
 #[rustler::nif]

@@ -153,6 +153,12 @@ fn view_record(view: ResourceArc<ViewResource>, name: String) -> Option<i64> {
     entry.document.of_record().map(|record| record.id)
 }
 
+/// The first skill or note of a file that has one of these texts as its name or its title, or nil.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_file<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: &str, title: &str) -> Option<Term<'a>> {
+    view.core().file([name, title]).map(|id| view.entry_term(env, id))
+}
+
 /// The entry, or nil.
 #[rustler::nif]
 fn view_fetch<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -> Term<'a> {

@@ -318,6 +318,16 @@ impl Session {
         self.run(&mut state, sql, params, place).await.map_err(|error| error.in_statement_unless_alone(sql))
     }
 
+    /// Runs statements in the transaction that is open, up to the first that fails.
+    pub async fn query_all(&self, statements: &[(String, Vec<Value>)]) -> Result<Vec<Rows>, Error> {
+        let mut all = Vec::with_capacity(statements.len());
+        for (sql, params) in statements {
+            // Where it may write, there are always rows, if only none.
+            all.push(self.query(sql, params, Place::Inside).await?.unwrap_or_default());
+        }
+        Ok(all)
+    }
+
     async fn run(&self, state: &mut State, sql: &str, params: &[Value], place: Place) -> Result<Option<Rows>, Error> {
         self.check_place(state, place)?;
         let scanned = statement::one(sql, Dialect::Postgres, params.len())?;

@@ -68,9 +68,7 @@ defmodule Skillbook.Store.LeaksTest do
   end
 
   defp sees?(profile, stored) do
-    Native.stored_visible(Profile.ids(profile), profile.grants, Profile.globs(profile), [
-      %{stored | id: 1, source: :user}
-    ]) != []
+    Native.stored_visible(Profile.ids(profile), profile.grants, Profile.globs(profile), [stored]) == [true]
   end
 
   defp hidden?(%Stored{} = stored, readers),

@@ -6,12 +6,7 @@ defmodule Skillbook.Handlers.Skills.Written do
 
   @doc "The entry of a file for which one of the store of this name and title stands in, or will."
   @spec replaced(View.t(), Stored.t()) :: Entry.t() | nil
-  def replaced(view, %Stored{name: name, title: title}) do
-    Enum.find(View.entries(view), fn entry ->
-      entry.kind != :command and entry.source != "store" and
-        (entry.name in [name, title] or entry.title in [name, title])
-    end)
-  end
+  def replaced(view, %Stored{name: name, title: title}), do: View.file(view, name, title)
 
   @doc "What becomes of a file's entry now that the store's is gone, in the view that the next turn has."
   @spec back(Context.t(), Stored.t()) :: String.t()
