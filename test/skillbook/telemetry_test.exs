@@ -244,8 +244,8 @@ defmodule Skillbook.TelemetryTest do
 
     notes = folder <> "-notes"
     on_exit(fn -> File.rm_rf!(notes) end)
-    # More than one batch.
-    write(notes, Map.new(1..501, &{"#{&1}.md", "note"}))
+    # More than one batch of 1,000.
+    write(notes, Map.new(1..1001, &{"#{&1}.md", "note"}))
 
     {book, view} =
       start(folder,

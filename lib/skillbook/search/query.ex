@@ -6,10 +6,8 @@ defmodule Skillbook.Search.Query do
   alias Skillbook.Native
 
   @most 32
-  # The marks of words as they are written, and of fields: see `native/skillbook_core/src/search/rows`.
+  # The mark of words as they are written: see `native/skillbook_core/src/search/rows`.
   @form "\u{E000}"
-  @field "\u{E001}"
-  @longest_field 1_000
 
   @typedoc "A word by its stem, the beginning of a word, either of the two, or stems that follow each other."
   @type unit ::
@@ -94,16 +92,5 @@ defmodule Skillbook.Search.Query do
   def marks(units) do
     stems = for {kind, words} <- units, kind != :prefix, stem <- List.wrap(words), do: stem
     {Enum.uniq(stems), for({:prefix, prefix} <- units, do: prefix)}
-  end
-
-  @doc "The term of a document that has a value in a field; no word is such a term."
-  @spec field(String.t(), String.t()) :: String.t()
-  def field(name, value) do
-    term = @field <> name <> @field <> value
-
-    # Databases limit the length of what an index has. No field of another length is taken for a digest.
-    if byte_size(term) <= @longest_field,
-      do: term,
-      else: @field <> @field <> Base.encode16(:crypto.hash(:sha256, term))
   end
 end

@@ -18,10 +18,12 @@ defmodule Skillbook.Search.Rows do
   @most 4_000_000
   @many 8
 
+  @runs "select id, size, documents, left_over from skillbook_search_runs where segment_id = $1 order by size, id"
+
   @typedoc "Kind, scope and labels of documents."
   @type key :: {String.t(), String.t(), [String.t()]}
 
-  @typedoc "A document: texts that count as titles, its text, and its fields (`Query.field/2`)."
+  @typedoc "A document: texts that count as titles, its text, and its fields (`field/2`)."
   @type document :: {[String.t()], String.t(), [String.t()]}
 
   @typedoc "Documents as they are kept, before their ids are known."
@@ -29,22 +31,24 @@ defmodule Skillbook.Search.Rows do
 
   @type segment :: %{id: pos_integer(), scope: String.t(), labels: [String.t()], documents: pos_integer()}
 
-  @doc "The segment of a key, made where there is none."
-  @spec segment(SQL.t(), key()) :: {:ok, pos_integer()} | {:error, SQL.Error.t()}
-  def segment(sql, {kind, scope, labels}) do
-    params = [kind, scope, JSON.encode(labels)]
-    query = "select id from skillbook_search_segments where kind = $1 and scope = $2 and labels = $3"
+  @doc """
+  The statement that gives the id of a key's segment, made where there is none, to which so many
+  documents are about to come. `labels` is the key's list as JSON.
+  """
+  @spec join({String.t(), String.t(), String.t()}, non_neg_integer()) :: {String.t(), [SQL.param()]}
+  def join({kind, scope, labels}, more) do
+    {"""
+     insert into skillbook_search_segments as s (kind, scope, labels, documents) values ($1, $2, $3, $4)
+     on conflict (kind, scope, labels) do update set documents = s.documents + excluded.documents
+     returning id
+     """, [kind, scope, labels, more]}
+  end
 
-    create =
-      "insert into skillbook_search_segments (kind, scope, labels, documents) values ($1, $2, $3, 0) returning id"
-
-    with {:ok, %{rows: []}} <- SQL.query(sql, query, params),
-         {:ok, %{rows: [[id]]}} <- SQL.query(sql, create, params) do
-      {:ok, id}
-    else
-      {:ok, %{rows: [[id]]}} -> {:ok, id}
-      error -> error
-    end
+  @doc "The segment of a key (`join/2`). Called in a transaction that then puts the documents."
+  @spec join(SQL.t(), key(), non_neg_integer()) :: {:ok, pos_integer()} | {:error, SQL.Error.t()}
+  def join(sql, {kind, scope, labels}, more) do
+    {statement, params} = join({kind, scope, JSON.encode(labels)}, more)
+    with {:ok, %{rows: [[id]]}} <- SQL.query(sql, statement, params), do: {:ok, id}
   end
 
   @doc "The segments of a kind and some scopes that have documents."
@@ -65,34 +69,54 @@ defmodule Skillbook.Search.Rows do
     end
   end
 
-  @doc "What takes longest of indexing documents; it needs no database."
-  @spec pack([document()]) :: packed()
-  def pack(documents), do: Native.search_pack(documents)
+  # The mark of fields: see `native/skillbook_core/src/search/rows`.
+  @field "\u{E001}"
+  @longest_field 1_000
 
-  @doc "Indexes documents of which the index has none, by their ids in the order of `pack/1`. Called in a transaction."
-  @spec put(SQL.t(), pos_integer(), [pos_integer()], packed()) :: :ok | {:error, SQL.Error.t()}
-  def put(sql, segment, ids, {packed_ids, _, _, _, _, blocks}) do
-    blocks = for {_first, documents, places} <- blocks, do: {documents, places}
+  @doc "The term of a document that has a value in a field; no word is such a term."
+  @spec field(String.t(), String.t()) :: String.t()
+  def field(name, value) do
+    term = @field <> name <> @field <> value
 
-    with :ok <- write(sql, segment, Native.search_merge([{packed_ids, "", blocks, ids}])),
-         :ok <- count(sql, segment, length(ids)),
-         do: tidy(sql, segment)
+    # Databases limit the length of what an index has. No field of another length is taken for a digest.
+    if byte_size(term) <= @longest_field,
+      do: term,
+      else: @field <> @field <> Base.encode16(:crypto.hash(:sha256, term))
   end
 
-  defp write(sql, segment, {ids, first, last, count, size, blocks}) do
+  @doc "What takes longest of indexing documents; it needs no database."
+  @spec pack([{pos_integer(), document()}]) :: packed()
+  def pack(documents), do: Native.search_pack(documents)
+
+  @doc "Documents that were packed by their places in a list, from 0 on, by their ids."
+  @spec number(packed(), [pos_integer()]) :: packed()
+  def number({places, _, _, _, _, blocks}, ids) do
+    blocks = for {_first, documents, places} <- blocks, do: {documents, places}
+    Native.search_merge([{places, "", blocks, ids}])
+  end
+
+  @doc "Indexes documents of which the index has none. Called in a transaction, behind `join/2`."
+  @spec put(SQL.t(), pos_integer(), packed()) :: :ok | {:error, SQL.Error.t()}
+  def put(sql, segment, run) do
+    with {:ok, results} <- SQL.query_all(sql, run(segment, run) ++ [{@runs, [segment]}]),
+         do: tidy(sql, segment, List.last(results).rows)
+  end
+
+  # Its blocks find the run by its being the newest of the segment.
+  defp run(segment, {ids, first, last, count, size, blocks}) do
     run = """
     insert into skillbook_search_runs (segment_id, size, first_document, last_document, documents, left_over, ids, gone)
-    values ($1, $2, $3, $4, $5, $5, $6, $7) returning id
+    values ($1, $2, $3, $4, $5, $5, $6, $7)
     """
 
     into = "skillbook_search_blocks (run_id, first, documents, places)"
+    newest = "(select max(id) from skillbook_search_runs where segment_id = $1)"
+    rows = for {first, documents, places} <- blocks, do: [first, {:blob, documents}, {:blob, places}]
 
-    with {:ok, %{rows: [[id]]}} <-
-           SQL.query(sql, run, [segment, size, first, last, count, {:blob, ids}, {:blob, ""}]),
-         rows =
-           for({first, documents, places} <- blocks, do: [id, first, {:blob, documents}, {:blob, places}]),
-         {:ok, _} <- Values.insert(sql, into, rows),
-         do: :ok
+    [
+      {run, [segment, size, first, last, count, {:blob, ids}, {:blob, ""}]}
+      | Values.inserts(into, rows, {newest, [segment]})
+    ]
   end
 
   defp count(sql, segment, more) do
@@ -113,7 +137,8 @@ defmodule Skillbook.Search.Rows do
     with {:ok, %{rows: runs}} <- SQL.query(sql, query, [segment, Enum.max(ids), Enum.min(ids)]),
          {:ok, counts} <- Skillbook.Options.each(runs, &mark(sql, &1, ids)),
          :ok <- count(sql, segment, -Enum.sum(counts)),
-         do: tidy(sql, segment)
+         {:ok, %{rows: runs}} <- SQL.query(sql, @runs, [segment]),
+         do: tidy(sql, segment, runs)
   end
 
   defp mark(sql, [run, packed, gone, left], ids) do
@@ -131,16 +156,8 @@ defmodule Skillbook.Search.Rows do
   end
 
   # One merge at a time: what is left to do is done by the next that writes.
-  defp tidy(sql, segment) do
-    query =
-      "select id, size, documents, left_over from skillbook_search_runs where segment_id = $1 order by size, id"
-
-    with {:ok, %{rows: runs}} <- SQL.query(sql, query, [segment]) do
-      case mergeable(runs) do
-        [] -> :ok
-        these -> merge(sql, segment, these)
-      end
-    end
+  defp tidy(sql, segment, runs) do
+    with [_ | _] = these <- mergeable(runs), do: merge(sql, segment, these), else: ([] -> :ok)
   end
 
   defp mergeable(runs) do
@@ -175,7 +192,7 @@ defmodule Skillbook.Search.Rows do
          {:ok, _} <- SQL.query(sql, "delete from skillbook_search_runs where #{these}", params) do
       blocks = Enum.group_by(blocks, &hd/1, fn [_run, documents, places] -> {documents, places} end)
       run = Native.search_merge(for [id, ids, gone] <- kept, do: {ids, gone, Map.get(blocks, id, []), []})
-      write(sql, segment, run)
+      with {:ok, _} <- SQL.query_all(sql, run(segment, run)), do: :ok
     end
   end
 
@@ -184,7 +201,7 @@ defmodule Skillbook.Search.Rows do
   all: `{:ok, {all?, total, hits}}`, with pairs of id and score, the best first.
 
   The limit is `{:level, count}`, with all that have the score of the last one, or `{:newest, count}`, where of several
-  with one score those with the highest ids come first. A filter is a field (`Query.field/2`). Without units it is all that
+  with one score those with the highest ids come first. A filter is a field (`field/2`). Without units it is all that
   pass the filters.
   """
   @spec find(SQL.t(), [segment()], [Query.unit()], [String.t()], {:level | :newest, pos_integer()}) ::

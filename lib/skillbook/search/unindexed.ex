@@ -65,11 +65,11 @@ defmodule Skillbook.Search.Unindexed do
 
   # One that was written since the migration is indexed already.
   defp put(sql, key, documents) do
-    ids = Enum.map(documents, &elem(&1, 1))
+    documents = for {_key, id, document} <- documents, do: {id, document}
 
-    with {:ok, segment} <- Rows.segment(sql, key),
-         :ok <- Rows.remove(sql, segment, ids),
-         :ok <- Rows.put(sql, segment, ids, documents |> Enum.map(&elem(&1, 2)) |> Rows.pack()),
+    with {:ok, segment} <- Rows.join(sql, key, length(documents)),
+         :ok <- Rows.remove(sql, segment, Enum.map(documents, &elem(&1, 0))),
+         :ok <- Rows.put(sql, segment, Rows.pack(documents)),
          do: {:ok, segment}
   end
 end

@@ -128,7 +128,10 @@ defmodule Skillbook.SQL.SQLite do
 
   defp run(sql, epoch, level, statements, fun) do
     with {:ok, found} <- all(Native.sql_begin(sql.database, epoch, level, statements)) do
-      commit = fn -> Error.result(Native.sql_commit(sql.database, epoch, level)) end
+      commit = fn ->
+        with {:error, _} = failed <- Native.sql_commit(sql.database, epoch, level), do: Error.result(failed)
+      end
+
       rollback = fn -> Native.sql_rollback(sql.database, epoch, level) end
       Transaction.run(key(sql), {epoch, level}, fn -> fun.(sql, found) end, commit, rollback)
     end

@@ -2,7 +2,7 @@ defmodule Skillbook.SQL.Values do
   @moduledoc false
   # Many values in one statement, whose text stays the same however many there are.
 
-  alias Skillbook.{JSON, Options, SQL}
+  alias Skillbook.{JSON, SQL}
 
   # Rows written by one statement. SQLite looks for each parameter among those before it.
   @rows 50
@@ -53,26 +53,32 @@ defmodule Skillbook.SQL.Values do
   @doc "Inserts rows, by as few statements as there may be; gives the rows that `rest` returns."
   @spec insert(SQL.t(), String.t(), [[SQL.param()]], String.t()) ::
           {:ok, [[term()]]} | {:error, SQL.Error.t()}
-  def insert(sql, into, rows, rest \\ "")
-  def insert(_sql, _into, [], _rest), do: {:ok, []}
+  def insert(sql, into, rows, rest \\ "") do
+    statements = for {statement, params} <- inserts(into, rows), do: {statement <> rest, params}
+    with {:ok, results} <- SQL.query_all(sql, statements), do: {:ok, Enum.flat_map(results, & &1.rows)}
+  end
 
-  def insert(sql, into, [first | _] = rows, rest) do
-    width = length(first)
+  @doc """
+  The statements that insert rows. All rows may begin with one expression, which has the first of the
+  parameters.
+  """
+  @spec inserts(String.t(), [[SQL.param()]], nil | {String.t(), [SQL.param()]}) :: [
+          {String.t(), [SQL.param()]}
+        ]
+  def inserts(into, rows, first \\ nil) do
+    {expression, params} = first || {nil, []}
+    given = length(params)
 
-    given =
-      rows
-      |> Enum.chunk_every(@rows)
-      |> Options.each(fn rows ->
-        values =
-          Enum.map_join(0..(length(rows) - 1), ", ", fn row ->
-            "(#{Enum.map_join(1..width, ", ", &"$#{row * width + &1}")})"
-          end)
+    for rows <- Enum.chunk_every(rows, @rows) do
+      width = length(hd(rows))
 
-        with {:ok, %{rows: given}} <-
-               SQL.query(sql, "insert into #{into} values #{values}#{rest}", Enum.concat(rows)),
-             do: {:ok, given}
-      end)
+      values =
+        Enum.map_join(0..(length(rows) - 1), ", ", fn row ->
+          places = for n <- 1..width, do: "$#{given + row * width + n}"
+          "(#{[expression | places] |> Enum.reject(&is_nil/1) |> Enum.join(", ")})"
+        end)
 
-    with {:ok, given} <- given, do: {:ok, Enum.concat(given)}
+      {"insert into #{into} values #{values}", params ++ Enum.concat(rows)}
+    end
   end
 end

@@ -3,7 +3,7 @@ defmodule Skillbook.Vault.Table do
   # The documents in the database. What is read is within a scope: the segments that somebody sees, and filters.
 
   alias Skillbook.{JSON, SQL}
-  alias Skillbook.Search.{Query, Rows}
+  alias Skillbook.Search.Rows
   alias Skillbook.SQL.Values
   alias Skillbook.Vault.Note
 
@@ -34,7 +34,7 @@ defmodule Skillbook.Vault.Table do
   end
 
   defp pack(notes),
-    do: {Enum.map(notes, & &1.id), notes |> Enum.map(&document/1) |> Rows.pack()}
+    do: {Enum.map(notes, & &1.id), notes |> Enum.with_index(&{&2, document(&1)}) |> Rows.pack()}
 
   @doc """
   Puts documents of a vault in the place of those with their external ids: `{:ok, count}`, how many were other than before.
@@ -99,14 +99,14 @@ defmodule Skillbook.Vault.Table do
     rest =
       " on conflict (vault, external_id) do update set #{Enum.join(replaced, ", ")} returning external_id, id"
 
-    with {:ok, segment} <- Rows.segment(sql, key),
+    with {:ok, segment} <- Rows.join(sql, key, length(notes)),
          rows = for(note <- notes, do: row(segment, vault, producer, note, now)),
          {:ok, ids} <- Values.insert(sql, "skillbook_documents (#{Enum.join(@columns, ", ")})", rows, rest),
          ids = Map.new(ids, &List.to_tuple/1),
          texts = for(note <- notes, do: [ids[note.id], note.content]),
          {:ok, _} <- Values.insert(sql, "skillbook_document_texts (document_id, content)", texts, @new_text) do
       {external_ids, run} = packed(packed, notes)
-      Rows.put(sql, segment, Enum.map(external_ids, &ids[&1]), run)
+      Rows.put(sql, segment, Rows.number(run, Enum.map(external_ids, &ids[&1])))
     end
   end
 
@@ -119,7 +119,7 @@ defmodule Skillbook.Vault.Table do
 
   # Its name, title and aliases count as titles do.
   defp document(note) do
-    fields = for {field, value} <- Note.fields(note), do: Query.field(field, value)
+    fields = for {field, value} <- Note.fields(note), do: Rows.field(field, value)
     folders = for folder <- folders(note.folder), do: folder(folder)
     {[note.name, note.title | note.aliases], note.content, fields ++ folders}
   end
@@ -129,11 +129,11 @@ defmodule Skillbook.Vault.Table do
 
   @doc "The filter for documents in a folder or below it."
   @spec folder(String.t()) :: String.t()
-  def folder(folder), do: Query.field("/", folder)
+  def folder(folder), do: Rows.field("/", folder)
 
   @doc "The filter for documents that have a value in a field."
   @spec field(String.t(), String.t()) :: String.t()
-  def field(field, value), do: Query.field(Note.key(field), Note.key(value))
+  def field(field, value), do: Rows.field(Note.key(field), Note.key(value))
 
   @doc "For `Skillbook.Search.Unindexed`: of ids, the key of the segment, the id and the document."
   @spec searched(SQL.t(), [pos_integer()]) ::

@@ -11,12 +11,11 @@ fn search_words(texts: Vec<String>) -> Vec<Vec<(String, String)>> {
     texts.iter().map(words).collect()
 }
 
-/// Of documents as titles, text and fields: a run, as `{ids, first, last, count, size, blocks}`. Their ids are their
-/// places in the list.
+/// Of documents as id, titles, text and fields: a run, as `{ids, first, last, count, size, blocks}`.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn search_pack(env: Env, documents: Vec<(Vec<String>, String, Vec<String>)>) -> Term {
+fn search_pack(env: Env, documents: Vec<(u64, (Vec<String>, String, Vec<String>))>) -> Term {
     let document = |(id, (titles, content, fields))| Document { id, titles, content, fields };
-    let documents: Vec<Document> = (0..).zip(documents).map(document).collect();
+    let documents: Vec<Document> = documents.into_iter().map(document).collect();
     encode(env, &rows::pack(&documents))
 }
 

@@ -12,7 +12,7 @@ defmodule Skillbook.Handlers.Agent.Dispatch do
   def execute(flags, %Context{} = context) do
     with {:ok, flags} <- Flags.cast(flags, "id", "one word of at most 40 characters", "report", &id/1),
          {:ok, agent} <- fetch_agent(context),
-         {:ok, profile, names} <- Scope.narrow(context.view, flags["skills"]),
+         {:ok, profile, names} <- Scope.narrow(context.view, List.wrap(flags["skills"])),
          :ok <- check_depth(agent, names),
          {:ok, limits} <- limits(agent, context, flags) do
       dispatch(flags, context, [profile: profile] ++ limits)

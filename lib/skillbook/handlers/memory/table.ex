@@ -4,7 +4,7 @@ defmodule Skillbook.Handlers.Memory.Table do
   # those of their owner, so that no number tells of others'; the ids of rows are in the index alone.
 
   alias Skillbook.Handlers.Memory.Memory
-  alias Skillbook.Search.{Query, Rows}
+  alias Skillbook.Search.Rows
   alias Skillbook.SQL
   alias Skillbook.SQL.Values
 
@@ -22,20 +22,17 @@ defmodule Skillbook.Handlers.Memory.Table do
     returning id, number
     """
 
-    SQL.transaction(sql, fn sql ->
-      with {:ok, %{rows: [[id, number]]}} <- SQL.query(sql, query, values),
-           {:ok, segment} <- Rows.segment(sql, key(owner)),
-           :ok <- Rows.put(sql, segment, [id], Rows.pack([document(memory)])),
-           do: {:ok, %{memory | id: number}}
+    SQL.transaction(sql, [{query, values}, Rows.join({"memory", owner, "[]"}, 1)], fn
+      sql, [%{rows: [[id, number]]}, %{rows: [[segment]]}] ->
+        with :ok <- Rows.put(sql, segment, Rows.pack([{id, document(memory)}])),
+             do: {:ok, %{memory | id: number}}
     end)
   end
-
-  defp key(owner), do: {"memory", owner, []}
 
   # What it says counts as titles do, and more than how it was filed.
   defp document(memory) do
     filed = Enum.join([memory.category | memory.tags], " ")
-    {[memory.content], filed, [Query.field("category", memory.category)]}
+    {[memory.content], filed, [Rows.field("category", memory.category)]}
   end
 
   @doc "For `Skillbook.Search.Unindexed`: of ids, the key of the segment, the id and the document."
@@ -45,7 +42,7 @@ defmodule Skillbook.Handlers.Memory.Table do
     query = "select t.owner, #{@columns} from skillbook_memories t where #{these}"
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, params) do
-      {:ok, for([owner, id | memory] <- rows, do: {key(owner), id, document(memory(memory))})}
+      {:ok, for([owner, id | memory] <- rows, do: {{"memory", owner, []}, id, document(memory(memory))})}
     end
   end
 
@@ -68,7 +65,7 @@ defmodule Skillbook.Handlers.Memory.Table do
   end
 
   def search(sql, owner, units, category, limit) do
-    filters = if category, do: [Query.field("category", category)], else: []
+    filters = if category, do: [Rows.field("category", category)], else: []
 
     with {:ok, segments} <- Rows.segments(sql, "memory", [owner]),
          {:ok, {all?, total, hits}} <- Rows.find(sql, segments, units, filters, {:newest, limit}),

@@ -50,8 +50,8 @@ defmodule Skillbook.Handlers.Tasks.Table do
   defp index(_sql, %{archived_at: %DateTime{}}), do: :ok
 
   defp index(sql, task) do
-    with {:ok, segment} <- Rows.segment(sql, @key),
-         do: Rows.put(sql, segment, [task.id], Rows.pack([document(task)]))
+    with {:ok, segment} <- Rows.join(sql, @key, 1),
+         do: Rows.put(sql, segment, Rows.pack([{task.id, document(task)}]))
   end
 
   defp document(task), do: {[task.title], task.description || "", []}
@@ -152,7 +152,7 @@ defmodule Skillbook.Handlers.Tasks.Table do
     if document(before) == document(task) and before.archived_at == task.archived_at do
       :ok
     else
-      with {:ok, segment} <- Rows.segment(sql, @key),
+      with {:ok, segment} <- Rows.join(sql, @key, 0),
            :ok <- Rows.remove(sql, segment, [task.id]),
            do: index(sql, task)
     end
