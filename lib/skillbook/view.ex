@@ -104,7 +104,7 @@ defmodule Skillbook.View do
   def fetch(%__MODULE__{ref: ref} = view, name) when is_binary(name) do
     case Native.view_fetch(ref, name) do
       nil -> {:error, unknown(view, name)}
-      entry -> {:ok, entry}
+      values -> {:ok, Entry.new(values)}
     end
   end
 
@@ -130,7 +130,7 @@ defmodule Skillbook.View do
     with {:error, error} <- Options.validate(options, "the entries of a view", entries_schema()),
          do: raise(error)
 
-    Native.view_entries(ref, options[:domain], options[:kind])
+    for values <- Native.view_entries(ref, options[:domain], options[:kind]), do: Entry.new(values)
   end
 
   @doc "The domains that have a command which the view shows, in the order of their names."

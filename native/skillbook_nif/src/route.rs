@@ -1,9 +1,10 @@
 //! `Skillbook.Router`: a line is read and its skill found in one call.
 
-use rustler::{Binary, Encoder, Env, NifResult, ResourceArc, Term};
+use rustler::{Binary, Encoder, Env, NifResult, Term};
 use skillbook_core::text::command::{self, GET_SKILL};
 
 use crate::command::encode_command;
+use crate::encode::Bare;
 use crate::text::{self, Source};
 use crate::twin::{self, now};
 use crate::view::ViewResource;
@@ -13,7 +14,7 @@ mod atoms {
 }
 
 fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Term<'a>> {
-    let read = Source::new(line).and_then(|source| {
+    let read = Source::new(env, line).and_then(|source| {
         let command = command::parse(source.text)?;
         Ok((source, command))
     });
@@ -21,23 +22,22 @@ fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Te
         Ok(read) => read,
         Err(error) => return text::error(env, &error),
     };
-    let term = encode_command(env, &source, &command)?;
-    if command.name == GET_SKILL {
-        return Ok((atoms::get(), term).encode(env));
-    }
-    Ok(match view.find(&command.name) {
-        Some(id) => (atoms::ok(), view.entry_term(env, id), term).encode(env),
-        None => (atoms::unknown(), term).encode(env),
-    })
+    let values = encode_command(env, &source, &command)?;
+    let found = match view.find(&command.name) {
+        _ if command.name == GET_SKILL => return Ok((atoms::get(), values.term(env)).encode(env)),
+        Some(id) => [atoms::ok().to_term(env).into(), view.entry_term(env, id).into(), values],
+        None => return Ok((atoms::unknown(), values.term(env)).encode(env)),
+    };
+    Ok(Bare::tuple(env, &found).term(env))
 }
 
-/// `{:ok, entry, command}`, `{:get, command}` or `{:unknown, command}`.
+/// With the values of an entry and a command: `{:ok, entry, command}`, `{:get, command}` or `{:unknown, command}`.
 #[rustler::nif]
-fn route_now<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, line: Binary<'a>) -> NifResult<Term<'a>> {
-    now(env, line.len() <= twin::BYTES, || find(env, &view, line))
+fn route_now<'a>(env: Env<'a>, view: &'a ViewResource, line: Binary<'a>) -> NifResult<Term<'a>> {
+    now(env, line.len() <= twin::BYTES, || find(env, view, line))
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]
-fn route_dirty<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, line: Binary<'a>) -> NifResult<Term<'a>> {
-    find(env, &view, line)
+fn route_dirty<'a>(env: Env<'a>, view: &'a ViewResource, line: Binary<'a>) -> NifResult<Term<'a>> {
+    find(env, view, line)
 }

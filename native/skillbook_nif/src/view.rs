@@ -51,7 +51,7 @@ impl ViewResource {
         self.view.find(name)
     }
 
-    /// The `%Skillbook.Entry{}` of an id that [`ViewResource::find`] gave.
+    /// The values of a `%Skillbook.Entry{}`, of an id that [`ViewResource::find`] gave.
     pub fn entry_term<'a>(&self, env: Env<'a>, id: EntryId) -> Term<'a> {
         self.generation.entry_term(env, id)
     }
@@ -150,9 +150,9 @@ fn view_record(view: ResourceArc<ViewResource>, name: String) -> Option<i64> {
     entry.document.of_record().map(|record| record.id)
 }
 
-/// The entry, or nil. What is not UTF-8 is no entry's name.
+/// The entry's values, or nil. What is not UTF-8 is no entry's name.
 #[rustler::nif]
-fn view_fetch<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -> Term<'a> {
+fn view_fetch<'a>(env: Env<'a>, view: &'a ViewResource, name: Binary) -> Term<'a> {
     match std::str::from_utf8(&name).ok().and_then(|name| view.find(name)) {
         Some(id) => view.entry_term(env, id),
         None => atoms::nil().encode(env),
