@@ -8,7 +8,7 @@ defmodule Skillbook.Breaker do
 
   use GenServer
 
-  alias Skillbook.{Book, Diagnostic, Entry, Handler, OutOfServiceError, Telemetry}
+  alias Skillbook.{Book, Diagnostic, Entry, OutOfServiceError, Telemetry}
 
   # A row is {name, fingerprint, state, failures, since, retry_at}. The state is :closed, :open, :half_open (somebody is to
   # try) or :trial (somebody does); the two times are nil while it is closed.
@@ -38,8 +38,8 @@ defmodule Skillbook.Breaker do
     end
   end
 
-  @doc "What came of a call."
-  @spec leave(Book.t(), Entry.t(), module(), :answered | :failed) :: :ok
+  @doc "What came of a call that was let through; `:unused` if it did not run after all."
+  @spec leave(Book.t(), Entry.t(), module(), :answered | :failed | :unused) :: :ok
   def leave(%{breaker: false}, _entry, _module, _outcome), do: :ok
 
   def leave(book, entry, module, outcome) do
@@ -56,7 +56,7 @@ defmodule Skillbook.Breaker do
     for {name, fingerprint, state, failures, since, _} <- Enum.sort(:ets.tab2list(name(book.name))),
         state != :closed,
         {:ok, entry} <- [fetch.(name)],
-        {:ok, module} <- [Handler.fetch(entry)],
+        {:ok, module} <- [Entry.fetch_handler(entry)],
         fingerprint(entry, module) == fingerprint do
       %Diagnostic{
         code: :out_of_service,
@@ -122,9 +122,8 @@ defmodule Skillbook.Breaker do
 
   def handle_call({outcome, name, fingerprint}, {pid, _}, state) do
     {trial, state} = end_trial(state, {pid, name})
-
-    {:reply, :ok,
-     came(state, outcome, trial, find(state, name, fingerprint) || new(outcome, name, fingerprint))}
+    row = find(state, name, fingerprint) || new(outcome, name, fingerprint)
+    {:reply, :ok, came(state, outcome, trial, row)}
   end
 
   @impl true
@@ -152,12 +151,14 @@ defmodule Skillbook.Breaker do
   end
 
   defp new(:failed, name, fingerprint), do: {name, fingerprint, :closed, 0, nil, nil}
-  defp new(:answered, _name, _fingerprint), do: nil
+  defp new(_outcome, _name, _fingerprint), do: nil
 
   # Calls from before it was open say nothing about what is tried now.
   defp came(state, :answered, _, {name, _, :closed, _, _, _}), do: delete(state, name)
   defp came(state, :failed, _, {_, _, :closed, _, _, _} = row), do: fail(state, row)
   defp came(state, :failed, true, {_, _, :trial, _, _, _} = row), do: fail(state, row)
+
+  defp came(state, :unused, true, {_, _, :trial, _, _, _} = row), do: half_open(state, row)
 
   defp came(state, :answered, true, {name, _, :trial, failures, _, _}) do
     tell(state, :closed, name, failures)

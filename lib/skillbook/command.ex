@@ -18,7 +18,7 @@ defmodule Skillbook.Command do
     * `:help` - whether `--help` or `-h` stands on the line; such a command is never run
   """
 
-  alias Skillbook.{CommandError, Native}
+  alias Skillbook.{CommandError, JSON, Native}
 
   @type value :: true | String.t() | [String.t()] | number() | boolean() | nil | map() | list()
   @type t :: %__MODULE__{
@@ -75,6 +75,30 @@ defmodule Skillbook.Command do
   def new({name, raw, flags, args, placeholders, help}) do
     %__MODULE__{name: name, raw: raw, flags: flags, args: args, placeholders: placeholders, help: help}
   end
+
+  @doc ~S"""
+  The line that is read as this command: the arguments, then the flags in the order of their names, quoted where they need it.
+
+  Members of a JSON object that are no texts stand in it as JSON.
+
+      iex> Skillbook.Command.line(%Skillbook.Command{name: "notes.add", raw: "", args: ["a b"], flags: %{"to" => "bob@co.com", "now" => true}})
+      ~S(notes.add "a b" --now --to bob@co.com)
+  """
+  @spec line(t()) :: String.t()
+  def line(%__MODULE__{name: name, args: args, flags: flags}) do
+    flags = for {flag, given} <- Enum.sort(flags), do: Enum.join(["--" <> flag | words(given)], " ")
+    Enum.join(Enum.map([name | args], &word/1) ++ flags, " ")
+  end
+
+  defp words(true), do: []
+  defp words(values) when is_list(values), do: Enum.map(values, &word/1)
+  defp words(value), do: [word(value)]
+
+  @doc false
+  # A value as a word of a line; one that is no text, as JSON.
+  @spec word(value()) :: String.t()
+  def word(text) when is_binary(text), do: Native.quote_word(text)
+  def word(other), do: other |> JSON.encode() |> Native.quote_word()
 
   @doc """
   As `parse/1`, but raises the error.

@@ -6,8 +6,8 @@ defmodule Skillbook.Domain do
 
     * `:name` - its name
     * `:description` - its index's description, else the names of its first commands
-    * `:body` - its index's text without the lines that name entries which the view does not show; without an index,
-      a table of its commands
+    * `:body` - its index's text, with the table of its commands as this view has them and without lines that name
+      entries which the view does not show; without an index, such a table alone
     * `:path` - its index's file, or `nil`
   """
 

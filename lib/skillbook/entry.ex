@@ -143,6 +143,21 @@ defmodule Skillbook.Entry do
     do: %__MODULE__{unquote_splicing(common ++ rare)}
 
   @doc false
+  # The module that its page names. Nothing in a file ever becomes a new atom: the modules of all loaded applications have theirs.
+  @spec fetch_handler(t()) :: {:ok, module()} | {:error, Exception.t() | nil}
+  def fetch_handler(%__MODULE__{handler: handler}) when is_binary(handler) do
+    module = String.to_existing_atom("Elixir." <> String.replace_prefix(handler, "Elixir.", ""))
+
+    if Code.ensure_loaded?(module) and function_exported?(module, :execute, 2),
+      do: {:ok, module},
+      else: {:error, nil}
+  rescue
+    error in [ArgumentError, SystemLimitError] -> {:error, error}
+  end
+
+  def fetch_handler(_entry), do: {:error, nil}
+
+  @doc false
   # Says which text a model was handed, so that it need not be sent twice.
   @spec activation(t()) :: %{name: String.t(), hash: String.t()}
   def activation(%__MODULE__{name: name, body: body}), do: %{name: name, hash: digest(body)}

@@ -42,10 +42,6 @@ defmodule Skillbook.FrontmatterError do
 
   @longest_line 64 * 1024
 
-  # A message is read in a terminal or by a model: a line of a megabyte helps neither.
-  @before 60
-  @after_place 40
-
   @doc false
   def new({kind, reason, line, column, offset, hint}, text) do
     %__MODULE__{
@@ -98,18 +94,7 @@ defmodule Skillbook.FrontmatterError do
   defp excerpt(%{source: ""}, number), do: "  at line #{number}"
 
   defp excerpt(error, number) do
-    skipped = max(error.column - 1 - @before, 0)
-    dots = if skipped > 0, do: "…", else: ""
-    shown = dots <> String.slice(error.source, skipped, error.column - 1 - skipped + @after_place)
-    more = if String.length(error.source) > error.column - 1 + @after_place, do: "…", else: ""
-
-    # A tab stays one, so that the mark stands below its character however wide the tab is.
-    margin =
-      shown
-      |> String.slice(0, error.column - 1 - skipped + String.length(dots))
-      |> String.replace(~r/[^\t]/u, " ")
-
-    gutter = String.duplicate(" ", String.length(number))
-    "  #{number} | #{shown}#{more}\n  #{gutter} | #{margin}^"
+    {line, caret} = Skillbook.Diagnostic.excerpt(error.source, error.column)
+    "  #{number} | #{line}\n  #{String.duplicate(" ", String.length(number))} | #{caret}"
   end
 end

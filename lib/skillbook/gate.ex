@@ -6,7 +6,7 @@ defmodule Skillbook.Gate do
 
   use GenServer
 
-  alias Skillbook.{Book, BusyError, Entry, Telemetry}
+  alias Skillbook.{Book, BusyError, Telemetry}
 
   # What a slot or a waiting call takes: room of the book, of the skill, or of neither.
   @typep share :: {name :: String.t(), of_book :: boolean(), of_skill :: boolean()}
@@ -15,37 +15,21 @@ defmodule Skillbook.Gate do
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
 
   @doc """
-  Waits for room for the worker, which the calling process is going to let run. The room is free again at `leave/3` and
-  when the worker ends.
+  Waits for room for the worker of a skill, which the calling process is going to let run. So many of the skill run at a time;
+  the room is free again at `leave/2` and when the worker ends.
   """
-  @spec enter(Book.t(), pid(), Entry.t()) :: :ok | {:error, BusyError.t()}
-  def enter(book, worker, entry) do
-    if limited?(book, entry) do
-      callers = [self() | Process.get(:"$callers", [])]
+  @spec enter(Book.t(), pid(), String.t(), pos_integer() | :infinity) :: :ok | {:error, BusyError.t()}
+  def enter(book, worker, skill, limit) do
+    callers = [self() | Process.get(:"$callers", [])]
 
-      case GenServer.call(
-             name(book.name),
-             {:enter, worker, callers, entry.name, limit(book, entry)},
-             :infinity
-           ) do
-        :ok -> :ok
-        :busy -> {:error, %BusyError{name: entry.name, max_wait: book.max_wait}}
-      end
-    else
-      :ok
+    case GenServer.call(name(book.name), {:enter, worker, callers, skill, limit}, :infinity) do
+      :ok -> :ok
+      :busy -> {:error, %BusyError{name: skill, max_wait: book.max_wait}}
     end
   end
 
-  @spec leave(Book.t(), pid(), Entry.t()) :: :ok
-  def leave(book, worker, entry) do
-    if limited?(book, entry), do: GenServer.cast(name(book.name), {:leave, worker}), else: :ok
-  end
-
-  defp limited?(book, entry), do: book.max_running != :infinity or limit(book, entry) != :infinity
-
-  defp limit(_book, %Entry{limits: %{max_running: limit}}), do: limit
-  defp limit(book, %Entry{name: "agent.dispatch"}), do: book.max_agents
-  defp limit(book, _entry), do: book.max_running_per_skill
+  @spec leave(Book.t(), pid()) :: :ok
+  def leave(book, worker), do: GenServer.cast(name(book.name), {:leave, worker})
 
   defp name(book), do: Module.concat(book, Gate)
 

@@ -43,19 +43,4 @@ defmodule Skillbook.Handler do
   """
   @callback execute(flags :: Skillbook.Flags.t(), context :: Skillbook.Context.t()) ::
               {:ok, Skillbook.Result.t() | String.t()} | {:error, Exception.t() | String.t()}
-
-  @doc false
-  # Nothing in a file ever becomes a new atom: the modules of all loaded applications have theirs.
-  @spec fetch(Skillbook.Entry.t()) :: {:ok, module()} | {:error, Exception.t() | nil}
-  def fetch(%Skillbook.Entry{handler: handler}) when is_binary(handler) do
-    module = String.to_existing_atom("Elixir." <> String.replace_prefix(handler, "Elixir.", ""))
-
-    if Code.ensure_loaded?(module) and function_exported?(module, :execute, 2),
-      do: {:ok, module},
-      else: {:error, nil}
-  rescue
-    error in [ArgumentError, SystemLimitError] -> {:error, error}
-  end
-
-  def fetch(_entry), do: {:error, nil}
 end

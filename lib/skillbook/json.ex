@@ -1,6 +1,6 @@
 defmodule Skillbook.JSON do
   @moduledoc false
-  # The JSON of the whole library. Every term has a form; reading is the core's.
+  # The JSON of the whole library, read and written in Rust. Every term has a form.
 
   alias Skillbook.{JSONError, Native}
 
@@ -19,28 +19,19 @@ defmodule Skillbook.JSON do
          do: {:error, %JSONError{reason: reason, line: line, column: column, path: path}}
   end
 
-  @doc "The value as JSON; atoms are strings, exceptions their messages, times ISO 8601; a keyword list is an object."
-  @spec encode(term()) :: iodata()
-  def encode(nil), do: "null"
-  def encode(value) when is_boolean(value), do: to_string(value)
-  def encode(value) when is_atom(value), do: value |> to_string() |> encode()
-  def encode(value) when is_number(value), do: to_string(value)
-  def encode(value) when is_binary(value), do: [?", escape(value), ?"]
+  @doc """
+  The value as JSON: atoms are strings, exceptions their messages, times ISO 8601, a keyword list is an object. Keys of maps are
+  in the order of their texts.
 
-  def encode([_ | _] = values) do
-    if Keyword.keyword?(values), do: object(values), else: array(values)
-  end
-
+      iex> Skillbook.JSON.encode(%{"b" => [1, 2.5, nil], a: ~D[2026-11-23]})
+      ~S({"a":"2026-11-23","b":[1,2.5,null]})
+  """
+  @spec encode(term()) :: String.t()
   def encode([]), do: "[]"
-  def encode(%{__exception__: true} = error), do: error |> Exception.message() |> encode()
 
-  def encode(%struct{} = value) when struct in [Date, DateTime, NaiveDateTime, Time],
-    do: value |> to_string() |> encode()
-
-  def encode(%_{} = value), do: value |> Map.from_struct() |> encode()
-  def encode(%{} = map), do: map |> Enum.sort_by(&to_string(elem(&1, 0))) |> object()
-  # What has no counterpart in JSON is shown, never a reason to fail.
-  def encode(value), do: value |> inspect() |> encode()
+  def encode(value) do
+    with :unknown <- Native.json_encode(value, false), do: Native.json_encode(plain(value), true)
+  end
 
   @doc "The fields of a diagnostic, its fix as an object too."
   @spec diagnostic(Skillbook.Diagnostic.t()) :: map()
@@ -50,27 +41,27 @@ defmodule Skillbook.JSON do
     %{Map.from_struct(diagnostic) | fix: fix}
   end
 
-  defp array(values), do: [?[, Enum.map_intersperse(values, ?,, &encode/1), ?]]
+  # The value in terms that the library knows. What has no counterpart in JSON is shown, never a reason to fail.
+  defp plain(%{__exception__: true} = error), do: error |> Exception.message() |> plain()
+  defp plain(%struct{} = value) when struct in [Date, DateTime, NaiveDateTime, Time], do: to_string(value)
+  defp plain(%_{} = value), do: value |> Map.from_struct() |> plain()
+  defp plain(%{} = map), do: Map.new(map, fn {key, value} -> {key(key), plain(value)} end)
 
-  defp object(pairs) do
-    [
-      ?{,
-      Enum.map_intersperse(pairs, ?,, fn {key, value} -> [encode(to_string(key)), ?:, encode(value)] end),
-      ?}
-    ]
+  defp plain([_ | _] = values) do
+    cond do
+      List.improper?(values) -> inspect(values)
+      Keyword.keyword?(values) -> for {key, value} <- values, do: {key(key), plain(value)}
+      true -> Enum.map(values, &plain/1)
+    end
   end
 
-  defp escape(text) do
-    if String.valid?(text), do: escape_valid(text), else: text |> inspect() |> escape_valid()
-  end
+  # Larger than a machine's: its digits as they are.
+  defp plain(value) when is_integer(value) and abs(value) > 0x7FFF_FFFF_FFFF_FFFF, do: {to_string(value)}
+  defp plain(value) when is_binary(value), do: if(String.valid?(value), do: value, else: inspect(value))
+  defp plain(value) when is_boolean(value) or value in [nil, []] or is_number(value), do: value
+  defp plain(value) when is_atom(value), do: to_string(value)
+  defp plain(value), do: inspect(value)
 
-  defp escape_valid(text) do
-    Regex.replace(~r/["\\\x00-\x1f]/, text, fn
-      "\"" -> "\\\""
-      "\\" -> "\\\\"
-      "\n" -> "\\n"
-      "\t" -> "\\t"
-      <<code>> -> "\\u" <> (code |> Integer.to_string(16) |> String.pad_leading(4, "0"))
-    end)
-  end
+  defp key(key) when is_binary(key) or is_atom(key), do: key |> to_string() |> plain()
+  defp key(key), do: if(String.Chars.impl_for(key), do: to_string(key), else: inspect(key))
 end

@@ -20,9 +20,12 @@ defmodule Skillbook.Native do
         extractor_finish: 2,
         tokenize: 1,
         parse_command: 1,
+        quote_word: 1,
         route: 2,
         frontmatter_parse: 1,
         json_decode: 1,
+        json_encode: 2,
+        sql_statements: 3,
         view_new: 4,
         view_suggest: 3,
         view_entries: 3,
@@ -106,6 +109,7 @@ defmodule Skillbook.Native do
   def watch_start(_roots, _poll, _interval_ms), do: missing()
 
   def diagnostic_excerpt(_line, _column), do: missing()
+  def diff_unified(_from, _to), do: missing()
   def lint_view(_view), do: missing()
   def lint_strict(_folder, _text), do: missing()
   def diagnostic_codes, do: missing()

@@ -6,7 +6,7 @@ defmodule Skillbook.PlaceholderError do
 
     * `:kind` - `:failed` (the command gave an error), `:skipped` (it was not run), `:none` (no command before this one has that
       number, or there is none before it), or `:too_large`
-    * `:reference` - what it stands for: the number of a command of the reply, or `:last`
+    * `:reference` - what it stands for: the number of a command of the reply, or `:last`; in a workflow, the name in its braces
     * `:number` - for `:failed` and `:skipped`, the number of the command that has no result; for `:none`, that of the command
       which has the placeholder
     * `:most` - for `:too_large`, how many bytes all values of a command may have
@@ -21,7 +21,7 @@ defmodule Skillbook.PlaceholderError do
 
   @type t :: %__MODULE__{
           kind: :failed | :skipped | :none | :too_large,
-          reference: non_neg_integer() | :last,
+          reference: non_neg_integer() | :last | String.t(),
           number: pos_integer() | nil,
           most: pos_integer() | nil
         }

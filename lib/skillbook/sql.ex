@@ -126,7 +126,8 @@ defmodule Skillbook.SQL do
   @doc """
   Runs the statements of a text, without parameters, one after another, up to the first that fails.
 
-  Migrations are such texts. Outside a transaction, what ran before the failing statement stays.
+  Migrations are such texts. Outside a transaction, what ran before the failing statement stays. If one of the statements is
+  refused, none of them runs.
   """
   @spec execute_batch(t(), String.t()) :: :ok | {:error, Error.t()}
   def execute_batch(%connection{} = sql, statements) when is_binary(statements) do

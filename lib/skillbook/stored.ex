@@ -109,7 +109,7 @@ defmodule Skillbook.Stored do
   def to_column(_field, value) when is_atom(value), do: Atom.to_string(value)
   def to_column(_field, value), do: value
 
-  defp json(list), do: list |> JSON.encode() |> IO.iodata_to_binary()
+  defp json(list), do: list |> JSON.encode()
 
   @doc false
   # The value of a field as it stands in a column of its name.

@@ -8,6 +8,7 @@ defmodule Skillbook.Stray do
   # always meant to be read.
 
   alias Skillbook.{Command, Entry, Extractor, JSON, View}
+  alias Skillbook.Tools.Call
 
   # Where none of these stands there is nothing to look for.
   @marks ["```", "~~~", "<"]
@@ -150,7 +151,7 @@ defmodule Skillbook.Stray do
 
     if name =~ ~r/\A#{@name.source}\z/ and command?(view, name) do
       arguments = call["arguments"] || call["parameters"] || call["input"]
-      line = "#{name} #{if is_map(arguments), do: JSON.encode(arguments), else: "--FLAG VALUE"}"
+      line = if is_map(arguments), do: Call.line(name, arguments), else: "#{name} --FLAG VALUE"
       [if(whole?(line), do: line, else: "#{name} --FLAG VALUE")]
     else
       []

@@ -19,7 +19,10 @@ defmodule Skillbook.Telemetry do
     if :erlang.function_exported(:telemetry, :execute, 3),
       do: apply(:telemetry, :execute, [name, measurements, metadata])
 
-    Counter.event(name, measurements, metadata)
+    with [:skillbook, :command, how] when how in [:stop, :exception] <- name,
+         do: Counter.count(how, measurements, metadata)
+
+    :ok
   end
 
   @doc """

@@ -146,7 +146,7 @@ defmodule Skillbook.Tools do
   defp example(%Flag{type: :integer} = flag), do: to_string(flag.min || flag.max || 10)
   defp example(%Flag{type: :number}), do: "2.5"
   defp example(%Flag{type: :date}), do: ~s("2026-03-01")
-  defp example(%Flag{type: :one_of, values: [value | _]}), do: value |> JSON.encode() |> IO.iodata_to_binary()
+  defp example(%Flag{type: :one_of, values: [value | _]}), do: value |> JSON.encode()
   defp example(_flag), do: ~s("VALUE")
 
   defp entry_name(_view, %Call{name: @get_skill}), do: {:ok, @get_skill}

@@ -117,7 +117,6 @@ defmodule Skillbook.Transcript do
       left_out: transcript.left_out
     }
     |> JSON.encode()
-    |> IO.iodata_to_binary()
   end
 
   defp fields(message), do: %{Map.from_struct(message) | at: DateTime.to_iso8601(message.at)}

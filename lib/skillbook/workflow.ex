@@ -53,6 +53,8 @@ defmodule Skillbook.Workflow do
     Flags,
     JSON,
     Native,
+    Pipeline,
+    Placeholder,
     PlaceholderError,
     Report,
     Result,
@@ -62,14 +64,12 @@ defmodule Skillbook.Workflow do
     WorkflowError
   }
 
-  alias Skillbook.Workflow.{Runs, Template}
+  alias Skillbook.Workflow.Runs
 
   @max_steps 100
   @max_all 1000
   @max_depth 5
   @max_time 600_000
-  # As much as a reply may have.
-  @max_size 16 * 1024 * 1024
 
   @words ~w(today yesterday now user last)
 
@@ -82,14 +82,10 @@ defmodule Skillbook.Workflow do
         }
   @type plan :: %{
           steps: [step()],
-          values: %{String.t() => Template.value()},
+          values: %{String.t() => Placeholder.value()},
           on_error: :stop | :continue,
           rest: String.t()
         }
-
-  @typep command ::
-           (String.t(), (Command.t() -> {:ok, Command.t()} | {:error, Exception.t()}), keyword() ->
-              {Result.t(), String.t()})
 
   @doc "Whether calling an entry runs its commands."
   @spec workflow?(Entry.t()) :: boolean()
@@ -129,18 +125,14 @@ defmodule Skillbook.Workflow do
          do: {:ok, Map.put(page, :values, values)}
   end
 
-  @doc """
-  Runs it; the result's `:data` has the plan's steps with their results.
-
-  `command` runs one, as `Skillbook.Pipeline.command/4` does in a view. Takes the options `:timeout` and `:ask`.
-  """
-  @spec run(Entry.t(), Context.t(), command(), keyword()) :: {:ok, Result.t()} | {:error, Exception.t()}
-  def run(%Entry{} = entry, %Context{} = context, command, options \\ []) do
+  @doc "Runs it; the result's `:data` has the plan's steps with their results. Takes the options `:timeout` and `:ask`."
+  @spec run(Entry.t(), Context.t(), keyword()) :: {:ok, Result.t()} | {:error, Exception.t()}
+  def run(%Entry{} = entry, %Context{} = context, options \\ []) do
     with {:ok, plan} <- plan(entry, context.command, context),
          {:ok, state} <- enter(entry, context, options[:timeout] || entry.limits[:timeout] || @max_time) do
       kept(entry, context, length(plan.steps), state, fn run ->
         done = &Runs.step(context, run, &1, &2)
-        {results, ended} = all(plan, state, context, command, done, options)
+        {results, ended} = all(plan, state, context, done, options)
         {ended || :done, length(results), nil, result(results, ended, entry, below(plan, context), run)}
       end)
     end
@@ -205,7 +197,7 @@ defmodule Skillbook.Workflow do
     read =
       for {{name, line}, number} <- Enum.with_index(lines, 1) do
         with {:ok, command} <- Command.parse(line),
-             do: %{number: number, name: name, line: line, command: command, uses: Template.names(command)},
+             do: %{number: number, name: name, line: line, command: command, uses: Placeholder.names(command)},
              else: ({:error, error} -> {number, error})
       end
 
@@ -240,7 +232,7 @@ defmodule Skillbook.Workflow do
   defp texts(value), do: text(value)
 
   defp text(text) when is_binary(text), do: text
-  defp text(other), do: other |> JSON.encode() |> IO.iodata_to_binary()
+  defp text(other), do: other |> JSON.encode()
 
   defp default(%{default: [value]}), do: value
   defp default(%{default: [_ | _] = values}), do: values
@@ -379,12 +371,12 @@ defmodule Skillbook.Workflow do
   end
 
   # The results in order, and why it ended before its last step.
-  defp all(plan, state, context, command, done, options) do
+  defp all(plan, state, context, done, options) do
     {results, _values, ended} =
       Enum.reduce_while(plan.steps, {[], plan.values, nil}, fn step, {results, values, nil} ->
         case limit(state) do
           nil ->
-            result = step(step, values, state, context, command, options)
+            result = step(step, values, state, context, options)
             done.(step, result)
             ended = if result.status == :error and plan.on_error == :stop, do: :stopped
             values = Map.merge(values, told(step, result))
@@ -417,29 +409,25 @@ defmodule Skillbook.Workflow do
     for name <- ["last", "#{step.number}", step.name], name != nil, into: %{}, do: {name, value}
   end
 
-  defp step(step, values, state, context, command, options) do
+  defp step(step, values, state, context, options) do
     options =
       [now: context.now, by: context.by, assigns: context.assigns, agent: context.agent] ++
         [ask: options[:ask], workflow: state, max_result: :infinity]
 
-    {result, _whole} = command.(step.line, &fill(&1, values), options)
+    {result, _whole} = Pipeline.command(context.view, step.line, &fill(&1, values), options)
     %{result | command: shown(step, values)}
   end
 
   defp fill(command, values) do
-    names = Template.names(command)
-    value = &Map.fetch!(values, &1)
+    Placeholder.fill_page(command, fn name ->
+      case values do
+        %{^name => {:failed, number}} ->
+          {:error, %PlaceholderError{kind: :failed, reference: name, number: number}}
 
-    case Enum.find(names, &match?({:failed, _}, value.(&1))) do
-      nil ->
-        if Template.size(command, value) > @max_size,
-          do: {:error, %PlaceholderError{kind: :too_large, reference: hd(names), most: @max_size}},
-          else: {:ok, Template.fill(command, value)}
-
-      name ->
-        {:failed, number} = value.(name)
-        {:error, %PlaceholderError{kind: :failed, reference: name, number: number}}
-    end
+        %{^name => value} ->
+          {:ok, value}
+      end
+    end)
   end
 
   defp shown(%{command: command, line: line}, values) do
@@ -514,8 +502,8 @@ defmodule Skillbook.Workflow do
     lines =
       for step <- plan.steps do
         name = if step.name, do: " #{step.name}", else: ""
-        known = &if(is_map_key(plan.values, &1), do: plan.values[&1], else: "{#{&1}}")
-        "[#{step.number}#{name}] #{Template.fill(step.command, known).raw}#{unknown(view, step)}"
+        {:ok, filled} = Placeholder.fill_page(step.command, &{:ok, Map.get(plan.values, &1, "{#{&1}}")})
+        "[#{step.number}#{name}] #{filled.raw}#{unknown(view, step)}"
       end
 
     steps = if length(lines) == 1, do: "1 step", else: "#{length(lines)} steps"

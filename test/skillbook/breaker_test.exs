@@ -228,6 +228,36 @@ defmodule Skillbook.BreakerTest do
       assert in_service?(book)
     end
 
+    test "another may try if the one finds no room", %{tmp_dir: folder} do
+      write(folder, %{
+        "x/run.md" => page("x.run", handler("Call")),
+        "x/other.md" => page("x.other", handler("Call"))
+      })
+
+      breaker = [failures: 1, cooldown: 1]
+      limits = [max_running: 1, max_wait: 1]
+      book = book([sources: [folder], builtins: false, watch: false, breaker: breaker] ++ limits)
+      :telemetry.listen(book)
+      run(book, :crash)
+      assert_receive {[:skillbook, :breaker, :half_open], _, _}, 60_000
+      test = self()
+
+      call = fn _, _ ->
+        send(test, {:runs, self()})
+        receive(do: (:answer -> {:ok, "fine"}))
+      end
+
+      view = Skillbook.view(book)
+      spawn_link(fn -> send(test, {:done, Pipeline.commands(view, ["x.other"], assigns: %{call: call})}) end)
+      assert_receive {:runs, handler}, 60_000
+      assert %Skillbook.BusyError{} = run(book, :answer).error
+      assert_receive {[:skillbook, :breaker, :half_open], _, _}, 60_000
+      send(handler, :answer)
+      assert_receive {:done, [%{status: :ok}]}, 60_000
+      assert in_service?(book)
+      assert_receive {[:skillbook, :breaker, :closed], _, _}, 60_000
+    end
+
     test "calls from before say nothing", %{tmp_dir: folder} do
       book = start(folder, failures: 2, cooldown: 600_000)
       test = self()

@@ -128,8 +128,8 @@ defmodule Skillbook.FrontmatterTest do
             {"---\r\nname:\ta: b\r\n  c: d\r\n---\r\n", :invalid,
              """
              frontmatter: an unquoted value may not contain a colon before a blank
-               2 | name:\ta: b
-                 |      \t ^
+               2 | name: a: b
+                 |        ^
              hint: put the value in quotes\
              """},
             {"---\njust text\n---\n", :not_mapping,

@@ -127,7 +127,7 @@ defmodule Skillbook.PolicyTest do
 
     calls =
       for tool <- tools, arguments <- [%{}, %{"a" => "b"}, %{"help" => false}] do
-        json = Skillbook.JSON.encode(arguments) |> IO.iodata_to_binary()
+        json = Skillbook.JSON.encode(arguments)
 
         [
           %{"function" => %{"name" => tool, "arguments" => json}},

@@ -416,7 +416,7 @@ defmodule Skillbook.ToolsTest do
           end
 
         [written] = Skillbook.Pipeline.commands(view, [text])
-        arguments = flags |> JSON.encode() |> IO.iodata_to_binary()
+        arguments = flags |> JSON.encode()
         same = &Map.drop(&1, [:duration, :command])
 
         for call <- [

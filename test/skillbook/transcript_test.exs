@@ -55,7 +55,7 @@ defmodule Skillbook.TranscriptTest do
       "left_out" => []
     }
 
-    read = fn value -> value |> JSON.encode() |> IO.iodata_to_binary() |> Transcript.from_json() end
+    read = fn value -> value |> JSON.encode() |> Transcript.from_json() end
     assert {:ok, _} = read.(good)
 
     message = fn place -> ["messages", Access.at(place)] end

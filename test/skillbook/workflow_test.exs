@@ -6,8 +6,7 @@ end
 defmodule Skillbook.WorkflowTest do
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Command, Hostile, PolicyError, Profile, Workflow, WorkflowError}
-  alias Skillbook.Workflow.Template
+  alias Skillbook.{Command, Hostile, Placeholder, PolicyError, Profile, Workflow, WorkflowError}
 
   @moduletag :tmp_dir
   @now ~U[2026-03-01 08:00:00.5Z]
@@ -297,7 +296,7 @@ defmodule Skillbook.WorkflowTest do
 
     for _ <- 1..200 do
       {a, b} = {Hostile.value(), Hostile.value()}
-      line = Template.line(%Command{name: "w.flow", raw: "", flags: %{"a" => a, "b" => b}})
+      line = Command.line(%Command{name: "w.flow", raw: "", flags: %{"a" => a, "b" => b}})
       assert {:ok, %Command{flags: %{"a" => ^a, "b" => ^b}, args: []}} = Command.parse(line)
       [result] = Skillbook.Pipeline.commands(view, [line], now: @now, assigns: assigns(self()))
       assert %{status: :ok} = result
@@ -350,7 +349,8 @@ defmodule Skillbook.WorkflowTest do
           {"Late - {x}", "Late - a\nb\n\nc\n"}
         ] do
       command = %Command{name: "x", raw: "x", flags: %{"content" => text}}
-      assert {text, Template.fill(command, fn "x" -> "a\nb\n\nc\n" end).flags["content"]} == {text, expected}
+      {:ok, filled} = Placeholder.fill_page(command, fn "x" -> {:ok, "a\nb\n\nc\n"} end)
+      assert {text, filled.flags["content"]} == {text, expected}
     end
   end
 

@@ -82,7 +82,7 @@ defmodule Skillbook.Test.ChatServer do
     [{:head, status, headers}, {:raw, body}]
   end
 
-  def json(value), do: value |> Skillbook.JSON.encode() |> IO.iodata_to_binary()
+  def json(value), do: value |> Skillbook.JSON.encode()
 
   # Sockets
 

@@ -87,6 +87,85 @@ defmodule Skillbook.SQLConformance do
     }
   end
 
+  @doc "Statements that every connection refuses, and with which message."
+  def refused(dialect) do
+    transaction = "a transaction is begun and ended by the transaction function, not by a statement"
+    temporary = "temporary tables, views and triggers would exist in one connection of several"
+    attach = "`attach`, `detach` and `vacuum` would change one connection of several"
+    session = &"`#{&1}` would change one connection of several"
+    pragma = &"`pragma #{&1}` with a value would change one connection of several"
+
+    both =
+      for(word <- ~w(begin commit end rollback), do: {word, transaction}) ++
+        [
+          {"savepoint a", transaction},
+          {"release a", transaction},
+          {"/* a; */ rollback to a", transaction},
+          {"create temp table a (x integer)", temporary},
+          {"create temporary view a as select 1", temporary}
+        ]
+
+    case dialect do
+      :sqlite ->
+        both ++
+          [
+            {"create table temp.a (x)", temporary},
+            {"create temp trigger a after insert on t begin select 1; end", temporary},
+            {"attach ':memory:' as a", attach},
+            {"detach main", attach},
+            {"vacuum", attach},
+            {"pragma foreign_keys = off", pragma.("foreign_keys")},
+            {"explain pragma main.synchronous(off)", pragma.("synchronous")}
+          ]
+
+      :postgres ->
+        both ++
+          [
+            {"abort", transaction},
+            {"start transaction", transaction},
+            {"prepare transaction 'a'", transaction},
+            {"copy t to program 'cat'", session.("copy")},
+            {"copy t from '/etc/passwd'", session.("copy")},
+            {"create table pg_temp.a (x integer)", temporary},
+            {"select 1 as x into temp a", temporary},
+            {"declare a cursor for select 1", session.("declare")},
+            {"fetch a", session.("fetch")},
+            {"prepare a as select 1", session.("prepare")},
+            {"set search_path = a", session.("set")},
+            {"reset all", session.("reset")},
+            {"listen a", session.("listen")},
+            {"load 'a'", session.("load")},
+            {"explain analyze execute a", session.("execute")}
+          ]
+    end
+  end
+
+  @doc "Statements in which a semicolon ends nothing, and the text that each reads."
+  def quoted(dialect) do
+    both = [
+      {"select ';' as \"a;\"", ";"},
+      {"select 'it''s; -- ' as a", "it's; -- "},
+      {"select /* ; */ '/*' as a -- ;", "/*"},
+      {"select '\\' as a", "\\"}
+    ]
+
+    case dialect do
+      :sqlite ->
+        both ++ [{"select `a;` from (select ';' as [a;])", ";"}, {"select /* /* */ 'a' as a", "a"}]
+
+      :postgres ->
+        both ++
+          [
+            {"select $$;$$ as a", ";"},
+            {"select $a$ $$; $b$ $a$ as a", " $$; $b$ "},
+            {"select E'\\'; commit; --' as a", "'; commit; --"},
+            {"select E'a' -- b'\n'\\'; commit; --' as a", "a'; commit; --"},
+            {"select /* /* ; */ ; */ 'a' as a", "a"},
+            {"select 'a' -- ;\r || ';' as a", "a;"}
+          ]
+    end
+  end
+
   @doc "Runs `fun` in another process, in a transaction that stays open until the function that this gives is called."
   def hold(sql, fun) do
     test = self()
@@ -132,7 +211,8 @@ defmodule Skillbook.SQLConformance do
 
   defmacro __using__(options) do
     quote location: :keep do
-      import Skillbook.SQLConformance, only: [values: 1, migrations: 0, hold: 2, kill: 1]
+      import Skillbook.SQLConformance,
+        only: [values: 1, refused: 1, quoted: 1, migrations: 0, hold: 2, kill: 1]
 
       alias Skillbook.SQL
       alias Skillbook.SQL.Error
@@ -255,14 +335,28 @@ defmodule Skillbook.SQLConformance do
           assert {:error, %Error{kind: :no_such_table}} = SQL.query(sql, "insert into missing values (1)")
         end
 
-        test "does not begin or end transactions", %{sql: sql} do
-          for statement <- ["begin", "commit", "rollback", "savepoint a", "release a"] do
-            assert {:error, %Error{kind: :refused}} = SQL.query(sql, statement)
+        test "that would change one connection of several is refused, and none of its batch runs", %{sql: sql} do
+          for {statement, message} <- refused(SQL.dialect(sql)) do
+            error = %Error{kind: :refused, message: "#{message}\n  in: #{statement}", sql: statement}
+            assert SQL.query(sql, statement) == {:error, error}
 
-            assert {:error, %Error{kind: :refused}} =
-                     SQL.execute_batch(sql, "insert into t (id) values (1); " <> statement)
+            text = String.replace_prefix(statement, "/* a; */ ", "")
+            error = %{error | message: "#{message}\n  in: #{text}", sql: text}
+            assert SQL.execute_batch(sql, "insert into t (id) values (1); " <> statement) == {:error, error}
+          end
 
-            SQL.query!(sql, "delete from t")
+          assert count(sql) == 0
+        end
+
+        test "ends behind its strings, names and comments", %{sql: sql} do
+          for {statement, read} <- quoted(SQL.dialect(sql)) do
+            assert {statement, SQL.query!(sql, statement).rows} == {statement, [[read]]}
+
+            error =
+              "expected one statement, got several; send them one by one\n  in: #{statement}\n; select 2"
+
+            assert {:error, %Error{message: ^error}} = SQL.query(sql, statement <> "\n; select 2")
+            assert SQL.execute_batch(sql, statement <> "\n; select 2") == :ok
           end
         end
       end
@@ -485,7 +579,13 @@ defmodule Skillbook.SQLConformance do
           release = hold(sql, &add(&1, 1))
           message = "another process has held the database for more than 50 ms; try again"
 
-          for write <- [&SQL.query(&1, "delete from t"), &SQL.execute_batch(&1, "delete from t")] do
+          with_insert = "with a as (select 9) insert into t (id) select * from a"
+
+          for write <- [
+                &SQL.query(&1, "delete from t"),
+                &SQL.query(&1, with_insert),
+                &SQL.execute_batch(&1, "delete from t")
+              ] do
             assert write.(sql) == {:error, %Error{kind: :busy, message: message}}
           end
 

@@ -3,7 +3,7 @@ defmodule Skillbook.Agent.Memory do
   # What a conversation still holds of the skills that were read in it: so that nothing is sent twice, and that what is left
   # out can be brought back.
 
-  alias Skillbook.{Entry, Pipeline, Report, Result, Transcript, View}
+  alias Skillbook.{Command, Entry, Pipeline, Report, Result, Transcript, View}
   alias Skillbook.Transcript.Message
 
   @shown 80
@@ -174,17 +174,11 @@ defmodule Skillbook.Agent.Memory do
   defp read(view, name) do
     with {:ok, %{name: ^name}} <- View.fetch(view, name),
          [%Result{status: :help} = result] <-
-           Pipeline.commands(view, ["get_skill: " <> quoted(name)], max_result: :infinity) do
+           Pipeline.commands(view, ["get_skill: " <> Command.word(name)], max_result: :infinity) do
       result
     else
       _ -> nil
     end
-  end
-
-  defp quoted(name) do
-    if name =~ ~r/\A[\w.\/-]+\z/u,
-      do: name,
-      else: ~s("#{name |> String.replace("\\", "\\\\") |> String.replace("\"", "\\\"")}")
   end
 
   defp restored([]), do: ""

@@ -1,13 +1,12 @@
 defmodule Skillbook.CLI.Chat do
   @moduledoc false
   @behaviour Skillbook.CLI.Command
+  @behaviour Skillbook.CLI.Shell.Loop
 
   alias Skillbook.{Agent, Transcript, TranscriptError}
   alias Skillbook.CLI.{Book, ModelFlags, Terminal}
   alias Skillbook.CLI.Chat.{Consent, Screen}
-  alias Skillbook.CLI.Shell.{Completion, Input}
-
-  @words ~w(:help :quit :save :resume :prompt :profile :tokens)
+  alias Skillbook.CLI.Shell.{Input, Loop}
 
   # A small model that does not stop would write until its window is full.
   @max_tokens 4000
@@ -89,26 +88,24 @@ defmodule Skillbook.CLI.Chat do
   end
 
   defp converse(book, options, model, transcript) do
-    input = Input.completing(Input.open(), &Completion.complete(&1, %{names: @words, flags: fn _ -> [] end}))
-
-    terminal = Terminal.new(options.color)
-
-    state = %{
+    Loop.start(%{
+      module: __MODULE__,
       book: book,
       options: options,
+      name: "you",
+      greeting: "You talk with #{model.model}. :help says more, :quit leaves.",
+      help: @words_help,
+      words: [{":save", "a file"}, {":resume", "a file"}, {":tokens", nil}],
+      unfinished: "a message, which was not sent",
       model: model,
       transcript: transcript,
       usage: %{prompt_tokens: 0, completion_tokens: 0, estimated: false},
-      terminal: terminal,
-      consent: Consent.new(terminal),
-      input: input,
-      pending: "",
-      failed: false
-    }
-
-    if Input.person?(input), do: Terminal.put("You talk with #{model.model}. :help says more, :quit leaves.")
-    loop(state)
+      consent: Consent.new(Terminal.new(options.color))
+    })
   end
+
+  @impl true
+  def known(state), do: %{names: Loop.words(state), flags: fn _ -> [] end}
 
   # Options
 
@@ -132,44 +129,17 @@ defmodule Skillbook.CLI.Chat do
 
   # The conversation
 
-  defp loop(state) do
-    case Input.line(state.input, prompt(state)) do
-      {:line, line, input} -> line(%{state | input: input}, line)
-      {:interrupt, input} -> loop(%{state | input: input, pending: ""})
-      {:eof, _input} -> finish(state)
-    end
-  end
-
-  defp prompt(state) do
+  @impl true
+  def read(text) do
     cond do
-      not Input.person?(state.input) -> ""
-      state.pending != "" -> " ...> "
-      state.options.profile == "default" -> "you> "
-      true -> "you (#{state.options.profile})> "
+      String.ends_with?(text, "\\") -> {:more, String.trim_trailing(text, "\\") <> "\n"}
+      String.trim(text) == "" -> :blank
+      true -> {:run, text}
     end
   end
 
-  defp finish(state), do: if(state.failed and not Input.person?(state.input), do: 1, else: 0)
-
-  defp line(state, line) do
-    text = state.pending <> line
-
-    cond do
-      String.ends_with?(line, "\\") ->
-        loop(%{state | pending: String.trim_trailing(text, "\\") <> "\n"})
-
-      String.trim(text) == "" ->
-        loop(%{state | pending: ""})
-
-      String.starts_with?(String.trim(text), ":") ->
-        word(%{state | pending: ""}, String.split(text, ~r/\s+/, trim: true))
-
-      true ->
-        say(%{state | pending: ""}, text)
-    end
-  end
-
-  defp say(state, text) do
+  @impl true
+  def run(state, text) do
     chat = self()
     screen = Screen.new(state.terminal, Input.person?(state.input))
 
@@ -184,7 +154,7 @@ defmodule Skillbook.CLI.Chat do
 
     options = [
       model: state.model,
-      profile: profile(state.options),
+      profile: acting(state.options),
       transcript: state.transcript,
       system: flags[:system] || "",
       chat: chat(flags),
@@ -202,26 +172,19 @@ defmodule Skillbook.CLI.Chat do
 
     outcome = Input.run(state.input, fn -> Agent.run(state.book, text, options) end, answer)
     Screen.close(screen)
-    whole = whole(state.transcript)
 
-    case outcome do
-      {:ok, result, input} ->
-        ended(result, flags)
-        usage = Map.merge(state.usage, result.usage, fn _, before, more -> added(before, more) end)
-        failed = state.failed or result.status != :done
-        loop(%{state | input: input, transcript: result.transcript, usage: usage, failed: failed})
-
-      {:interrupt, input} ->
-        Terminal.put("stopped")
-        loop(%{state | input: input, transcript: whole, failed: true})
-
-      {:crash, reason, input} ->
-        Terminal.complain(["crashed: ", Exception.format_exit(reason)])
-        loop(%{state | input: input, transcript: whole, failed: true})
-    end
+    Loop.ran(%{state | transcript: whole(state.transcript)}, outcome, fn state, result ->
+      ended(result, flags)
+      usage = Map.merge(state.usage, result.usage, fn _, before, more -> added(before, more) end)
+      failed = state.failed or result.status != :done
+      %{state | transcript: result.transcript, usage: usage, failed: failed}
+    end)
   end
 
-  defp profile(options),
+  @impl true
+  def view(state), do: Skillbook.view(state.book, acting(state.options))
+
+  defp acting(options),
     do: %{Book.profile(options) | writes: if(options.flags[:ask], do: :ask, else: :run)}
 
   defp chat(flags) do
@@ -266,32 +229,13 @@ defmodule Skillbook.CLI.Chat do
 
   # Words
 
-  defp word(state, [word | _]) when word in [":quit", ":q", ":exit"], do: finish(state)
-
-  defp word(state, [":help"]) do
-    Terminal.write(@words_help)
-    loop(state)
-  end
-
-  defp word(state, [":prompt"]) do
-    view = Skillbook.view(state.book, profile(state.options))
-    Terminal.put(Terminal.safe(state.terminal, Skillbook.prompt(view, [])))
-    loop(state)
-  end
-
-  defp word(state, [":profile"]) do
-    Terminal.put(state.options.profile)
-    loop(state)
-  end
-
-  defp word(%{options: %{profile: name}} = state, [":profile", name]), do: loop(state)
-
-  defp word(state, [":profile", name]) do
+  @impl true
+  def word(state, ":profile", name) do
     Terminal.put("a new conversation, on behalf of #{name}")
-    loop(%{put_in(state.options.profile, name) | transcript: nil})
+    %{state | transcript: nil}
   end
 
-  defp word(state, [":tokens"]) do
+  def word(state, ":tokens", nil) do
     %{prompt_tokens: prompt, completion_tokens: completion, estimated: estimated} = state.usage
     about = if estimated, do: "about ", else: ""
     held = if state.transcript, do: Transcript.tokens(state.transcript), else: 0
@@ -300,44 +244,31 @@ defmodule Skillbook.CLI.Chat do
       "used: #{about}#{prompt} in prompts, #{about}#{completion} in replies; the conversation has about #{held}"
     )
 
-    loop(state)
+    state
   end
 
-  defp word(%{transcript: nil} = state, [":save", _path]), do: wrong(state, "there is no conversation yet")
+  def word(%{transcript: nil} = state, ":save", _path), do: Loop.wrong(state, "there is no conversation yet")
 
-  defp word(state, [":save", path]) do
+  def word(state, ":save", path) do
     case save(path, Transcript.to_json(state.transcript)) do
       :ok ->
         Terminal.put("saved in #{path}")
-        loop(state)
+        state
 
       {:error, reason} ->
-        wrong(state, "cannot write #{path}: #{:file.format_error(reason)}")
+        Loop.wrong(state, "cannot write #{path}: #{:file.format_error(reason)}")
     end
   end
 
-  defp word(state, [":resume", path]) do
+  def word(state, ":resume", path) do
     case resumed(path, state.options.profile) do
       {:ok, transcript} ->
         Terminal.put("the conversation has #{length(transcript.messages)} messages")
-        loop(%{state | transcript: transcript})
+        %{state | transcript: transcript}
 
       {:error, message} ->
-        wrong(state, message)
+        Loop.wrong(state, message)
     end
-  end
-
-  defp word(state, [word]) when word in [":save", ":resume"], do: wrong(state, "#{word} expects a file")
-
-  defp word(state, [word | _] = words) do
-    if word in @words,
-      do: wrong(state, "too many words: #{Enum.join(words, " ")}"),
-      else: wrong(state, "unknown word `#{word}`; the words are #{Enum.join(@words, ", ")}")
-  end
-
-  defp wrong(state, message) do
-    Terminal.complain(message)
-    loop(%{state | failed: true})
   end
 
   # Whole or not at all, and only for the one whose conversation it is.

@@ -1,11 +1,10 @@
 defmodule Skillbook.CLI.Shell do
   @moduledoc false
   @behaviour Skillbook.CLI.Command
+  @behaviour Skillbook.CLI.Shell.Loop
 
   alias Skillbook.CLI.{Book, Run, Terminal}
-  alias Skillbook.CLI.Shell.{Completion, Input}
-
-  @words ~w(:help :quit :prompt :profile :reload :diagnostics)
+  alias Skillbook.CLI.Shell.{Input, Loop}
 
   @words_help """
   A line is a command, as a model would write it in a `cmd` block. An open quote, a heredoc, a backslash at the
@@ -52,80 +51,29 @@ defmodule Skillbook.CLI.Shell do
   @impl true
   def run(options) do
     Book.with_book(options, :converse, fn book ->
-      terminal = Terminal.new(options.color)
-
-      state = %{
+      Loop.start(%{
+        module: __MODULE__,
         book: book,
         options: options,
-        terminal: terminal,
-        input: Input.open(),
-        pending: "",
-        failed: false
-      }
-
-      if Input.person?(state.input),
-        do: Terminal.put("Skillbook. A line is a command; :help says more, :quit leaves.")
-
-      loop(state)
+        name: "skillbook",
+        greeting: "Skillbook. A line is a command; :help says more, :quit leaves.",
+        help: @words_help,
+        words: [{":reload", nil}, {":diagnostics", nil}],
+        unfinished: "a command, which did not run"
+      })
     end)
   end
 
-  defp loop(state) do
-    input = Input.completing(state.input, &Completion.complete(&1, known(state)))
+  @impl true
+  def read(text) do
+    read =
+      cond do
+        String.trim(text) == "" -> :blank
+        text |> String.trim() |> String.starts_with?(["```", "~~~"]) -> block(text)
+        true -> command(text)
+      end
 
-    case Input.line(input, prompt(state)) do
-      {:line, line, input} -> line(%{state | input: input}, state.pending <> line)
-      {:interrupt, input} -> loop(%{state | input: input, pending: ""})
-      {:eof, _input} -> finish(state)
-    end
-  end
-
-  defp prompt(state) do
-    cond do
-      not Input.person?(state.input) -> ""
-      state.pending != "" -> "      ...> "
-      state.options.profile == "default" -> "skillbook> "
-      true -> "skillbook (#{state.options.profile})> "
-    end
-  end
-
-  defp finish(%{pending: ""} = state), do: if(state.failed and not Input.person?(state.input), do: 1, else: 0)
-
-  defp finish(state) do
-    Terminal.complain(
-      "the input ended inside a command, which did not run:\n#{String.trim_trailing(state.pending)}"
-    )
-
-    1
-  end
-
-  defp line(state, text) do
-    case classify(text) do
-      :blank -> loop(%{state | pending: ""})
-      :more -> loop(%{state | pending: text <> "\n"})
-      {:word, word, argument} -> word(%{state | pending: ""}, word, argument)
-      {:run, reply} -> execute(%{state | pending: ""}, reply)
-    end
-  end
-
-  @doc """
-  What a text typed so far is: `:blank`, `:more` to come, a `{:word, word, argument}` for the shell itself, or a
-  reply to `{:run, reply}`.
-  """
-  def classify(text) do
-    trimmed = String.trim(text)
-
-    cond do
-      trimmed == "" -> :blank
-      String.starts_with?(trimmed, ":") -> word(trimmed)
-      String.starts_with?(trimmed, ["```", "~~~"]) -> block(text)
-      true -> command(text)
-    end
-  end
-
-  defp word(text) do
-    [word | argument] = String.split(text, ~r/\s+/, parts: 2)
-    {:word, word, List.first(argument)}
+    with :more <- read, do: {:more, text <> "\n"}
   end
 
   defp block(text) do
@@ -157,81 +105,47 @@ defmodule Skillbook.CLI.Shell do
     "#{fence}cmd\n#{text}\n#{fence}\n"
   end
 
-  defp execute(%{terminal: terminal} = state, reply) do
-    # A view a turn, so that a reload is seen by the next command and never by half of one.
-    case Input.run(state.input, fn -> Skillbook.run(view(state), reply, by: :user) end) do
-      {:ok, report, input} ->
-        for result <- report.results, do: Terminal.put(Run.outcome(terminal, result))
-        if report.text != "", do: Terminal.put(Terminal.safe(terminal, report.text))
+  # A view a turn, so that a reload is seen by the next command and never by half of one.
+  @impl true
+  def run(%{terminal: terminal} = state, reply) do
+    outcome = Input.run(state.input, fn -> Skillbook.run(view(state), reply, by: :user) end)
 
-        loop(%{
-          state
-          | input: input,
-            failed: state.failed or Enum.any?(report.results, &(&1.status == :error))
-        })
-
-      {:interrupt, input} ->
-        Terminal.put("stopped")
-        loop(%{state | input: input, failed: true})
-
-      {:crash, reason, input} ->
-        Terminal.complain(["crashed: ", Exception.format_exit(reason)])
-        loop(%{state | input: input, failed: true})
-    end
+    Loop.ran(state, outcome, fn state, report ->
+      for result <- report.results, do: Terminal.put(Run.outcome(terminal, result))
+      if report.text != "", do: Terminal.put(Terminal.safe(terminal, report.text))
+      %{state | failed: state.failed or Enum.any?(report.results, &(&1.status == :error))}
+    end)
   end
 
-  defp word(state, word, _) when word in [":quit", ":q", ":exit"], do: finish(state)
+  @impl true
+  def word(state, ":profile", _name), do: state
 
-  defp word(state, ":help", _) do
-    Terminal.write(@words_help)
-    loop(state)
-  end
-
-  defp word(state, ":prompt", _) do
-    Terminal.put(Terminal.safe(state.terminal, Skillbook.prompt(view(state), [])))
-    loop(state)
-  end
-
-  defp word(state, ":profile", nil) do
-    Terminal.put(state.options.profile)
-    loop(state)
-  end
-
-  defp word(state, ":profile", name), do: loop(put_in(state.options.profile, name))
-
-  defp word(state, ":reload", _) do
+  def word(state, ":reload", _) do
     :ok = Skillbook.reload(state.book)
     Terminal.put("reloaded")
-    loop(state)
+    state
   end
 
-  defp word(state, ":diagnostics", _) do
+  def word(state, ":diagnostics", _) do
     case Skillbook.diagnostics(state.book) do
-      [] ->
-        Terminal.put("Nothing is wrong.")
-
-      diagnostics ->
-        for diagnostic <- diagnostics, do: Terminal.put(Terminal.safe(state.terminal, to_string(diagnostic)))
+      [] -> Terminal.put("Nothing is wrong.")
+      found -> for diagnostic <- found, do: Terminal.put(Terminal.safe(state.terminal, to_string(diagnostic)))
     end
 
-    loop(state)
+    state
   end
 
-  defp word(state, word, _) do
-    Terminal.complain("unknown word `#{word}`; the shell knows #{Enum.join(@words, ", ")}")
-    loop(%{state | failed: true})
-  end
+  @impl true
+  def view(state), do: Book.view(state.book, state.options)
 
-  defp view(state), do: Book.view(state.book, state.options)
-
-  # Asked when Tab is pressed, so that it knows what a reload brought.
-  defp known(state) do
+  @impl true
+  def known(state) do
     view = view(state)
     names = Enum.map(Skillbook.View.entries(view, []), & &1.name)
     domains = Enum.map(Skillbook.View.domains(view), & &1.name)
 
     %{
-      names: Enum.sort(["get_skill" | names] ++ domains) ++ @words,
+      names: Enum.sort(["get_skill" | names] ++ domains) ++ Loop.words(state),
       flags: fn name -> flags(Skillbook.View.fetch(view, name)) end
     }
   end

@@ -468,7 +468,7 @@ defmodule Skillbook.Model.OpenAI do
 
   defp reported_text(%{"message" => text}) when is_binary(text), do: shown(text)
   defp reported_text(text) when is_binary(text), do: shown(text)
-  defp reported_text(other), do: other |> JSON.encode() |> IO.iodata_to_binary() |> shown()
+  defp reported_text(other), do: other |> JSON.encode() |> shown()
 
   # On one line, and nothing in it that could drive a terminal.
   defp shown(text) do

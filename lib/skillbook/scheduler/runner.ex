@@ -2,7 +2,7 @@ defmodule Skillbook.Scheduler.Runner do
   @moduledoc false
   # One firing, in a process of its own: it claims it, runs the entry as a command, and writes down what came of it.
 
-  alias Skillbook.{Book, Firing, Result, Telemetry}
+  alias Skillbook.{Book, Command, Firing, Result, Telemetry}
   alias Skillbook.Scheduler.{Clock, Firings, Job}
   alias Skillbook.Workflow.Prose
 
@@ -133,7 +133,7 @@ defmodule Skillbook.Scheduler.Runner do
       ask: fn _request -> {:deny, @nobody} end
     ]
 
-    result = Prose.carry_out(view, job.name, options)
+    result = Prose.carry_out(view, Command.word(job.name), options)
     %{status: status(result), text: String.slice(result.content, 0, @kept), duration: result.duration}
   end
 

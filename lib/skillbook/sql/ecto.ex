@@ -38,7 +38,7 @@ defmodule Skillbook.SQL.Ecto do
   use GenServer
 
   alias Skillbook.{Native, Options, SQL}
-  alias Skillbook.SQL.{Error, Statements, Transaction}
+  alias Skillbook.SQL.{Error, Transaction}
 
   @behaviour SQL
 
@@ -118,29 +118,28 @@ defmodule Skillbook.SQL.Ecto do
 
   @impl SQL
   def query(%__MODULE__{} = sql, text, params) do
-    with {:ok, statement} <- Statements.one(text, sql.dialect, length(params)) do
+    with {:ok, [statement]} <- statements(sql, text, length(params)) do
       in_turn(sql, statement, fn -> run(sql, statement, params, text) end)
     end
   end
 
   @impl SQL
   def execute_batch(%__MODULE__{} = sql, text) do
-    with {:ok, statements} <- Statements.all(text, sql.dialect) do
-      Enum.reduce_while(statements, :ok, fn {statement, refusal}, :ok ->
-        done =
-          if refusal,
-            do: {:error, refusal},
-            else: in_turn(sql, statement, fn -> run(sql, statement, [], statement.text) end)
-
+    with {:ok, statements} <- statements(sql, text, nil) do
+      Enum.reduce_while(statements, :ok, fn {text, _kind} = statement, :ok ->
+        done = in_turn(sql, statement, fn -> run(sql, statement, [], text) end)
         with {:ok, _result} <- done, do: {:cont, :ok}, else: (error -> {:halt, error})
       end)
     end
   end
 
+  # Each as its text and what it does: `:read`, `:rows` (insert, update, delete, lock) or `:other`.
+  defp statements(sql, text, params), do: Error.result(Native.sql_statements(text, sql.dialect, params))
+
   # On PostgreSQL a write outside a transaction would not wait for those inside one; on SQLite it would wait inside the
   # driver, and run in the end though its process was killed.
-  defp in_turn(sql, statement, fun) do
-    if Statements.writes?(statement) and not sql.repo.in_transaction?(),
+  defp in_turn(sql, {_text, kind}, fun) do
+    if kind != :read and not sql.repo.in_transaction?(),
       do: transaction(sql, fn _sql -> fun.() end),
       else: fun.()
   end
@@ -208,34 +207,32 @@ defmodule Skillbook.SQL.Ecto do
          do: own(sql, "set local lock_timeout = '#{before}'")
   end
 
-  defp own(sql, text), do: run(sql, %{text: text, words: []}, [], nil)
+  defp own(sql, text), do: run(sql, {text, :other}, [], nil)
 
   # A statement that fails takes back only itself, also on PostgreSQL.
-  defp run(%{repo: repo, dialect: dialect} = sql, statement, params, text) do
+  defp run(%{repo: repo, dialect: dialect} = sql, {written, kind}, params, text) do
     options =
       if dialect == :postgres and text != nil and repo.in_transaction?(), do: [mode: :savepoint], else: []
 
     params = if dialect == :postgres, do: Enum.map(params, &plain/1), else: params
 
-    with {:ok, result} <- guarded(sql, text, fn -> repo.query(statement.text, params, options) end) do
+    with {:ok, result} <- guarded(sql, text, fn -> repo.query(written, params, options) end) do
       rows = for row <- result.rows || [], do: Enum.map(row, &value/1)
       columns = result.columns || []
 
-      {:ok,
-       %{columns: columns, rows: rows, num_rows: affected(sql, statement, columns) || result.num_rows || 0}}
+      {:ok, %{columns: columns, rows: rows, num_rows: affected(sql, kind, columns) || result.num_rows || 0}}
     end
   end
 
   # The adapter of SQLite does not say how many rows a statement changed. Such a statement is in a transaction, so the
   # connection is the same.
-  defp affected(%{dialect: :sqlite} = sql, %{words: [word | _]}, [])
-       when word in ~w(insert update delete replace with) do
+  defp affected(%{dialect: :sqlite} = sql, :rows, []) do
     with {:ok, %{rows: [[changes]]}} <- sql.repo.query("select changes()", [], []),
          do: changes,
          else: (_ -> nil)
   end
 
-  defp affected(_sql, _statement, _columns), do: nil
+  defp affected(_sql, _kind, _columns), do: nil
 
   defp plain({:blob, bytes}), do: bytes
   defp plain(param), do: param
@@ -354,6 +351,9 @@ defmodule Skillbook.SQL.Ecto do
 
       :read_only_sql_transaction ->
         {:readonly, nil}
+
+      code when code in [:active_sql_transaction, :invalid_transaction_termination] ->
+        {:refused, nil}
 
       code when code in [:syntax_error, :undefined_column, :undefined_function, :ambiguous_column] ->
         {:syntax, nil}

@@ -62,6 +62,15 @@ defmodule Skillbook.SQL.Error do
   defexception [:kind, :constraint, :message, :sql]
 
   @doc false
+  # What the native library answered.
+  def result({:error, error}) when is_tuple(error), do: {:error, of(error)}
+  def result(done), do: done
+
+  @doc false
+  def of({kind, constraint, message, sql}),
+    do: %__MODULE__{kind: kind, constraint: constraint, message: message, sql: sql}
+
+  @doc false
   def closed, do: %__MODULE__{kind: :closed, message: "the database is closed"}
 
   @doc false

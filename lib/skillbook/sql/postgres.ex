@@ -108,7 +108,7 @@ defmodule Skillbook.SQL.Postgres do
 
     arg = {name, size, limits.queue_timeout}
 
-    with {:ok, server} <- Reply.result(Native.postgres_server(address, limits)),
+    with {:ok, server} <- Error.result(Native.postgres_server(address, limits)),
          {:ok, supervisor} <- Supervisor.start_link(__MODULE__, {server, arg}, name: name) do
       with {:error, error} <- reach(name) do
         # What ends here must not reach the caller as an exit signal.

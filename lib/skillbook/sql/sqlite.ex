@@ -64,7 +64,7 @@ defmodule Skillbook.SQL.SQLite do
     {path, name, patience} = validate!(options)
 
     # Opened here and not in the new process: there, a failure would also reach the caller as an exit signal.
-    with {:ok, database} <- result(Native.sql_open(path, patience)) do
+    with {:ok, database} <- Error.result(Native.sql_open(path, patience)) do
       GenServer.start_link(__MODULE__, {database, name, patience}, name: name)
     end
   end
@@ -93,8 +93,8 @@ defmodule Skillbook.SQL.SQLite do
   @impl SQL
   def execute_batch(%__MODULE__{} = sql, statements) do
     case transaction_of(sql) do
-      nil -> with_writer(sql, &result(Native.sql_batch(sql.database, &1, false, statements)))
-      {epoch, _level} -> result(Native.sql_batch(sql.database, epoch, true, statements))
+      nil -> with_writer(sql, &Error.result(Native.sql_batch(sql.database, &1, false, statements)))
+      {epoch, _level} -> Error.result(Native.sql_batch(sql.database, epoch, true, statements))
     end
   end
 
@@ -118,8 +118,8 @@ defmodule Skillbook.SQL.SQLite do
   end
 
   defp run(sql, epoch, level, fun) do
-    with :ok <- result(Native.sql_begin(sql.database, epoch, level)) do
-      commit = fn -> result(Native.sql_commit(sql.database, epoch, level)) end
+    with :ok <- Error.result(Native.sql_begin(sql.database, epoch, level)) do
+      commit = fn -> Error.result(Native.sql_commit(sql.database, epoch, level)) end
       rollback = fn -> Native.sql_rollback(sql.database, epoch, level) end
       Transaction.run(key(sql), {epoch, level}, fn -> fun.(sql) end, commit, rollback)
     end
@@ -147,13 +147,7 @@ defmodule Skillbook.SQL.SQLite do
   end
 
   defp rows({:ok, {columns, rows, count}}), do: {:ok, %{columns: columns, rows: rows, num_rows: count}}
-  defp rows(failed), do: result(failed)
-
-  defp result({:error, {kind, constraint, message, sql}}) do
-    {:error, %Error{kind: kind, constraint: constraint, message: message, sql: sql}}
-  end
-
-  defp result(done), do: done
+  defp rows(failed), do: Error.result(failed)
 
   defp validate!(options) do
     Options.known!(options, @options)

@@ -2,7 +2,7 @@ defmodule Skillbook.Tools.Call do
   @moduledoc false
   # A tool call in a vendor's form, as the line of a command, and a result in that vendor's form.
 
-  alias Skillbook.{JSON, JSONError, Result, ToolCallError}
+  alias Skillbook.{Command, JSON, JSONError, Result, ToolCallError}
 
   @enforce_keys [:shape]
   defstruct [:shape, :id, :name, arguments: %{}]
@@ -75,28 +75,17 @@ defmodule Skillbook.Tools.Call do
   @spec line(String.t(), map()) :: String.t()
   def line(name, arguments) do
     cond do
-      not (name =~ ~r/\A[^\s"'“‘#\\<>|&;$-][^\s"'“”‘’\\]*\z/u) ->
-        Enum.join([quoted(name) | words(arguments)], " ")
+      Command.word(name) != name ->
+        given = for {flag, value} <- arguments, value not in [nil, false], into: %{}, do: {flag, value}
+        Command.line(%Command{name: name, raw: name, flags: given})
 
       arguments == %{} ->
         name
 
       true ->
-        IO.iodata_to_binary([name, " ", JSON.encode(arguments)])
+        "#{name} #{JSON.encode(arguments)}"
     end
   end
-
-  defp words(arguments) do
-    for {flag, value} <- Enum.sort(arguments), value not in [nil, false] do
-      values = if value == true, do: [], else: List.wrap(value)
-      Enum.join(["--" <> flag | Enum.map(values, &quoted(text(&1)))], " ")
-    end
-  end
-
-  defp text(value) when is_binary(value), do: value
-  defp text(value), do: value |> JSON.encode() |> IO.iodata_to_binary()
-
-  defp quoted(text), do: ~s("#{String.replace(text, ["\\", "\""], &("\\" <> &1))}")
 
   @doc "A result as the vendor's answer to the call."
   @spec answer(t(), Result.t()) :: map()

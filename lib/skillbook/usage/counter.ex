@@ -15,17 +15,16 @@ defmodule Skillbook.Usage.Counter do
     :ok
   end
 
-  @doc "Counts what an event of `Skillbook.Telemetry` tells, if its book counts."
-  @spec event([atom()], map(), map()) :: :ok
-  def event([:skillbook, :command, how], %{duration: duration}, %{book: book} = metadata)
-      when how in [:stop, :exception] and book != nil do
+  @doc "Counts a command that ended, as its event of `Skillbook.Telemetry` tells, if its book counts."
+  @spec count(:stop | :exception, map(), map()) :: :ok
+  def count(_how, _measurements, %{book: nil}), do: :ok
+
+  def count(how, %{duration: duration}, %{book: book} = metadata) do
     case of(how, metadata) do
       nil -> :ok
       {event, names} -> count(book, names, metadata.profile, event, duration)
     end
   end
-
-  def event(_name, _measurements, _metadata), do: :ok
 
   # A text that was read took no time of its own.
   defp of(:stop, %{reads: [_ | _] = names}), do: {"read", names}

@@ -141,7 +141,7 @@ defmodule Skillbook.Vault.Table do
     ]
   end
 
-  defp json(value), do: value |> JSON.encode() |> IO.iodata_to_binary()
+  defp json(value), do: value |> JSON.encode()
 
   defp add_terms(sql, segment, documents) do
     joined = for column <- ~w(documents places), do: "#{column} = #{joined(SQL.dialect(sql), column)}"

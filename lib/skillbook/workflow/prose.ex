@@ -20,8 +20,6 @@ defmodule Skillbook.Workflow.Prose do
     WorkflowError
   }
 
-  alias Skillbook.Workflow.Template
-
   @opening "You are an agent with one page of instructions, which is the first message."
 
   # As long as other workflows may take.
@@ -146,7 +144,7 @@ defmodule Skillbook.Workflow.Prose do
   defp called(entry, command, %Context{now: now, profile: %Profile{id: id}}) do
     user = if id == "", do: "", else: " You act for #{inspect(id)}."
     now = now |> DateTime.truncate(:second) |> DateTime.to_iso8601()
-    "It was called as: #{Template.line(%{command | name: entry.name})}\nIt is #{now}, UTC.#{user}"
+    "It was called as: #{Command.line(%{command | name: entry.name})}\nIt is #{now}, UTC.#{user}"
   end
 
   defp answer(entry, %{status: :done} = ended, results, run) do

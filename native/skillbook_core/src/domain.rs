@@ -1,15 +1,25 @@
 //! A domain as a view shows it: its description and its index, written by hand or made from its commands.
+//!
+//! Nothing writes a table of commands into a file. The rows are rendered when somebody reads the index, from the commands
+//! that this reader's view lists, so a row of a command that is gone or hidden never shows.
 
-use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
 
 use crate::catalog::{Domain, EntryId};
 use crate::entry::{push_line, Entry, Index};
 use crate::precedence;
+use crate::sections::{self, Code, Line};
+use crate::text::fence::offset;
 use crate::view::View;
 
 /// How many commands stand for the description of a domain that has none.
 const NAMED: usize = 5;
+/// The heading of a page under which its table of skills stands.
+const SECTION: &str = "Available Skills";
+const HEAD: &str = "| Skill | Description |\n|-------|-------------|\n";
 
 /// A domain of which a view shows at least one command.
 #[derive(Clone, Copy)]
@@ -84,50 +94,144 @@ impl<'a> DomainView<'a> {
         out
     }
 
-    /// The index's body, without the lines that name entries that the view does not show or not list, and with its table
-    /// of commands as they are now; else a table of its commands.
+    /// The index's body with its table of skills as this view has them; without a body, a page of that table.
     pub fn body(&self) -> String {
         match self.index {
-            Some(index) if !index.document.body().trim().is_empty() => self.written(index.document.body()),
+            Some(index) if !index.document.body().trim().is_empty() => self.rendered(index.document.body()),
             _ => self.generated(),
         }
     }
 
-    fn written(&self, body: &str) -> String {
-        let hides = |name: &str| match self.view.find(name) {
-            Some(id) => !self.view.lists(id),
-            None => self.view.catalog().knows(name),
+    /// A page as the view shows it. Lines that name what the view does not show or not list are left out. In the table
+    /// of skills the author's rows stay if they name something that is listed; commands that the page lists nowhere
+    /// follow them, or get a table of their own.
+    fn rendered(&self, page: &str) -> String {
+        let page = &self.without_hidden(page);
+        let lines: Vec<_> = sections::lines(page).collect();
+        let section = sections::section(page, SECTION).map(|text| {
+            let start = offset(page, text);
+            start..start + text.len()
+        });
+        let table = self.table(&lines, section.as_ref());
+        let missing = self.missing(&lines, |at| table.contains(&at) || !self.hides_part(lines[at].text));
+        let mut out = String::with_capacity(page.len());
+        let keep = |out: &mut String, lines: &[Line]| {
+            let kept = lines.iter().filter(|line| !(is_row(line) && self.hides_part(line.text)));
+            kept.for_each(|line| out.push_str(&page[line.start..line.end]));
         };
-        let (before, table, after) = split_table(body);
-        let keep = |text: &str| text.split_inclusive('\n').filter(|line| !named(line).any(hides)).collect::<String>();
-        let Some(table) = table else { return keep(body) };
-        let mut out = keep(before);
-        for row in table.split_inclusive('\n') {
-            let name = cell(row).filter(|name| self.is_command(name));
-            let own = name.and_then(|name| self.view.find_named(name)).filter(|id| self.view.lists(*id));
-            let hidden = named(row).any(hides);
-            match own {
-                // Its command is not left out for what else the row names.
-                Some(id) if hidden => push_row(&mut out, self.view.catalog().entry(id)),
-                // Files come and go without anybody who writes the table.
-                None if hidden || name.is_some_and(|name| self.view.find(name).is_none()) => {}
-                _ => out.push_str(row),
-            }
+        if !table.is_empty() {
+            keep(&mut out, &lines[..table.start]);
+            self.push_table(&mut out, &lines[table.clone()], missing);
+            keep(&mut out, &lines[table.end..]);
+            return out;
         }
-        let written: HashSet<&str> = table.split_inclusive('\n').filter_map(cell).collect();
-        for (_, entry) in self.listed().filter(|(_, entry)| !written.contains(&*entry.name)) {
-            if !out.ends_with('\n') {
+        let end = section.as_ref().map_or(page.len(), |section| section.end);
+        let (before, after) = lines.split_at(lines.partition_point(|line| line.end <= end));
+        keep(&mut out, before);
+        if !missing.is_empty() {
+            // Blank lines stay between the table and the next section.
+            let text = out.trim_end().len();
+            let blank = out.split_off(text + out[text..].find('\n').map_or(out.len() - text, |at| at + 1));
+            if !out.trim_start().is_empty() {
+                let fence = before.iter().rev().find_map(|line| match line.code {
+                    Code::Opens(fence) => Some(fence),
+                    Code::Closes => Some(""),
+                    Code::Inside | Code::Outside => None,
+                });
+                push_whole(&mut out, "");
+                push_whole(&mut out, fence.unwrap_or_default());
                 out.push('\n');
             }
-            push_row(&mut out, entry);
+            if section.is_none() {
+                out.push_str(&format!("## {SECTION}\n\n"));
+            }
+            out.push_str(HEAD);
+            missing.into_iter().for_each(|entry| push_row(&mut out, entry));
+            out.push_str(&blank);
         }
-        out + &keep(after)
+        keep(&mut out, after);
+        out
     }
 
-    /// Whether a word can be the name of one of its commands.
-    fn is_command(&self, name: &str) -> bool {
-        let action = name.strip_prefix(self.name()).and_then(|rest| rest.strip_prefix('.'));
-        action.is_some_and(|action| action.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-')))
+    /// The author's table with the rows that are for this view.
+    fn push_table(&self, out: &mut String, table: &[Line], missing: Vec<&Entry>) {
+        let (head, rows) = table.split_at(head_of(table));
+        let mut rendered = String::new();
+        for row in rows {
+            match cell(row.text).and_then(|name| self.listed_as(&name)) {
+                // Its command is not left out for what else the row names.
+                Some(id) if self.hides_part(row.text) => push_row(&mut rendered, self.view.catalog().entry(id)),
+                Some(_) => push_whole(&mut rendered, row.text),
+                None => {}
+            }
+        }
+        missing.into_iter().for_each(|entry| push_row(&mut rendered, entry));
+        if rendered.is_empty() {
+            return;
+        }
+        match head.is_empty() || head.iter().any(|line| self.hides_part(line.text)) {
+            true => out.push_str(HEAD),
+            false => head.iter().for_each(|line| out.push_str(line.text)),
+        }
+        out.push_str(&rendered);
+    }
+
+    /// A page without the lines that name what is hidden, but for rows of tables: a row may be that of a listed command.
+    fn without_hidden(&self, page: &str) -> String {
+        let mut out = String::with_capacity(page.len());
+        for line in sections::lines(page) {
+            match line.code {
+                _ if is_row(&line) || !self.hides_part(line.text) => out.push_str(&page[line.start..line.end]),
+                // Without it, the block's end would begin one.
+                Code::Opens(fence) => push_whole(&mut out, fence),
+                _ => {}
+            }
+        }
+        out
+    }
+
+    /// The lines of the table of skills: the first table of its section; without a section, the first that has a row of a
+    /// command.
+    fn table(&self, lines: &[Line], section: Option<&Range<usize>>) -> Range<usize> {
+        let is_inside = |line: &Line| section.is_none_or(|section| section.contains(&line.start));
+        let mut at = 0;
+        for rows in lines.chunk_by(|a, b| is_row(a) && is_row(b) && is_inside(a) == is_inside(b)) {
+            let has_command = || rows.iter().filter_map(|row| cell(row.text)).any(|name| self.command(&name).is_some());
+            if is_row(&rows[0]) && is_inside(&rows[0]) && (section.is_some() || has_command()) {
+                return at..at + rows.len();
+            }
+            at += rows.len();
+        }
+        0..0
+    }
+
+    /// Its listed commands that no line of the page, of those that `counts`, is about.
+    fn missing(&self, lines: &[Line], counts: impl Fn(usize) -> bool) -> Vec<&'a Entry> {
+        let told = lines.iter().enumerate().filter(|(at, line)| line.code == Code::Outside && counts(*at));
+        let told = told.filter_map(|(_, line)| self.command(&subject(line.text)?));
+        let told: FxHashSet<EntryId> = told.collect();
+        self.listed().filter(|(id, _)| !told.contains(id)).map(|(_, entry)| &**entry).collect()
+    }
+
+    fn hides_part(&self, line: &str) -> bool {
+        names(line).any(|name| self.hides(name))
+    }
+
+    /// Whether a name is one of an entry that this view does not show or not list. Names of nothing at all are words.
+    fn hides(&self, name: &str) -> bool {
+        match self.view.find(name) {
+            Some(id) => !self.view.lists(id),
+            None => self.view.catalog().knows(name),
+        }
+    }
+
+    fn listed_as(&self, name: &str) -> Option<EntryId> {
+        self.view.find(name).filter(|id| self.view.lists(*id))
+    }
+
+    /// The same, if it is one of its own commands.
+    fn command(&self, name: &str) -> Option<EntryId> {
+        self.listed_as(name).filter(|id| self.view.catalog().entry(*id).domain.as_deref() == Some(self.name()))
     }
 
     fn generated(&self) -> String {
@@ -136,7 +240,7 @@ impl<'a> DomainView<'a> {
             push_line(&mut out, description);
             out.push_str("\n\n");
         }
-        out.push_str("| Skill | Description |\n|-------|-------------|\n");
+        out.push_str(HEAD);
         for (_, entry) in self.listed() {
             push_row(&mut out, entry);
         }
@@ -145,55 +249,85 @@ impl<'a> DomainView<'a> {
 }
 
 fn push_row(out: &mut String, entry: &Entry) {
+    let cell = |text: &str| text.replace('\\', "\\\\").replace('|', "\\|");
     out.push_str("| ");
-    out.push_str(&entry.name);
+    push_line(out, &cell(&entry.name));
     out.push_str(" | ");
-    push_line(out, &entry.description().replace('\\', "\\\\").replace('|', "\\|"));
+    push_line(out, &cell(entry.description()));
     out.push_str(" |\n");
 }
 
-/// An index in three parts, of which the second is its table of commands: the first one under the heading "Available
-/// Skills".
-fn split_table(body: &str) -> (&str, Option<&str>, &str) {
-    let (mut fenced, mut below, mut table, mut at) = (false, false, None, 0);
-    for line in body.split_inclusive('\n') {
-        let text = line.trim();
-        let row = below && !fenced && text.starts_with('|');
-        match table {
-            Some(start) if !row => return (&body[..start], Some(&body[start..at]), &body[at..]),
-            None if row => table = Some(at),
-            _ => {}
-        }
-        if text.starts_with("```") || text.starts_with("~~~") {
-            fenced = !fenced;
-        } else if !fenced && (line.starts_with("# ") || line.starts_with("## ")) {
-            below = text.trim_end_matches('#').trim_end().eq_ignore_ascii_case("## available skills");
-        }
-        at += line.len();
-    }
-    match table {
-        Some(start) => (&body[..start], Some(&body[start..]), ""),
-        None => (body, None, ""),
+/// A line of a page, which may be its last, without a line end.
+fn push_whole(out: &mut String, line: &str) {
+    out.push_str(line);
+    if !out.ends_with('\n') {
+        out.push('\n');
     }
 }
 
-/// The first cell of a table's row.
-fn cell(line: &str) -> Option<&str> {
-    let row = line.trim_start().strip_prefix('|')?;
-    row.split('|').next().map(|cell| cell.trim().trim_matches('`'))
+fn is_row(line: &Line) -> bool {
+    line.code == Code::Outside && line.text.starts_with('|')
+}
+
+/// How many lines of a table are its head: two, or none where the second is no delimiter row.
+fn head_of(table: &[Line]) -> usize {
+    let is_delimiter = |line: &Line| {
+        let text = line.text.trim();
+        text.contains('-') && text.bytes().all(|byte| matches!(byte, b'|' | b'-' | b':' | b' ' | b'\t'))
+    };
+    match table {
+        [first, second, ..] if is_delimiter(second) && !is_delimiter(first) => 2,
+        _ => 0,
+    }
+}
+
+/// The first cell of a table's row, without the marks of code, emphasis and links around it.
+fn cell(row: &str) -> Option<String> {
+    let mut text = String::new();
+    let mut chars = row.trim_start().strip_prefix('|')?.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '|' => break,
+            '\\' => text.extend(chars.next()),
+            char => text.push(char),
+        }
+    }
+    let marks = |char: char| char.is_whitespace() || matches!(char, '`' | '*');
+    let bare = text.trim_matches(marks);
+    let label = bare.strip_prefix('[').and_then(|link| link.split_once("](")).map(|(label, _)| label);
+    Some(label.unwrap_or(bare).trim_matches(marks).to_owned())
+}
+
+/// The name that a line is about: the first cell of a row, or the word that a heading, an item of a list or a text
+/// begins with. An item that begins with a command and its flags is an example.
+fn subject(line: &str) -> Option<String> {
+    if line.starts_with('|') {
+        return cell(line);
+    }
+    let text = line.trim_start().trim_start_matches(['#', '-', '*', '+']).trim_start();
+    let text = text.trim_start_matches(['*', '[']);
+    let bare = text.strip_prefix('`').unwrap_or(text);
+    let (name, rest) = bare.split_at(bare.find(|char| !is_name(char)).unwrap_or(bare.len()));
+    let is_alone = bare.len() == text.len() || rest.starts_with('`');
+    (is_alone && name.contains('.')).then(|| name.trim_matches('.').to_owned())
 }
 
 /// What may be names in a line of an index: words with a dot inside, and the first cell of a table's row. Other words
 /// are left alone, for a skill may be called `notes`.
-fn named(line: &str) -> impl Iterator<Item = &str> {
-    let words = line.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.')));
+fn names(line: &str) -> impl Iterator<Item = &str> {
+    let words = line.split(|char: char| !is_name(char));
     let dotted = words.map(|word| word.trim_matches('.')).filter(|word| word.contains('.'));
-    dotted.chain(cell(line))
+    let first = line.trim_start().strip_prefix('|').and_then(|row| row.split('|').next());
+    dotted.chain(first.map(|cell| cell.trim().trim_matches('`')))
+}
+
+fn is_name(char: char) -> bool {
+    char.is_alphanumeric() || matches!(char, '_' | '-' | '.')
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{named, split_table};
+    use super::*;
 
     #[test]
     fn finds_what_may_be_names() {
@@ -208,30 +342,30 @@ mod tests {
             ("", &[]),
         ];
         for (line, expected) in rows {
-            assert_eq!(named(line).collect::<Vec<_>>(), expected, "{line}");
+            assert_eq!(names(line).collect::<Vec<_>>(), expected, "{line}");
         }
     }
 
     #[test]
-    fn finds_the_table_of_commands() {
-        let rows: [(&str, Option<&str>); 9] = [
-            (
-                "# D\n\n## Available Skills\n\n| a |\n|---|\n| d.x |\n\n## Notes\n| b |\n",
-                Some("| a |\n|---|\n| d.x |\n"),
-            ),
-            ("## available skills ##\nText.\n | a |", Some(" | a |")),
-            ("## Available Skills\n| a |\n| b |\nText.\n| c |\n", Some("| a |\n| b |\n")),
-            ("## Available Skills\r\n| a |\r\n\r\n", Some("| a |\r\n")),
-            ("## Available Skills\n```\n| a |\n```\n", None),
-            ("```\n## Available Skills\n```\n| a |\n", None),
-            ("## Available Skills\n\n## Notes\n| a |\n", None),
-            ("## Skills\n| a |\n", None),
+    fn knows_what_a_line_is_about() {
+        for (line, expected) in [
+            ("| email.send | Send |\n", Some("email.send")),
+            ("|`email.send`|", Some("email.send")),
+            ("| **[email.send](send.md)** | Send", Some("email.send")),
+            ("| a\\|b \\\\ | Send |", Some("a|b \\")),
+            ("| | email.send |", Some("")),
+            ("- email.send: Send", Some("email.send")),
+            ("  * `email.send` sends", Some("email.send")),
+            ("### email.send\n", Some("email.send")),
+            ("**email.send** sends", Some("email.send")),
+            ("[email.send](send.md)", Some("email.send")),
+            ("email.send.", Some("email.send")),
+            ("- `email.send --to x`", None),
+            ("Use email.send.", None),
+            ("- Send", None),
             ("", None),
-        ];
-        for (body, expected) in rows {
-            let (before, table, after) = split_table(body);
-            assert_eq!(table, expected, "{body}");
-            assert_eq!(format!("{before}{}{after}", table.unwrap_or_default()), body);
+        ] {
+            assert_eq!(subject(line).as_deref(), expected, "{line}");
         }
     }
 }

@@ -7,6 +7,7 @@ pub mod catalog;
 pub mod changes;
 pub mod declaration;
 pub mod diagnostic;
+pub mod diff;
 pub mod document;
 pub mod domain;
 pub mod entry;

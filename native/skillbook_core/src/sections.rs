@@ -16,18 +16,77 @@ pub struct Heading<'a> {
     pub end: usize,
 }
 
-/// The headings of a body in their order.
-pub fn headings(body: &str) -> Headings<'_> {
-    Headings { body, at: 0, fences: Fences::default() }
+/// A line of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Line<'a> {
+    /// Where it begins, in bytes.
+    pub start: usize,
+    /// Where the next one begins.
+    pub end: usize,
+    /// The line without the up to three blanks before it that Markdown ignores, with its line end.
+    pub text: &'a str,
+    /// What it is to fenced code.
+    pub code: Code<'a>,
 }
 
-/// What [`headings`] gives.
+/// What a line is to fenced code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Code<'a> {
+    /// It stands outside.
+    Outside,
+    /// It opens a block, with this fence.
+    Opens(&'a str),
+    /// It stands between two fences.
+    Inside,
+    /// It closes the block.
+    Closes,
+}
+
+/// The lines of a body in their order.
+pub(crate) fn lines(body: &str) -> Lines<'_> {
+    Lines { body, at: 0, fences: Fences::default() }
+}
+
+/// What [`lines`] gives.
 #[derive(Debug, Clone)]
-pub struct Headings<'a> {
+pub(crate) struct Lines<'a> {
     body: &'a str,
     at: usize,
     fences: Fences,
 }
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = Line<'a>;
+
+    fn next(&mut self) -> Option<Line<'a>> {
+        let start = self.at;
+        let bytes = &self.body.as_bytes()[start..];
+        if bytes.is_empty() {
+            return None;
+        }
+        let end = start + memchr::memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1);
+        self.at = end;
+        let indent = bytes.iter().take(4).take_while(|byte| **byte == b' ').count();
+        let text = &self.body[start + if indent < 4 { indent } else { 0 }..end];
+        let was_open = self.fences.open.is_some();
+        let code = match (self.fences.hold(text), self.fences.open) {
+            (false, _) => Code::Outside,
+            (true, None) => Code::Closes,
+            (true, Some((_, length))) if !was_open => Code::Opens(&text[..length]),
+            (true, Some(_)) => Code::Inside,
+        };
+        Some(Line { start, end, text, code })
+    }
+}
+
+/// The headings of a body in their order.
+pub fn headings(body: &str) -> Headings<'_> {
+    Headings(lines(body))
+}
+
+/// What [`headings`] gives.
+#[derive(Debug, Clone)]
+pub struct Headings<'a>(Lines<'a>);
 
 /// Goes along the lines of a body and knows which belong to fenced code.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +97,10 @@ pub(crate) struct Fences {
 impl Fences {
     /// Whether a line, without the blanks before it, is a fence or stands between two.
     pub(crate) fn hold(&mut self, line: &str) -> bool {
+        // Most lines begin with a letter.
+        if !matches!(line.as_bytes().first(), Some(b'`' | b'~')) {
+            return self.open.is_some();
+        }
         match (self.open, fence(line)) {
             (None, Some(opened)) => self.open = Some(opened),
             (Some((mark, length)), Some((other, other_length))) => {
@@ -55,24 +118,10 @@ impl<'a> Iterator for Headings<'a> {
     type Item = Heading<'a>;
 
     fn next(&mut self) -> Option<Heading<'a>> {
-        while self.at < self.body.len() {
-            let start = self.at;
-            let bytes = &self.body.as_bytes()[start..];
-            let end = start + memchr::memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1);
-            self.at = end;
-            // Most lines begin with a letter; only these three characters can matter, after up to three blanks.
-            let indent = bytes.iter().take(4).take_while(|byte| **byte == b' ').count();
-            if indent == 4 || !matches!(bytes.get(indent), Some(b'#' | b'`' | b'~')) {
-                continue;
-            }
-            let line = &self.body[start + indent..end];
-            if !self.fences.hold(line) {
-                if let Some((level, title)) = heading(line) {
-                    return Some(Heading { level, title, start, end });
-                }
-            }
-        }
-        None
+        self.0.find_map(|Line { start, end, text, code }| {
+            let (level, title) = heading(text).filter(|_| code == Code::Outside)?;
+            Some(Heading { level, title, start, end })
+        })
     }
 }
 

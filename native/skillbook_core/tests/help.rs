@@ -64,9 +64,11 @@ fn pads_up_to_a_width() {
 fn resolves_paths() {
     let all_of_email = "# email.read\n\n# Reading\n\nReads.\n\n---\n\n# email.send\n\nSends.";
     let pdf = "Use it.\n\n## Files\n\nRead one with `get_skill: pdf/<file>`:\n\n- fill.py\n- references/forms.md";
+    let email = "The index\n\n## Available Skills\n\n| Skill | Description |\n|-------|-------------|\n\
+        | email.read | About email.read |\n| email.send | About email.send |";
     let rows = [
-        ("email", Some("The index")),
-        (" email ", Some("The index")),
+        ("email", Some(email)),
+        (" email ", Some(email)),
         ("email.send", Some("# Email.Send\n\nSends.")),
         ("post", Some("# Email.Send\n\nSends.")),
         ("email.all", Some(all_of_email)),
@@ -95,9 +97,12 @@ fn resolves_paths() {
 #[test]
 fn a_skill_and_a_domain_of_one_name_come_together() {
     let send = doc("email.send", "", "");
-    let index = "---\ndomain: email\ndescription: d\n---\nThe index\n";
+    let index = "---\ndomain: email\ndescription: d\n---\nThe index of email.send\n- email.send\n";
     let apart = [("email.md", &*doc("email", "", "The skill")), ("email/SKILL.md", index), ("email/send.md", &send)];
-    assert_eq!(text(&all(skills(&apart)), "email").as_deref(), Some("The skill\n\n---\n\nThe index"));
+    assert_eq!(
+        text(&all(skills(&apart)), "email").as_deref(),
+        Some("The skill\n\n---\n\nThe index of email.send\n- email.send")
+    );
     let both = "---\nname: email\ndomain: email\ndescription: d\n---\nOne text\n";
     // A command's page is read under its own name, where its own labels count.
     let together = [("email/SKILL.md", both), ("email/send.md", &send), ("email/form.txt", "")];

@@ -229,8 +229,8 @@ proptest! {
         let names: Vec<_> = (0..specs.len()).flat_map(|at| [used_name(at, &specs), format!("alias-{}", marker(at))]).collect();
         // The index's author lists every entry by its name and its alias.
         let lines: String = names.iter().map(|name| format!("| {name} | in the table |\n")).collect();
-        // Under this heading the table is kept up to date.
-        let heading = if specs.len() % 2 == 0 { "## Available Skills\n" } else { "" };
+        // Under this heading the table is rendered, with a head of the author's or without.
+        let heading = ["", "## Available Skills\n", "  ##  Available Skills\n\n| A | B |\n|---|---|\n"][specs.len() % 3];
         let index = format!(
             "---\ndomain: dom0\ndescription: zqIqz\nvisibility_labels: [{}]\n---\n{heading}{lines}zqIqz\n",
             index_labels.join(", ")
@@ -642,7 +642,15 @@ impl World {
                 let named = self.names().into_iter().filter(|name| !unnamed.contains(name));
                 let rows: String = named.map(|name| format!("| {name} | in the table |\n")).collect();
                 let text = self.front(index, &format!("domain: dom\ndescription: Index {at}\n"));
-                files.push(("dom/SKILL.md".to_owned(), format!("{text}# Index {at}\n{rows}\nEnd\n")));
+                // With a table of skills, with one that is nothing but a table, and with a list.
+                let page = match at % 3 {
+                    0 => format!("## Available Skills\n| A | B |\n|---|---|\n{rows}"),
+                    1 => rows,
+                    _ => {
+                        rows.lines().filter_map(|row| Some(format!("- dom{}\n", row.strip_prefix("| dom")?))).collect()
+                    }
+                };
+                files.push(("dom/SKILL.md".to_owned(), format!("{text}# Index {at}\n{page}\nEnd\n")));
             }
             let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
             common::source_of(source, &files)

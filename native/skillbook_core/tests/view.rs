@@ -131,50 +131,8 @@ fn an_index_leaves_out_what_is_hidden() {
 }
 
 #[test]
-fn the_table_of_an_index_has_the_commands_that_there_are() {
-    let index = "---\ndomain: email\n---\n# Email\n\n## Available Skills\n\n| Skill | Description |\n|---|---|\n\
-        | `email.read` | Reads, as written |\n| email.gone | Was here |\n| other.thing | Text |\n| email.drop | Hidden |\n\n\
-        ## Notes\n\n| email.gone | stays |\n";
-    let files = [
-        ("email/SKILL.md", index),
-        ("email/read.md", &doc("email.read", "", "")),
-        ("email/send.md", &doc("email.send", "", "")),
-    ];
-    let drop = doc("email.drop", "visibility_labels: [x]\n", "");
-    let with = Arc::new(skills(&[files[0], files[1], files[2], ("email/drop.md", &drop)]));
-    let without = Arc::new(skills(&files));
-    let body = |catalog: &Arc<Catalog>, grants| view(catalog, "p", grants, None).domain("email").unwrap().body();
-    let table = |rows: &str| {
-        format!(
-            "# Email\n\n## Available Skills\n\n| Skill | Description |\n|---|---|\n| `email.read` | Reads, as written |\n\
-            | other.thing | Text |\n{rows}| email.send | About email.send |\n\n## Notes\n\n| email.gone | stays |\n"
-        )
-    };
-    assert_eq!(body(&without, &["x"]), table(""));
-    assert_eq!(body(&with, &[]), table(""));
-    assert_eq!(body(&with, &["x"]), table("| email.drop | Hidden |\n"));
-}
-
-#[test]
-fn a_row_says_of_its_command_what_that_says_itself_if_it_names_what_is_hidden() {
-    let rows =
-        "| email.read | As email.drop |\n| email.send | Sends \\\\ and \\| as email.drop |\n| x | As email.drop |\n";
-    let index = format!("---\ndomain: email\n---\n## Available Skills\n\n{rows}");
-    let send = "---\nname: email.send\ndescription: Sends \\ and | as email.drop\n---\nx\n";
-    let files =
-        [("email/SKILL.md", index.as_str()), ("email/read.md", &doc("email.read", "", "")), ("email/send.md", send)];
-    let drop = doc("email.drop", "visibility_labels: [x]\n", "");
-    let with = Arc::new(skills(&[files[0], files[1], files[2], ("email/drop.md", &drop)]));
-    let body = |grants| view(&with, "p", grants, None).domain("email").unwrap().body();
-    let shown: Vec<_> = rows.lines().collect();
-    let table = |rows: &[&str]| format!("## Available Skills\n\n{}\n", rows.join("\n"));
-    assert_eq!(body(&[]), table(&["| email.read | About email.read |", shown[1]]));
-    assert_eq!(body(&["x"]), table(&[shown[0], shown[1], shown[2], "| email.drop | About email.drop |"]));
-}
-
-#[test]
 fn a_hidden_index_is_as_if_it_were_not_written() {
-    let index = "---\ndomain: email\ndescription: Mail\nvisibility_labels: [x]\n---\nWritten\n";
+    let index = "---\ndomain: email\ndescription: Mail\nvisibility_labels: [x]\n---\n# email.read\n";
     let read = doc("email.read", "", "");
     let with = Arc::new(skills(&[("email/SKILL.md", index), ("email/read.md", &read)]));
     let without = Arc::new(skills(&[("email/read.md", &read)]));
@@ -184,7 +142,10 @@ fn a_hidden_index_is_as_if_it_were_not_written() {
         (domain.description(), domain.body(), domain.path().map(str::to_owned))
     };
     assert_eq!(shown(&with, &[]), shown(&without, &[]));
-    assert_eq!(shown(&with, &["x"]), ("Mail".to_owned(), "Written\n".to_owned(), Some("/s/email/SKILL.md".to_owned())));
+    assert_eq!(
+        shown(&with, &["x"]),
+        ("Mail".to_owned(), "# email.read\n".to_owned(), Some("/s/email/SKILL.md".to_owned()))
+    );
     assert_eq!(
         shown(&without, &[]),
         (

@@ -6,7 +6,7 @@ use skillbook_core::text::words::{self, Reference};
 
 use crate::encode::{self, Bare, Bares};
 use crate::text::{self, Source};
-use crate::twin::{self, now};
+use crate::twin::twin;
 
 mod atoms {
     rustler::atoms! {
@@ -80,22 +80,21 @@ fn flag<'a>(env: Env<'a>, source: &Source<'a>, value: &FlagValue<'_>) -> NifResu
     })
 }
 
-#[rustler::nif]
-fn tokenize_now<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
-    now(env, line.len() <= twin::BYTES, || split(env, line))
+twin! {
+    "DirtyCpu" fn tokenize_now | tokenize_dirty(env, line: Binary<'a>)
+    text line.len()
+    => split(env, line)
 }
 
-#[rustler::nif(schedule = "DirtyCpu")]
-fn tokenize_dirty<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
-    split(env, line)
+twin! {
+    /// A word as it is written in a command.
+    "DirtyCpu" fn quote_word_now | quote_word_dirty(env, word: &'a str)
+    text word.len()
+    => Ok(words::quote(word).encode(env))
 }
 
-#[rustler::nif]
-fn parse_command_now<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
-    now(env, line.len() <= twin::BYTES, || read(env, line))
-}
-
-#[rustler::nif(schedule = "DirtyCpu")]
-fn parse_command_dirty<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
-    read(env, line)
+twin! {
+    "DirtyCpu" fn parse_command_now | parse_command_dirty(env, line: Binary<'a>)
+    text line.len()
+    => read(env, line)
 }

@@ -10,7 +10,7 @@ use skillbook_core::text::extract::{self, Event, Unclosed};
 
 use crate::encode::{Bare, Bares};
 use crate::text::{self, Source};
-use crate::twin::{self, now};
+use crate::twin::{twin, BYTES};
 
 mod atoms {
     rustler::atoms! {
@@ -55,14 +55,10 @@ fn whole<'a>(env: Env<'a>, reply: Binary<'a>, run: bool) -> NifResult<Term<'a>> 
     }
 }
 
-#[rustler::nif]
-fn extract_now<'a>(env: Env<'a>, reply: Binary<'a>, run: bool) -> NifResult<Term<'a>> {
-    now(env, reply.len() <= twin::BYTES, || whole(env, reply, run))
-}
-
-#[rustler::nif(schedule = "DirtyCpu")]
-fn extract_dirty<'a>(env: Env<'a>, reply: Binary<'a>, run: bool) -> NifResult<Term<'a>> {
-    whole(env, reply, run)
+twin! {
+    "DirtyCpu" fn extract_now | extract_dirty(env, reply: Binary<'a>, run: bool)
+    text reply.len()
+    => whole(env, reply, run)
 }
 
 /// The commands in the Behavior section of a page, each with the name that a comment gives it, or `nil`, and the text below.
@@ -103,7 +99,7 @@ impl Stream {
     }
 
     fn is_quick(&self, more: usize) -> bool {
-        self.state().held + more <= twin::BYTES
+        self.state().held + more <= BYTES
     }
 }
 
@@ -113,42 +109,20 @@ fn extractor_new(run: bool) -> ResourceArc<Stream> {
     ResourceArc::new(Stream(Mutex::new(State { extractor, number: 0, held: 0 })))
 }
 
-#[rustler::nif]
-fn extractor_feed_now<'a>(
-    env: Env<'a>,
-    stream: ResourceArc<Stream>,
-    number: u64,
-    chunk: Binary<'a>,
-) -> NifResult<Term<'a>> {
-    now(env, stream.is_quick(chunk.len()), || feed(env, &stream, number, &chunk))
+twin! {
+    "DirtyCpu" fn extractor_feed_now | extractor_feed_dirty(
+        env, stream: ResourceArc<Stream>, number: u64, chunk: Binary<'a>
+    )
+    if stream.is_quick(chunk.len())
+    => step(env, &stream, number, chunk.len(), |extractor| extractor.feed(&chunk))
 }
 
-#[rustler::nif(schedule = "DirtyCpu")]
-fn extractor_feed_dirty<'a>(
-    env: Env<'a>,
-    stream: ResourceArc<Stream>,
-    number: u64,
-    chunk: Binary<'a>,
-) -> NifResult<Term<'a>> {
-    feed(env, &stream, number, &chunk)
-}
-
-#[rustler::nif]
-fn extractor_finish_now<'a>(env: Env<'a>, stream: ResourceArc<Stream>, number: u64) -> NifResult<Term<'a>> {
-    now(env, stream.is_quick(0), || finish(env, &stream, number))
-}
-
-#[rustler::nif(schedule = "DirtyCpu")]
-fn extractor_finish_dirty<'a>(env: Env<'a>, stream: ResourceArc<Stream>, number: u64) -> NifResult<Term<'a>> {
-    finish(env, &stream, number)
-}
-
-fn feed<'a>(env: Env<'a>, stream: &Stream, number: u64, chunk: &[u8]) -> NifResult<Term<'a>> {
-    step(env, stream, number, chunk.len(), |extractor| extractor.feed(chunk))
-}
-
-fn finish<'a>(env: Env<'a>, stream: &Stream, number: u64) -> NifResult<Term<'a>> {
-    step(env, stream, number, 0, extract::Extractor::finish)
+twin! {
+    "DirtyCpu" fn extractor_finish_now | extractor_finish_dirty(
+        env, stream: ResourceArc<Stream>, number: u64
+    )
+    if stream.is_quick(0)
+    => step(env, &stream, number, 0, extract::Extractor::finish)
 }
 
 fn step<'a>(

@@ -1,7 +1,7 @@
 //! `Skillbook.Frontmatter`.
 
 use crate::encode;
-use crate::twin::{self, now};
+use crate::twin::{twin, YAML_BYTES};
 use rustler::{Binary, Encoder, Env, Error, ListIterator, NifResult, Term, TermType};
 use skillbook_core::frontmatter::{self, MAX_DEPTH};
 use skillbook_core::value::Value;
@@ -10,15 +10,12 @@ mod atoms {
     rustler::atoms! { ok, error, nil, data, body, present, diagnostics, unsupported }
 }
 
-/// `{:ok, %{data:, body:, present:, diagnostics:}}` or `{:error, {kind, message, line, column, offset, hint}}`.
-#[rustler::nif]
-fn frontmatter_parse_now<'a>(env: Env<'a>, text: Binary<'a>) -> NifResult<Term<'a>> {
-    now(env, text.len() <= twin::YAML_BYTES, || parse(env, text))
-}
-
-#[rustler::nif(schedule = "DirtyCpu")]
-fn frontmatter_parse_dirty<'a>(env: Env<'a>, text: Binary<'a>) -> NifResult<Term<'a>> {
-    parse(env, text)
+twin! {
+    /// `{:ok, %{data:, body:, present:, diagnostics:}}` or
+    /// `{:error, {kind, message, line, column, offset, hint}}`.
+    "DirtyCpu" fn frontmatter_parse_now | frontmatter_parse_dirty(env, text: Binary<'a>)
+    if text.len() <= YAML_BYTES
+    => parse(env, text)
 }
 
 /// `{:ok, binary}` or `{:error, {:unsupported, term}}`, with the term that has no form in YAML.

@@ -1,24 +1,26 @@
-//! JSON files.
+//! `Skillbook.JSON`.
 
-use rustler::{Binary, Encoder, Env, NifResult, Term};
+use std::io::{self, Write};
+use std::vec;
+
+use rustler::types::tuple::get_tuple;
+use rustler::{Binary, Encoder, Env, ListIterator, MapIterator, NifResult, Term, TermType};
+use serde_json::ser::{CompactFormatter, Formatter};
 use skillbook_core::json::{self, Part, Step};
 
 use crate::encode;
-use crate::twin::{self, now};
+use crate::text;
+use crate::twin::{timed, twin, JSON_BYTES};
 
 mod atoms {
-    rustler::atoms! { ok, error, nil, key }
+    rustler::atoms! { ok, error, nil, key, unknown }
 }
 
-/// `{:ok, value}`, maps with string keys, or `{:error, {reason, line, column, path}}`.
-#[rustler::nif]
-fn json_decode_now<'a>(env: Env<'a>, bytes: Binary<'a>) -> NifResult<Term<'a>> {
-    now(env, bytes.len() <= twin::JSON_BYTES, || decode(env, bytes))
-}
-
-#[rustler::nif(schedule = "DirtyCpu")]
-fn json_decode_dirty<'a>(env: Env<'a>, bytes: Binary<'a>) -> NifResult<Term<'a>> {
-    decode(env, bytes)
+twin! {
+    /// `{:ok, value}`, maps with string keys, or `{:error, {reason, line, column, path}}`.
+    "DirtyCpu" fn json_decode_now | json_decode_dirty(env, bytes: Binary<'a>)
+    if bytes.len() <= JSON_BYTES
+    => decode(env, bytes)
 }
 
 fn decode<'a>(env: Env<'a>, bytes: Binary<'a>) -> NifResult<Term<'a>> {
@@ -59,4 +61,164 @@ fn json_place<'a>(env: Env<'a>, text: &str, path: Vec<Term>, part: Term) -> NifR
         Some(place) => place.encode(env),
         None => atoms::nil().encode(env),
     })
+}
+
+twin! {
+    /// The JSON of a term, or `:unknown` if a part of it has no form of its own there.
+    ///
+    /// With `literals` a tuple of one text is that text as it is, and names of keywords may be texts.
+    "DirtyCpu" fn json_encode_now | json_encode_dirty(env, term: Term<'a>, literals: bool)
+    kept match timed(env, || to_json(term, literals, JSON_BYTES)) {
+        Err(Stop::Full) => None,
+        written => Some(encode_json(env, written)),
+    }
+    => Ok(encode_json(env, to_json(term, literals, usize::MAX)))
+}
+
+fn encode_json<'a>(env: Env<'a>, written: Result<Vec<u8>, Stop>) -> Term<'a> {
+    match written {
+        Ok(json) => text::bytes(env, &json),
+        Err(_) => atoms::unknown().encode(env),
+    }
+}
+
+/// Why a term was not written to its end.
+enum Stop {
+    Unknown,
+    Full,
+}
+
+impl From<io::Error> for Stop {
+    fn from(_: io::Error) -> Stop {
+        Stop::Unknown
+    }
+}
+
+/// What is left of a list or an object that has begun.
+enum Open<'a> {
+    List(ListIterator<'a>),
+    Object(vec::IntoIter<(String, Term<'a>)>),
+}
+
+/// serde_json writes texts, numbers and signs. Its serializer would recurse, and terms nest without a limit.
+fn to_json(term: Term, literals: bool, most: usize) -> Result<Vec<u8>, Stop> {
+    let mut out = Vec::with_capacity(256);
+    let mut signs = CompactFormatter;
+    let mut open = Vec::new();
+    begin(term, literals, most, &mut out, &mut open)?;
+    while let Some(innermost) = open.last_mut() {
+        let first = matches!(out.last(), Some(b'[' | b'{'));
+        let next = match innermost {
+            Open::List(items) => match items.next() {
+                Some(item) => {
+                    signs.begin_array_value(&mut out, first)?;
+                    item
+                }
+                None => {
+                    signs.end_array(&mut out)?;
+                    open.pop();
+                    continue;
+                }
+            },
+            Open::Object(members) => match members.next() {
+                Some((key, value)) => {
+                    signs.begin_object_key(&mut out, first)?;
+                    write_text(&mut out, &key)?;
+                    signs.begin_object_value(&mut out)?;
+                    value
+                }
+                None => {
+                    signs.end_object(&mut out)?;
+                    open.pop();
+                    continue;
+                }
+            },
+        };
+        begin(next, literals, most, &mut out, &mut open)?;
+    }
+    Ok(out)
+}
+
+/// Writes a value, or the beginning of a list or an object.
+fn begin<'a>(
+    term: Term<'a>,
+    literals: bool,
+    most: usize,
+    out: &mut Vec<u8>,
+    open: &mut Vec<Open<'a>>,
+) -> Result<(), Stop> {
+    let unknown = |_: rustler::Error| Stop::Unknown;
+    let room = |more: usize| if out.len() + more > most { Err(Stop::Full) } else { Ok(()) };
+    let mut signs = CompactFormatter;
+    match term.get_type() {
+        TermType::Binary => {
+            let text: Binary = term.decode().map_err(unknown)?;
+            room(text.len())?;
+            write_text(out, simdutf8::basic::from_utf8(&text).map_err(|_| Stop::Unknown)?)?;
+        }
+        TermType::Integer => match term.decode::<i64>() {
+            Ok(number) => signs.write_i64(out, number)?,
+            Err(_) => signs.write_u64(out, term.decode().map_err(unknown)?)?,
+        },
+        TermType::Float => signs.write_f64(out, term.decode().map_err(unknown)?)?,
+        TermType::Atom if atoms::nil() == term => signs.write_null(out)?,
+        TermType::Atom => match term.decode() {
+            Ok(value) => signs.write_bool(out, value)?,
+            Err(_) => write_text(out, &term.atom_to_string().map_err(unknown)?)?,
+        },
+        TermType::List => {
+            room(term.list_length().map_err(unknown)?)?;
+            match pairs(term, literals) {
+                Some(pairs) if !pairs.is_empty() => {
+                    signs.begin_object(out)?;
+                    open.push(Open::Object(pairs.into_iter()));
+                }
+                _ => {
+                    signs.begin_array(out)?;
+                    open.push(Open::List(term.decode().map_err(unknown)?));
+                }
+            }
+        }
+        TermType::Map => {
+            room(term.map_size().map_err(unknown)?)?;
+            let members = MapIterator::new(term).ok_or(Stop::Unknown)?;
+            let members = members.map(|(name, value)| Ok((key(name).ok_or(Stop::Unknown)?, value)));
+            let mut members = members.collect::<Result<Vec<_>, Stop>>()?;
+            // Its struct decides what is to be seen of a struct.
+            if members.iter().any(|(name, _)| name == "__struct__") {
+                return Err(Stop::Unknown);
+            }
+            members.sort_by(|(one, _), (other, _)| one.cmp(other));
+            signs.begin_object(out)?;
+            open.push(Open::Object(members.into_iter()));
+        }
+        TermType::Tuple if literals => {
+            let [text] = get_tuple(term).map_err(unknown)?[..] else { return Err(Stop::Unknown) };
+            out.write_all(text.decode::<Binary>().map_err(unknown)?.as_slice())?;
+        }
+        _ => return Err(Stop::Unknown),
+    }
+    Ok(())
+}
+
+fn write_text(out: &mut Vec<u8>, text: &str) -> io::Result<()> {
+    serde_json::to_writer(out, text).map_err(io::Error::from)
+}
+
+/// The members of a keyword list; names may be texts where there are literals.
+fn pairs<'a>(list: Term<'a>, literals: bool) -> Option<Vec<(String, Term<'a>)>> {
+    let pair = |item: Term<'a>| match get_tuple(item).ok()?[..] {
+        [name, value] if literals || name.is_atom() => Some((key(name)?, value)),
+        _ => None,
+    };
+    list.decode::<ListIterator>().ok()?.map(pair).collect()
+}
+
+fn key(term: Term) -> Option<String> {
+    match term.get_type() {
+        TermType::Binary => term.decode().ok(),
+        TermType::Atom => term.atom_to_string().ok(),
+        TermType::Integer => term.decode::<i64>().ok().map(|number| number.to_string()),
+        _ => None,
+    }
 }

@@ -3,6 +3,7 @@
 mod catalog;
 mod command;
 mod declaration;
+mod diff;
 mod encode;
 mod entry;
 mod explain;

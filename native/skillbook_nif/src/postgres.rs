@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use rustler::env::{OwnedEnv, SavedTerm};
 use rustler::{Encoder, Env, LocalPid, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
-use skillbook_sql::postgres::{may_only_read, Address, Heard, Limits, Place, Server, Session, SslMode, WRITERS};
+use skillbook_sql::postgres::{Address, Heard, Limits, Place, Server, Session, SslMode, WRITERS};
+use skillbook_sql::statement::may_read;
 use skillbook_sql::{Error, Rows, Value};
 use tokio::runtime::{Builder, Runtime};
 
@@ -184,7 +185,7 @@ fn postgres_connect(env: Env, server: ResourceArc<ServerResource>, reference: Te
 
 #[rustler::nif]
 fn postgres_may_read(sql: &str) -> bool {
-    may_only_read(sql)
+    may_read(sql)
 }
 
 /// The key of the advisory lock by which writers take turns.

@@ -6,7 +6,7 @@ use skillbook_core::text::command::{self, GET_SKILL};
 use crate::command::encode_command;
 use crate::encode::Bare;
 use crate::text::{self, Source};
-use crate::twin::{self, now};
+use crate::twin::twin;
 use crate::view::ViewResource;
 
 mod atoms {
@@ -31,13 +31,9 @@ fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Te
     Ok(Bare::tuple(env, &found).term(env))
 }
 
-/// With the values of an entry and a command: `{:ok, entry, command}`, `{:get, command}` or `{:unknown, command}`.
-#[rustler::nif]
-fn route_now<'a>(env: Env<'a>, view: &'a ViewResource, line: Binary<'a>) -> NifResult<Term<'a>> {
-    now(env, line.len() <= twin::BYTES, || find(env, view, line))
-}
-
-#[rustler::nif(schedule = "DirtyCpu")]
-fn route_dirty<'a>(env: Env<'a>, view: &'a ViewResource, line: Binary<'a>) -> NifResult<Term<'a>> {
-    find(env, view, line)
+twin! {
+    /// With the values of an entry and a command: `{:ok, entry, command}`, `{:get, command}` or `{:unknown, command}`.
+    "DirtyCpu" fn route_now | route_dirty(env, view: &'a ViewResource, line: Binary<'a>)
+    text line.len()
+    => find(env, view, line)
 }

@@ -1,18 +1,63 @@
-//! SQLite for `Skillbook.SQL.SQLite`: everything here may touch the disk, so everything is dirty IO.
+//! SQLite for `Skillbook.SQL.SQLite`: all that touches the disk is dirty IO. And the statements of a text, for drivers
+//! that are not ours.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use rustler::{Binary, Encoder, Env, Error as NifError, LocalPid, Monitor, NewBinary, NifResult, ResourceArc, Term};
+use rustler::{
+    Binary, Encoder, Env, Error as NifError, LocalPid, Monitor, NewBinary, NifResult, NifUnitEnum, ResourceArc, Term,
+};
 use skillbook_sql::sqlite::{Sqlite, SqliteConnection};
+use skillbook_sql::statement::{self, Kind};
 use skillbook_sql::{Connection, Database, Error, ErrorKind, Interrupt, Rows, Value};
 
 use crate::encode::{option, own_atom};
+use crate::twin::{self, now};
 
 mod atoms {
-    rustler::atoms! { ok, error, nil, blob, writes }
+    rustler::atoms! { ok, error, nil, blob, writes, read, rows, other }
+}
+
+#[derive(NifUnitEnum)]
+enum Dialect {
+    Sqlite,
+    Postgres,
+}
+
+/// The statements of a text, each as `{text, kind}`; of its only one, if a number of parameters is given.
+#[rustler::nif]
+fn sql_statements_now<'a>(env: Env<'a>, sql: &str, dialect: Dialect, params: Option<usize>) -> NifResult<Term<'a>> {
+    now(env, sql.len() <= twin::JSON_BYTES, || Ok(statements(env, sql, dialect, params)))
+}
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn sql_statements_dirty<'a>(env: Env<'a>, sql: &str, dialect: Dialect, params: Option<usize>) -> Term<'a> {
+    statements(env, sql, dialect, params)
+}
+
+fn statements<'a>(env: Env<'a>, sql: &str, dialect: Dialect, params: Option<usize>) -> Term<'a> {
+    let spoken = match dialect {
+        Dialect::Sqlite => statement::Dialect::Sqlite,
+        Dialect::Postgres => statement::Dialect::Postgres,
+    };
+    let found = match params {
+        Some(params) => statement::one(sql, spoken, params).map(|statement| vec![statement]),
+        None => statement::all(sql, spoken),
+    };
+    let encode = |statement: &statement::Statement| {
+        let kind = match statement.kind() {
+            Kind::Read => atoms::read(),
+            Kind::Rows => atoms::rows(),
+            Kind::Other => atoms::other(),
+        };
+        match dialect {
+            Dialect::Sqlite => (statement.with_question_marks(), kind).encode(env),
+            Dialect::Postgres => (statement.text(), kind).encode(env),
+        }
+    };
+    reply(env, found.map(|found| found.iter().map(encode).collect::<Vec<_>>()))
 }
 
 /// The database, and which process has a statement under way on which connection.

@@ -74,7 +74,11 @@ impl<'a> Source<'a> {
 }
 
 pub fn binary<'a>(env: Env<'a>, text: &str) -> Term<'a> {
-    NewBinary::from_slice(env, text.as_bytes()).into()
+    bytes(env, text.as_bytes())
+}
+
+pub fn bytes<'a>(env: Env<'a>, bytes: &[u8]) -> Term<'a> {
+    NewBinary::from_slice(env, bytes).into()
 }
 
 /// `{:error, %Skillbook.CommandError{}}`.

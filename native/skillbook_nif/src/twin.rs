@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use rustler::schedule::consume_timeslice;
-use rustler::{Encoder, Env, NifResult, Term};
+use rustler::{Encoder, Env, Term};
 
 mod atoms {
     rustler::atoms! { busy }
@@ -16,6 +16,10 @@ mod atoms {
 /// The most bytes of text that are read, and the most items that are encoded, well within a millisecond.
 pub const BYTES: usize = 64 * 1024;
 pub const ITEMS: usize = 64;
+
+/// The most bytes of text that take so few microseconds that none of them counts: asking for the time twice would be a
+/// tenth of them.
+pub const SHORT: usize = 1024;
 
 /// The same for YAML: hostile one takes up to a microsecond a byte, far more than other text does.
 pub const YAML_BYTES: usize = 4 * 1024;
@@ -29,11 +33,88 @@ pub const NAME_BYTES: usize = 64;
 /// The same for patterns that are compared with as many others.
 pub const PATTERN_BYTES: usize = 1024;
 
-/// What the work gives if it is quick, else [`busy`]. The time it took is taken from the calling process's turn.
-pub fn now<'a>(env: Env<'a>, is_quick: bool, work: impl FnOnce() -> NifResult<Term<'a>>) -> NifResult<Term<'a>> {
-    if !is_quick {
-        return Ok(busy(env));
-    }
+/// Exports one piece of work as both functions.
+///
+/// `if` says when it is quick enough for a normal scheduler; it decides on the arguments alone. `text` takes the length
+/// of a text, which may have [`BYTES`]. `kept` takes an
+/// `Option` of a result that exists already, in its place. What follows `=>` does the work. The names are written
+/// out, so that a search for either finds the place.
+///
+/// ```ignore
+/// twin! {
+///     /// The words of a line.
+///     "DirtyCpu" fn tokenize_now | tokenize_dirty(env, line: Binary<'a>)
+///     text line.len()
+///     => split(env, line)
+/// }
+/// ```
+macro_rules! twin {
+    (
+        $(#[$doc:meta])*
+        $schedule:literal fn $now:ident | $dirty:ident($env:ident $($arguments:tt)*)
+        if $quick:expr
+        => $work:expr
+    ) => {
+        $(#[$doc])*
+        #[rustler::nif]
+        fn $now<'a>(env: rustler::Env<'a> $($arguments)*) -> rustler::NifResult<rustler::Term<'a>> {
+            let $env = env;
+            if $quick {
+                $crate::twin::timed($env, || $work)
+            } else {
+                Ok($crate::twin::busy($env))
+            }
+        }
+
+        twin!(@dirty $schedule $dirty($env $($arguments)*) $work);
+    };
+    (
+        $(#[$doc:meta])*
+        $schedule:literal fn $now:ident | $dirty:ident($env:ident $($arguments:tt)*)
+        text $bytes:expr
+        => $work:expr
+    ) => {
+        $(#[$doc])*
+        #[rustler::nif]
+        fn $now<'a>(env: rustler::Env<'a> $($arguments)*) -> rustler::NifResult<rustler::Term<'a>> {
+            let $env = env;
+            match $bytes {
+                0..=$crate::twin::SHORT => $work,
+                0..=$crate::twin::BYTES => $crate::twin::timed($env, || $work),
+                _ => Ok($crate::twin::busy($env)),
+            }
+        }
+
+        twin!(@dirty $schedule $dirty($env $($arguments)*) $work);
+    };
+    (
+        $(#[$doc:meta])*
+        $schedule:literal fn $now:ident | $dirty:ident($env:ident $($arguments:tt)*)
+        kept $kept:expr
+        => $work:expr
+    ) => {
+        $(#[$doc])*
+        #[rustler::nif]
+        fn $now<'a>(env: rustler::Env<'a> $($arguments)*) -> rustler::NifResult<rustler::Term<'a>> {
+            let $env = env;
+            Ok($kept.unwrap_or_else(|| $crate::twin::busy($env)))
+        }
+
+        twin!(@dirty $schedule $dirty($env $($arguments)*) $work);
+    };
+    (@dirty $schedule:literal $dirty:ident($env:ident $($arguments:tt)*) $work:expr) => {
+        #[rustler::nif(schedule = $schedule)]
+        fn $dirty<'a>(env: rustler::Env<'a> $($arguments)*) -> rustler::NifResult<rustler::Term<'a>> {
+            let $env = env;
+            $work
+        }
+    };
+}
+
+pub(crate) use twin;
+
+/// Does quick work, and takes the time that it took from the calling process's turn.
+pub fn timed<T>(env: Env<'_>, work: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let done = work();
     // Percent of the millisecond that a process runs before it is another's turn; else a call counts as next to nothing.
@@ -44,7 +125,7 @@ pub fn now<'a>(env: Env<'a>, is_quick: bool, work: impl FnOnce() -> NifResult<Te
     done
 }
 
-/// The answer that somebody else may take longer.
+/// Tells the caller to call the dirty namesake.
 pub fn busy(env: Env<'_>) -> Term<'_> {
     atoms::busy().encode(env)
 }

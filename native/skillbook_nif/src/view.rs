@@ -13,7 +13,7 @@ use skillbook_core::view::{Profile, View};
 
 use crate::catalog::{CatalogResource, Generation};
 use crate::shared::{binary, TextResource};
-use crate::twin::{self, busy, now};
+use crate::twin::{self, twin};
 use crate::{encode, resource_file};
 
 mod atoms {
@@ -49,6 +49,11 @@ impl ViewResource {
     /// The entry of this name or alias, if the view shows it.
     pub fn find(&self, name: &str) -> Option<EntryId> {
         self.view.find(name)
+    }
+
+    /// The same for bytes that may not be UTF-8, which are no entry's name.
+    fn find_bytes(&self, name: &[u8]) -> Option<EntryId> {
+        std::str::from_utf8(name).ok().and_then(|name| self.find(name))
     }
 
     /// The values of a `%Skillbook.Entry{}`, of an id that [`ViewResource::find`] gave.
@@ -101,35 +106,29 @@ pub fn list_or_all(term: Term) -> NifResult<Option<Vec<String>>> {
     }
 }
 
-/// `{:ok, view, generation}` or `{:error, {:bad_glob, glob, message}}`.
-#[rustler::nif]
-fn view_new_now<'a>(
-    env: Env<'a>,
-    catalog: ResourceArc<CatalogResource>,
-    ids: Vec<String>,
-    grants: Term,
-    skills: Vec<Vec<String>>,
-) -> NifResult<Term<'a>> {
-    let profile = profile(ids, grants, skills)?;
-    let generation = catalog.current();
-    let kept = View::kept(&generation.catalog, &profile);
-    Ok(kept.map_or_else(|| busy(env), |view| encode_view(env, view, catalog, generation)))
-}
-
-#[rustler::nif(schedule = "DirtyCpu")]
-fn view_new_dirty<'a>(
-    env: Env<'a>,
-    catalog: ResourceArc<CatalogResource>,
-    ids: Vec<String>,
-    grants: Term,
-    skills: Vec<Vec<String>>,
-) -> NifResult<Term<'a>> {
-    let profile = profile(ids, grants, skills)?;
-    let generation = catalog.current();
-    Ok(match View::new(generation.catalog.clone(), &profile) {
-        Ok(view) => encode_view(env, view, catalog, generation),
-        Err(bad) => (atoms::error(), (atoms::bad_glob(), bad.glob, bad.message)).encode(env),
-    })
+twin! {
+    /// `{:ok, view, generation}` or `{:error, {:bad_glob, glob, message}}`.
+    "DirtyCpu" fn view_new_now | view_new_dirty(
+        env,
+        catalog: ResourceArc<CatalogResource>,
+        ids: Vec<String>,
+        grants: Term<'a>,
+        skills: Vec<Vec<String>>
+    )
+    kept {
+        let profile = profile(ids, grants, skills)?;
+        let generation = catalog.current();
+        let kept = View::kept(&generation.catalog, &profile);
+        kept.map(|view| encode_view(env, view, catalog, generation))
+    }
+    => {
+        let profile = profile(ids, grants, skills)?;
+        let generation = catalog.current();
+        Ok(match View::new(generation.catalog.clone(), &profile) {
+            Ok(view) => encode_view(env, view, catalog, generation),
+            Err(bad) => (atoms::error(), (atoms::bad_glob(), bad.glob, bad.message)).encode(env),
+        })
+    }
 }
 
 fn encode_view<'a>(
@@ -150,38 +149,27 @@ fn view_record(view: ResourceArc<ViewResource>, name: String) -> Option<i64> {
     entry.document.of_record().map(|record| record.id)
 }
 
-/// The entry's values, or nil. What is not UTF-8 is no entry's name.
+/// The entry's values, or nil.
 #[rustler::nif]
 fn view_fetch<'a>(env: Env<'a>, view: &'a ViewResource, name: Binary) -> Term<'a> {
-    match std::str::from_utf8(&name).ok().and_then(|name| view.find(name)) {
+    match view.find_bytes(&name) {
         Some(id) => view.entry_term(env, id),
         None => atoms::nil().encode(env),
     }
 }
 
-#[rustler::nif]
-fn view_suggest_now<'a>(
-    env: Env<'a>,
-    view: ResourceArc<ViewResource>,
-    name: Binary,
-    domains: bool,
-) -> NifResult<Term<'a>> {
-    let is_quick = view.is_small() && name.len() <= twin::NAME_BYTES;
-    now(env, is_quick, || Ok(suggest(&view, &name, domains).encode(env)))
-}
-
-#[rustler::nif(schedule = "DirtyCpu")]
-fn view_suggest_dirty<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary, domains: bool) -> Term<'a> {
-    suggest(&view, &name, domains).encode(env)
-}
-
-/// Names that the view shows and that are close to this one.
-fn suggest<'a>(view: &'a ViewResource, name: &[u8], domains: bool) -> Vec<&'a str> {
-    match std::str::from_utf8(name) {
+twin! {
+    /// Names that the view shows and that are close to this one.
+    "DirtyCpu" fn view_suggest_now | view_suggest_dirty(
+        env, view: ResourceArc<ViewResource>, name: Binary<'a>, domains: bool
+    )
+    if view.is_small() && name.len() <= twin::NAME_BYTES
+    => Ok(match std::str::from_utf8(&name) {
         Ok(name) if domains => view.core().suggest_path(name),
         Ok(name) => view.core().suggest(name),
         Err(_) => Vec::new(),
     }
+    .encode(env))
 }
 
 #[rustler::nif]
@@ -206,30 +194,19 @@ impl EntryKind {
     }
 }
 
-/// The entries of a domain or a kind, both optional.
-#[rustler::nif]
-fn view_entries_now<'a>(
-    env: Env<'a>,
-    view: ResourceArc<ViewResource>,
-    domain: Option<&str>,
-    kind: Option<EntryKind>,
-) -> NifResult<Term<'a>> {
-    let domain_view = domain.and_then(|name| view.core().domain(name));
-    let is_quick = match domain {
-        Some(_) => domain_view.is_none_or(|domain| domain.entries().nth(twin::ITEMS).is_none()),
+twin! {
+    /// The entries of a domain or a kind, both optional.
+    "DirtyCpu" fn view_entries_now | view_entries_dirty(
+        env, view: ResourceArc<ViewResource>, domain: Option<&str>, kind: Option<EntryKind>
+    )
+    if match domain {
+        Some(name) => {
+            let domain = view.core().domain(name);
+            domain.is_none_or(|domain| domain.entries().nth(twin::ITEMS).is_none())
+        }
         None => view.is_small(),
-    };
-    now(env, is_quick, || Ok(entries(env, &view, domain, kind)))
-}
-
-#[rustler::nif(schedule = "DirtyCpu")]
-fn view_entries_dirty<'a>(
-    env: Env<'a>,
-    view: ResourceArc<ViewResource>,
-    domain: Option<&str>,
-    kind: Option<EntryKind>,
-) -> Term<'a> {
-    entries(env, &view, domain, kind)
+    }
+    => Ok(entries(env, &view, domain, kind))
 }
 
 fn entries<'a>(env: Env<'a>, view: &ViewResource, domain: Option<&str>, kind: Option<EntryKind>) -> Term<'a> {
@@ -242,20 +219,13 @@ fn entries<'a>(env: Env<'a>, view: &ViewResource, domain: Option<&str>, kind: Op
     found.map(|(id, _)| view.entry_term(env, id)).collect::<Vec<_>>().encode(env)
 }
 
-#[rustler::nif]
-fn view_domains_now(env: Env<'_>, view: ResourceArc<ViewResource>) -> NifResult<Term<'_>> {
-    let is_quick = view.is_small() && view.core().domains().all(|domain| view.is_small_domain(&domain));
-    now(env, is_quick, || domains(env, &view))
-}
-
-#[rustler::nif(schedule = "DirtyCpu")]
-fn view_domains_dirty(env: Env<'_>, view: ResourceArc<ViewResource>) -> NifResult<Term<'_>> {
-    domains(env, &view)
-}
-
-fn domains<'a>(env: Env<'a>, view: &ViewResource) -> NifResult<Term<'a>> {
-    let domains = view.core().domains().map(|domain| encode_domain(env, &domain)).collect::<NifResult<Vec<_>>>();
-    Ok(domains?.encode(env))
+twin! {
+    "DirtyCpu" fn view_domains_now | view_domains_dirty(env, view: ResourceArc<ViewResource>)
+    if view.is_small() && view.core().domains().all(|domain| view.is_small_domain(&domain))
+    => {
+        let domains = view.core().domains().map(|domain| encode_domain(env, &domain));
+        Ok(domains.collect::<NifResult<Vec<_>>>()?.encode(env))
+    }
 }
 
 fn encode_domain<'a>(env: Env<'a>, domain: &DomainView) -> NifResult<Term<'a>> {
@@ -276,16 +246,11 @@ fn view_diagnostics(env: Env<'_>, view: ResourceArc<ViewResource>) -> NifResult<
     view.core().diagnostics().map(|diagnostic| encode::diagnostic(env, diagnostic)).collect()
 }
 
-/// What `get_skill` answers, or `:unknown`.
-#[rustler::nif]
-fn view_help_now<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, path: Binary) -> NifResult<Term<'a>> {
-    let is_quick = std::str::from_utf8(&path).is_ok_and(|path| view.is_quick_help(path));
-    now(env, is_quick, || Ok(help(env, &view, &path)))
-}
-
-#[rustler::nif(schedule = "DirtyIo")]
-fn view_help_dirty<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, path: Binary) -> Term<'a> {
-    help(env, &view, &path)
+twin! {
+    /// What `get_skill` answers, or `:unknown`.
+    "DirtyIo" fn view_help_now | view_help_dirty(env, view: ResourceArc<ViewResource>, path: Binary<'a>)
+    if std::str::from_utf8(&path).is_ok_and(|path| view.is_quick_help(path))
+    => Ok(help(env, &view, &path))
 }
 
 fn help<'a>(env: Env<'a>, view: &ViewResource, path: &[u8]) -> Term<'a> {
@@ -302,15 +267,12 @@ fn help<'a>(env: Env<'a>, view: &ViewResource, path: &[u8]) -> Term<'a> {
     )
 }
 
-#[rustler::nif]
-fn view_help_domain_now<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: &str) -> NifResult<Term<'a>> {
-    let is_quick = view.core().domain(name).is_none_or(|domain| view.is_small_domain(&domain));
-    now(env, is_quick, || Ok(text_or_unknown(env, view.core().help_domain(name))))
-}
-
-#[rustler::nif(schedule = "DirtyCpu")]
-fn view_help_domain_dirty<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: &str) -> Term<'a> {
-    text_or_unknown(env, view.core().help_domain(name))
+twin! {
+    "DirtyCpu" fn view_help_domain_now | view_help_domain_dirty(
+        env, view: ResourceArc<ViewResource>, name: &'a str
+    )
+    if view.core().domain(name).is_none_or(|domain| view.is_small_domain(&domain))
+    => Ok(text_or_unknown(env, view.core().help_domain(name)))
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]
@@ -318,16 +280,15 @@ fn view_help_domain_all<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name:
     text_or_unknown(env, view.core().help_domain_all(name))
 }
 
-#[rustler::nif]
-fn view_help_skill_now<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: &str) -> NifResult<Term<'a>> {
-    let entry = view.find(name).and_then(|id| view.core().entry(id));
-    let is_quick = entry.is_none_or(|entry| entry.body().len() <= twin::BYTES);
-    now(env, is_quick, || Ok(text_or_unknown(env, view.core().help_skill(name))))
-}
-
-#[rustler::nif(schedule = "DirtyCpu")]
-fn view_help_skill_dirty<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: &str) -> Term<'a> {
-    text_or_unknown(env, view.core().help_skill(name))
+twin! {
+    "DirtyCpu" fn view_help_skill_now | view_help_skill_dirty(
+        env, view: ResourceArc<ViewResource>, name: &'a str
+    )
+    if {
+        let entry = view.find(name).and_then(|id| view.core().entry(id));
+        entry.is_none_or(|entry| entry.body().len() <= twin::BYTES)
+    }
+    => Ok(text_or_unknown(env, view.core().help_skill(name)))
 }
 
 fn text_or_unknown<'a>(env: Env<'a>, text: Option<String>) -> Term<'a> {
@@ -337,15 +298,11 @@ fn text_or_unknown<'a>(env: Env<'a>, text: Option<String>) -> Term<'a> {
     }
 }
 
-/// The default prompt, kept for the profile until the next generation.
-#[rustler::nif]
-fn view_prompt_now<'a>(env: Env<'a>, view: ResourceArc<ViewResource>) -> Term<'a> {
-    view.core().prompt_made().map_or_else(|| busy(env), |prompt| encode_prompt(env, &view, prompt))
-}
-
-#[rustler::nif(schedule = "DirtyCpu")]
-fn view_prompt_dirty<'a>(env: Env<'a>, view: ResourceArc<ViewResource>) -> Term<'a> {
-    encode_prompt(env, &view, view.core().prompt())
+twin! {
+    /// The default prompt, kept for the profile until the next generation.
+    "DirtyCpu" fn view_prompt_now | view_prompt_dirty(env, view: ResourceArc<ViewResource>)
+    kept view.core().prompt_made().map(|prompt| encode_prompt(env, &view, prompt))
+    => Ok(encode_prompt(env, &view, view.core().prompt()))
 }
 
 fn encode_prompt<'a>(env: Env<'a>, view: &ViewResource, prompt: &Arc<str>) -> Term<'a> {
@@ -383,19 +340,13 @@ fn view_prompt_with(view: ResourceArc<ViewResource>, options: PromptOptions) -> 
     view.core().prompt_with(&options.options())
 }
 
-/// What the first view tells a model and the second did not.
-#[rustler::nif]
-fn view_news_now<'a>(
-    env: Env<'a>,
-    view: ResourceArc<ViewResource>,
-    old: ResourceArc<ViewResource>,
-) -> NifResult<Term<'a>> {
-    now(env, view.core().is_same(old.core()), || Ok("".encode(env)))
-}
-
-#[rustler::nif(schedule = "DirtyCpu")]
-fn view_news_dirty(view: ResourceArc<ViewResource>, old: ResourceArc<ViewResource>) -> String {
-    view.core().news_since(old.core())
+twin! {
+    /// What the first view tells a model and the second did not.
+    "DirtyCpu" fn view_news_now | view_news_dirty(
+        env, view: ResourceArc<ViewResource>, old: ResourceArc<ViewResource>
+    )
+    kept view.core().is_same(old.core()).then(|| "".encode(env))
+    => Ok(view.core().news_since(old.core()).encode(env))
 }
 
 /// Whether two views are generations of one catalog.
@@ -408,43 +359,30 @@ fn bytes(texts: &[String]) -> usize {
     texts.iter().map(String::len).sum()
 }
 
-/// The tools of an entry for a profile that has these, `:all`, or `:unknown`.
-#[rustler::nif]
-fn view_tools_now<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary, tools: Term) -> NifResult<Term<'a>> {
-    let profile = list_or_all(tools)?;
-    let id = std::str::from_utf8(&name).ok().and_then(|name| view.find(name));
-    let own = id.and_then(|id| view.core().entry(id)).map_or(0, |entry| bytes(&entry.fields().allowed_tools));
-    let is_quick = own.max(profile.as_deref().map_or(0, bytes)) <= twin::PATTERN_BYTES;
-    now(env, is_quick, || Ok(tools_of(env, &view, id, profile)))
-}
-
-#[rustler::nif(schedule = "DirtyCpu")]
-fn view_tools_dirty<'a>(
-    env: Env<'a>,
-    view: ResourceArc<ViewResource>,
-    name: Binary,
-    tools: Term,
-) -> NifResult<Term<'a>> {
-    let profile = list_or_all(tools)?;
-    let id = std::str::from_utf8(&name).ok().and_then(|name| view.find(name));
-    Ok(tools_of(env, &view, id, profile))
-}
-
-fn tools_of<'a>(env: Env<'a>, view: &ViewResource, id: Option<EntryId>, profile: Option<Vec<String>>) -> Term<'a> {
-    match id.map(|id| view.core().tools(id, profile.as_deref())) {
-        None => atoms::unknown().encode(env),
-        Some(None) => atoms::all().encode(env),
-        Some(Some(tools)) => tools.encode(env),
+twin! {
+    /// The tools of an entry for a profile that has these, `:all`, or `:unknown`.
+    "DirtyCpu" fn view_tools_now | view_tools_dirty(
+        env, view: ResourceArc<ViewResource>, name: Binary<'a>, tools: Term<'a>
+    )
+    if {
+        let entry = view.find_bytes(&name).and_then(|id| view.core().entry(id));
+        let own = entry.map_or(0, |entry| bytes(&entry.fields().allowed_tools));
+        own.max(list_or_all(tools)?.as_deref().map_or(0, bytes)) <= twin::PATTERN_BYTES
+    }
+    => {
+        let profile = list_or_all(tools)?;
+        Ok(match view.find_bytes(&name).map(|id| view.core().tools(id, profile.as_deref())) {
+            None => atoms::unknown().encode(env),
+            Some(None) => atoms::all().encode(env),
+            Some(Some(tools)) => tools.encode(env),
+        })
     }
 }
 
-#[rustler::nif]
-fn tools_allow_now<'a>(env: Env<'a>, tools: Vec<String>, name: &str, argument: Option<&str>) -> NifResult<Term<'a>> {
-    let asked = name.len() + argument.map_or(0, str::len);
-    now(env, asked.max(bytes(&tools)) <= twin::PATTERN_BYTES, || Ok(allows(&tools, name, argument).encode(env)))
-}
-
-#[rustler::nif(schedule = "DirtyCpu")]
-fn tools_allow_dirty(tools: Vec<String>, name: &str, argument: Option<&str>) -> bool {
-    allows(&tools, name, argument)
+twin! {
+    "DirtyCpu" fn tools_allow_now | tools_allow_dirty(
+        env, tools: Vec<String>, name: &'a str, argument: Option<&str>
+    )
+    if (name.len() + argument.map_or(0, str::len)).max(bytes(&tools)) <= twin::PATTERN_BYTES
+    => Ok(allows(&tools, name, argument).encode(env))
 }

@@ -23,6 +23,7 @@ mod database;
 mod error;
 pub mod postgres;
 pub mod sqlite;
+pub mod statement;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;

@@ -5,7 +5,6 @@
 //! transactions, first take a lock that there is once a database: so one writes at a time, on however many nodes, and
 //! nothing changes between what a transaction reads and what it writes.
 
-mod scan;
 mod tls;
 mod values;
 
@@ -27,6 +26,7 @@ use tokio_postgres::{AsyncMessage, CancelToken, Client, Config, NoTls, Statement
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::Detail;
+use crate::statement::{self, Dialect, Kind};
 use crate::{Constraint, Error, ErrorKind, Rows, Value};
 use values::{Raw, Sent};
 
@@ -41,11 +41,6 @@ static BEGIN: LazyLock<String> = LazyLock::new(|| {
     format!("begin isolation level read committed read write; select pg_advisory_xact_lock({WRITERS})")
 });
 const COMMIT: &str = "commit";
-
-/// Whether a statement may be one that only reads, by its first word: the server knows, but most that write need not ask.
-pub fn may_only_read(sql: &str) -> bool {
-    scan::first_word(sql).is_some_and(|word| scan::reads(&word))
-}
 
 /// What `sslmode` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -324,17 +319,15 @@ impl Session {
 
     async fn run(&self, state: &mut State, sql: &str, params: &[Value], place: Place) -> Result<Option<Rows>, Error> {
         self.check_place(state, place)?;
-        let scanned = scan::statement(sql)?;
-        scanned.check()?;
-        if place == Place::Read && !scanned.may_only_read() {
+        let scanned = statement::one(sql, Dialect::Postgres, params.len())?;
+        if place == Place::Read && scanned.kind() != Kind::Read {
             return Ok(None);
         }
-        scanned.check_params(params.len())?;
 
         state.began = Some(Instant::now());
         let mut heal = true;
         let found = loop {
-            let prepared = self.prepare(state, scanned.text, place).await?;
+            let prepared = self.prepare(state, scanned.text(), place).await?;
             let sent = encode(&prepared.statement, params)?;
             check_columns(&prepared.statement)?;
             let found = match place {
@@ -346,7 +339,7 @@ impl Session {
                 // The schema has changed since it was prepared.
                 Err(Failure::Driver(error)) if heal && is_stale(&error) => {
                     heal = false;
-                    state.prepared.remove(scanned.text);
+                    state.prepared.remove(scanned.text());
                 }
                 Err(Failure::Driver(error))
                     if place == Place::Read && is_code(&error, &SqlState::READ_ONLY_SQL_TRANSACTION) =>
@@ -356,7 +349,7 @@ impl Session {
                 found => break found,
             }
         };
-        if scanned.changes_schema() {
+        if scanned.kind() == Kind::Other {
             state.prepared.clear();
         }
         found.map(Some).map_err(|failure| self.error(state, failure, place))
@@ -365,22 +358,21 @@ impl Session {
     /// Runs the statements of a text one after another, up to the first that fails.
     pub async fn execute_batch(&self, sql: &str, place: Place) -> Result<(), Error> {
         let mut state = self.state.lock().await;
-        self.run_batch(&mut state, sql, place).await.map_err(|error| error.in_statement_unless_alone(sql))
+        self.run_batch(&mut state, sql, place).await
     }
 
     async fn run_batch(&self, state: &mut State, sql: &str, place: Place) -> Result<(), Error> {
-        self.check_place(state, place)?;
-        let statements = scan::statements(sql)?;
-        statements.iter().try_for_each(scan::Statement::check)?;
+        self.check_place(state, place).map_err(|error| error.in_statement_unless_alone(sql))?;
+        let statements = statement::all(sql, Dialect::Postgres)?;
         state.prepared.clear();
-        for statement in statements {
+        for text in statements.iter().map(|statement| statement.text()) {
             state.began = Some(Instant::now());
-            let simple = async { self.client.batch_execute(statement.text).await.map_err(Failure::Driver) };
+            let simple = async { self.client.batch_execute(text).await.map_err(Failure::Driver) };
             let done = match place {
                 Place::Inside => self.limited(simple).await,
                 Place::Read | Place::Write => self.alone(simple).await,
             };
-            done.map_err(|failure| self.error(state, failure, place))?;
+            done.map_err(|failure| self.error(state, failure, place).in_statement_unless_alone(text))?;
         }
         Ok(())
     }

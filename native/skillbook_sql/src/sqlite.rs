@@ -17,27 +17,13 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::OpenFlags;
 
 use crate::error::{Detail, Refusal};
+use crate::statement::{self, Dialect};
 use crate::{Connection, Constraint, Driver, Error, ErrorKind, Interrupt, Rows, Value};
 
 /// Statements a connection keeps prepared.
 const PREPARED: usize = 64;
 /// Steps of the virtual machine between two looks at the [`Interrupt`]: some microseconds.
 const STEPS: i32 = 1000;
-/// The pragmas whose value says what to look at and changes nothing.
-const ASKING_PRAGMAS: [&str; 11] = [
-    "foreign_key_check",
-    "foreign_key_list",
-    "index_info",
-    "index_list",
-    "index_xinfo",
-    "integrity_check",
-    "quick_check",
-    "table_info",
-    "table_list",
-    "table_xinfo",
-    "data_version",
-];
-
 /// A database file, or one in memory.
 #[derive(Debug, Clone)]
 pub struct Sqlite {
@@ -167,50 +153,24 @@ impl SqliteConnection {
         }
     }
 
-    /// SQLite would stop at a NUL and leave out the rest of the statement.
-    fn take_in(&self, sql: &str) -> Result<(), Error> {
-        // A refusal inside a virtual table need not become an error of the statement it happened in.
-        lock(&self.guard).refused = None;
-        match sql.contains('\0') {
-            true => Err(Error::new(ErrorKind::Syntax, Detail::NulByte)),
-            false => Ok(()),
-        }
-    }
-
     /// Puts the parameters into their placeholders. SQLite numbers these by their first use; their names say which
     /// parameter is meant.
     fn bind(&self, statement: &mut rusqlite::Statement<'_>, params: &[Value]) -> Result<(), Error> {
-        let wrong = |detail| Err(Error::new(ErrorKind::Params, detail));
-        let slots = statement.parameter_count();
-        let mut numbers = Vec::with_capacity(slots);
-        for slot in 1..=slots {
+        for slot in 1..=statement.parameter_count() {
             let name = statement.parameter_name(slot).unwrap_or("?");
-            match placeholder(name) {
-                Some(number) => numbers.push(number),
-                None => return wrong(Detail::Placeholder(name.to_owned())),
-            }
-        }
-        let highest = numbers.iter().copied().max().unwrap_or(0);
-        if highest != params.len() {
-            return wrong(Detail::ParamCount { placeholders: highest, given: params.len() });
-        }
-        // No number occurs twice, so one is left out exactly if there are fewer than the highest says.
-        if slots < highest {
-            let missing = (1..highest).find(|number| !numbers.contains(number)).unwrap_or(highest);
-            return wrong(Detail::PlaceholderMissing(missing));
-        }
-        for (slot, number) in numbers.into_iter().enumerate() {
-            statement.raw_bind_parameter(slot + 1, &params[number - 1]).map_err(|error| self.error(error, false))?;
+            let Some(param) = statement::number(name).and_then(|number| params.get(number - 1)) else {
+                return Err(Error::new(ErrorKind::Params, Detail::Placeholder(name.to_owned())));
+            };
+            statement.raw_bind_parameter(slot, param).map_err(|error| self.error(error, false))?;
         }
         Ok(())
     }
 
     fn run(&self, sql: &str, params: &[Value], may_write: bool) -> Result<Option<Rows>, Error> {
-        self.take_in(sql)?;
-        let mut statement = self.inner.prepare_cached(sql).map_err(|error| self.error(error, true))?;
-        if statement.column_count() == 0 && statement.readonly() && statement.expanded_sql().is_none() {
-            return Err(Error::new(ErrorKind::Syntax, Detail::NoStatement));
-        }
+        let scanned = statement::one(sql, Dialect::Sqlite, params.len())?;
+        // A refusal inside a virtual table need not become an error of the statement it happened in.
+        lock(&self.guard).refused = None;
+        let mut statement = self.inner.prepare_cached(scanned.text()).map_err(|error| self.error(error, true))?;
         if !may_write && !statement.readonly() {
             return Ok(None);
         }
@@ -251,9 +211,12 @@ impl Connection for SqliteConnection {
     }
 
     fn execute_batch(&mut self, sql: &str) -> Result<(), Error> {
-        self.take_in(sql)
-            .and_then(|()| self.inner.execute_batch(sql).map_err(|error| self.error(error, true)))
-            .map_err(|error| error.in_statement(sql))
+        for statement in statement::all(sql, Dialect::Sqlite)? {
+            lock(&self.guard).refused = None;
+            let done = self.inner.execute_batch(statement.text()).map_err(|error| self.error(error, true));
+            done.map_err(|error| error.in_statement(statement.text()))?;
+        }
+        Ok(())
     }
 
     fn begin(&mut self, level: u32) -> Result<(), Error> {
@@ -288,6 +251,7 @@ impl Connection for SqliteConnection {
     }
 }
 
+/// The statement was looked at before it came here; this holds where the scanner understands it otherwise than SQLite.
 fn authorize(guard: &mut Guard, action: &AuthAction<'_>) -> Authorization {
     if guard.own {
         return Authorization::Allow;
@@ -297,22 +261,13 @@ fn authorize(guard: &mut Guard, action: &AuthAction<'_>) -> Authorization {
         AuthAction::Attach { .. } | AuthAction::Detach { .. } => Refusal::Attach,
         AuthAction::CreateTempTable { .. } | AuthAction::CreateTempView { .. } => Refusal::Temporary,
         AuthAction::CreateTempTrigger { .. } => Refusal::Temporary,
-        AuthAction::Pragma { pragma_name, pragma_value: Some(_) }
-            if !ASKING_PRAGMAS.iter().any(|name| name.eq_ignore_ascii_case(pragma_name)) =>
-        {
+        AuthAction::Pragma { pragma_name, pragma_value: Some(_) } if !statement::is_asking_pragma(pragma_name) => {
             Refusal::Pragma((*pragma_name).to_owned())
         }
         _ => return Authorization::Allow,
     };
     guard.refused = Some(refusal);
     Authorization::Deny
-}
-
-/// `$7` is 7; `$0`, `$07`, `$a`, `?1` and `:a` are nothing.
-fn placeholder(name: &str) -> Option<usize> {
-    let digits = name.strip_prefix('$')?;
-    let plain = !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit());
-    plain.then(|| digits.parse().ok()).flatten()
 }
 
 impl rusqlite::ToSql for Value {
@@ -378,4 +333,50 @@ fn constraint(extended_code: i32) -> Constraint {
 
 fn lock(guard: &Mutex<Guard>) -> MutexGuard<'_, Guard> {
     guard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engine_refuses_what_the_scanner_refuses() {
+        let sqlite = Sqlite::new(":memory:", Duration::ZERO).open_writer().unwrap();
+        sqlite.inner.execute_batch("create table t (x)").unwrap();
+        for (sql, is_refused) in [
+            ("begin", true),
+            ("begin immediate", true),
+            ("commit", true),
+            ("end", true),
+            ("rollback", true),
+            ("rollback to a", true),
+            ("savepoint a", true),
+            ("release a", true),
+            ("explain begin", true),
+            ("explain query plan commit", true),
+            ("\u{feff}begin", true),
+            ("attach ':memory:' as a", true),
+            ("detach main", true),
+            ("create temp table a (x)", true),
+            ("create temporary view a as select 1", true),
+            ("create temp trigger a after insert on t begin select 1; end", true),
+            ("pragma foreign_keys = off", true),
+            ("pragma main.synchronous(off)", true),
+            ("pragma \"foreign_keys\"=0", true),
+            ("explain pragma foreign_keys = off", true),
+            ("select 'begin'", false),
+            ("create table temp (x)", false),
+            ("create table a as select t.x from t, t as temp where temp.x = 1", false),
+            ("pragma foreign_keys", false),
+            ("pragma main.table_info('t')", false),
+            ("explain select 1", false),
+        ] {
+            lock(&sqlite.guard).refused = None;
+            let by_engine =
+                sqlite.inner.prepare(sql).map(|_| ()).map_err(|error| sqlite.error(error, true).in_statement(sql));
+            let by_scanner = statement::one(sql, Dialect::Sqlite, 0).map(|_| ());
+            assert_eq!((sql, by_scanner.is_err()), (sql, is_refused));
+            assert_eq!(by_scanner, by_engine, "{sql}");
+        }
+    }
 }

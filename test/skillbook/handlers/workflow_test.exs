@@ -12,8 +12,7 @@ defmodule Skillbook.Handlers.WorkflowTest do
   # The same context with a view of what is in the folders now.
   defp read(context) do
     {:ok, catalog} = Catalog.load([Source.builtin(), context.write_to])
-    # An index that is taken over stands in two sources, which is said and is no problem.
-    assert Enum.reject(Catalog.diagnostics(catalog), &(&1.code == :shadowed)) == []
+    assert Catalog.diagnostics(catalog) == []
     %{context | view: View.all(catalog)}
   end
 
@@ -178,69 +177,74 @@ defmodule Skillbook.Handlers.WorkflowTest do
       end
     end
 
-    test "a new domain gets an index, which grows", %{context: context, root: root} do
-      index = Path.join(root, "client_care/SKILL.md")
-
+    test "a new domain is a folder of the page alone", %{context: context, root: root} do
       check(context, [
         {~s(workflow.build --name onboarding --description "Take on a client | fast" --domain client_care),
          "Built client_care.onboarding in client_care/onboarding.md. From your next reply on, run it with: client_care.onboarding"}
       ])
 
-      assert File.read!(index) == """
-             ---
-             domain: client_care
-             description: 'Client care: workflows'
-             ---
-             # Client care
+      assert File.ls!(Path.join(root, "client_care")) == ["onboarding.md"]
+      assert [domain] = for(%{name: "client_care"} = domain <- View.domains(read(context).view), do: domain)
 
-             ## Available Skills
+      assert {domain.path, domain.description, domain.body} ==
+               {nil, "client_care.onboarding",
+                """
+                # client_care
+
+                | Skill | Description |
+                |-------|-------------|
+                | client_care.onboarding | Take on a client \\| fast |
+                """}
+    end
+
+    test "the index of a domain stays its author's, and shows the new page", %{context: context, root: root} do
+      index = Path.join(root, "care/SKILL.md")
+
+      text =
+        "---\ndomain: care\ndescription: Care\n---\n# Care\n\n##  Available Skills\n\n## Notes\n\n- by hand\n"
+
+      File.mkdir_p!(Path.dirname(index))
+      File.write!(index, text)
+
+      for name <- ~w(onboarding farewell),
+          do: run(context, "workflow.build --name #{name} --description x --domain care")
+
+      assert File.read!(index) == text
+
+      assert [%{path: ^index, body: body}] =
+               for(%{name: "care"} = d <- View.domains(read(context).view), do: d)
+
+      assert body == """
+             # Care
+
+             ##  Available Skills
 
              | Skill | Description |
              |-------|-------------|
-             | client_care.onboarding | Take on a client \\| fast |
-             """
-
-      File.write!(index, File.read!(index) <> "\n## Notes\n\n- written by hand\n")
-      run(read(context), "workflow.build --name farewell --description Goodbye --domain client_care")
-
-      assert File.read!(index) == """
-             ---
-             domain: client_care
-             description: 'Client care: workflows'
-             ---
-             # Client care
-
-             ## Available Skills
-
-             | Skill | Description |
-             |-------|-------------|
-             | client_care.farewell | Goodbye |
-             | client_care.onboarding | Take on a client \\| fast |
+             | care.farewell | x |
+             | care.onboarding | x |
 
              ## Notes
 
-             - written by hand
+             - by hand
              """
-
-      assert ["client_care"] = for(%{name: name, path: ^index} <- View.domains(read(context).view), do: name)
     end
 
-    test "the index of a built-in domain is taken over with all its commands", %{context: context, root: root} do
+    test "the index of a built-in domain is not copied", %{context: context, root: root} do
       run(context, "workflow.build --name zebra --description Stripes")
-      index = File.read!(Path.join(root, "workflows/SKILL.md"))
+      assert File.ls!(Path.join(root, "workflows")) == ["zebra.md"]
 
-      builtin = File.read!(Path.join(Source.builtin().path, "workflows/SKILL.md"))
-      assert [_, rest] = String.split(builtin, "## Available Skills")
-      assert [_, notes] = String.split(rest, "## Notes")
-      assert index =~ "domain: workflows\n"
-      assert String.ends_with?(index, "## Notes" <> notes)
+      builtin = Path.join(Source.builtin().path, "workflows/SKILL.md")
+
+      assert [%{path: ^builtin, body: body}] =
+               for(%{name: "workflows"} = d <- View.domains(read(context).view), do: d)
 
       for row <- [
             "| workflows.daily_digest | ",
             "| workflows.weekly_review | ",
             "| workflows.zebra | Stripes |\n"
           ],
-          do: assert(index =~ row)
+          do: assert(body =~ row)
     end
 
     test "names that are taken or none", %{context: context, root: root} do
@@ -382,14 +386,6 @@ defmodule Skillbook.Handlers.WorkflowTest do
       assert File.ls!(outside) == []
     end
 
-    test "an index that cannot be written is told, the workflow is there", %{context: context, root: root} do
-      File.mkdir_p!(Path.join(root, "finance/SKILL.md"))
-
-      assert run(context, "workflow.build --name x --description x --domain finance") ==
-               "Built finance.x in finance/x.md. From your next reply on, run it with: finance.x\n" <>
-                 "The list in finance/SKILL.md was not brought up to date: finance/SKILL.md: illegal operation on a directory"
-    end
-
     test "without a folder the operator learns what to set" do
       assert run(context(), "workflow.build --name x --description x") ==
                "error: `workflow.build` needs a folder to write skills into and this book has none. " <>
@@ -445,12 +441,13 @@ defmodule Skillbook.Handlers.WorkflowTest do
       assert [%{status: :ok}] =
                reply(book, "workflow.build --name status --description Status --domain ops").results
 
-      assert File.read!(Path.join(root, "skills/ops/SKILL.md")) =~
-               "| ops.deploy | Deploy |\n| ops.status | Status |\n"
+      assert File.ls!(Path.join(root, "skills/ops")) == ["status.md"]
 
-      assert {:ok, index} = Skillbook.get(Skillbook.view(book, "default"), "ops")
-      assert index =~ "| ops.status | Status |"
-      refute index =~ ~r/deploy/i
+      for {profile, sees} <- [{"default", false}, {Skillbook.Profile.unrestricted(), true}] do
+        assert {:ok, index} = Skillbook.get(Skillbook.view(book, profile), "ops")
+        assert index =~ "| ops.status | Status |"
+        assert {profile, index =~ ~r/deploy/i} == {profile, sees}
+      end
     end
   end
 

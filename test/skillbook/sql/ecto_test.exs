@@ -24,6 +24,25 @@ defmodule Skillbook.SQL.EctoTest do
     end
   end
 
+  # A repo over PostgreSQL that tells what it is asked for.
+  defmodule Turns do
+    def __adapter__, do: Ecto.Adapters.Postgres
+    def in_transaction?, do: Process.get(__MODULE__, false)
+
+    def query(statement, _params, _options) do
+      send(self(), {:asked, statement})
+      {:ok, %{columns: ["a"], rows: [["0"]], num_rows: 1}}
+    end
+
+    def transaction(fun, []) do
+      Process.put(__MODULE__, true)
+      {:ok, fun.()}
+    after
+      Process.delete(__MODULE__)
+      send(self(), {:asked, "commit"})
+    end
+  end
+
   setup do
     name = :"ecto_#{System.unique_integer([:positive])}"
     start_supervised!({SQLite, path: ":memory:", name: name})
@@ -60,6 +79,44 @@ defmodule Skillbook.SQL.EctoTest do
     assert {:error, %Error{kind: :no_such_table}} = SQL.execute_batch(sql, batch)
     assert SQL.query!(sql, "select * from t").rows == [[1, "b;"]]
     assert {:error, %Error{kind: :refused}} = SQL.execute_batch(sql, "insert into t values (3, 'a'); commit")
+  end
+
+  test "both dialects refuse what the other connections do, before the repo is asked" do
+    for {sql, dialect} <- [{SQL.Ecto.over(Failing), :postgres}, {SQL.Ecto.over(EctoRepo), :sqlite}],
+        {statement, message} <- Skillbook.SQLConformance.refused(dialect) do
+      error = %Error{kind: :refused, message: "#{message}\n  in: #{statement}", sql: statement}
+      assert SQL.query(sql, statement) == {:error, error}
+      assert {:error, %Error{kind: :refused}} = SQL.execute_batch(sql, "drop table t; " <> statement)
+    end
+  end
+
+  test "strings, names and comments hide no end of a statement", %{sql: sql} do
+    for {statement, read} <- Skillbook.SQLConformance.quoted(:sqlite) do
+      assert {statement, SQL.query!(sql, statement).rows} == {statement, [[read]]}
+      assert SQL.execute_batch(sql, statement <> "\n; select 2") == :ok
+    end
+  end
+
+  test "a write takes its turn, whatever its first word is" do
+    sql = SQL.Ecto.over(Turns)
+
+    for {statement, turns} <- [
+          {"select 1", false},
+          {"with a as (select 1) select * from a", false},
+          {"insert into t values (1)", true},
+          {"with a as (select 1) insert into t select * from a", true},
+          {"with a as (delete from t returning *) select * from a", true},
+          {"explain analyze delete from t", true},
+          {"select * from t for update", true}
+        ] do
+      SQL.query!(sql, statement)
+
+      asked =
+        for _ <- 1..10, {:asked, text} <- [receive(do: (message -> message), after: (0 -> nil))], do: text
+
+      assert {statement, List.last(asked)} == {statement, if(turns, do: "commit", else: statement)}
+      assert Enum.any?(asked, &(&1 =~ "pg_advisory_xact_lock")) == turns
+    end
   end
 
   test "a transaction commits, rolls back, and passes on what is raised", %{sql: sql} do

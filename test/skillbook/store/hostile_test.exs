@@ -50,7 +50,7 @@ defmodule Skillbook.Store.HostileTest do
 
     case way do
       :line ->
-        line = "#{command} #{given |> JSON.encode() |> IO.iodata_to_binary()}"
+        line = "#{command} #{given |> JSON.encode()}"
         [result] = Skillbook.Pipeline.commands(view, [line], now: @now)
         result
 

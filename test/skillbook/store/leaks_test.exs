@@ -320,7 +320,6 @@ defmodule Skillbook.Store.LeaksTest do
       given
       |> Map.new(fn {key, value} -> {to_string(key), value} end)
       |> JSON.encode()
-      |> IO.iodata_to_binary()
 
   # All that can be read
 

@@ -55,10 +55,9 @@ defmodule Skillbook.Handlers.Workflow.Build do
          :ok <- few(workflow, everything, context),
          :ok <- folder_of_commands(root, workflow),
          {:ok, path} <- write(root, workflow, context),
-         index = refresh_index(root, workflow, everything),
          :ok <- Folder.publish(context) do
       {:ok,
-       Result.ok(text(workflow, steps, index, context),
+       Result.ok(text(workflow, steps, context),
          data: %{name: workflow.name, path: path},
          effects: [:skill_created],
          metadata: %{skill_name: workflow.name, skill_path: path}
@@ -232,7 +231,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
   # In the folder of a skill every page is a resource of that skill and never a command.
   defp folder_of_commands(root, workflow) do
-    with {:ok, text} <- Document.read(root, Folder.index(workflow.flags["domain"])),
+    with {:ok, text} <- Document.read(root, workflow.flags["domain"] <> "/SKILL.md"),
          {:ok, %{data: %{"name" => _} = data}} when not is_map_key(data, "domain") <- Frontmatter.parse(text) do
       domain = workflow.flags["domain"]
       expected = "a folder of commands, and #{domain} is a skill"
@@ -340,14 +339,9 @@ defmodule Skillbook.Handlers.Workflow.Build do
     end
   end
 
-  defp refresh_index(root, workflow, everything) do
-    new = [{workflow.name, workflow.description}]
-    Folder.refresh_index(root, workflow.flags["domain"], everything, new: new)
-  end
-
-  defp text(%{name: name, file: file, flags: flags}, steps, index, context) do
+  defp text(%{name: name, file: file, flags: flags}, steps, context) do
     "Built #{name} in #{file}.#{scheduled(flags, context)} From your next reply on, run it with: #{name}" <>
-      unknown(steps, context) <> Folder.problem(flags["domain"], index)
+      unknown(steps, context)
   end
 
   defp unknown(steps, context) do

@@ -17,11 +17,9 @@ defmodule Skillbook.Handlers.Workflow.Delete do
          :ok <- Store.own(context.view, entry),
          :ok <- built(entry, context.profile),
          {:ok, kept} <- Document.discard(root, path, context.now),
-         {:ok, everything} <- Folder.everything(context),
-         index = refresh_index(root, entry, everything, context),
          :ok <- Folder.publish(context) do
       {:ok,
-       Result.ok(text(entry, kept) <> back(entry, context) <> Folder.problem(entry.domain, index),
+       Result.ok(text(entry, kept) <> back(entry, context),
          data: %{name: entry.name, path: path, kept: Path.join(root, kept)},
          effects: [:skill_deleted],
          metadata: %{skill_name: entry.name}
@@ -47,18 +45,6 @@ defmodule Skillbook.Handlers.Workflow.Delete do
     if Profile.unrestricted?(profile),
       do: :ok,
       else: {:error, %WorkflowError{kind: :not_built, name: entry.name, text: ""}}
-  end
-
-  # Only an index that is there has a list; that of another source is not copied for what is gone.
-  defp refresh_index(root, entry, everything, context) do
-    case Document.read(root, Folder.index(entry.domain)) do
-      {:ok, _} ->
-        gone = if context.book == nil, do: entry.name
-        Folder.refresh_index(root, entry.domain, everything, gone: gone)
-
-      {:error, _} ->
-        :ok
-    end
   end
 
   defp text(entry, kept) do

@@ -4,7 +4,7 @@ defmodule Skillbook.Handlers.Workflow.Run do
 
   alias Skillbook.{Command, Context, FlagError, Flags, Pipeline, Result, Workflow}
   alias Skillbook.Handlers.Workflow.Named
-  alias Skillbook.Workflow.{Prose, Template}
+  alias Skillbook.Workflow.Prose
 
   @impl true
   def execute(flags, %Context{} = context) do
@@ -43,7 +43,7 @@ defmodule Skillbook.Handlers.Workflow.Run do
       |> Map.to_list()
       |> Keyword.put(:max_result, :infinity)
 
-    {result, _whole} = Pipeline.command(context.view, Template.line(command), &{:ok, &1}, options)
+    {result, _whole} = Pipeline.command(context.view, Command.line(command), &{:ok, &1}, options)
     {:ok, result}
   end
 

@@ -8,7 +8,6 @@ defmodule Skillbook.SQL.Postgres.Pool do
 
   alias Skillbook.Native
   alias Skillbook.SQL.Error
-  alias Skillbook.SQL.Postgres.Reply
 
   @shortest_pause 50
   @longest_pause 1000
@@ -126,7 +125,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
   end
 
   defp connected(state, {:error, error, passing}) do
-    error = Reply.error(error)
+    error = Error.of(error)
     state = %{state | failure: error}
 
     if passing do

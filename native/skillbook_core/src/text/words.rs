@@ -122,6 +122,40 @@ pub fn split(source: &str) -> Result<Vec<Word<'_>>, Error> {
     }
 }
 
+/// A word as it is written in a command on one line: [`split`] gives it back, whatever is in it.
+///
+/// ```
+/// use skillbook_core::text::words::quote;
+/// assert_eq!(quote("bob@co.com"), "bob@co.com");
+/// assert_eq!(quote("the \"best\"\none"), r#""the \"best\"\none""#);
+/// ```
+pub fn quote(word: &str) -> Cow<'_, str> {
+    let plain = |character: char| character.is_alphanumeric() || "_.@:/+".contains(character);
+    if word.starts_with(plain) && word.chars().all(|character| plain(character) || ",-".contains(character)) {
+        return Cow::Borrowed(word);
+    }
+    // A value in double quotes that begins with a drive has no escapes: `"C:\new"`.
+    let drive = matches!(word.as_bytes(), [drive, b':', b'\n' | b'\r' | b'\t', ..] if drive.is_ascii_alphabetic());
+    let (open, close) = if drive { ("$'", '\'') } else { ("\"", '"') };
+    let mut quoted = String::with_capacity(word.len() + 8);
+    quoted.push_str(open);
+    for character in word.chars() {
+        match character {
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            _ => {
+                if character == '\\' || character == close {
+                    quoted.push('\\');
+                }
+                quoted.push(character);
+            }
+        }
+    }
+    quoted.push(close);
+    Cow::Owned(quoted)
+}
+
 /// Where the command begins: behind blanks and one prompt.
 pub(super) fn start(source: &str) -> usize {
     let mut from = 0;

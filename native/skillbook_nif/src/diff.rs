@@ -1,0 +1,10 @@
+//! `Skillbook.Diff`.
+
+use std::time::Instant;
+
+use skillbook_core::diff;
+
+#[rustler::nif(schedule = "DirtyCpu")]
+fn diff_unified(from: &str, to: &str) -> String {
+    diff::unified(from, to, Instant::now())
+}

@@ -1,0 +1,81 @@
+defmodule Skillbook.PathsTest do
+  # How far each piece of work travels: modules of the library, switches between them, native calls. The limits are
+  # what it takes today. A change that needs more says why; one that needs less lowers them.
+  #
+  # Alone, because it traces all processes.
+  use ExUnit.Case, async: false
+
+  alias Skillbook.{Catalog, Paths}
+
+  @moduletag :tmp_dir
+
+  # Nothing happens by itself meanwhile.
+  @quiet [watch: false, store_poll: 60_000]
+  @haiku "---\nname: haiku\ndescription: Writes a haiku\n---\nThree lines.\n"
+
+  setup %{tmp_dir: folder} do
+    File.write!(Path.join(folder, "haiku.md"), @haiku)
+    :ok
+  end
+
+  test "load", %{tmp_dir: folder} do
+    load = fn _ -> {:ok, _} = Catalog.load([folder]) end
+    within(load, modules: 4, switches: 3, native: 3)
+  end
+
+  test "start", %{tmp_dir: folder} do
+    within(&start(folder, :"paths#{&1}"), modules: 37, switches: 413, native: 124)
+  end
+
+  test "prompt, the second of a view", %{tmp_dir: folder} do
+    start(folder)
+    view = Skillbook.view(:paths)
+    prompt = Skillbook.prompt(view)
+    within(fn _ -> ^prompt = Skillbook.prompt(view) end, modules: 3, switches: 2, native: 1)
+  end
+
+  test "run", %{tmp_dir: folder} do
+    start(folder)
+    view = Skillbook.view(:paths)
+    save = fn n -> "Saved" <> _ = run(view, "memory.save --content #{n}") end
+    within(save, modules: 22, switches: 30, native: 4)
+  end
+
+  test "write", %{tmp_dir: folder} do
+    start(folder)
+    view = Skillbook.view(:paths)
+    more = "--description Brews --content Boil"
+    create = fn n -> "Created" <> _ = run(view, "skills.create --name tea#{n} --title Tea #{more}") end
+    within(create, modules: 38, switches: 139, native: 26)
+  end
+
+  defp start(folder, name \\ :paths),
+    do: start_supervised!({Skillbook, [name: name, sources: [folder], store: ":memory:"] ++ @quiet})
+
+  defp run(view, line) do
+    %{results: [result]} = Skillbook.run(view, "```cmd\n#{line}\n```")
+    result.content
+  end
+
+  # A process that is still at work on something else only adds to it, so the shortest of some runs counts.
+  defp within(work, limits) do
+    {_, first} = Paths.trace(fn -> work.(1) end)
+
+    path =
+      for n <- 2..4, reduce: first do
+        least -> Enum.min_by([least, elem(Paths.trace(fn -> work.(n) end), 1)], &size/1)
+      end
+
+    figures = figures(path)
+    if System.get_env("PATHS"), do: IO.puts("\n#{inspect(figures)} #{inspect(path.modules)}")
+    assert Skillbook.Native in path.modules
+
+    over = for {name, figure} <- figures, figure > limits[name], do: {name, figure}
+    assert over == [], "more than #{inspect(limits)}: #{inspect(over)}\n#{inspect(path.modules)}"
+  end
+
+  defp figures(path),
+    do: [modules: length(path.modules), switches: path.switches, native: path.native]
+
+  defp size(path), do: path |> figures() |> Keyword.values() |> Enum.sum()
+end
