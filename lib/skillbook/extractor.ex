@@ -91,9 +91,14 @@ defmodule Skillbook.Extractor do
   @spec extract(String.t(), [option()]) :: {:ok, extraction()} | {:error, CommandError.t()}
   def extract(text, options \\ []) when is_binary(text) do
     case Native.extract(text, run?(options)) do
-      {:error, error} -> {:error, error}
-      {commands, text, incomplete, []} -> {:ok, %{commands: commands, text: text, incomplete: incomplete}}
-      {commands, text, incomplete, hidden} -> {:ok, %{commands: commands, text: text, incomplete: incomplete, hidden: hidden}}
+      {:error, error} ->
+        {:error, error}
+
+      {commands, text, incomplete, []} ->
+        {:ok, %{commands: commands, text: text, incomplete: incomplete}}
+
+      {commands, text, incomplete, hidden} ->
+        {:ok, %{commands: commands, text: text, incomplete: incomplete, hidden: hidden}}
     end
   end
 

@@ -52,15 +52,24 @@ defmodule Skillbook.Router do
           | {:error, Exception.t()}
   def find(%View{ref: ref} = view, line, fill \\ &{:ok, &1}) do
     case Native.route(ref, line) do
-      {:ok, entry, command} -> routed(view, Entry.new(entry), Command.new(command))
-      {:get, command} -> with {:ok, command} <- fill.(Command.new(command)), do: help(view, separate(view, paths(command)))
-      {:unknown, command} -> unknown(view, Command.new(command))
-      {:error, error} -> {:error, error}
+      {:ok, entry, command} ->
+        routed(view, Entry.new(entry), Command.new(command))
+
+      {:get, command} ->
+        with {:ok, command} <- fill.(Command.new(command)), do: help(view, separate(view, paths(command)))
+
+      {:unknown, command} ->
+        unknown(view, Command.new(command))
+
+      {:error, error} ->
+        {:error, error}
     end
   end
 
   defp routed(view, entry, %Command{help: true}), do: help(view, [entry.name])
-  defp routed(_view, entry, command), do: {:ok, %RoutedCommand{name: entry.name, entry: entry, command: command}}
+
+  defp routed(_view, entry, command),
+    do: {:ok, %RoutedCommand{name: entry.name, entry: entry, command: command}}
 
   # `email --help` asks for a domain, which is no entry.
   defp unknown(view, %Command{help: true, name: name}), do: help(view, [name])

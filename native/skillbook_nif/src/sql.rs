@@ -14,7 +14,7 @@ use skillbook_sql::statement::{self, Kind};
 use skillbook_sql::{Connection, Database, Error, ErrorKind, Interrupt, Rows, Value};
 
 use crate::encode::{option, own_atom};
-use crate::twin::{self, now};
+use crate::twin::{twin, JSON_BYTES};
 
 mod atoms {
     rustler::atoms! { ok, error, nil, blob, writes, read, rows, other }
@@ -26,15 +26,11 @@ enum Dialect {
     Postgres,
 }
 
-/// The statements of a text, each as `{text, kind}`; of its only one, if a number of parameters is given.
-#[rustler::nif]
-fn sql_statements_now<'a>(env: Env<'a>, sql: &str, dialect: Dialect, params: Option<usize>) -> NifResult<Term<'a>> {
-    now(env, sql.len() <= twin::JSON_BYTES, || Ok(statements(env, sql, dialect, params)))
-}
-
-#[rustler::nif(schedule = "DirtyCpu")]
-fn sql_statements_dirty<'a>(env: Env<'a>, sql: &str, dialect: Dialect, params: Option<usize>) -> Term<'a> {
-    statements(env, sql, dialect, params)
+twin! {
+    /// The statements of a text, each as `{text, kind}`; of its only one, if a number of parameters is given.
+    "DirtyCpu" fn sql_statements_now | sql_statements_dirty(env, sql: &str, dialect: Dialect, params: Option<usize>)
+    if sql.len() <= JSON_BYTES
+    => Ok(statements(env, sql, dialect, params))
 }
 
 fn statements<'a>(env: Env<'a>, sql: &str, dialect: Dialect, params: Option<usize>) -> Term<'a> {
