@@ -51,6 +51,34 @@ defmodule Bench.Peer do
     end
   end
 
+  @doc "A server that answers every request with a kilobyte, and its URL."
+  def http_server do
+    {:ok, listener} =
+      :gen_tcp.listen(0, [:binary, active: false, packet: :http_bin, nodelay: true, ip: {127, 0, 0, 1}])
+
+    {:ok, port} = :inet.port(listener)
+    spawn_link(fn -> accept(listener) end)
+    "http://localhost:#{port}/"
+  end
+
+  defp accept(listener) do
+    {:ok, socket} = :gen_tcp.accept(listener)
+    pid = spawn_link(fn -> receive(do: (:go -> answer(socket))) end)
+    :ok = :gen_tcp.controlling_process(socket, pid)
+    send(pid, :go)
+    accept(listener)
+  end
+
+  @answer "HTTP/1.1 200 OK\r\ncontent-length: 1024\r\n\r\n" <> String.duplicate("a", 1024)
+
+  defp answer(socket) do
+    case :gen_tcp.recv(socket, 0) do
+      {:ok, :http_eoh} -> :gen_tcp.send(socket, @answer) && answer(socket)
+      {:ok, _line} -> answer(socket)
+      {:error, _} -> :ok
+    end
+  end
+
   alias Skillbook.SQL
 
   @fields [name: 6, title: 4, tags: 3, description: 3, body: 1]

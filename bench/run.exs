@@ -52,6 +52,7 @@ defmodule Bench do
     usage()
     files()
     search()
+    http()
   end
 
   defp text do
@@ -285,6 +286,18 @@ defmodule Bench do
   # own driver: columns for name, title, tags, description and body with weights 6, 4, 3, 3 and 1, Porter's word forms,
   # entries with any of the words, the last as a prefix, and a snippet of the body. It has no columns for aliases, trigger
   # keywords and headings, and no way to mend slips.
+  # One request after the other, on a connection that is kept.
+  defp http do
+    url = Bench.Peer.http_server()
+    {:ok, _} = Application.ensure_all_started(:inets)
+    address = String.to_charlist(url)
+
+    compare("HTTP request, kept connection", "OTP's httpc", [
+      fn -> {:ok, %{status: 200}} = Skillbook.HTTP.request(url) end,
+      fn -> {:ok, {{_, 200, _}, _, _}} = :httpc.request(:get, {address, []}, [], body_format: :binary) end
+    ])
+  end
+
   defp search do
     folder = Path.join(System.tmp_dir!(), "skillbook_bench_search_#{System.pid()}")
 

@@ -161,7 +161,7 @@ defmodule Bench.Store do
       show("#{label}: #{what}", peer, [best, plain.read], &rate/1)
     end
 
-    columns = Enum.join(Stored.columns() -- [:content], ", ")
+    columns = Enum.join(Table.columns() -- [:content], ", ")
 
     compare("#{label}: listed", "the same columns by SQL", [
       fn -> {:ok, [_ | _]} = Store.list(view) end,
@@ -177,8 +177,6 @@ defmodule Bench.Store do
 
     {:ok, bytes} =
       SQL.transaction(sql, fn sql ->
-        {:ok, revision} = Table.next_revision(sql)
-
         sizes =
           for {entry, at} <- found |> Stream.cycle() |> Stream.take(count) |> Stream.with_index() do
             stored = %Stored{
@@ -195,8 +193,12 @@ defmodule Bench.Store do
               hash: Entry.digest(entry.body)
             }
 
-            {:ok, stored} = Table.insert(sql, stored, revision)
-            :ok = Table.insert_version(sql, stored, :create, :user)
+            # A version is that of the row at its revision.
+            {:ok, stored} =
+              Table.write(sql, nil, fn sql, revision, _named ->
+                Table.put(sql, stored, :create, :user, revision)
+              end)
+
             byte_size(stored.content)
           end
 
@@ -210,7 +212,7 @@ defmodule Bench.Store do
     before = resident()
     {time, {:ok, book}} = :timer.tc(fn -> Skillbook.start_link(book(:bench, store)) end)
     after_start = resident()
-    columns = Enum.join(Stored.columns(), ", ")
+    columns = Enum.join(Table.columns(), ", ")
     {plain, _} = :timer.tc(fn -> SQL.query!(sql, "select #{columns} from skillbook_entries") end)
     figures = [time * 1000, plain * 1000]
     show("#{label}, #{count} entries: a book started", "the same rows by SQL", figures)

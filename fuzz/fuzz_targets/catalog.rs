@@ -43,7 +43,8 @@ fn read(catalog: &Arc<Catalog>, profile: &Profile) -> String {
         }
     }
     for (id, _) in view.entries() {
-        out += &format!("{:?} {:?}", view.tools(id, Some(&["Read".to_owned()])), view.declaration(id));
+        let declared = view.entry(id).and_then(|entry| entry.declaration());
+        out += &format!("{:?} {declared:?}", view.tools(id, Some(&["Read".to_owned()])));
     }
     out + &view.diagnostics().map(|found| format!("{found:?}")).collect::<String>()
 }

@@ -25,6 +25,7 @@ defmodule Skillbook.Book do
     Worker
   }
 
+  alias Skillbook.Search.Unindexed
   alias Skillbook.SQL.{Migrations, SQLite}
   alias Skillbook.Usage.{Counter, Writer}
 
@@ -404,6 +405,7 @@ defmodule Skillbook.Book do
 
     def start_link(book) do
       with :ok <- Migrations.prepare(Skillbook.Book.sql(book)),
+           :ok <- Unindexed.index(Skillbook.Book.sql(book)),
            {:ok, _revision} <- Follower.load(book),
            do: :ignore
     end

@@ -16,7 +16,7 @@ defmodule Skillbook.Catalog do
       {:ok, 2}
   """
 
-  alias Skillbook.{Change, ConfigError, Diagnostic, Entry, Native, OptionError, Source, Stored}
+  alias Skillbook.{Change, ConfigError, Diagnostic, Entry, Native, OptionError, Source}
 
   @type t :: %__MODULE__{ref: reference(), sources: [Source.t()]}
 
@@ -67,20 +67,16 @@ defmodule Skillbook.Catalog do
     do: change(Native.catalog_reload_paths(ref, Enum.map(paths, &Path.expand/1)))
 
   @doc false
-  # Takes entries of the database, which came or changed, into the source that `Source.stored/0` makes, and leaves out those
-  # of some ids. Only then is there a new generation if anything differs.
-  @spec put_stored(t(), [Stored.t()], [pos_integer()]) :: Change.t()
-  def put_stored(%__MODULE__{ref: ref} = catalog, stored, removed_ids) do
+  # Takes rows of the store's table, which came or changed, into the source that `Source.stored/0`
+  # makes; the rows are all that there are, or only some. Only then is there a new generation if
+  # anything differs. Gives besides the ids of the rows that cannot be read, which are left out, and
+  # why.
+  @spec put_stored(t(), rows :: %{columns: [String.t()], rows: [[term()]]}, :all | :some) ::
+          {Change.t(), [{integer(), String.t()}]}
+  def put_stored(%__MODULE__{ref: ref} = catalog, %{columns: columns, rows: rows}, which) do
     check_stored(catalog)
-    change(Native.catalog_store(ref, stored, removed_ids))
-  end
-
-  @doc false
-  # The ids of the entries that `put_stored/3` put there.
-  @spec stored_ids(t()) :: [pos_integer()]
-  def stored_ids(%__MODULE__{ref: ref} = catalog) do
-    check_stored(catalog)
-    Native.catalog_stored_ids(ref)
+    {change, unread} = Native.catalog_store(ref, columns, rows, which == :all)
+    {change(change), unread}
   end
 
   @doc false

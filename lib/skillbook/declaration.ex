@@ -2,15 +2,17 @@ defmodule Skillbook.Declaration do
   @moduledoc """
   What a command takes, as the Flags and Usage sections of its page say. `Skillbook.View.flags/2` gives it.
 
-  Only what is plainly written counts; `docs/skills.md` says what that is. The same declaration is behind the checks of
-  strict commands, tool definitions, grammars and lint.
+  Only what is plainly written counts; `docs/skills.md` says what that is. The same declaration is
+  behind the flags that handlers get (`Skillbook.Flags.cast_declared/3`), tool definitions, grammars
+  and lint.
 
   ## Fields
 
     * `:flags` - a list of `Skillbook.Flag`, in the page's order
     * `:choices` - flags that exclude each other, as `(--body <text> | --file <path>)` in Usage: a list of maps with their
       `:names` and whether one of them is `:required`
-    * `:words` - whether Usage shows words that stand without a flag
+    * `:words` - whether words of its own may stand without a flag: Usage shows some, or is no plain
+      synopsis
   """
 
   alias Skillbook.{Flag, Native}

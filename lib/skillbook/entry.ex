@@ -16,7 +16,7 @@ defmodule Skillbook.Entry do
     * `:effects` - `:read`, `:write` or `nil`; `effect/1` has what is taken if nothing is written
     * `:limits` - those of its handler that the page has: `:timeout`, how long it may take, in milliseconds, and
       `:max_running`, how many calls of it may run at a time
-    * `:strict` - whether a command's flags are checked against its page before it runs
+    * `:strict` - whether a command's flags are checked against its page also if it has no handler
     * `:schedule`, `:timezone` - as written, for `Skillbook.Schedule`; `nil` if they cannot be read. `:schedule` is `nil` too if
       its source has low trust or `:timezone` cannot be read
     * `:include_in_prompt` - whether it belongs into prompts; profiles may be named that differ

@@ -18,6 +18,7 @@ defmodule Skillbook.Executor do
     BusyError,
     Context,
     Entry,
+    Flags,
     Gate,
     HandlerError,
     OutOfServiceError,
@@ -26,7 +27,6 @@ defmodule Skillbook.Executor do
     Request,
     Result,
     RoutedCommand,
-    Strict,
     View,
     Worker,
     Workflow
@@ -40,7 +40,7 @@ defmodule Skillbook.Executor do
 
   Errors that a handler gives come back as they are, a text as a `RuntimeError`. Of a crash, a missing handler, a time
   limit that is over and an answer that is none, the error is a `Skillbook.HandlerError`. If it did not run at all, it is
-  a `Skillbook.PolicyError`, a `Skillbook.OutOfServiceError` or a `Skillbook.BusyError`.
+  a `Skillbook.FlagError`, a `Skillbook.PolicyError`, a `Skillbook.OutOfServiceError` or a `Skillbook.BusyError`.
 
   ## Options
 
@@ -77,11 +77,21 @@ defmodule Skillbook.Executor do
   end
 
   defp run(routed, %Context{} = context, book, options) do
-    with :ok <- Strict.check(context.view, routed) do
+    with {:ok, command} <- declared(routed, context) do
       if routed.entry.handler,
-        do: handled(routed, context, book, options),
+        do: handled(routed, command, context, book, options),
         else: read(routed, context, book, options)
     end
+  end
+
+  # The command as its page declares it.
+  defp declared(%{declaration: nil, command: command}, _context), do: {:ok, command}
+
+  defp declared(%RoutedCommand{declaration: declaration, command: command}, context) do
+    options = [args: command.args, today: DateTime.to_date(context.now)]
+
+    with {:ok, flags} <- Flags.cast_declared(command.flags, declaration, options),
+         do: {:ok, %{command | flags: flags, args: if(declaration.words, do: command.args, else: [])}}
   end
 
   defp read(%RoutedCommand{entry: entry} = routed, context, book, options) do
@@ -100,13 +110,13 @@ defmodule Skillbook.Executor do
     %Result{status: status, content: opening <> String.trim(entry.body), metadata: metadata}
   end
 
-  defp handled(%RoutedCommand{entry: entry} = routed, context, book, options) do
+  defp handled(%RoutedCommand{entry: entry} = routed, command, context, book, options) do
     with {:ok, module} <- handler(entry, context),
          :ok <- unless_stopped(context, fn -> allowed(routed, context, book, module, options) end),
          timeout = options[:timeout] || entry.limits[:timeout] || (book && book.timeout) || @default_timeout,
          timeout = min(timeout, Context.time_left(context)),
-         context = %{context | timeout: timeout, ask: ask(book, options)},
-         {:ok, worker} <- unless_stopped(context, fn -> start(book, routed, context, module) end) do
+         context = %{context | command: command, timeout: timeout, ask: ask(book, options)},
+         {:ok, worker} <- unless_stopped(context, fn -> start(book, context, module) end) do
       answer = worker |> Worker.run(timeout) |> outcome(context, timeout)
       leave(book, worker, entry, module, answer)
       answer
@@ -187,12 +197,10 @@ defmodule Skillbook.Executor do
     :exit, reason -> {:error, failed(:stopped, context, reason: reason)}
   end
 
-  defp start(book, routed, context, module) do
-    # Only what the handler gets is copied to its process.
-    flags = routed.command.flags
-    work = fn -> flags |> module.execute(context) |> told() end
+  defp start(book, context, module) do
+    work = fn -> context.command.flags |> module.execute(context) |> told() end
     start = fn -> Worker.start(context.book, Context.logger_metadata(context), work) end
-    if book, do: enter(book, routed.entry, module, start), else: {:ok, start.()}
+    if book, do: enter(book, context.entry, module, start), else: {:ok, start.()}
   end
 
   # A message is the handler's code as well, so it must not end or hold up the caller.

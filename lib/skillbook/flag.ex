@@ -12,13 +12,16 @@ defmodule Skillbook.Flag do
     * `:type` - what its values are:
       * `:one_of` - one of `:values`
       * `:integer` - a whole number from `:min` to `:max`
-      * `:number` - a number
+      * `:number` - a number from `:min` to `:max`
       * `:date` - a day as `YYYY-MM-DD`, or one of the words in `:values`
-      * `:text` - one text of at most `:max` characters
+      * `:text` - one text of at most `:max` characters; `:line` says that it is a single line,
+        `:empty` that it may be empty or blank
       * `:switch` - it has none
       * `:value` - it has a value, or several, of which no more is said
       * `nil` - nothing is said of it
     * `:several` - whether it may have several values
+    * `:positional` - which words before the first flag stand for it: `:one`, `:all` that are left,
+      or `nil` for none
     * `:values` - texts
     * `:min`, `:max` - integers, or `nil` for no bound
   """
@@ -31,9 +34,12 @@ defmodule Skillbook.Flag do
           default: [String.t()],
           type: :one_of | :integer | :number | :date | :text | :switch | :value | nil,
           several: boolean(),
+          positional: :one | :all | nil,
           values: [String.t()],
           min: integer() | nil,
-          max: integer() | nil
+          max: integer() | nil,
+          line: boolean(),
+          empty: boolean()
         }
 
   @enforce_keys [:name, :names]
@@ -43,10 +49,13 @@ defmodule Skillbook.Flag do
     :type,
     :min,
     :max,
+    :positional,
     description: "",
     required: false,
     default: [],
     several: false,
-    values: []
+    values: [],
+    line: false,
+    empty: false
   ]
 end

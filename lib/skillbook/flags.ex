@@ -228,7 +228,7 @@ defmodule Skillbook.Flags do
         )
 
       value ->
-        meant = Enum.find(allowed, value, &(keyword(&1) == keyword(value)))
+        meant = meant(value, allowed)
         with :ok <- validate_enum(%{name => meant}, name, allowed), do: {:ok, Map.put(flags, name, meant)}
     end
   end
@@ -378,6 +378,7 @@ defmodule Skillbook.Flags do
 
     * `:max` - the greatest length in characters
     * `:line` - whether it must be a single line; `false` unless told
+    * `:empty` - whether it may be empty or blank; `false` unless told
 
   ## Examples
 
@@ -390,15 +391,19 @@ defmodule Skillbook.Flags do
   """
   @spec cast_text(t(), String.t(), keyword()) :: cast()
   def cast_text(flags, name, opts \\ []) do
-    opts = Keyword.validate!(opts, [:max, line: false])
-    {max, line} = {opts[:max], opts[:line]}
+    opts = Keyword.validate!(opts, [:max, line: false, empty: false])
+    {max, line, empty} = {opts[:max], opts[:line], opts[:empty]}
     kind = if line, do: "one line of text", else: "text"
-    expected = if max, do: "#{kind} of at most #{max} characters", else: kind
+    kind = if max, do: "#{kind} of at most #{max} characters", else: kind
+    expected = if empty, do: kind, else: "#{kind}, not empty"
 
     flags = Map.replace(flags, name, flags |> value(name) |> words())
 
-    cast(flags, name, "#{expected}, not empty", ~s("some text"), fn value ->
-      with {:ok, text} <- text(value), true <- fits?(text, max, line), do: {:ok, text}
+    cast(flags, name, expected, ~s("some text"), fn value ->
+      with {:ok, text} <- text(value),
+           true <- empty or String.trim(text) != "",
+           true <- fits?(text, max, line),
+           do: {:ok, text}
     end)
   end
 
@@ -470,30 +475,64 @@ defmodule Skillbook.Flags do
   end
 
   @doc """
-  Checks flags by what the command's page declares (`Skillbook.View.flags/2`), with the errors of the functions above.
+  Reads flags by what the command's page declares (`Skillbook.View.flags/2`), with the errors of the
+  functions above.
 
-  Refused are unknown flags, required ones that are missing, and values that are not of the declared type. `args` are the
-  words before the first flag: each stands for a required flag that is missing, in the page's order; where Usage shows words
-  of their own they are not looked at. What the page does not plainly say is not checked.
+  This is how a handler's flags are read before it runs. Unknown flags are refused, required ones
+  must be there, and values become those of the declared type, whether they were written as text or
+  in a JSON object: numbers, dates, booleans, the words of a list as the page spells them, lists
+  where there may be several. Absent flags get the page's default, if it has one, and are else left
+  out. A flag of which the page says no more than that it has a value keeps its text or texts.
+
+  ## Options
+
+    * `:args` - the words before the first flag, which become flags as the page declares; where
+      Usage shows words of its own they are left alone
+    * `:today` - a `Date`, for the words `yesterday`, `today` and `tomorrow` where the page allows
+      them
+
+  ## Examples
 
       iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
       iex> {:ok, declaration} = Skillbook.View.flags(Skillbook.View.all(catalog), "tasks.search")
-      iex> Skillbook.Flags.check(%{"status" => ["todo", "done"], "limit" => "5", "overdue" => true}, declaration)
-      :ok
-      iex> {:error, e} = Skillbook.Flags.check(%{"limit" => "500"}, declaration)
+      iex> flags = %{"status" => "In Progress", "due_before" => "tomorrow", "overdue" => true}
+      iex> Skillbook.Flags.cast_declared(flags, declaration, today: ~D[2026-02-28])
+      {:ok, %{"status" => ["in_progress"], "due-before" => ~D[2026-03-01], "overdue" => true, "limit" => 20}}
+      iex> {:error, e} = Skillbook.Flags.cast_declared(%{"limit" => "500"}, declaration)
       iex> Exception.message(e)
       ~s(--limit must be a whole number from 1 to 100, got "500". Write for example: --limit 1)
   """
+  @spec cast_declared(t(), Declaration.t(), args: [String.t()], today: Date.t()) :: cast()
+  def cast_declared(flags, %Declaration{flags: declared} = declaration, opts \\ []) do
+    opts = Keyword.validate!(opts, [:today, args: []])
+    required = for flag <- declared, flag.required, do: flag.name
+
+    with {:ok, flags} <- known(flags, Enum.flat_map(declared, & &1.names)),
+         flags = own_names(flags, declared),
+         {:ok, flags} <- positional(flags, declaration, opts[:args]),
+         :ok <-
+           if(declaration.words and opts[:args] != [], do: :ok, else: __MODULE__.require(flags, required)),
+         {:ok, others} <- choices(flags, declaration.choices) do
+      defaults =
+        for flag <- declared, flag.default != [], flag.name not in others, do: {flag.name, flag.default}
+
+      flags = apply_defaults(flags, Map.new(defaults))
+      reduce(declared, flags, &declared(&2, &1, opts[:today]))
+    end
+  end
+
+  @doc """
+  Checks flags by what the command's page declares, as `cast_declared/3` reads them; `args` are the
+  words before the first flag.
+
+      iex> declaration = Skillbook.Declaration.read("## Flags\\n\\n--limit  How many, from 1 to 9\\n")
+      iex> Skillbook.Flags.check(%{"limit" => "5"}, declaration)
+      :ok
+  """
   @spec check(t(), Declaration.t(), [String.t()]) :: check()
   def check(flags, %Declaration{} = declaration, args \\ []) do
-    required = for flag <- declaration.flags, flag.required, do: flag.name
-
-    with {:ok, flags} <- known(flags, Enum.flat_map(declaration.flags, & &1.names)),
-         flags = own_names(flags, declaration.flags),
-         {:ok, flags} <- if(declaration.words, do: {:ok, flags}, else: cast_args(flags, args, required)),
-         :ok <- if(declaration.words and args != [], do: :ok, else: __MODULE__.require(flags, required)),
-         :ok <- all(declaration.choices, &choice(flags, &1)),
-         do: all(declaration.flags, &declared(flags, &1))
+    # Which day it is makes no difference to whether a word is one.
+    with {:ok, _} <- cast_declared(flags, declaration, args: args, today: ~D[2000-01-01]), do: :ok
   end
 
   defp own_names(flags, declared) do
@@ -505,46 +544,98 @@ defmodule Skillbook.Flags do
         do: (acc -> Map.update(acc, Map.get(own, name, name), value, &add(&1, value)))
   end
 
-  defp choice(flags, %{names: names, required: required}) do
-    case Enum.filter(names, &given?(flags, &1)) do
-      [_, _ | _] = given ->
-        {:error,
-         %FlagError{kind: :conflict, flag: hd(given), flags: given, expected: "only one of them may be given"}}
+  defp positional(flags, %{words: true}, _args), do: {:ok, flags}
 
-      [] when required ->
-        require_any(flags, names)
+  defp positional(flags, declaration, args) do
+    taking = for %{positional: how, name: name} when how != nil <- declaration.flags, do: {name, how}
+    open = Enum.reject(taking, fn {name, _} -> given?(flags, name) end)
 
-      _ ->
-        :ok
-    end
+    args =
+      with {_, :all} <- List.last(open),
+           {first, [_ | _] = rest} <- Enum.split(args, length(open) - 1),
+           do: first ++ [Enum.join(rest, " ")],
+           else: (_ -> args)
+
+    cast_args(flags, args, Enum.map(taking, &elem(&1, 0)))
   end
 
-  # The casts' errors are what is wanted; their values are left to the handler.
-  defp declared(flags, %{name: name, several: true} = flag) do
-    with {:ok, flags} <- if(flag.type == nil, do: {:ok, flags}, else: cast_list(flags, name)) do
-      flags |> Map.get(name, []) |> List.wrap() |> all(&declared(%{name => &1}, %{flag | several: false}))
-    end
+  # The flags that the given ones of their choices exclude.
+  defp choices(flags, choices) do
+    reduce(choices, [], fn %{names: names, required: required}, others ->
+      case Enum.filter(names, &given?(flags, &1)) do
+        [_, _ | _] = given ->
+          expected = "only one of them may be given"
+          {:error, %FlagError{kind: :conflict, flag: hd(given), flags: given, expected: expected}}
+
+        [given] ->
+          {:ok, List.delete(names, given) ++ others}
+
+        [] ->
+          with :ok <- if(required, do: require_any(flags, names), else: :ok), do: {:ok, others}
+      end
+    end)
   end
 
-  defp declared(flags, %{name: name} = flag) do
+  defp declared(flags, %{name: name}, _today) when not is_map_key(flags, name), do: {:ok, flags}
+
+  # Each text stays as it is; other values may have commas between them, and count once.
+  defp declared(flags, %{several: true, type: :text, name: name} = flag, today),
+    do: each(flags, name, List.wrap(flags[name]), &declared(&1, %{flag | several: false}, today))
+
+  defp declared(flags, %{several: true, type: :one_of, name: name, values: allowed}, _today) do
+    with {:ok, flags} <- cast_list(flags, name),
+         flags =
+           Map.update!(flags, name, fn values -> values |> Enum.map(&meant(&1, allowed)) |> Enum.uniq() end),
+         :ok <- validate_enum(flags, name, allowed),
+         do: {:ok, flags}
+  end
+
+  defp declared(flags, %{several: true, name: name} = flag, today) do
+    with {:ok, flags} <- cast_list(flags, name),
+         {:ok, flags} <- each(flags, name, flags[name], &declared(&1, %{flag | several: false}, today)),
+         do: {:ok, Map.update!(flags, name, &Enum.uniq/1)}
+  end
+
+  defp declared(flags, %{name: name} = flag, today) do
     case flag.type do
       :one_of -> cast_one_of(flags, name, flag.values)
       :integer -> cast_integer(flags, name, min: flag.min, max: flag.max)
-      :number -> cast_number(flags, name)
-      :date -> cast_date(flags, name, today: if(flag.values != [], do: ~D[2000-01-01]))
-      :text -> cast_text(flags, name, max: flag.max)
+      :number -> cast_number(flags, name, min: flag.min, max: flag.max)
+      :date -> cast_date(flags, name, today: if(flag.values != [], do: today))
+      :text -> cast_text(flags, name, max: flag.max, line: flag.line, empty: flag.empty)
       :switch -> cast_boolean(flags, name)
-      :value -> if value(flags, name) == true, do: cast_text(flags, name), else: :ok
-      nil -> :ok
-    end
-    |> case do
-      {:ok, _} -> :ok
-      other -> other
+      :value -> if value(flags, name) == true, do: cast_text(flags, name), else: {:ok, plain(flags, name)}
+      nil -> {:ok, plain(flags, name)}
     end
   end
 
-  defp all(items, check) do
-    Enum.find_value(items, :ok, fn item -> with :ok <- check.(item), do: nil end)
+  defp each(flags, name, values, cast) do
+    result =
+      collect(values, fn value ->
+        with {:ok, %{^name => value}} <- cast.(%{name => value}), do: {:ok, value}
+      end)
+
+    with {:ok, values} <- result, do: {:ok, %{flags | name => values}}
+  end
+
+  # As a line would have it.
+  defp plain(flags, name) do
+    case value(flags, name) do
+      values when is_list(values) -> %{flags | name => Enum.map(values, &plain/1)}
+      value -> %{flags | name => plain(value)}
+    end
+  end
+
+  defp plain(number) when is_number(number), do: to_string(number)
+  defp plain(value), do: value
+
+  defp reduce(items, acc, fun) do
+    Enum.reduce_while(items, {:ok, acc}, fn item, {:ok, acc} ->
+      case fun.(item, acc) do
+        {:ok, _} = done -> {:cont, done}
+        error -> {:halt, error}
+      end
+    end)
   end
 
   # Values
@@ -635,6 +726,7 @@ defmodule Skillbook.Flags do
 
   defp text(value) when is_binary(value), do: {:ok, value}
   defp text(value) when is_number(value), do: {:ok, to_string(value)}
+  defp text(%Date{} = day), do: {:ok, Date.to_iso8601(day)}
   defp text(_), do: :error
 
   # Control characters would let a value redraw a terminal or end a line of YAML.
@@ -644,8 +736,7 @@ defmodule Skillbook.Flags do
         do: ~r/[\x{0}-\x{1F}\x{7F}-\x{9F}\x{2028}\x{2029}]/u,
         else: ~r/[\x{0}-\x{8}\x{B}\x{C}\x{E}-\x{1F}\x{7F}]/u
 
-    String.valid?(text) and String.trim(text) != "" and not Regex.match?(forbidden, text) and
-      (max == nil or String.length(text) <= max)
+    String.valid?(text) and not Regex.match?(forbidden, text) and (max == nil or String.length(text) <= max)
   end
 
   defp integer(value) when is_integer(value), do: {:ok, value}
@@ -727,6 +818,12 @@ defmodule Skillbook.Flags do
     do: value |> String.trim() |> String.downcase() |> String.replace(["-", " "], "_")
 
   defp keyword(value), do: value
+
+  # The allowed word that a value spells.
+  defp meant(value, allowed) do
+    spelled = value |> plain() |> keyword()
+    Enum.find(allowed, value, &(keyword(&1) == spelled))
+  end
 
   defp add(first, second), do: List.wrap(first) ++ List.wrap(second)
 

@@ -92,26 +92,28 @@ defmodule Skillbook.Grammar do
   end
 
   defp declared(word, %Declaration{flags: flags, words: words}, name) do
-    flags = for {flag, at} <- Enum.with_index(flags, 1), do: {"#{name}-#{at}", flag}
+    declared = for {flag, at} <- Enum.with_index(flags, 1), do: {"#{name}-#{at}", flag}
 
     rules =
-      for {rule, flag} <- flags,
+      for {rule, flag} <- declared,
           do: {rule, alternatives(Enum.map(flag.names, &[literal(" --" <> &1), values(flag)]))}
 
-    all = Enum.map(flags, &elem(&1, 0))
-    required = for {rule, %Flag{required: true}} <- flags, do: rule
+    all = Enum.map(declared, &elem(&1, 0))
+    required = for {rule, %Flag{required: true}} <- declared, do: rule
     enforced = if length(required) <= @enforced, do: required, else: []
 
     needs = needs(name, all, enforced)
     flags = [" ", need(name, enforced)]
-    # A word may stand for a required flag.
-    behind_words = [" ", need(name, [])]
+    # Words may stand for flags that are required.
+    either = &[" (", flags, " | (\" \" word)", &1, " ", need(name, []), ")"]
+
+    places = for {_, %Flag{positional: how}} when how != nil <- declared, do: how
 
     head =
-      case length(required) do
-        0 when not words -> flags
-        _ when words -> [" (", flags, " | (\" \" word)+", behind_words, ")"]
-        count -> [" (", flags, " | (\" \" word){1,#{count}}", behind_words, ")"]
+      cond do
+        words or :all in places -> either.("+")
+        places == [] -> flags
+        true -> either.("{1,#{length(places)}}")
       end
 
     [{name, [word | head]} | needs ++ rules]

@@ -2,16 +2,22 @@ defmodule Skillbook.Handler do
   @moduledoc """
   A module that carries out a command.
 
-  A command's document names its handler in the frontmatter (`handler: MyApp.Weather.Today`). The handler gets
-  the flags as the model wrote them and the `Skillbook.Context` of the call; it checks the flags with
-  `Skillbook.Flags` and answers with text for the model. It runs in a supervised process with a time limit, so
-  it may crash without harm; it takes the time from `context.now`, which makes it testable.
+  A command's document names its handler in the frontmatter (`handler: MyApp.Weather.Today`). The
+  handler gets the flags as the document declares them and the `Skillbook.Context` of the call, and
+  answers with text for the model. It runs in a supervised process with a time limit, so it may
+  crash without harm; it takes the time from `context.now`, which makes it testable.
 
   ## Flags
 
-  A map with string keys. A flag without a value is `true`, one with a value is a string, one with several is a
-  list of strings. When the command was written with a JSON object the values may also be numbers, booleans,
-  `nil`, maps and lists of these.
+  A map with string keys. Where the document's Flags section declares them, they are checked before
+  the handler is called, and the values have the declared types: `--limit 7` of a whole number is
+  `%{"limit" => 7}`. Defaults are filled in, words before the first flag are in the flags that they
+  stand for, and other flags that were not given are absent (`Skillbook.Flags.cast_declared/3`).
+
+  A document that declares none leaves the flags as they were written. Then a flag without a value
+  is `true`, one with a value is a string, one with several is a list of strings; of a JSON object
+  the values may also be numbers, booleans, `nil`, maps and lists of these. The handler checks them
+  with `Skillbook.Flags`:
 
   ## Examples
 

@@ -23,6 +23,7 @@ defmodule Skillbook.Native do
         quote_word: 1,
         route: 2,
         frontmatter_parse: 1,
+        http_client: 1,
         json_decode: 1,
         json_encode: 2,
         sql_statements: 3,
@@ -57,8 +58,9 @@ defmodule Skillbook.Native do
   def sql_close(_database), do: missing()
   def sql_read(_database, _sql, _params), do: missing()
   def sql_query(_database, _epoch, _inside, _sql, _params), do: missing()
+  def sql_query_all(_database, _epoch, _statements), do: missing()
   def sql_batch(_database, _epoch, _inside, _sql), do: missing()
-  def sql_begin(_database, _epoch, _level), do: missing()
+  def sql_begin(_database, _epoch, _level, _statements), do: missing()
   def sql_commit(_database, _epoch, _level), do: missing()
   def sql_rollback(_database, _epoch, _level), do: missing()
   def sql_abandon(_database), do: missing()
@@ -68,38 +70,46 @@ defmodule Skillbook.Native do
   def postgres_may_read(_sql), do: missing()
   def postgres_writers, do: missing()
   def postgres_query(_session, _reference, _place, _sql, _params), do: missing()
+  def postgres_query_all(_session, _reference, _statements), do: missing()
   def postgres_batch(_session, _reference, _place, _sql), do: missing()
-  def postgres_begin(_session, _reference, _level), do: missing()
+  def postgres_begin(_session, _reference, _level, _statements), do: missing()
   def postgres_commit(_session, _reference, _level), do: missing()
   def postgres_rollback(_session, _reference, _level), do: missing()
   def postgres_listen(_session, _reference, _channel, _listens), do: missing()
   def postgres_usable(_session), do: missing()
   def postgres_close(_session), do: missing()
 
+  def http_request(_client, _reference, _method, _url, _headers, _body, _limits), do: missing()
+  def http_next(_stream, _reference), do: missing()
+  def http_leave(_stream), do: missing()
+
   def globs_check(_patterns), do: missing()
   def globs_filter(_patterns, _names), do: missing()
   def catalog_load(_sources), do: missing()
   def catalog_reload(_catalog), do: missing()
   def catalog_reload_paths(_catalog, _paths), do: missing()
-  def catalog_store(_catalog, _stored, _removed_ids), do: missing()
-  def catalog_stored_ids(_catalog), do: missing()
+  def catalog_store(_catalog, _columns, _rows, _is_whole), do: missing()
   def catalog_scheduled(_catalog, _name), do: missing()
   def stored_visible(_profile_ids, _grants, _globs, _stored), do: missing()
+  def view_sees(_view, _stored), do: missing()
   def catalog_generation(_catalog), do: missing()
   def catalog_count(_catalog), do: missing()
   def catalog_diagnostics(_catalog), do: missing()
 
   def view_fetch(_view, _name), do: missing()
   def view_record(_view, _name), do: missing()
+  def view_file(_view, _name, _title), do: missing()
   def view_explain(_view, _name, _prompt), do: missing()
   def view_count(_view), do: missing()
   def view_diagnostics(_view), do: missing()
   def view_search(_view, _text, _limit, _kind, _domain, _tags), do: missing()
 
-  def vault_words(_texts), do: missing()
-  def vault_postings(_documents), do: missing()
-  def vault_snippets(_texts, _stems, _prefixes), do: missing()
-  def vault_rank(_units, _documents, _within, _limit), do: missing()
+  def search_words(_texts), do: missing()
+  def search_pack(_documents), do: missing()
+  def search_merge(_runs), do: missing()
+  def search_without(_ids, _gone, _these), do: missing()
+  def search_snippets(_texts, _stems, _prefixes), do: missing()
+  def search_rank(_units, _filters, _rows, _documents, _limit), do: missing()
   def view_help_domain_all(_view, _name), do: missing()
   def view_prompt_with(_view, _options), do: missing()
   def view_same_catalog(_view, _other), do: missing()

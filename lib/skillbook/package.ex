@@ -2,7 +2,8 @@ defmodule Skillbook.Package do
   @moduledoc """
   Skills in and out: exports entries as folders in the Agent Skills format, and installs such folders of other people's.
 
-  A skill is installed from a folder, an archive (`.zip`, `.tar`, `.tar.gz`, `.tgz`) or a git repository into a folder of
+  A skill is installed from a folder, an archive (`.zip`, `.tar`, `.tar.gz`, `.tgz`; a file or an https address) or a git
+  repository into a folder of
   skills, which a book then reads as `{:installed, folder}` (`Skillbook.Source.list/1`). `skills.lock.json` in that folder
   says of each where it is from, its commit, its content's hash, and what was accepted of it. Nothing of it is ever run.
 
@@ -21,6 +22,7 @@ defmodule Skillbook.Package do
     * `:force` - whether what is in the way or was changed by hand is replaced; `false` if it is left out
     * `:progress` - a function that is called with a line of text on what is being done
     * `:patience` - how long another process may be at work in the folder, in milliseconds; 10,000 if it is left out
+    * `:http` - options of `Skillbook.HTTP.request/2` for archives that are fetched, such as `:adapter` or `:cacertfile`
     * `:now` - the time that the lock file says, a `DateTime`
 
   ## Examples
@@ -416,7 +418,7 @@ defmodule Skillbook.Package do
     asked = options |> Keyword.take([:branch, :tag, :commit]) |> Map.new()
 
     with {:ok, identity} <- Origin.identify(source, asked),
-         do: Origin.open(identity, asked, &tell(options, &1), fun)
+         do: Origin.open(identity, asked, options, fun)
   end
 
   defp below(options),
@@ -479,7 +481,7 @@ defmodule Skillbook.Package do
     |> Enum.group_by(fn {_name, entry} -> {Lock.origin(entry), asked.(entry)} end)
     |> Enum.flat_map(fn {{from, asked}, group} ->
       opened =
-        Origin.open(from, asked, &tell(options, &1), fn origin ->
+        Origin.open(from, asked, options, fn origin ->
           for {name, entry} <- group do
             tell(options, name)
             outcome(name, fun.(origin, name, entry))
@@ -828,7 +830,7 @@ defmodule Skillbook.Package do
 
   defp stands(name, entry, _now, options) do
     hash =
-      Origin.open(Lock.origin(entry), %{}, &tell(options, &1), fn origin ->
+      Origin.open(Lock.origin(entry), %{}, options, fn origin ->
         with {:ok, skill} <- again(origin, name, entry),
              {:ok, files} <- Origin.files(origin, skill),
              do: {:ok, Item.hash(files)}
@@ -876,6 +878,7 @@ defmodule Skillbook.Package do
       force: flag,
       progress: {"a function of one argument", &is_function(&1, 1)},
       patience: {"milliseconds", &(is_integer(&1) and &1 >= 0)},
+      http: {"options of Skillbook.HTTP", &Keyword.keyword?/1},
       now: {"a DateTime", &is_struct(&1, DateTime)}
     ]
   end

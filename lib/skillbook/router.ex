@@ -52,8 +52,8 @@ defmodule Skillbook.Router do
           | {:error, Exception.t()}
   def find(%View{ref: ref} = view, line, fill \\ &{:ok, &1}) do
     case Native.route(ref, line) do
-      {:ok, entry, command} ->
-        routed(view, Entry.new(entry), Command.new(command))
+      {:ok, entry, declaration, command} ->
+        routed(view, Entry.new(entry), declaration, Command.new(command))
 
       {:get, command} ->
         with {:ok, command} <- fill.(Command.new(command)), do: help(view, separate(view, paths(command)))
@@ -66,10 +66,13 @@ defmodule Skillbook.Router do
     end
   end
 
-  defp routed(view, entry, %Command{help: true}), do: help(view, [entry.name])
+  defp routed(view, entry, _declaration, %Command{help: true}), do: help(view, [entry.name])
 
-  defp routed(_view, entry, command),
-    do: {:ok, %RoutedCommand{name: entry.name, entry: entry, command: command}}
+  defp routed(%View{ref: ref} = view, entry, :long, command),
+    do: routed(view, entry, Native.view_flags(ref, entry.name), command)
+
+  defp routed(_view, entry, declaration, command),
+    do: {:ok, %RoutedCommand{name: entry.name, entry: entry, declaration: declaration, command: command}}
 
   # `email --help` asks for a domain, which is no entry.
   defp unknown(view, %Command{help: true, name: name}), do: help(view, [name])

@@ -43,12 +43,24 @@ defmodule Skillbook.SQL do
       iex> Skillbook.SQL.query!(sql, "select count(*) from notes").rows
       [[1]]
 
+  ## What is refused
+
+  A connection may be one of several that a handle uses, so a statement that would change only that one is an error of the kind
+  `:refused`, and is not sent: transactions (`begin`, `commit`, `savepoint`), temporary tables, and
+
+    * on SQLite `attach`, `detach`, `vacuum`, and a `pragma` with a value
+    * on PostgreSQL `set`, `reset`, `discard`, `listen`, `unlisten`, `load`, `prepare`, `execute`, `deallocate`, cursors
+      (`declare`, `fetch`, `move`, `close`) and `copy`
+
+  What a function does that a statement calls is not seen: `select set_config('a.b', 'c', false)` runs.
+
   ## Connections
 
   A connection is a module with this behaviour whose struct is the handle. It gets parameters that are already
   `nil`, integers, floats, strings or `{:blob, binary}`.
   """
 
+  alias Skillbook.Options
   alias Skillbook.SQL.Error
 
   @typedoc "A handle: the struct of a module with this behaviour."
@@ -59,17 +71,28 @@ defmodule Skillbook.SQL do
   @type param ::
           nil | boolean() | integer() | float() | String.t() | {:blob, binary()} | Date.t() | DateTime.t()
 
+  @typedoc "A statement with its parameters, as a connection gets it."
+  @type statement :: {String.t(), [nil | number() | String.t() | {:blob, binary()}]}
+
   @type result :: %{columns: [String.t()], rows: [[term()]], num_rows: non_neg_integer()}
 
   @doc "Runs one statement; inside a transaction of the calling process, on that transaction's connection."
   @callback query(t(), statement :: String.t(), params :: [nil | number() | String.t() | {:blob, binary()}]) ::
               {:ok, result()} | {:error, Error.t()}
 
+  @doc "Runs statements in the transaction that the calling process is in, as `query/3`, up to the first that fails."
+  @callback query_all(t(), [statement()]) :: {:ok, [result()]} | {:error, Error.t()}
+
   @doc "Runs the statements of a text, one after another, up to the first that fails."
   @callback execute_batch(t(), statements :: String.t()) :: :ok | {:error, Error.t()}
 
   @doc "Runs `fun` in a transaction, or in a savepoint if the calling process is in one already."
   @callback transaction(t(), fun :: (t() -> {:ok, value} | {:error, reason})) ::
+              {:ok, value} | {:error, reason | Error.t()}
+            when value: term(), reason: term()
+
+  @doc "The same with statements that it begins with, as `query_all/2`; `fun` gets their results."
+  @callback transaction(t(), [statement()], fun :: (t(), [result()] -> {:ok, value} | {:error, reason})) ::
               {:ok, value} | {:error, reason | Error.t()}
             when value: term(), reason: term()
 
@@ -86,7 +109,7 @@ defmodule Skillbook.SQL do
   """
   @callback migrates?(t()) :: boolean()
 
-  @optional_callbacks migrates?: 1
+  @optional_callbacks migrates?: 1, query_all: 2, transaction: 3
 
   @doc false
   # What `handle/1` of a connection says of a name that nothing runs under.
@@ -108,10 +131,8 @@ defmodule Skillbook.SQL do
   """
   @spec query(t(), String.t(), [param()]) :: {:ok, result()} | {:error, Error.t()}
   def query(%connection{} = sql, statement, params \\ []) when is_binary(statement) and is_list(params) do
-    with :ok <- check_text(statement),
-         {:ok, params} <- encode(params, 1, []) do
-      connection.query(sql, statement, params)
-    end
+    with {:ok, {statement, params}} <- check({statement, params}),
+         do: connection.query(sql, statement, params)
   end
 
   @doc "The same; gives the result itself and raises the error."
@@ -121,6 +142,32 @@ defmodule Skillbook.SQL do
       {:ok, result} -> result
       {:error, error} -> raise error
     end
+  end
+
+  @doc """
+  Runs statements with their parameters, one after another, up to the first that fails; gives a
+  result for each.
+
+  In a transaction, a connection takes them all at once where it can: that saves the way there and
+  back.
+
+      iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :query_all_example)
+      iex> sql = Skillbook.SQL.SQLite.handle(:query_all_example)
+      iex> {:ok, results} = Skillbook.SQL.query_all(sql, [{"select $1", ["one"]}, {"select 2", []}])
+      iex> Enum.map(results, & &1.rows)
+      [[["one"]], [[2]]]
+  """
+  @spec query_all(t(), [{String.t(), [param()]}]) :: {:ok, [result()]} | {:error, Error.t()}
+  def query_all(%connection{} = sql, statements) do
+    if function_exported?(connection, :query_all, 2) and connection.in_transaction?(sql) do
+      with {:ok, checked} <- Options.each(statements, &check/1), do: connection.query_all(sql, checked)
+    else
+      Options.each(statements, fn {statement, params} -> query(sql, statement, params) end)
+    end
+  end
+
+  defp check({statement, params}) do
+    with :ok <- check_text(statement), {:ok, params} <- encode(params, 1, []), do: {:ok, {statement, params}}
   end
 
   @doc """
@@ -159,6 +206,30 @@ defmodule Skillbook.SQL do
           {:ok, value} | {:error, reason | Error.t()}
         when value: term(), reason: term()
   def transaction(%connection{} = sql, fun) when is_function(fun, 1), do: connection.transaction(sql, fun)
+
+  @doc """
+  The same with statements that the transaction begins with, as `query_all/2` runs them; `fun` gets
+  their results too.
+
+  If one of them fails, nothing was done, and its error is given.
+
+      iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :transaction_with_example)
+      iex> sql = Skillbook.SQL.SQLite.handle(:transaction_with_example)
+      iex> Skillbook.SQL.transaction(sql, [{"select $1", [7]}], fn _sql, [result] -> {:ok, result.rows} end)
+      {:ok, [[7]]}
+  """
+  @spec transaction(t(), [{String.t(), [param()]}], (t(), [result()] -> {:ok, value} | {:error, reason})) ::
+          {:ok, value} | {:error, reason | Error.t()}
+        when value: term(), reason: term()
+  def transaction(%connection{} = sql, statements, fun) when is_function(fun, 2) do
+    if function_exported?(connection, :transaction, 3) do
+      with {:ok, checked} <- Options.each(statements, &check/1), do: connection.transaction(sql, checked, fun)
+    else
+      transaction(sql, fn sql ->
+        with {:ok, results} <- query_all(sql, statements), do: fun.(sql, results)
+      end)
+    end
+  end
 
   @doc """
   Whether the calling process is in a transaction of this database.

@@ -114,9 +114,8 @@ defmodule Skillbook.Store do
   def create(%View{} = view, fields, options \\ []) when is_map(fields) do
     with {:ok, options} <- read_options(options, [:by, :now]),
          {:ok, fields} <- Fields.create(fields) do
-      write(view, options, fn write ->
-        with :ok <- free(write, fields.name), do: insert(write, fields)
-      end)
+      written = write(view, options, fields.name, &with(:ok <- free(&1), do: insert(&1, :added, fields)))
+      with {:ok, {:added, stored}} <- written, do: {:ok, stored}
     end
   end
 
@@ -243,15 +242,17 @@ defmodule Skillbook.Store do
   def restore(%View{} = view, name, number, options \\ []) when is_binary(name) do
     with {:ok, options} <- read_options(options) do
       restored =
-        write(view, options, fn write ->
-          with {:ok, before} <- resolve_any(write.sql, view, name),
+        write(view, options, name, fn write ->
+          with {:ok, before} <- resolve_any(write, name),
                :ok <- may_change(write, before),
                {:ok, version} <- find_version(write.sql, view, before, number),
                kept = Map.take(before, [:version, :enabled, :author, :updated_at]),
-               do: put(write, :restore, before, struct!(version.entry, Map.put(kept, :deleted_at, nil)))
+               restored = struct!(version.entry, Map.put(kept, :deleted_at, nil)),
+               {:ok, stored} <- put(write, :restore, before, restored),
+               do: {:ok, {before, stored}}
         end)
 
-      with {:unchanged, before} <- restored, do: {:ok, before}
+      with {:ok, {_before, stored}} <- restored, do: {:ok, stored}
     end
   end
 
@@ -281,14 +282,15 @@ defmodule Skillbook.Store do
          {:ok, content} <- Fields.content(content),
          {:ok, fields} <- Fields.update(options.fields) do
       written =
-        write(view, options, fn write ->
-          with {:ok, before} <- find(write.sql, view, title),
+        write(view, options, title, fn write ->
+          with {:ok, before} <- find(write, title),
                do: write_note(write, before, title, Map.put(fields, :edit, {:replace, content}))
         end)
 
       case written do
-        {:ok, {how, stored}} -> {:ok, how, stored}
-        {:unchanged, before} -> {:ok, :unchanged, before}
+        {:ok, {:added, stored}} -> {:ok, :added, stored}
+        {:ok, {stored, stored}} -> {:ok, :unchanged, stored}
+        {:ok, {_before, stored}} -> {:ok, :updated, stored}
         {:error, error} -> {:error, error}
       end
     end
@@ -299,16 +301,13 @@ defmodule Skillbook.Store do
     fields = Map.merge(%{title: title}, fields)
 
     with {:ok, name} <- free_name(write, title),
-         {:ok, stored} <- insert(write, Map.merge(fields, %{name: name, kind: :note, content: content})),
-         do: {:ok, {:added, stored}}
+         do: insert(write, :added, Map.merge(fields, %{name: name, kind: :note, content: content}))
   end
 
   defp write_note(_write, nil, title, _fields), do: {:error, {:not_found, title}}
 
-  defp write_note(write, before, _title, changes) do
-    with {:ok, {_before, stored}} <- change(write, before, :update, &edit(write.view, &1, changes)),
-         do: {:ok, {:updated, stored}}
-  end
+  defp write_note(write, before, _title, changes),
+    do: change(write, before, :update, &edit(write.view, &1, changes))
 
   @doc """
   An entry, enabled or not.
@@ -322,7 +321,7 @@ defmodule Skillbook.Store do
   """
   @spec fetch(View.t(), String.t()) :: {:ok, Stored.t()} | {:error, error()}
   def fetch(%View{} = view, name) when is_binary(name) do
-    read(view, &resolve(&1, view, name))
+    read(view, &resolve(&1, name))
   end
 
   @doc """
@@ -390,8 +389,8 @@ defmodule Skillbook.Store do
   """
   @spec history(View.t(), String.t()) :: {:ok, [Version.t()]} | {:error, error()}
   def history(%View{} = view, name) when is_binary(name) do
-    read(view, fn sql ->
-      with {:ok, stored} <- resolve_any(sql, view, name),
+    read(view, fn %{sql: sql} = read ->
+      with {:ok, stored} <- resolve_any(read, name),
            {:ok, versions} <- Table.versions(sql, stored),
            do: {:ok, visible_versions(versions, view)}
     end)
@@ -413,8 +412,8 @@ defmodule Skillbook.Store do
   """
   @spec version(View.t(), String.t(), pos_integer()) :: {:ok, Version.t()} | {:error, error()}
   def version(%View{} = view, name, number) when is_binary(name) do
-    read(view, fn sql ->
-      with {:ok, stored} <- resolve_any(sql, view, name), do: find_version(sql, view, stored, number)
+    read(view, fn read ->
+      with {:ok, stored} <- resolve_any(read, name), do: find_version(read.sql, view, stored, number)
     end)
   end
 
@@ -433,8 +432,8 @@ defmodule Skillbook.Store do
   @spec diff(View.t(), String.t(), pos_integer(), pos_integer()) ::
           {:ok, %{content: String.t(), fields: [{atom(), term(), term()}]}} | {:error, error()}
   def diff(%View{} = view, name, from, to) when is_binary(name) do
-    read(view, fn sql ->
-      with {:ok, stored} <- resolve_any(sql, view, name),
+    read(view, fn %{sql: sql} = read ->
+      with {:ok, stored} <- resolve_any(read, name),
            {:ok, %{entry: from}} <- find_version(sql, view, stored, from),
            {:ok, %{entry: to}} <- find_version(sql, view, stored, to) do
         pairs = for field <- @compared, do: {field, Map.fetch!(from, field), Map.fetch!(to, field)}
@@ -463,25 +462,29 @@ defmodule Skillbook.Store do
     ]
   end
 
-  # `fun` gives what is to be given back, or `{:unchanged, entry}`, for which no revision is made.
-  defp write(view, options, fun) do
+  # `fun` looks for an entry of this name, and gives it as it was and as it is now, or `:added` and
+  # a new one. If nothing differs there is no revision.
+  defp write(view, options, name, fun) do
     with {:ok, sql} <- database(view), :ok <- outside(sql) do
+      name = if askable?(name), do: String.normalize(name, :nfc)
+
       result =
-        SQL.transaction(sql, fn sql ->
-          with {:ok, revision} <- Table.next_revision(sql),
-               write = Map.merge(options, %{sql: sql, view: view, revision: revision}),
-               {:ok, value} <- rolled_back(fun.(write)),
-               :ok <- announce(sql, SQL.dialect(sql), revision),
-               do: {:ok, {value, revision}}
+        Table.write(sql, name, fn sql, revision, {live, deleted} ->
+          named = %{name: name, live: live, deleted: deleted}
+          write = Map.merge(options, %{sql: sql, view: view, revision: revision, named: named})
+
+          with {:ok, {before, stored}} <- fun.(write) do
+            if before == stored, do: {:error, {:unchanged, stored}}, else: {:ok, {{before, stored}, revision}}
+          end
         end)
 
       case result do
-        {:ok, {value, revision}} ->
-          Follower.sync(view.book, revision)
-          {:ok, value}
+        {:ok, {{_before, stored} = written, revision}} ->
+          Follower.sync(view.book, revision, stored)
+          {:ok, written}
 
-        {:error, {:unchanged, entry}} ->
-          {:unchanged, entry}
+        {:error, {:unchanged, same}} ->
+          {:ok, {same, same}}
 
         {:error, error} ->
           told({:error, error}, sql, view)
@@ -494,28 +497,13 @@ defmodule Skillbook.Store do
     if SQL.in_transaction?(sql), do: {:error, %StoreError{kind: :in_transaction}}, else: :ok
   end
 
-  defp rolled_back({:unchanged, entry}), do: {:error, {:unchanged, entry}}
-  defp rolled_back(result), do: result
-
-  # Told to the nodes that listen, by the database itself and only if the transaction is committed.
-  defp announce(sql, :postgres, revision) do
-    with {:ok, _} <- SQL.query(sql, "select pg_notify('skillbook', $1)", [Integer.to_string(revision)]),
-         do: :ok
-  end
-
-  defp announce(_sql, :sqlite, _revision), do: :ok
-
   defp change(view, name, action, options, fun) do
     changed =
-      write(view, options, fn write ->
-        with {:ok, before} <- resolve(write.sql, view, name), do: change(write, before, action, fun)
+      write(view, options, name, fn write ->
+        with {:ok, before} <- resolve(write, name), do: change(write, before, action, fun)
       end)
 
-    case changed do
-      {:ok, {before, stored}} -> {:ok, %{entry: stored, before: before}}
-      {:unchanged, before} -> {:ok, %{entry: before, before: before}}
-      {:error, error} -> {:error, error}
-    end
+    with {:ok, {before, stored}} <- changed, do: {:ok, %{entry: stored, before: before}}
   end
 
   defp change(write, before, action, fun) do
@@ -525,25 +513,32 @@ defmodule Skillbook.Store do
          do: {:ok, {before, stored}}
   end
 
-  defp insert(write, fields) do
+  defp insert(write, how, fields) do
     labels = Enum.sort(Enum.uniq(Map.get(fields, :labels, []) ++ write.view.profile.labels))
     first = %Stored{kind: :skill, source: :user, created_at: write.now, version: 0}
-    put(write, :create, nil, struct!(first, Map.put(fields, :labels, labels)))
+
+    with {:ok, stored} <- put(write, :create, nil, struct!(first, Map.put(fields, :labels, labels))),
+         do: {:ok, {how, stored}}
   end
 
   defp put(write, action, before, stored) do
     with {:ok, stored} <- Fields.settle(stored),
-         {:ok, stored} <- Timing.settle(stored),
-         {:ok, stored} <- differs(before, stored),
-         :ok <- held(write.view, stored.labels),
+         {:ok, stored} <- timing(stored) do
+      if stored == before, do: {:ok, before}, else: differs(write, action, before, stored)
+    end
+  end
+
+  defp timing(%Stored{schedule: nil, timezone: nil} = stored), do: {:ok, stored}
+  defp timing(stored), do: Timing.settle(stored)
+
+  defp differs(write, action, before, stored) do
+    with :ok <- held(write.view, stored.labels),
          :ok <- own(write.view, stored),
          :ok <- timed(write, before, stored),
          {:ok, stored} <- numbered(write, before, stored),
          stored = stamp(write, action, before, stored),
          :ok <- sees_itself(write.view, stored),
-         {:ok, stored} <- store(write, action, stored),
-         :ok <- Table.insert_version(write.sql, stored, action, write.by),
-         do: {:ok, stored}
+         do: store(write, action, stored)
   end
 
   defp may_change(write, before) do
@@ -576,9 +571,6 @@ defmodule Skillbook.Store do
      }}
   end
 
-  defp differs(stored, stored), do: {:unchanged, stored}
-  defp differs(_before, stored), do: {:ok, stored}
-
   @doc false
   # Whether there is a profile that an entry could run as by its schedule.
   @spec runs?(View.t(), Stored.t()) :: boolean()
@@ -590,6 +582,8 @@ defmodule Skillbook.Store do
   @doc false
   # Whether the profile of a view may set these labels.
   @spec held(View.t(), [String.t()]) :: :ok | {:error, StoreError.t()}
+  def held(_view, []), do: :ok
+
   def held(view, labels) do
     case Profile.foreign(view.profile, labels) do
       [] -> :ok
@@ -647,16 +641,15 @@ defmodule Skillbook.Store do
   defp numbered(_write, %Stored{deleted_at: nil}, stored), do: {:ok, stored}
 
   defp numbered(write, _before, stored) do
-    with {:ok, deleted} <- Table.deleted_named(write.sql, stored.name) do
-      last = Enum.find(deleted, stored, &as_visible?(&1, stored))
-      {:ok, %{stored | version: max(stored.version, last.version)}}
+    with {:ok, %{deleted: deleted}} <- named(write, stored.name) do
+      numbers = for one <- deleted, one.version > stored.version, as_visible?(one, stored), do: one.version
+      {:ok, %{stored | version: Enum.max(numbers, fn -> stored.version end)}}
     end
   end
 
   defp as_visible?(one, stored) do
     Enum.all?(["" | one.excluded_for], fn id ->
-      least = %Profile{id: id, grants: stored.labels}
-      visible([%{stored | id: 0}], %{profile: least}) == [] or visible([one], %{profile: least}) != []
+      Native.stored_visible([id], stored.labels, [], [stored, one]) != [true, false]
     end)
   end
 
@@ -678,7 +671,7 @@ defmodule Skillbook.Store do
   end
 
   defp sees_itself(view, stored) do
-    if visible([%{stored | id: stored.id || 0}], view) == [],
+    if visible([stored], view) == [],
       do: {:error, %StoreError{kind: :not_visible, name: stored.name}},
       else: :ok
   end
@@ -686,18 +679,13 @@ defmodule Skillbook.Store do
   # A name that is taken among the entries of the same kind, labels and exclusions is taken by one that the profile sees,
   # since it sees this one.
   defp store(write, action, stored) do
-    written =
-      if action == :create,
-        do: Table.insert(write.sql, stored, write.revision),
-        else: Table.update(write.sql, stored, write.revision)
-
-    with {:error, %SQL.Error{constraint: :unique}} <- written, do: exists(stored.name)
+    with {:error, %SQL.Error{constraint: :unique}} <-
+           Table.put(write.sql, stored, action, write.by, write.revision),
+         do: exists(stored.name)
   end
 
-  defp free(write, name) do
-    with {:ok, rows} <- Table.named(write.sql, name),
-         do: if(visible(rows, write.view) == [], do: :ok, else: exists(name))
-  end
+  defp free(%{named: named, view: view}),
+    do: if(visible(named.live, view) == [], do: :ok, else: exists(named.name))
 
   defp exists(name), do: {:error, %StoreError{kind: :exists, name: name}}
 
@@ -705,7 +693,7 @@ defmodule Skillbook.Store do
   defp free_name(write, title) do
     slug = Fields.slug(title)
 
-    with {:ok, rows} <- Table.named(write.sql, slug) do
+    with {:ok, %{live: rows}} <- named(write, slug) do
       if visible(rows, write.view) == [] and not others?(write.view, slug, title),
         do: {:ok, slug},
         else: numbered_name(write, slug, title)
@@ -730,7 +718,7 @@ defmodule Skillbook.Store do
   # Finding
 
   defp read(view, fun) do
-    with {:ok, sql} <- database(view), do: sql |> fun.() |> told(sql, view)
+    with {:ok, sql} <- database(view), do: %{sql: sql, view: view} |> fun.() |> told(sql, view)
   end
 
   defp database(%View{book: nil}), do: {:error, %StoreError{kind: :no_store}}
@@ -746,39 +734,45 @@ defmodule Skillbook.Store do
 
   defp visible([], _view), do: []
 
-  defp visible(rows, %{profile: profile}) do
-    ids =
-      MapSet.new(Native.stored_visible(Profile.ids(profile), profile.grants, Profile.globs(profile), rows))
-
-    Enum.filter(rows, &(&1.id in ids))
-  end
+  defp visible(rows, %{ref: ref}),
+    do: for({row, true} <- Enum.zip(rows, Native.view_sees(ref, rows)), do: row)
 
   # Each version by itself: the labels may have been others.
   defp visible_versions(versions, view) do
-    numbers = versions |> Enum.map(&%{&1.entry | id: &1.version}) |> visible(view) |> MapSet.new(& &1.id)
-    Enum.filter(versions, &(&1.version in numbers))
+    seen = versions |> Enum.map(& &1.entry) |> visible(view) |> MapSet.new(& &1.version)
+    Enum.filter(versions, &(&1.version in seen))
   end
 
-  defp resolve(sql, view, name) do
-    with {:ok, nil} <- find(sql, view, name), do: {:error, {:not_found, name}}
+  # Below, `at` has the database and the view; in a write also the entries of the name that it began
+  # with.
+
+  defp resolve(at, name) do
+    with {:ok, nil} <- find(at, name), do: {:error, {:not_found, name}}
   end
 
   # Also one that was deleted.
-  defp resolve_any(sql, view, name) do
-    with {:ok, nil} <- find(sql, view, name),
-         {:ok, nil} <- find_deleted(sql, view, name),
+  defp resolve_any(at, name) do
+    with {:ok, nil} <- find(at, name),
+         {:ok, nil} <- find_deleted(at.sql, at.view, name),
          do: {:error, {:not_found, name}}
   end
 
-  defp find(sql, view, name) do
+  defp find(at, name) do
     with true <- askable?(name),
-         {:ok, nil} <- first(Table.named(sql, String.normalize(name, :nfc)), view),
-         {:ok, nil} <- first(Table.titled(sql, name), view) do
+         {:ok, %{live: rows}} <- named(at, String.normalize(name, :nfc)),
+         {:ok, nil} <- first({:ok, rows}, at.view),
+         {:ok, nil} <- first(Table.titled(at.sql, name), at.view) do
       {:ok, nil}
     else
       false -> {:ok, nil}
       found -> found
     end
+  end
+
+  defp named(%{named: %{name: name} = named}, name), do: {:ok, named}
+
+  defp named(at, name) do
+    with {:ok, {live, deleted}} <- Table.named(at.sql, name), do: {:ok, %{live: live, deleted: deleted}}
   end
 
   defp find_deleted(sql, view, name) do

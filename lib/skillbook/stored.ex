@@ -26,8 +26,6 @@ defmodule Skillbook.Stored do
   The fields `:id` and `:writers` are private.
   """
 
-  alias Skillbook.JSON
-
   @type t :: %__MODULE__{
           id: pos_integer() | nil,
           name: String.t(),
@@ -80,58 +78,4 @@ defmodule Skillbook.Stored do
     version: 1,
     enabled: true
   ]
-
-  @columns ~w(id name kind title description content tags labels include_in_prompt proactive_for excluded_for source
-              author version enabled created_at updated_at deleted_at hash attachments schedule timezone writers)a
-
-  @doc false
-  # The columns of `skillbook_entries` of which `from_row/1` makes an entry, in its order.
-  @spec columns() :: [atom()]
-  def columns, do: @columns
-
-  @doc false
-  @spec from_row([term()]) :: t()
-  def from_row(row) do
-    @columns
-    |> Enum.zip(row)
-    |> Enum.map(fn {column, value} -> {column, from_column(column, value)} end)
-    |> then(&struct!(__MODULE__, &1))
-  end
-
-  @doc false
-  # A value as it stands in a column of the field's name.
-  @spec to_column(atom(), term()) :: Skillbook.SQL.param()
-  def to_column(field, list) when field in [:labels, :proactive_for, :excluded_for],
-    do: list |> Enum.uniq() |> Enum.sort() |> json()
-
-  def to_column(_field, list) when is_list(list), do: json(list)
-  def to_column(_field, value) when is_boolean(value) or is_nil(value), do: value
-  def to_column(_field, value) when is_atom(value), do: Atom.to_string(value)
-  def to_column(_field, value), do: value
-
-  defp json(list), do: list |> JSON.encode()
-
-  @doc false
-  # The value of a field as it stands in a column of its name.
-  @spec from_column(atom(), term()) :: term()
-  def from_column(_field, nil), do: nil
-  def from_column(field, value) when field in [:include_in_prompt, :enabled], do: value == 1
-  def from_column(:kind, "skill"), do: :skill
-  def from_column(:kind, "note"), do: :note
-  def from_column(:source, "user"), do: :user
-  def from_column(:source, "agent"), do: :agent
-  def from_column(:source, "import"), do: :import
-
-  def from_column(field, json)
-      when field in [:tags, :labels, :proactive_for, :excluded_for, :attachments, :writers] do
-    {:ok, list} = JSON.decode(json)
-    list
-  end
-
-  def from_column(field, text) when field in [:created_at, :updated_at, :deleted_at] do
-    {:ok, time, 0} = DateTime.from_iso8601(text)
-    time
-  end
-
-  def from_column(_field, value), do: value
 end

@@ -51,11 +51,13 @@ defmodule Skillbook.Tools do
   @doc """
   The tools of a view: `get_skill` first, then the commands and skills that a model is told of, by name.
 
-  They are maps with string keys, ready for any JSON encoder. Dots in names are written `__` (`tasks__search`); a name with
-  other characters than letters, digits, `.`, `_` and `-` gets some of its hash at its end. A page may choose the tool's name
-  (`tool: create_skill`). Dashes in the names of flags are written `_`. Notes are no tools; `get_skill` reads them. A flag's
-  schema has what its page plainly says (`Skillbook.Declaration`), and nothing more; only a page with `strict: true` refuses
-  other properties.
+  They are maps with string keys, ready for any JSON encoder. Dots in names are written `__`
+  (`tasks__search`); a name with other characters than letters, digits, `.`, `_` and `-` gets some
+  of its hash at its end. A page may choose the tool's name (`tool: create_skill`). Dashes in the
+  names of flags are written `_`. Notes are no tools; `get_skill` reads them. A flag's schema has
+  what its page plainly says (`Skillbook.Declaration`), and nothing more; other properties are
+  refused where the flags are checked before it runs: of commands with a handler, and of pages with
+  `strict: true`.
 
   ## Options
 
@@ -113,7 +115,7 @@ defmodule Skillbook.Tools do
 
     result =
       with {:ok, name} <- entry_name(view, call),
-           {:ok, arguments} <- arguments(view, call, name) do
+           {:ok, arguments} <- arguments(call, name) do
         [result] = Pipeline.commands(view, [Call.line(name, arguments)], options)
         result
       else
@@ -126,12 +128,8 @@ defmodule Skillbook.Tools do
 
   defp failed(error), do: %{Result.error(error) | duration: 0}
 
-  defp arguments(view, call, name) do
-    case Call.arguments(call) do
-      {:ok, arguments} -> {:ok, Schema.flags(arguments, declaration(view, name))}
-      {:error, error} -> {:error, {error, name}}
-    end
-  end
+  defp arguments(call, name),
+    do: with({:error, error} <- Call.arguments(call), do: {:error, {error, name}})
 
   # The flags that must be there, or else the first one.
   defp example(_view, @get_skill), do: ~s({"path": "NAME"})
@@ -195,7 +193,7 @@ defmodule Skillbook.Tools do
       name: Name.of(view, entry),
       title: entry.title,
       description: description(entry, declaration),
-      schema: Schema.object(declaration, entry.strict),
+      schema: Schema.object(declaration, entry.strict or entry.handler != nil),
       reads: Entry.effect(entry) == :read
     }
   end

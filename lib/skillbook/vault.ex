@@ -37,8 +37,9 @@ defmodule Skillbook.Vault do
     View
   }
 
+  alias Skillbook.Search.{Query, Rows}
   alias Skillbook.Store.Edit
-  alias Skillbook.Vault.{Folder, Hit, Indexer, Note, Query, Table}
+  alias Skillbook.Vault.{Folder, Hit, Indexer, Note, Table}
 
   @limit 10
   @most 100
@@ -110,35 +111,35 @@ defmodule Skillbook.Vault do
   end
 
   defp find(sql, scope, nil, limit) do
-    with {:ok, scope} <- Table.within(sql, scope),
-         {:ok, ids} <- Table.first(sql, scope, limit),
+    with {:ok, total, ids} <- Table.first(sql, scope, limit),
          {:ok, hits} <- hits(sql, scope, Enum.map(ids, &{&1, 0}), []) do
-      {:ok, %{hits: hits, total: scope.documents, match: :all}}
+      {:ok, %{hits: hits, total: total, match: :all}}
     end
   end
 
+  # What has no words is in no document.
   defp find(sql, scope, query, limit) do
-    with {:ok, units} <- parse(query),
-         {:ok, scope} <- Table.within(sql, scope),
-         {:ok, rows} <- Options.each(units, &Table.rows(sql, scope, &1)),
-         {all, total, above, score, level} = Native.vault_rank(rows, scope.documents, scope.within, limit),
-         {:ok, level} <- first(sql, level, limit - length(above)),
-         {:ok, hits} <- hits(sql, scope, above ++ Enum.map(level, &{&1, score}), units) do
+    with {:ok, units} <- Query.parse(query),
+         {:ok, {all, total, found}} <- Rows.find(sql, scope.segments, units, scope.filters, {:level, limit}),
+         {:ok, top} <- first(sql, found, limit),
+         {:ok, hits} <- hits(sql, scope, top, units) do
       {:ok, %{hits: hits, total: total, match: if(all or total == 0, do: :all, else: :any)}}
-    end
-  end
-
-  defp parse(query) do
-    case Query.parse(query) do
-      {:ok, units} -> {:ok, units}
-      # What has no words is in no document.
-      :error -> {:ok, []}
+    else
+      :error -> {:ok, %{hits: [], total: 0, match: :all}}
+      error -> error
     end
   end
 
   # Where several documents have the last score that is shown, their places decide.
-  defp first(_sql, level, left) when length(level) <= left, do: {:ok, level}
-  defp first(sql, level, left), do: Table.first_of(sql, level, left)
+  defp first(_sql, found, limit) when length(found) <= limit, do: {:ok, found}
+
+  defp first(sql, found, limit) do
+    {_, score} = List.last(found)
+    {above, level} = Enum.split_while(found, &(elem(&1, 1) > score))
+
+    with {:ok, level} <- Table.first_of(sql, Enum.map(level, &elem(&1, 0)), limit - length(above)),
+         do: {:ok, above ++ Enum.map(level, &{&1, score})}
+  end
 
   # Of whole numbers, as scores are compared.
   @parts 10_000
@@ -158,33 +159,28 @@ defmodule Skillbook.Vault do
   end
 
   defp snippets(texts, units) do
-    stems = for {kind, words} <- units, kind != :prefix, stem <- List.wrap(words), do: stem
-    prefixes = for {:prefix, prefix} <- units, do: prefix
-    Native.vault_snippets(texts, Enum.uniq(stems), prefixes)
+    {stems, prefixes} = Query.marks(units)
+    Native.search_snippets(texts, stems, prefixes)
   end
 
   # What the profile sees of the vaults, and the filters.
   defp scope(sql, view, options) do
-    with {:ok, vaults} <- named(view, options[:vault]) do
-      names = Enum.map(vaults, & &1.name)
+    with {:ok, vaults} <- named(view, options[:vault]),
+         {:ok, segments} <- Rows.segments(sql, "vault", Enum.map(vaults, & &1.name)) do
+      folder = folder(options[:folder] || "")
 
-      with {:ok, segments} <- Table.segments(sql, names) do
-        seen = Enum.filter(segments, &(Profile.foreign(view.profile, &1.labels) == []))
-        folder = with folder when is_binary(folder) <- options[:folder], do: folder(folder)
+      tags =
+        for tag <- Keyword.get(options, :tags, []), do: tag |> String.trim_leading("#") |> String.trim("/")
 
-        {:ok,
-         %{
-           segments: Enum.map(seen, & &1.id),
-           documents: seen |> Enum.map(& &1.documents) |> Enum.sum(),
-           within: nil,
-           folder: if(folder in [nil, "", "."], do: nil, else: folder),
-           tags:
-             options
-             |> Keyword.get(:tags, [])
-             |> Enum.map(&(&1 |> String.trim_leading("#") |> String.trim("/"))),
-           fields: Keyword.get(options, :fields, [])
-         }}
-      end
+      fields = Enum.map(tags, &{"tags", &1}) ++ Keyword.get(options, :fields, [])
+
+      {:ok,
+       %{
+         segments: Enum.filter(segments, &(Profile.foreign(view.profile, &1.labels) == [])),
+         filters:
+           if(folder in ["", "."], do: [], else: [Table.folder(folder)]) ++
+             Enum.map(fields, fn {field, value} -> Table.field(field, value) end)
+       }}
     end
   end
 
@@ -312,8 +308,8 @@ defmodule Skillbook.Vault do
 
   defp visible(sql, view, vault, id) do
     with {:ok, scope} <- scope(sql, view, vault: vault.name, fields: [{"*", id}]),
-         {:ok, ids} <- Table.first(sql, scope, 1),
-         do: {:ok, ids != []}
+         {:ok, total, _ids} <- Table.first(sql, scope, 1),
+         do: {:ok, total > 0}
   end
 
   # The indexer hears of it too, and finds it done.
@@ -411,8 +407,8 @@ defmodule Skillbook.Vault do
   end
 
   defp resolve(sql, view, name, vault) do
-    with {:ok, scope} <- scope(sql, view, vault: vault),
-         {:ok, ids} <- Table.first(sql, %{scope | fields: [{"*", name}]}, 6),
+    with {:ok, scope} <- scope(sql, view, vault: vault, fields: [{"*", name}]),
+         {:ok, _total, ids} <- Table.first(sql, scope, 6),
          {:ok, documents} <- Table.fetch(sql, scope, ids) do
       found = for id <- ids, document = documents[id], do: document
       exact = Enum.filter(found, &(name in [&1.path, Path.rootname(&1.path)]))

@@ -108,6 +108,14 @@ defmodule Skillbook.View do
     end
   end
 
+  @doc false
+  # The first skill or note of a file that has one of these texts as its name or its title.
+  @spec file(t(), String.t(), String.t()) :: Entry.t() | nil
+  def file(%__MODULE__{ref: ref}, name, title) do
+    values = Native.view_file(ref, name, title)
+    values && Entry.new(values)
+  end
+
   @doc "As `fetch/2`, but raises the error."
   @spec fetch!(t(), String.t()) :: Entry.t()
   def fetch!(view, name) do

@@ -5,7 +5,7 @@ defmodule Skillbook.Watcher do
 
   use GenServer
 
-  alias Skillbook.{Catalog, Change, Native, Stored, Telemetry}
+  alias Skillbook.{Catalog, Change, Native, Telemetry}
 
   require Logger
 
@@ -22,10 +22,11 @@ defmodule Skillbook.Watcher do
   @spec reload(atom()) :: Change.t()
   def reload(book), do: GenServer.call(name(book), :reload, :infinity)
 
-  @doc "Takes in what the database holds; subscribers have been told when it returns."
-  @spec put_stored(atom(), [Stored.t()], [pos_integer()]) :: Change.t()
-  def put_stored(book, stored, removed_ids),
-    do: GenServer.call(name(book), {:put_stored, stored, removed_ids}, :infinity)
+  @doc "Takes in rows of the database, as `Skillbook.Catalog.put_stored/3`; subscribers have been told when it returns."
+  @spec put_stored(atom(), %{columns: [String.t()], rows: [[term()]]}, :all | :some) :: [
+          {integer(), String.t()}
+        ]
+  def put_stored(book, rows, which), do: GenServer.call(name(book), {:put_stored, rows, which}, :infinity)
 
   @spec subscribe(atom()) :: :ok
   def subscribe(book) do
@@ -44,7 +45,9 @@ defmodule Skillbook.Watcher do
 
   @impl true
   def init(book) do
-    state = %{book: book.name, catalog: book.catalog, generation: Catalog.generation(book.catalog)}
+    %{catalog: catalog} = book
+    {generation, entries} = {Catalog.generation(catalog), Catalog.count(catalog)}
+    state = %{book: book.name, catalog: catalog, generation: generation, entries: entries}
     {:ok, Map.put(state, :watch, watch(book))}
   end
 
@@ -60,19 +63,19 @@ defmodule Skillbook.Watcher do
 
   @impl true
   def handle_call(:reload, _from, state) do
-    {change, state} = next(state, &Catalog.refresh(&1, :all))
+    {{change, []}, state} = next(state, &{Catalog.refresh(&1, :all), []})
     {:reply, change, state}
   end
 
-  def handle_call({:put_stored, stored, removed_ids}, _from, state) do
-    {change, state} = next(state, &Catalog.put_stored(&1, stored, removed_ids))
-    {:reply, change, state}
+  def handle_call({:put_stored, rows, which}, _from, state) do
+    {{_change, unread}, state} = next(state, &Catalog.put_stored(&1, rows, which))
+    {:reply, unread, state}
   end
 
   @impl true
   def handle_info({:skillbook_paths, paths}, state) do
     paths = waiting(paths)
-    {_change, state} = next(state, &Catalog.refresh(&1, paths))
+    {_change, state} = next(state, &{Catalog.refresh(&1, paths), []})
     {:noreply, state}
   end
 
@@ -100,20 +103,22 @@ defmodule Skillbook.Watcher do
 
   defp next(state, make) do
     began = System.monotonic_time()
-    change = make.(state.catalog)
+    {change, _unread} = made = make.(state.catalog)
+
+    entries = state.entries + length(change.added) - length(change.removed)
 
     if change.generation != state.generation do
-      tell(state, change, System.monotonic_time() - began)
+      tell(state.book, change, entries, System.monotonic_time() - began)
       publish(state.book, change)
     end
 
-    {change, %{state | generation: change.generation}}
+    {made, %{state | generation: change.generation, entries: entries}}
   end
 
-  defp tell(state, change, duration) do
+  defp tell(book, change, entries, duration) do
     counts = Map.new([:added, :changed, :removed], &{&1, length(Map.fetch!(change, &1))})
-    measurements = Map.merge(counts, %{duration: duration, entries: Catalog.count(state.catalog)})
-    metadata = %{book: state.book, generation: change.generation}
+    measurements = Map.merge(counts, %{duration: duration, entries: entries})
+    metadata = %{book: book, generation: change.generation}
     Telemetry.event([:skillbook, :catalog, :reload], measurements, metadata)
   end
 

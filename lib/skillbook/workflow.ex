@@ -119,8 +119,8 @@ defmodule Skillbook.Workflow do
   def plan(%Entry{} = entry, %Command{} = command, %Context{} = context) do
     with {:ok, declaration} <- View.flags(context.view, entry.name),
          {:ok, page} <- read(entry, declaration),
-         :ok <- check(command, declaration),
-         values = Map.merge(declared(declaration, command.flags), words(context)),
+         {:ok, flags} <- flags(command, declaration, context),
+         values = Map.merge(declared(declaration, flags), words(context)),
          :ok <- given(entry, page.steps, values),
          do: {:ok, Map.put(page, :values, values)}
   end
@@ -207,20 +207,18 @@ defmodule Skillbook.Workflow do
     end
   end
 
-  defp check(command, nil) do
-    with {:ok, _} <- Flags.known(command.flags, []),
-         {:ok, _} <- Flags.cast_args(command.flags, command.args, []),
-         do: :ok
+  # A page that declares no flags takes none.
+  defp flags(command, declaration, context) do
+    options = [args: command.args, today: DateTime.to_date(context.now)]
+    Flags.cast_declared(command.flags, declaration || %Declaration{}, options)
   end
-
-  defp check(command, declaration), do: Flags.check(command.flags, declaration, command.args)
 
   # A switch that is not given is false; another flag without a default has no value.
   defp declared(nil, _given), do: %{}
 
   defp declared(declaration, given) do
     for flag <- declaration.flags,
-        value = flag.names |> Enum.map(&given[&1]) |> Enum.find(default(flag), &(&1 != nil)) |> texts(),
+        value = given |> Map.get(flag.name, if(flag.type == :switch, do: false, else: :none)) |> texts(),
         name <- flag.names,
         into: %{},
         do: {name, value}
@@ -232,12 +230,8 @@ defmodule Skillbook.Workflow do
   defp texts(value), do: text(value)
 
   defp text(text) when is_binary(text), do: text
+  defp text(%Date{} = day), do: Date.to_iso8601(day)
   defp text(other), do: other |> JSON.encode()
-
-  defp default(%{default: [value]}), do: value
-  defp default(%{default: [_ | _] = values}), do: values
-  defp default(%{type: :switch}), do: "false"
-  defp default(_flag), do: :none
 
   defp names(entry, steps, declared) do
     steps

@@ -151,12 +151,14 @@ defmodule Skillbook.DeclarationTest do
     end
   end
 
-  test "a strict page is checked before its handler runs, or its text is given", %{tmp_dir: folder} do
+  test "flags are checked before a handler runs, and on a strict page before its text is given", %{
+    tmp_dir: folder
+  } do
     write(folder, %{
-      "x/handled.md" => page("x.handled", [strict: true, handler: "Skillbook.TestHandlers.Text"], @page),
+      "x/handled.md" => page("x.handled", [handler: "Skillbook.TestHandlers.Text"], @page),
       "x/plain.md" => page("x.plain", [strict: true], @page),
       "x/prose.md" => page("x.prose", [strict: true], "## Flags\n\nAny.\n"),
-      "x/loose.md" => page("x.loose", [handler: "Skillbook.TestHandlers.Text"], @page)
+      "x/loose.md" => page("x.loose", [], @page)
     })
 
     view = view(folder)
@@ -166,7 +168,7 @@ defmodule Skillbook.DeclarationTest do
              :ok,
              :template,
              :template,
-             :ok
+             :template
            ]
 
     for name <- ["x.handled", "x.plain"] do

@@ -104,7 +104,7 @@ defmodule Skillbook.HiddenTest do
     write(folder, files)
 
     Skillbook.SkillsCase.book(
-      [sources: [folder], breaker: [failures: 1, cooldown: 60_000], max_result: 200] ++ options
+      [sources: [folder], breaker: [failures: 1, cooldown: 6_000_000], max_result: 200] ++ options
     )
   end
 

@@ -67,6 +67,17 @@ defmodule Skillbook.NativeTest do
     Native.extractor_feed(held, 0, "```cmd\n" <> long)
     tools = for n <- 1..200, do: "Tool#{n}"
 
+    http = %{
+      protocol: :auto,
+      connect_timeout: 1,
+      cacertfile: nil,
+      http_proxy: nil,
+      https_proxy: nil,
+      no_proxy: nil
+    }
+
+    {:ok, _client} = Native.http_client(http)
+
     rows = [
       extract: {["a", false], [long, false]},
       extractor_feed: {[stream.(), 0, "a"], [stream.(), 0, long]},
@@ -77,6 +88,7 @@ defmodule Skillbook.NativeTest do
       quote_word: {["a"], [long]},
       route: {[small, "haiku"], [small, long]},
       frontmatter_parse: {["a"], [String.duplicate("a", 4 * 1024 + 1)]},
+      http_client: {[http], [%{http | connect_timeout: 2}]},
       sql_statements:
         {["select 1", :sqlite, 0], [String.duplicate(" ", 8 * 1024) <> "select 1", :postgres, nil]},
       json_decode: {["[1]"], [~s("#{String.duplicate("a", 8 * 1024)}")]},

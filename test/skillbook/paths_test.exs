@@ -24,7 +24,7 @@ defmodule Skillbook.PathsTest do
   end
 
   test "start", %{tmp_dir: folder} do
-    within(&start(folder, :"paths#{&1}"), modules: 37, switches: 413, native: 124)
+    within(&start(folder, :"paths#{&1}"), modules: 37, switches: 141, native: 27)
   end
 
   test "prompt, the second of a view", %{tmp_dir: folder} do
@@ -38,7 +38,7 @@ defmodule Skillbook.PathsTest do
     start(folder)
     view = Skillbook.view(:paths)
     save = fn n -> "Saved" <> _ = run(view, "memory.save --content #{n}") end
-    within(save, modules: 22, switches: 30, native: 4)
+    within(save, modules: 21, switches: 30, native: 4)
   end
 
   test "write", %{tmp_dir: folder} do
@@ -46,7 +46,7 @@ defmodule Skillbook.PathsTest do
     view = Skillbook.view(:paths)
     more = "--description Brews --content Boil"
     create = fn n -> "Created" <> _ = run(view, "skills.create --name tea#{n} --title Tea #{more}") end
-    within(create, modules: 38, switches: 139, native: 26)
+    within(create, modules: 36, switches: 72, native: 10)
   end
 
   defp start(folder, name \\ :paths),

@@ -1,6 +1,8 @@
 defmodule Skillbook.PutStoredTest do
   use Skillbook.SkillsCase, async: true
 
+  import Skillbook.StoredRows, only: [rows: 1]
+
   alias Skillbook.{Catalog, Change, Help, Lint, Native, Search, Source, Stored, View}
 
   @moduletag :tmp_dir
@@ -18,6 +20,11 @@ defmodule Skillbook.PutStoredTest do
     struct!(Stored, Keyword.merge(defaults, fields))
   end
 
+  defp put(catalog, entries, which \\ :some) do
+    {change, []} = Catalog.put_stored(catalog, rows(entries), which)
+    change
+  end
+
   defp load(sources \\ []) do
     {:ok, catalog} = Catalog.load(sources ++ [Source.stored()])
     catalog
@@ -27,20 +34,32 @@ defmodule Skillbook.PutStoredTest do
 
   test "entries come, change and go, each time with what differs" do
     catalog = load()
-    assert Catalog.put_stored(catalog, [], []) == %Change{generation: 1}
+    assert put(catalog, []) == %Change{generation: 1}
 
     both = [stored(1, "milk"), stored(2, "bread")]
-    assert Catalog.put_stored(catalog, both, []) == %Change{generation: 2, added: ["bread", "milk"]}
-    assert Catalog.put_stored(catalog, both, [3]) == %Change{generation: 2}
+    assert put(catalog, both) == %Change{generation: 2, added: ["bread", "milk"]}
+    assert put(catalog, both ++ [stored(3, "rye", enabled: false)]) == %Change{generation: 2}
 
     tagged = stored(1, "milk", tags: ["shopping"])
-    assert Catalog.put_stored(catalog, [tagged], []) == %Change{generation: 3, changed: ["milk"]}
-    renamed = stored(2, "rye")
-    assert Catalog.put_stored(catalog, [renamed], [1]).removed == ["bread", "milk"]
+    assert put(catalog, [tagged]) == %Change{generation: 3, changed: ["milk"]}
+    gone = %{tagged | deleted_at: ~U[2026-03-01 09:30:00Z]}
+    assert put(catalog, [stored(2, "rye"), gone]).removed == ["bread", "milk"]
     assert names(catalog) == ["rye"]
-    assert Catalog.stored_ids(catalog) == [2]
     assert {:ok, 5} = Catalog.reload(catalog)
     assert names(catalog) == ["rye"]
+
+    # All that there are.
+    assert put(catalog, both, :all) == %Change{generation: 6, added: ["bread", "milk"], removed: ["rye"]}
+    assert put(catalog, [], :all).removed == ["bread", "milk"]
+  end
+
+  test "a row that cannot be read is left out, with the reason" do
+    catalog = load()
+    put(catalog, [stored(1, "milk"), stored(2, "rye")])
+    unread = %{stored(1, "milk") | title: 7}
+    reason = "expected a text in the column title, got 7"
+    assert {change, [{1, ^reason}]} = Catalog.put_stored(catalog, rows([unread, stored(2, "oats")]), :some)
+    assert {change.added, change.removed} == {["oats"], ["milk", "rye"]}
   end
 
   test "an entry has its columns" do
@@ -56,7 +75,7 @@ defmodule Skillbook.PutStoredTest do
       version: 3
     ]
 
-    Catalog.put_stored(catalog, [stored(7, "milk", fields)], [])
+    put(catalog, [stored(7, "milk", fields)])
     entry = View.fetch!(View.all(catalog), "milk")
     assert {entry.kind, entry.description, entry.body} == {:skill, "What to buy", "Text"}
     assert {entry.tags, entry.labels, entry.handler} == {["a"], ["home"], nil}
@@ -81,7 +100,7 @@ defmodule Skillbook.PutStoredTest do
     })
 
     catalog = load([root])
-    Catalog.put_stored(catalog, [stored(1, "milk", kind: :skill, description: "About milk")], [])
+    put(catalog, [stored(1, "milk", kind: :skill, description: "About milk")])
     view = View.all(catalog)
 
     assert Help.skill(view, "milk") |> elem(1) =~ "Body of milk"
@@ -117,10 +136,11 @@ defmodule Skillbook.PutStoredTest do
     ]
 
     catalog = load()
-    Catalog.put_stored(catalog, entries, [])
+    put(catalog, entries)
 
     for {id, grants, globs, expected} <- rows do
-      assert Native.stored_visible([id], grants, globs, entries) == expected
+      seen = Native.stored_visible([id], grants, globs, entries)
+      assert for({entry, true} <- Enum.zip(entries, seen), do: entry.id) == expected
       profile = %{Skillbook.Profile.unrestricted() | id: id, grants: grants, within: globs}
       {:ok, view} = View.new(catalog, profile)
       seen = for entry <- View.entries(view), do: entry.name
@@ -128,18 +148,17 @@ defmodule Skillbook.PutStoredTest do
     end
 
     # Lists are read without contents.
-    assert Native.stored_visible(["p"], [], [], [stored(1, "milk", content: nil)]) == [1]
-    assert_raise ArgumentError, fn -> Catalog.put_stored(catalog, [stored(1, "milk", content: nil)], []) end
+    assert Native.stored_visible(["p"], [], [], [stored(1, "milk", content: nil)]) == [true]
+    reason = "expected a text in the column content, got nil"
+    assert {_, [{1, ^reason}]} = Catalog.put_stored(catalog, rows([stored(1, "milk", content: nil)]), :some)
   end
 
   test "a catalog of files alone holds none", %{tmp_dir: root} do
     {:ok, catalog} = Catalog.load([root])
 
-    for call <- [fn -> Catalog.put_stored(catalog, [], []) end, fn -> Catalog.stored_ids(catalog) end] do
-      assert_raise ArgumentError,
-                   "expected a catalog with the source of a store, got one of files alone",
-                   call
-    end
+    assert_raise ArgumentError,
+                 "expected a catalog with the source of a store, got one of files alone",
+                 fn -> put(catalog, []) end
   end
 
   test "nobody's options make such a source" do

@@ -1,8 +1,9 @@
 defmodule Skillbook.StoredTest do
   use ExUnit.Case, async: true
 
-  alias Skillbook.{SQL, Stored}
+  alias Skillbook.{SQL, Stored, StoredRows}
   alias Skillbook.SQL.{Migrations, SQLite}
+  alias Skillbook.Store.Table
 
   test "a row of the table and back" do
     {:ok, _} = SQLite.start_link(path: ":memory:", name: :stored_row)
@@ -28,20 +29,15 @@ defmodule Skillbook.StoredTest do
       attachments: ["x.png"]
     }
 
-    fields = Stored.columns() -- [:id]
-    values = Enum.map(fields, &Stored.to_column(&1, Map.fetch!(stored, &1))) ++ ["", 1]
-    places = Enum.map_join(1..length(values), ", ", &"$#{&1}")
-    insert = "insert into skillbook_entries (#{Enum.join(fields, ", ")}, scope, revision) values (#{places})"
-    SQL.query!(sql, insert, values)
-
-    [row] = SQL.query!(sql, "select #{Enum.join(Stored.columns(), ", ")} from skillbook_entries").rows
-    assert Stored.from_row(row) == %{stored | id: 1}
+    StoredRows.write_rows(sql, [stored])
+    [row] = SQL.query!(sql, "select #{Enum.join(Table.columns(), ", ")} from skillbook_entries").rows
+    assert Table.from_row(row) == %{stored | id: 1}
   end
 
   test "labels and ids are written sorted and once each, tags in their order" do
-    assert Stored.to_column(:labels, ["b", "a", "b"]) == ~s(["a","b"])
-    assert Stored.to_column(:excluded_for, ["b", "a"]) == ~s(["a","b"])
-    assert Stored.to_column(:tags, ["b", "a"]) == ~s(["b","a"])
+    assert Table.to_column(:labels, ["b", "a", "b"]) == ~s(["a","b"])
+    assert Table.to_column(:excluded_for, ["b", "a"]) == ~s(["a","b"])
+    assert Table.to_column(:tags, ["b", "a"]) == ~s(["b","a"])
   end
 
   test "the id is not shown" do

@@ -157,14 +157,17 @@ defmodule Skillbook.ToolsTest do
     rows = [
       {%{"due_day" => "x"}, %{"due-day" => "x"}},
       {%{"due-day" => "x"}, %{"due-day" => "x"}},
-      {%{"due-day" => "x", "due_day" => "y"}, %{"due-day" => "x", "due_day" => "y"}},
-      {%{"due_day" => "x", "c_d" => "z"}, %{"due-day" => "x", "c_d" => "z"}}
+      {%{"due-day" => "x", "due_day" => "y"}, %{"due-day" => ["x", "y"]}},
+      {%{"due_day" => "x", "c" => 7}, %{"c" => "7", "due-day" => "x"}}
     ]
 
     for {arguments, flags} <- rows do
       assert {%Result{content: content}, _} = Tools.call(view, %{"name" => "x__a", "arguments" => arguments})
       assert content == "flags: #{inspect(flags)}"
     end
+
+    assert {%Result{content: "unknown flag --c-d; did you mean --c? Known flags: --due-day, --c"}, _} =
+             Tools.call(view, %{"name" => "x__a", "arguments" => %{"due_day" => "x", "c-d" => "z"}})
 
     assert {%Result{content: text}, _} = Tools.call(view, %{"name" => "x__a", "arguments" => "["})
     assert text =~ ~s(Write for example: {"due_day": "VALUE"})
@@ -184,16 +187,18 @@ defmodule Skillbook.ToolsTest do
       assert function["parameters"] == %{
                "type" => "object",
                "required" => ["title"],
+               "additionalProperties" => false,
                "properties" => %{
                  "title" => %{
                    "type" => "string",
                    "maxLength" => 200,
-                   "description" => "What is to be done, one line of at most 200 characters (required)"
+                   "description" =>
+                     "What is to be done, one line of at most 200 characters (required, by name)"
                  },
                  "description" => %{
-                   "type" => ["string", "array"],
-                   "items" => %{"type" => "string"},
-                   "description" => "Details, as many lines as needed"
+                   "type" => "string",
+                   "maxLength" => 10_000,
+                   "description" => "Details, as many lines as needed, at most 10,000 characters"
                  },
                  "status" => %{
                    "type" => "string",
@@ -208,9 +213,10 @@ defmodule Skillbook.ToolsTest do
                    "description" => "One of: critical, high, medium, low (default: medium)"
                  },
                  "assignee" => %{
-                   "type" => ["string", "array"],
-                   "items" => %{"type" => "string"},
-                   "description" => "Who is to do it; me is the current user"
+                   "type" => "string",
+                   "maxLength" => 100,
+                   "description" =>
+                     "Who is to do it, one line of at most 100 characters; me is the current user"
                  },
                  "tags" => %{
                    "type" => "array",
@@ -249,9 +255,9 @@ defmodule Skillbook.ToolsTest do
       assert %{"type" => "boolean"} = properties["overdue"]
 
       assert %{"type" => "array", "items" => %{"enum" => ["critical" | _]}} = properties["priority"]
-      assert properties["status"]["default"] == ["todo", "in_progress", "blocked"]
+      assert %{"type" => "string", "enum" => ["due_date" | _]} = properties["sort"]
+      assert %{"enum" => ["todo" | _]} = properties["status"]["items"]
       refute Map.has_key?(schema, "required")
-      refute Map.has_key?(schema, "additionalProperties")
     end
 
     test "commands and skills that a model is told of, by name", %{tmp_dir: folder} do

@@ -168,7 +168,7 @@ defmodule Skillbook.VaultTest do
         assert [%{path: "a.md"} = hit] = hits
 
         assert Hit.marked(hit, "[", "]") =~
-                 ~r/\A… (filler )+The \*\[Strategies\]\* of \[plans\]\. (filler )+…\z/
+                 ~r/\A…(filler )+The \*\[Strategies\]\* of \[plans\]\. (filler )+filler…\z/
 
         assert byte_size(hit.snippet) < 220
         {:ok, %{hits: [_, hit]}} = Vault.search(View.all(book), "strat*")

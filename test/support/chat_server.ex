@@ -1,18 +1,10 @@
 defmodule Skillbook.Test.ChatServer do
   @moduledoc false
-  # A server of the published chat interface (POST /v1/chat/completions) that plays a script: for each connection, in
-  # order, what it does once it has read a request. A request that is not as published gets a 400 that says why, and no
-  # part of the script. The test process gets `{:chat, %{headers: map, body: map}}` for each request that is.
-  #
-  # The steps of a connection:
-  #
-  #   * `{:head, status, headers}` - the status and headers; without a length the body is chunked
-  #   * `{:chunk, data}` - a chunk; `:end` - the last one
-  #   * `{:raw, bytes}` - these bytes
-  #   * `:silent` - nothing more, until the client hangs up; the test gets `:hung_up`
-  #   * `{:tell, message}`, `{:await, message}` - says something to the test; goes on when the test says so
-  #
-  # After the last step the connection is closed.
+  # A server of the published chat interface (POST /v1/chat/completions) that plays a script, as
+  # `Skillbook.Test.HTTPServer` says. A request that is not as published gets a 400 that says why, and no part of the
+  # script. The test process gets `{:chat, %{headers: map, body: map}}` for each request that is.
+
+  alias Skillbook.Test.HTTPServer
 
   @fields %{
     "model" => :text,
@@ -27,25 +19,13 @@ defmodule Skillbook.Test.ChatServer do
   }
 
   @doc "Starts a server under the test's supervisor: `{pid, url}`. The option `:tls` takes options of `:ssl.listen/2`."
-  def start(script, options \\ []) do
-    test = self()
-    socket = listen(options[:tls])
-    {:ok, port} = port(socket)
+  def start(script, options \\ []), do: HTTPServer.start(script, [check: &checked/1] ++ options)
 
-    {:ok, pid} =
-      ExUnit.Callbacks.start_supervised(
-        %{
-          id: {__MODULE__, port},
-          start: {Task, :start_link, [fn -> play(accepting(socket), script, test) end]},
-          restart: :temporary
-        },
-        restart: :temporary
-      )
-
-    hand_over(socket, pid)
-    send(pid, :go)
-    scheme = if options[:tls], do: "https", else: "http"
-    {pid, "#{scheme}://localhost:#{port}"}
+  defp checked(request) do
+    case check(request) do
+      {:ok, seen} -> {:ok, {:chat, seen}}
+      {:error, reason} -> {:instead, refusal(400, reason)}
+    end
   end
 
   @doc "The steps of a whole answer in these pieces."
@@ -84,129 +64,7 @@ defmodule Skillbook.Test.ChatServer do
 
   def json(value), do: value |> Skillbook.JSON.encode()
 
-  # Sockets
-
-  defp listen(nil) do
-    {:ok, socket} = :gen_tcp.listen(0, [:binary, active: false, reuseaddr: true, ip: {127, 0, 0, 1}])
-    {:gen_tcp, socket}
-  end
-
-  defp listen(tls) do
-    {:ok, socket} = :ssl.listen(0, [:binary, active: false, reuseaddr: true, log_level: :none] ++ tls)
-    {:ssl, socket}
-  end
-
-  defp port({:gen_tcp, socket}), do: :inet.port(socket)
-  defp port({:ssl, socket}), do: with({:ok, {_, port}} <- :ssl.sockname(socket), do: {:ok, port})
-
-  defp hand_over({:gen_tcp, socket}, pid), do: :gen_tcp.controlling_process(socket, pid)
-  defp hand_over({:ssl, _socket}, _pid), do: :ok
-
-  defp accepting(socket) do
-    receive do
-      :go -> socket
-    end
-  end
-
-  defp accept({:gen_tcp, socket}) do
-    {:ok, socket} = :gen_tcp.accept(socket)
-    {:ok, {:gen_tcp, socket}}
-  end
-
-  defp accept({:ssl, socket}) do
-    {:ok, socket} = :ssl.transport_accept(socket)
-    with {:ok, socket} <- :ssl.handshake(socket), do: {:ok, {:ssl, socket}}
-  end
-
-  # Playing
-
-  # The connections after the script are refused, so that one request too many is seen.
-  defp play({module, listener}, [], test) do
-    module.close(listener)
-    send(test, :played)
-  end
-
-  defp play(listener, [steps | script], test) do
-    case accept(listener) do
-      {:ok, {module, socket} = connection} ->
-        request = read(connection, "")
-
-        case request && check(request) do
-          nil -> :ok
-          {:error, reason} -> Enum.each(refusal(400, reason), &step(&1, connection, test))
-          {:ok, seen} -> serve(seen, steps, connection, test)
-        end
-
-        module.close(socket)
-
-      # The client hung up during the handshake.
-      {:error, _} ->
-        :ok
-    end
-
-    play(listener, script, test)
-  end
-
-  defp serve(seen, steps, connection, test) do
-    send(test, {:chat, seen})
-    Enum.each(steps, &step(&1, connection, test))
-  end
-
-  defp step({:head, status, headers}, connection, _test) do
-    sized = List.keymember?(headers, "content-length", 0)
-    headers = if sized, do: headers, else: [{"transfer-encoding", "chunked"} | headers]
-    lines = for {name, value} <- headers, do: [name, ": ", value, "\r\n"]
-    put(connection, ["HTTP/1.1 ", to_string(status), " X\r\n", lines, "\r\n"])
-  end
-
-  defp step({:chunk, data}, connection, _test),
-    do: put(connection, [Integer.to_string(byte_size(data), 16), "\r\n", data, "\r\n"])
-
-  defp step(:end, connection, _test), do: put(connection, "0\r\n\r\n")
-  defp step({:raw, bytes}, connection, _test), do: put(connection, bytes)
-  defp step({:tell, message}, _connection, test), do: send(test, message)
-
-  defp step({:await, message}, _connection, _test) do
-    receive do
-      ^message -> :ok
-    end
-  end
-
-  defp step(:silent, {module, socket}, test) do
-    {:error, _} = module.recv(socket, 0)
-    send(test, :hung_up)
-  end
-
-  defp put({module, socket}, bytes), do: module.send(socket, bytes)
-
   # Requests
-
-  defp read({module, socket} = connection, buffer) do
-    with [head, body] <- :binary.split(buffer, "\r\n\r\n"),
-         {line, headers} <- head(head),
-         length = headers |> Map.get("content-length", "0") |> String.to_integer(),
-         true <- byte_size(body) >= length do
-      %{line: line, headers: headers, body: body, length: length}
-    else
-      _ ->
-        case module.recv(socket, 0) do
-          {:ok, data} -> read(connection, buffer <> data)
-          {:error, _} -> nil
-        end
-    end
-  end
-
-  defp head(head) do
-    [line | lines] = String.split(head, "\r\n")
-
-    headers =
-      Map.new(lines, fn line ->
-        [name, value] = String.split(line, ": ", parts: 2)
-        {String.downcase(name), value}
-      end)
-
-    {line, headers}
-  end
 
   defp check(%{line: line, headers: headers, body: body, length: length}) do
     with :ok <- must(line == "POST /v1/chat/completions HTTP/1.1", "request line #{line}"),

@@ -6,42 +6,7 @@ defmodule Skillbook.HandlerCase do
 
   use ExUnit.CaseTemplate
 
-  alias Skillbook.{Context, SQL}
-
-  @handlers %{
-    "agent.dispatch" => Skillbook.Handlers.Agent.Dispatch,
-    "tasks.create" => Skillbook.Handlers.Tasks.Create,
-    "tasks.search" => Skillbook.Handlers.Tasks.Search,
-    "tasks.get" => Skillbook.Handlers.Tasks.Get,
-    "tasks.update" => Skillbook.Handlers.Tasks.Update,
-    "tasks.delete" => Skillbook.Handlers.Tasks.Delete,
-    "markdown.create" => Skillbook.Handlers.Markdown.Create,
-    "markdown.edit" => Skillbook.Handlers.Markdown.Edit,
-    "markdown.search" => Skillbook.Handlers.Markdown.Search,
-    "memory.save" => Skillbook.Handlers.Memory.Save,
-    "memory.search" => Skillbook.Handlers.Memory.Search,
-    "notes.add" => Skillbook.Handlers.Notes.Add,
-    "notes.delete" => Skillbook.Handlers.Notes.Delete,
-    "notes.get" => Skillbook.Handlers.Notes.Get,
-    "notes.list" => Skillbook.Handlers.Notes.List,
-    "results.read" => Skillbook.Handlers.Results.Read,
-    "skills.create" => Skillbook.Handlers.Skills.Create,
-    "skills.delete" => Skillbook.Handlers.Skills.Delete,
-    "skills.diff" => Skillbook.Handlers.Skills.Diff,
-    "skills.disable" => Skillbook.Handlers.Skills.Disable,
-    "skills.enable" => Skillbook.Handlers.Skills.Enable,
-    "skills.history" => Skillbook.Handlers.Skills.History,
-    "skills.list" => Skillbook.Handlers.Skills.List,
-    "skills.load" => Skillbook.Handlers.Skills.Load,
-    "skills.read" => Skillbook.Handlers.Skills.Read,
-    "skills.restore" => Skillbook.Handlers.Skills.Restore,
-    "skills.update" => Skillbook.Handlers.Skills.Update,
-    "workflow.build" => Skillbook.Handlers.Workflow.Build,
-    "workflow.delete" => Skillbook.Handlers.Workflow.Delete,
-    "workflow.list" => Skillbook.Handlers.Workflow.List,
-    "workflow.run" => Skillbook.Handlers.Workflow.Run,
-    "workflow.show" => Skillbook.Handlers.Workflow.Show
-  }
+  alias Skillbook.{Catalog, Context, Flags, Source, SQL, View}
 
   using do
     quote do
@@ -78,17 +43,31 @@ defmodule Skillbook.HandlerCase do
     SQL.SQLite.handle(name)
   end
 
-  @doc "Runs a command line, or a name with a map of flags."
+  @doc "Runs a command line, or a name with a map of flags, as the executor hands it to the handler."
   def execute(context, line_or_name, flags \\ nil)
+  def execute(context, line, nil), do: handle(context, Skillbook.Command.parse!(line))
 
-  def execute(context, line, nil) do
-    command = Skillbook.Command.parse!(line)
-    @handlers[command.name].execute(command.flags, %{context | command: command})
+  def execute(context, name, flags),
+    do: handle(context, %Skillbook.Command{name: name, flags: flags, raw: name})
+
+  defp handle(context, %{name: name} = command) do
+    builtin = builtin()
+    entry = View.fetch!(builtin, name)
+    {:ok, declaration} = View.flags(builtin, name)
+    {:ok, module} = Skillbook.Entry.fetch_handler(entry)
+    options = [args: command.args, today: DateTime.to_date(context.now)]
+
+    with {:ok, flags} <- Flags.cast_declared(command.flags, declaration, options),
+         do: module.execute(flags, %{context | entry: entry, command: %{command | flags: flags, args: []}})
   end
 
-  def execute(context, name, flags) do
-    command = %Skillbook.Command{name: name, flags: flags, raw: name}
-    @handlers[name].execute(flags, %{context | command: command})
+  # The pages do not change while tests run.
+  defp builtin do
+    with nil <- :persistent_term.get(__MODULE__, nil) do
+      {:ok, catalog} = Catalog.load([Source.builtin(), Source.builtin(:vaults)])
+      :persistent_term.put(__MODULE__, View.all(catalog))
+      builtin()
+    end
   end
 
   @doc "As `execute/3`, but gives the text that goes to the model."

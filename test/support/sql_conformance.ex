@@ -41,6 +41,18 @@ defmodule Skillbook.SQLConformance do
       do: ["create table broken (id integer); insert into u values (8)", "insert into nowhere values (1)"]
   end
 
+  defmodule Stuck do
+    @moduledoc false
+    @behaviour Skillbook.SQL.Migrations
+
+    # Calls what its process has for it, and never ends.
+    @impl true
+    def up(_dialect) do
+      Process.get(__MODULE__).()
+      Process.sleep(:infinity)
+    end
+  end
+
   @doc "Three migrations, the last of which fails."
   def migrations, do: [{1, "tables", Tables}, {2, "row", Row}, {3, "broken", Broken}]
 
@@ -660,6 +672,53 @@ defmodule Skillbook.SQLConformance do
         end
       end
 
+      describe "statements that go together" do
+        test "give a result each", %{sql: sql} do
+          SQL.query!(sql, "create table t (id integer primary key, x text)")
+          insert = {"insert into t (id, x) values ($1, $2)", [1, "one"]}
+          select = {"select x from t where id = $1", [1]}
+
+          for run <- [&SQL.transaction(&1, fn sql -> SQL.query_all(sql, &2) end), &SQL.query_all/2] do
+            assert {:ok, [%{rows: [], num_rows: 1}, %{columns: ["x"], rows: [["one"]], num_rows: 1}]} =
+                     run.(sql, [insert, select])
+
+            SQL.query!(sql, "delete from t")
+          end
+
+          assert SQL.query_all(sql, []) == {:ok, []}
+
+          assert SQL.transaction(sql, [insert, select], fn _, [_, %{rows: rows}] -> {:ok, rows} end) ==
+                   {:ok, [["one"]]}
+
+          assert SQL.query!(sql, "select id from t").rows == [[1]]
+        end
+
+        test "stop at the first that fails, and a transaction has not begun", %{sql: sql} do
+          SQL.query!(sql, "create table t (id integer primary key)")
+          statements = [{"insert into t values ($1)", [1]}, {"insert into nowhere values (1)", []}]
+          never = fn _sql, _results -> flunk("expected no transaction") end
+
+          assert {:error, %Error{kind: :no_such_table}} = SQL.transaction(sql, statements, never)
+          refute SQL.in_transaction?(sql)
+          assert {:error, %Error{kind: :params}} = SQL.transaction(sql, [{"select $1", [{:no, 1}]}], never)
+
+          assert {:error, %Error{kind: :no_such_table}} =
+                   SQL.transaction(sql, fn sql -> SQL.query_all(sql, statements) end)
+
+          assert SQL.query!(sql, "select id from t").rows == []
+
+          # Nor a savepoint: what surrounds it goes on.
+          assert {:ok, :done} =
+                   SQL.transaction(sql, fn sql ->
+                     SQL.query!(sql, "insert into t values (2)")
+                     {:error, %Error{kind: :no_such_table}} = SQL.transaction(sql, statements, never)
+                     {:ok, :done}
+                   end)
+
+          assert SQL.query!(sql, "select id from t").rows == [[2]]
+        end
+      end
+
       describe "migrations" do
         test "run once, in order, and are recorded", %{sql: sql} do
           assert SQL.Migrations.run(sql, Enum.take(migrations(), 1)) == {:ok, [1]}
@@ -682,17 +741,30 @@ defmodule Skillbook.SQLConformance do
           assert SQL.Migrations.run(sql, Enum.take(migrations(), 2)) == {:ok, [1, 2]}
         end
 
-        test "that fail leave nothing of themselves, and all before them", %{sql: sql} do
+        test "that fail leave the database as it was", %{sql: sql} do
+          assert SQL.Migrations.run(sql, Enum.take(migrations(), 1)) == {:ok, [1]}
           assert {:error, %Error{kind: :no_such_table} = error} = SQL.Migrations.run(sql, migrations())
           assert Exception.message(error) =~ "migration 3 (broken) failed: "
 
           assert {:error, %Error{kind: :no_such_table}} = SQL.query(sql, "select * from broken")
-          assert SQL.query!(sql, "select id from u").rows == [[7]]
 
-          assert SQL.query!(sql, "select version from skillbook_migrations order by version").rows == [
-                   [1],
-                   [2]
-                 ]
+          assert {SQL.query!(sql, "select id from u").rows, SQL.query!(sql, "select id from t").rows} ==
+                   {[[7]], []}
+
+          assert SQL.query!(sql, "select version from skillbook_migrations").rows == [[1]]
+        end
+
+        test "that are killed in the middle leave the database as it was", %{sql: sql} do
+          stuck = List.replace_at(migrations(), 2, {3, "stuck", Skillbook.SQLConformance.Stuck})
+
+          # The two before it are written by then.
+          kill(fn ready ->
+            Process.put(Skillbook.SQLConformance.Stuck, ready)
+            SQL.Migrations.run(sql, stuck)
+          end)
+
+          assert SQL.Migrations.run(sql, Enum.take(migrations(), 2)) == {:ok, [1, 2]}
+          assert SQL.query!(sql, "select id, x from t").rows == [[1, "two"]]
         end
 
         test "of a newer database are refused", %{sql: sql} do

@@ -3,6 +3,7 @@ defmodule Skillbook.StoredRows do
   # Writes rows of the store as another program or another node would: nobody is told.
 
   alias Skillbook.{SQL, Stored}
+  alias Skillbook.Store.Table
 
   @doc "An entry with what it needs."
   def stored(name, fields \\ []) do
@@ -10,6 +11,12 @@ defmodule Skillbook.StoredRows do
     defaults = [name: name, kind: :note, title: "About #{name}", content: "Body of #{name}", source: :user]
     times = [created_at: now, updated_at: now, author: "ann", hash: ""]
     struct!(Stored, Keyword.merge(defaults ++ times, fields))
+  end
+
+  @doc "Entries as a query gives their rows."
+  def rows(entries) do
+    columns = Enum.map(Table.columns(), &Atom.to_string/1)
+    %{columns: columns, rows: Enum.flat_map(entries, &Table.row(&1).rows)}
   end
 
   @doc "Inserts entries, or replaces those that have an id, in one write; gives its revision."
@@ -36,8 +43,8 @@ defmodule Skillbook.StoredRows do
 
   defp write_row(sql, entry, revision) do
     if entry.id, do: SQL.query!(sql, "delete from skillbook_entries where id = $1", [entry.id])
-    columns = if entry.id, do: Stored.columns(), else: Stored.columns() -- [:id]
-    values = Enum.map(columns, &Stored.to_column(&1, Map.fetch!(entry, &1)))
+    columns = if entry.id, do: Table.columns(), else: Table.columns() -- [:id]
+    values = Enum.map(columns, &Table.to_column(&1, Map.fetch!(entry, &1)))
     names = Enum.join(columns ++ [:scope, :revision], ", ")
     places = Enum.map_join(1..(length(columns) + 2), ", ", &"$#{&1}")
     statement = "insert into skillbook_entries (#{names}) values (#{places})"

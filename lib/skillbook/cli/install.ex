@@ -20,8 +20,8 @@ defmodule Skillbook.CLI.Install do
     """
     Usage: skillbook [OPTIONS] install SOURCE [NAME...] [--all] [--to FOLDER] [--yes]
 
-    Installs skills (folders with a SKILL.md) of SOURCE: a folder, an archive (.zip, .tar, .tar.gz, .tgz), or a git repository
-    (https://…, ssh://…, user@host:path, or a path). Without a NAME the source must have one skill. Shows what each can do, and
+    Installs skills (folders with a SKILL.md) of SOURCE: a folder, an archive (.zip, .tar, .tar.gz, .tgz; a file or https://…),
+    or a git repository (https://…, ssh://…, user@host:path, or a path). Without a NAME the source must have one skill. Shows what each can do, and
     asks; where nobody can answer it is installed only with --yes. Nothing of a skill is run, and its scripts are not
     executable. FOLDER/skills.lock.json says what is installed. `skillbook --dir FOLDER list` reads what is there.
     docs/packages.md has the rules.

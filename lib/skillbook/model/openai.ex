@@ -20,6 +20,9 @@ defmodule Skillbook.Model.OpenAI do
     * `:backoff` - milliseconds before the second attempt, then twice as long each time, up to 30 seconds; 500 by default.
       The half of it is left to chance, so that many clients do not come back at once
     * `:cacertfile` - a PEM file with the certificates to trust, instead of the system's
+    * `:proxy` - as in `Skillbook.HTTP`; `:env` by default, the proxy that the environment names
+    * `:http` - the client: an adapter of `Skillbook.HTTP`, such as `{Skillbook.HTTP.Finch, name: MyApp.Finch}`;
+      `Skillbook.HTTP.Native` by default
     * `:sleep` - the function that waits so many milliseconds; `&Process.sleep/1` by default
 
   ## Attempts
@@ -29,7 +32,6 @@ defmodule Skillbook.Model.OpenAI do
   minute or than `:timeout` leaves, the error comes back at once. Once text was handed out there is no other attempt.
 
   The server's certificate is always checked. Redirects are not followed, since the key would go with them.
-  Proxies are not used.
 
   The limit of tokens is sent as `max_tokens`, to `api.openai.com` as `max_completion_tokens`, since newer models there refuse the
   other. `extra: %{"max_tokens" => nil, "max_completion_tokens" => 500}` sends it so to any server.
@@ -49,8 +51,9 @@ defmodule Skillbook.Model.OpenAI do
 
   @behaviour Skillbook.Model
 
-  alias Skillbook.{JSON, ModelError, OptionError, Options}
-  alias Skillbook.Model.{HTTP, SSE}
+  alias Skillbook.{HTTP, JSON, ModelError, OptionError, Options}
+  alias Skillbook.HTTP.Response
+  alias Skillbook.Model.SSE
 
   @type t :: %__MODULE__{
           url: URI.t(),
@@ -62,17 +65,21 @@ defmodule Skillbook.Model.OpenAI do
           retries: non_neg_integer(),
           backoff: non_neg_integer(),
           cacertfile: Path.t() | nil,
+          proxy: :env | nil | String.t() | (() -> String.t() | nil),
+          http: module() | {module(), keyword()},
           system_role: :system | :user,
           sleep: (non_neg_integer() -> any())
         }
 
-  @derive {Inspect, except: [:key]}
+  @derive {Inspect, except: [:key, :proxy]}
   @enforce_keys [:url, :model]
   defstruct [
     :url,
     :model,
     :key,
     :cacertfile,
+    proxy: :env,
+    http: HTTP.Native,
     system_role: :system,
     connect_timeout: 10_000,
     idle_timeout: 120_000,
@@ -175,11 +182,15 @@ defmodule Skillbook.Model.OpenAI do
   end
 
   defp once(%{model: model} = call) do
+    # A packer would hold the words of a stream back.
     options = [
+      adapter: model.http,
       connect_timeout: model.connect_timeout,
       idle_timeout: model.idle_timeout,
-      deadline: call.deadline,
-      cacertfile: model.cacertfile
+      timeout: max(call.deadline - System.monotonic_time(:millisecond), 1),
+      cacertfile: model.cacertfile,
+      proxy: model.proxy,
+      compressed: false
     ]
 
     answer = %{
@@ -196,8 +207,8 @@ defmodule Skillbook.Model.OpenAI do
       on_text: call.on_text
     }
 
-    model.url
-    |> HTTP.post(fn -> headers(call.key) end, call.body, options, answer, &part/2)
+    [method: :post, url: model.url, headers: fn -> headers(call.key) end, body: call.body]
+    |> HTTP.stream(options, answer, &part/2)
     |> outcome(model)
     |> without_key(call.key)
   end
@@ -240,11 +251,11 @@ defmodule Skillbook.Model.OpenAI do
   # The answer, part by part
 
   defp part({:head, status, headers}, answer) do
-    type = headers |> Map.get("content-type", "") |> String.downcase()
+    type = String.downcase(Response.header(headers, "content-type") || "")
     stream? = status in 200..299 and String.starts_with?(type, "text/event-stream")
     answer = %{answer | mode: if(stream?, do: :stream, else: {:other, status}), headers: headers}
 
-    case String.downcase(headers["content-encoding"] || "identity") do
+    case String.downcase(Response.header(headers, "content-encoding") || "identity") do
       "identity" -> {:cont, answer}
       other -> {:halt, encoded(answer, stream?, other)}
     end
@@ -362,26 +373,27 @@ defmodule Skillbook.Model.OpenAI do
   defp outcome({:error, _reason, %{mode: {:other, status}} = answer}, model),
     do: refused(answer, status, model)
 
-  defp outcome({:error, :closed, %{mode: :stream} = answer}, _model),
+  defp outcome({:error, %{kind: :closed}, %{mode: :stream} = answer}, _model),
     do: broken(answer, :cut_off, "the connection broke")
 
-  defp outcome({:error, reason, answer}, model) do
-    {kind, text} = failure(reason, model)
+  defp outcome({:error, error, answer}, _model) do
+    {kind, text} = failure(error)
     broken(answer, kind, text)
   end
 
-  defp failure({:connect, text}, model), do: {:connection, "#{where(model)}: #{text}"}
-  defp failure({:certificate, text}, model), do: {:certificate, "#{where(model)}: #{text}"}
+  defp failure(%{kind: kind} = error) when kind in [:connect, :connect_timeout],
+    do: {:connection, Exception.message(error)}
 
-  defp failure(:connect_timeout, model),
-    do: {:connection, "#{where(model)}: nobody answers within #{seconds(model.connect_timeout)}"}
+  defp failure(%{kind: :closed} = error),
+    do: {:connection, "#{error.place}: it was closed before there was an answer"}
 
-  defp failure(:closed, model), do: {:connection, "#{where(model)}: it was closed before there was an answer"}
-  defp failure(:idle_timeout, model), do: {:timeout, "nothing came for #{seconds(model.idle_timeout)}"}
-  defp failure(:deadline, _model), do: {:timeout, "the time for the whole answer is over"}
-  defp failure({:malformed, text}, _model), do: {:bad_answer, text}
+  defp failure(%{kind: kind} = error) when kind in [:certificate, :request],
+    do: {:settings, Exception.message(error)}
 
-  defp broken(answer, :certificate, reason),
+  defp failure(%{kind: kind, reason: reason}) when kind in [:idle_timeout, :timeout], do: {:timeout, reason}
+  defp failure(%{reason: reason}), do: {:bad_answer, reason}
+
+  defp broken(answer, :settings, reason),
     do: {:error, %ModelError{kind: :connection, reason: reason, text: written(answer)}}
 
   defp broken(%{texts: []}, kind, reason) when kind in [:connection, :server, :cut_off],
@@ -392,14 +404,16 @@ defmodule Skillbook.Model.OpenAI do
 
   defp refused(answer, status, _model) when status in 200..299 do
     reason =
-      "expected a stream of events (text/event-stream), got #{answer.headers["content-type"] || "no type"}: " <>
+      "expected a stream of events (text/event-stream), got #{Response.header(answer.headers, "content-type") || "no type"}: " <>
         explained(answer.other)
 
     {:error, %ModelError{kind: :bad_answer, status: status, reason: reason}}
   end
 
   defp refused(answer, status, _model) when status in 300..399 do
-    reason = "the server redirects to #{shown(answer.headers["location"] || "nowhere")}; give that as the URL"
+    reason =
+      "the server redirects to #{shown(Response.header(answer.headers, "location") || "nowhere")}; give that as the URL"
+
     {:error, %ModelError{kind: :bad_answer, status: status, reason: reason}}
   end
 
@@ -420,18 +434,18 @@ defmodule Skillbook.Model.OpenAI do
   end
 
   # Seconds, or a date: the time until then by the server's own clock, if it tells it.
-  defp retry_after(%{"retry-after" => value} = headers) do
+  defp retry_after(headers) do
+    value = Response.header(headers, "retry-after") || ""
+
     with :error <- whole_seconds(value),
          {:ok, date} <- date(value) do
-      now = with :error <- date(headers["date"] || ""), do: {:ok, DateTime.utc_now()}
+      now = with :error <- date(Response.header(headers, "date") || ""), do: {:ok, DateTime.utc_now()}
       max(DateTime.diff(date, elem(now, 1), :millisecond), 0)
     else
       seconds when is_integer(seconds) -> seconds * 1000
       :error -> nil
     end
   end
-
-  defp retry_after(_headers), do: nil
 
   defp whole_seconds(value) do
     case Integer.parse(String.trim(value)) do
@@ -479,12 +493,6 @@ defmodule Skillbook.Model.OpenAI do
 
   defp written(answer), do: answer.texts |> Enum.reverse() |> IO.iodata_to_binary()
 
-  defp where(%{url: %{host: host, port: port}}),
-    do: if(String.contains?(host, ":"), do: "[#{host}]:#{port}", else: "#{host}:#{port}")
-
-  defp seconds(milliseconds) when milliseconds < 1000, do: "#{milliseconds} ms"
-  defp seconds(milliseconds), do: "#{div(milliseconds, 1000)} s"
-
   # A server may repeat the key that it refuses, and what it says may be cut within it.
   defp without_key({how, %ModelError{} = error}, key) when key != nil do
     key = key.()
@@ -502,7 +510,7 @@ defmodule Skillbook.Model.OpenAI do
 
   # Options
 
-  # Who gives the key itself is told that it is none, without it.
+  # Who gives the key itself is told that it is none, without it. A proxy's URL may have a password.
   defp hide_key([{:key, key} | options]) when is_binary(key), do: [{:key, :hidden} | options]
   defp hide_key([option | options]), do: [option | hide_key(options)]
   defp hide_key(options), do: options
@@ -549,6 +557,8 @@ defmodule Skillbook.Model.OpenAI do
       retries: number,
       backoff: number,
       cacertfile: {"a path or nil", &(is_nil(&1) or Options.text?(&1))},
+      proxy: {":env, nil, a URL or a function that gives one", &HTTP.proxy?/1},
+      http: {HTTP.adapter_expected(), &HTTP.adapter?/1},
       sleep: {"a function of one argument", &is_function(&1, 1)}
     ]
   end

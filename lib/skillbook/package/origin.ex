@@ -2,7 +2,7 @@ defmodule Skillbook.Package.Origin do
   @moduledoc false
   # What skills are installed from, opened: its files, whatever it is, and which of its folders are skills.
 
-  alias Skillbook.{Frontmatter, PackageError}
+  alias Skillbook.{Frontmatter, HTTP, PackageError}
   alias Skillbook.Package.{Git, Item, Skill, Tar, Zip}
 
   @type t :: %__MODULE__{
@@ -19,6 +19,9 @@ defmodule Skillbook.Package.Origin do
 
   @archives [".zip", ".tar", ".tar.gz", ".tgz"]
   @largest_archive 64 * 1024 * 1024
+  # Without a user name or a query, since the lock file records the address.
+  @archive_address ~r{\Ahttps://[^@?#\s]+\.(?i:zip|tar|tar\.gz|tgz)\z}
+  @redirects 5
 
   @doc "What a source is, and its name in the lock file: an absolute path or an address."
   @spec identify(String.t(), map()) ::
@@ -34,6 +37,9 @@ defmodule Skillbook.Package.Origin do
           "is asked for by #{Enum.map_join(asked, " and ", fn {k, _} -> "--#{k}" end)}",
           "write one of them"
         )
+
+      source =~ @archive_address and asked == %{} ->
+        {:ok, {:archive, source}}
 
       Git.address?(source) ->
         with :ok <- Git.check(source, asked), do: {:ok, {:git, source}}
@@ -62,26 +68,29 @@ defmodule Skillbook.Package.Origin do
           :source,
           source,
           "does not exist",
-          "name a folder, an archive (#{Enum.join(@archives, ", ")}) or a git repository, such as https://example.com/skills.git"
+          "name a folder, an archive (#{Enum.join(@archives, ", ")}), the https address of one, or a git repository, " <>
+            "such as https://example.com/skills.git"
         )
     end
   end
 
-  @doc "Opens a source, calls the function with it, and takes away what was fetched for it."
-  @spec open({atom(), String.t()}, map(), (String.t() -> any()), (t() -> result)) ::
+  @doc """
+  Opens a source, calls the function with it, and takes away what was fetched for it. Of the options of
+  `Skillbook.Package`, `:progress` and `:http` count.
+  """
+  @spec open({atom(), String.t()}, map(), keyword(), (t() -> result)) ::
           result | {:error, PackageError.t()}
         when result: term()
-  def open({:folder, place}, _asked, progress, fun) do
-    progress.("reading #{place}")
+  def open({:folder, place}, _asked, options, fun) do
+    tell(options, "reading #{place}")
 
     with {:ok, items} <- walk(place),
          do: fun.(%__MODULE__{kind: :folder, place: place, items: items, read: &read_files/1})
   end
 
-  def open({:archive, place}, _asked, progress, fun) do
-    progress.("unpacking #{place}")
-
-    with {:ok, bytes} <- read_archive(place),
+  def open({:archive, place}, _asked, options, fun) do
+    with {:ok, bytes} <- read_archive(place, options),
+         tell(options, "unpacking #{place}"),
          {:ok, items} <- unpack(place, bytes) do
       fun.(%__MODULE__{
         kind: :archive,
@@ -92,15 +101,15 @@ defmodule Skillbook.Package.Origin do
     end
   end
 
-  def open({:git, place}, asked, progress, fun) do
+  def open({:git, place}, asked, options, fun) do
     folder = Path.join(System.tmp_dir!(), "skillbook-#{System.pid()}-#{System.unique_integer([:positive])}")
 
     try do
       File.mkdir!(folder)
       File.chmod!(folder, 0o700)
-      progress.("fetching #{place}")
+      tell(options, "fetching #{place}")
 
-      with {:ok, commit} <- Git.fetch(folder, place, asked, progress),
+      with {:ok, commit} <- Git.fetch(folder, place, asked, &tell(options, &1)),
            {:ok, items} <- Git.items(folder, place, commit) do
         fun.(%__MODULE__{
           kind: :git,
@@ -115,6 +124,8 @@ defmodule Skillbook.Package.Origin do
       File.rm_rf(folder)
     end
   end
+
+  defp tell(options, text), do: Keyword.get(options, :progress, fn _ -> :ok end).(text)
 
   @doc """
   The skills in it, by path: the folders with a `SKILL.md`. A folder below a skill is a part of that skill; only what a
@@ -337,7 +348,24 @@ defmodule Skillbook.Package.Origin do
 
   # Archives
 
-  defp read_archive(place) do
+  # Its content is checked like that of a file, whatever the server says of it.
+  defp read_archive("https://" <> _ = place, options) do
+    tell(options, "fetching #{place}")
+    http = Keyword.merge([redirects: @redirects, max_body: @largest_archive], options[:http] || [])
+
+    case HTTP.request(place, http) do
+      {:ok, %{status: 200, body: bytes}} ->
+        {:ok, bytes}
+
+      {:ok, %{status: status}} ->
+        PackageError.new(:source, place, "could not be fetched: the server answers with the status #{status}")
+
+      {:error, error} ->
+        PackageError.new(:source, place, "could not be fetched: #{Exception.message(error)}")
+    end
+  end
+
+  defp read_archive(place, _options) do
     case File.stat(place) do
       {:ok, %{size: size}} when size > @largest_archive ->
         PackageError.new(

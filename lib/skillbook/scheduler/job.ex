@@ -71,8 +71,9 @@ defmodule Skillbook.Scheduler.Job do
   end
 
   defp new(book, record, writers, entry) do
-    with {:ok, schedule} <- schedule(entry),
-         {:ok, profile, owner, author} <- runner(book, record, writers, entry) do
+    # First what is quicker to find out: all are looked at whenever anything changes.
+    with {:ok, profile, owner, author} <- runner(book, record, writers, entry),
+         {:ok, schedule} <- schedule(entry) do
       job = %__MODULE__{
         key: key(entry.name, record),
         name: entry.name,

@@ -2,10 +2,11 @@ defmodule Skillbook.SQL.Migrations do
   @moduledoc """
   Brings a database to the tables this version of Skillbook uses.
 
-  A migration is a version (from 1), a name and a module that says what to run. It runs in one transaction
-  together with its row in `skillbook_migrations`, which holds version, name and time: so it is there as a
-  whole or not at all, and once. Several processes of the operating system may start at the same moment: the
-  first runs it, the others wait for that and go on.
+  A migration is a version (from 1), a name and a module that says what to run. All that a database
+  lacks runs in one transaction, together with the rows in `skillbook_migrations`, which hold
+  version, name and time: so a migration that fails, or a process that dies, leaves the database as
+  it was. Several processes of the operating system may start at the same moment: the first runs
+  them, the others wait for that and go on.
 
       iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :migrations_example)
       iex> sql = Skillbook.SQL.SQLite.handle(:migrations_example)
@@ -17,7 +18,7 @@ defmodule Skillbook.SQL.Migrations do
   list in this module. One that was released is never changed again.
   """
 
-  alias Skillbook.SQL
+  alias Skillbook.{Options, SQL}
   alias Skillbook.SQL.Error
 
   @type migration :: {version :: pos_integer(), name :: String.t(), module()}
@@ -39,18 +40,28 @@ defmodule Skillbook.SQL.Migrations do
     {5, "the documents of vaults", Skillbook.SQL.Migrations.V5},
     {6, "the ends of runs", Skillbook.SQL.Migrations.V6},
     {7, "schedules of the store", Skillbook.SQL.Migrations.V7},
-    {8, "the terms of vaults", Skillbook.SQL.Migrations.V8}
+    {8, "the terms of vaults", Skillbook.SQL.Migrations.V8},
+    {9, "one index for search", Skillbook.SQL.Migrations.V9}
   ]
 
   @doc """
   Runs what the database does not have yet; gives the versions that this call ran.
 
-  The error of a failing migration names it. A database with a version that is not in the list belongs to a
-  newer Skillbook, and is refused with an error of the kind `:newer`: nothing is run.
+  The error of a failing migration names it, and then none was run. A database with a version that
+  is not in the list belongs to a newer Skillbook, and is refused with an error of the kind
+  `:newer`: nothing is run.
   """
   @spec run(SQL.t(), [migration()]) :: {:ok, [pos_integer()]} | {:error, Error.t()}
   def run(sql, migrations \\ @migrations) do
-    with {:ok, pending} <- pending(sql, migrations), do: run_all(sql, pending, migrations, [])
+    with {:ok, [_ | _]} <- pending(sql, migrations) do
+      # The transaction has the lock, so what it sees is what counts: another process may have been
+      # here since.
+      SQL.transaction(sql, fn sql ->
+        with {:ok, _} <- SQL.query(sql, table()),
+             {:ok, pending} <- pending(sql, migrations),
+             do: each(pending, sql, "failed", &(&1.up(SQL.dialect(sql)) ++ [record(&2, &3)]))
+      end)
+    end
   end
 
   @doc """
@@ -85,66 +96,28 @@ defmodule Skillbook.SQL.Migrations do
         (migrations -- pending)
         |> Enum.reverse()
         |> Enum.take_while(&(elem(&1, 0) >= version))
-        |> undo_all(sql, [])
+        |> each(sql, "could not be taken back", &(&1.down(SQL.dialect(sql)) ++ [forget(&2, &3)]))
       end
     end)
   end
 
-  defp undo_all([], _sql, done), do: {:ok, Enum.reverse(done)}
+  # One call to the database each.
+  defp each(migrations, sql, failed, statements) do
+    Options.each(migrations, fn {version, name, module} ->
+      case SQL.execute_batch(sql, Enum.join(statements.(module, version, name), ";\n")) do
+        :ok ->
+          {:ok, version}
 
-  defp undo_all([{version, name, module} | rest], sql, done) do
-    with :ok <- batches(sql, module.down(SQL.dialect(sql))),
-         {:ok, _} <- SQL.query(sql, "delete from skillbook_migrations where version = $1", [version]) do
-      undo_all(rest, sql, [version | done])
-    else
-      {:error, error} ->
-        {:error,
-         %{error | message: "migration #{version} (#{name}) could not be taken back: #{error.message}"}}
-    end
+        {:error, error} ->
+          {:error, %{error | message: "migration #{version} (#{name}) #{failed}: #{error.message}"}}
+      end
+    end)
   end
 
   @doc "The migrations up to a version, or all."
   @spec list(pos_integer() | nil) :: [migration()]
   def list(nil), do: @migrations
   def list(version), do: Enum.take_while(@migrations, &(elem(&1, 0) <= version))
-
-  defp run_all(_sql, [], _migrations, done), do: {:ok, Enum.reverse(done)}
-
-  defp run_all(sql, [{version, name, _module} = migration | rest], migrations, done) do
-    case SQL.transaction(sql, &run_one(&1, migration, migrations)) do
-      {:ok, :done} ->
-        run_all(sql, rest, migrations, [version | done])
-
-      {:ok, :already_there} ->
-        run_all(sql, rest, migrations, done)
-
-      {:error, %Error{kind: :newer} = error} ->
-        {:error, error}
-
-      {:error, error} ->
-        {:error, %{error | message: "migration #{version} (#{name}) failed: #{error.message}"}}
-    end
-  end
-
-  # The transaction has the lock, so what it sees is what counts: another process may have been here since.
-  defp run_one(sql, {version, name, module} = migration, migrations) do
-    with {:ok, _} <- SQL.query(sql, table()),
-         {:ok, pending} <- pending(sql, migrations),
-         true <- migration in pending || {:ok, :already_there},
-         :ok <- batches(sql, module.up(SQL.dialect(sql))),
-         {:ok, _} <- SQL.query(sql, record(), [version, name, DateTime.utc_now()]) do
-      {:ok, :done}
-    end
-  end
-
-  defp batches(sql, statements) do
-    Enum.reduce_while(statements, :ok, fn statements, :ok ->
-      case SQL.execute_batch(sql, statements) do
-        :ok -> {:cont, :ok}
-        {:error, error} -> {:halt, {:error, error}}
-      end
-    end)
-  end
 
   defp pending(sql, migrations) do
     with {:ok, applied} <- applied(sql) do
@@ -202,5 +175,10 @@ defmodule Skillbook.SQL.Migrations do
     """
   end
 
-  defp record, do: "insert into skillbook_migrations (version, name, applied_at) values ($1, $2, $3)"
+  defp record(version, name) do
+    at = DateTime.utc_now() |> DateTime.truncate(:second) |> DateTime.to_iso8601()
+    "insert into skillbook_migrations (version, name, applied_at) values (#{version}, '#{name}', '#{at}')"
+  end
+
+  defp forget(version, _name), do: "delete from skillbook_migrations where version = #{version}"
 end

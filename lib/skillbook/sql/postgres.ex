@@ -48,8 +48,7 @@ defmodule Skillbook.SQL.Postgres do
   and no answer came, nobody knows whether it was carried out: that is an error of the kind `:lost`. While the server
   cannot be reached, calls wait for `:queue_timeout` and then are errors of the kind `:cannot_open`.
 
-  Statements that would change one connection of several are refused, such as `begin`, `set`, `listen`, `prepare`,
-  `copy` or a temporary table.
+  Statements that would change one connection of several are refused, as `Skillbook.SQL` says.
 
   ## Values
 
@@ -175,6 +174,12 @@ defmodule Skillbook.SQL.Postgres do
   end
 
   @impl SQL
+  def query_all(%__MODULE__{} = sql, statements) do
+    {session, _level} = transaction_of(sql)
+    all(call(&Native.postgres_query_all(session, &1, statements)))
+  end
+
+  @impl SQL
   def execute_batch(%__MODULE__{} = sql, statements) do
     case transaction_of(sql) do
       nil -> with_session(sql, :write, &batch(&1, :write, statements))
@@ -186,10 +191,19 @@ defmodule Skillbook.SQL.Postgres do
   def in_transaction?(%__MODULE__{} = sql), do: transaction_of(sql) != nil
 
   @impl SQL
-  def transaction(%__MODULE__{} = sql, fun) do
+  def transaction(%__MODULE__{} = sql, fun), do: transaction(sql, [], fn sql, [] -> fun.(sql) end)
+
+  @impl SQL
+  def transaction(%__MODULE__{} = sql, statements, fun) do
     case transaction_of(sql) do
-      nil -> with_session(sql, :write, &begin(&1, 0), fn session -> run(sql, session, 0, fun) end)
-      {session, level} -> with :ok <- begin(session, level + 1), do: run(sql, session, level + 1, fun)
+      nil ->
+        with_session(sql, :write, &begin(&1, 0, statements), fn session, found ->
+          run(sql, session, 0, &fun.(&1, found))
+        end)
+
+      {session, level} ->
+        with {:ok, found} <- begin(session, level + 1, statements),
+             do: run(sql, session, level + 1, &fun.(&1, found))
     end
   end
 
@@ -205,7 +219,8 @@ defmodule Skillbook.SQL.Postgres do
 
   defp batch(session, place, statements), do: call(&Native.postgres_batch(session, &1, place, statements))
 
-  defp begin(session, level), do: call(&Native.postgres_begin(session, &1, level))
+  defp begin(session, level, statements),
+    do: all(call(&Native.postgres_begin(session, &1, level, statements)))
 
   defp run(sql, session, level, fun) do
     commit = fn -> call(&Native.postgres_commit(session, &1, level)) end
@@ -225,7 +240,7 @@ defmodule Skillbook.SQL.Postgres do
       done =
         try do
           case first.(session) do
-            :ok when rest != nil -> rest.(session)
+            {:ok, found} when rest != nil -> rest.(session, found)
             other -> other
           end
         after
@@ -250,6 +265,11 @@ defmodule Skillbook.SQL.Postgres do
     :ok = send.(reference)
     Reply.await(reference)
   end
+
+  defp all({:ok, found}),
+    do: {:ok, for({columns, rows, count} <- found, do: %{columns: columns, rows: rows, num_rows: count})}
+
+  defp all(failed), do: failed
 
   defp rows({:ok, {columns, rows, count}}), do: {:ok, %{columns: columns, rows: rows, num_rows: count}}
   defp rows(failed), do: failed

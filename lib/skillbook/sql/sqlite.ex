@@ -18,7 +18,7 @@ defmodule Skillbook.SQL.SQLite do
 
   Transactions are made with `Skillbook.SQL.transaction/2` alone: statements such as `begin`, `attach` or a
   `pragma` that sets something are refused, for they would change one connection of several. Foreign keys are
-  enforced, strings are written in single quotes only, and FTS5 is there.
+  enforced, and strings are written in single quotes only.
 
   ## Examples
 
@@ -91,6 +91,12 @@ defmodule Skillbook.SQL.SQLite do
   end
 
   @impl SQL
+  def query_all(%__MODULE__{} = sql, statements) do
+    {epoch, _level} = transaction_of(sql)
+    all(Native.sql_query_all(sql.database, epoch, statements))
+  end
+
+  @impl SQL
   def execute_batch(%__MODULE__{} = sql, statements) do
     case transaction_of(sql) do
       nil -> with_writer(sql, &Error.result(Native.sql_batch(sql.database, &1, false, statements)))
@@ -102,10 +108,13 @@ defmodule Skillbook.SQL.SQLite do
   def in_transaction?(%__MODULE__{} = sql), do: transaction_of(sql) != nil
 
   @impl SQL
-  def transaction(%__MODULE__{} = sql, fun) do
+  def transaction(%__MODULE__{} = sql, fun), do: transaction(sql, [], fn sql, [] -> fun.(sql) end)
+
+  @impl SQL
+  def transaction(%__MODULE__{} = sql, statements, fun) do
     case transaction_of(sql) do
-      nil -> with_writer(sql, &run(sql, &1, 0, fun))
-      {epoch, level} -> run(sql, epoch, level + 1, fun)
+      nil -> with_writer(sql, &run(sql, &1, 0, statements, fun))
+      {epoch, level} -> run(sql, epoch, level + 1, statements, fun)
     end
   end
 
@@ -117,11 +126,11 @@ defmodule Skillbook.SQL.SQLite do
     end
   end
 
-  defp run(sql, epoch, level, fun) do
-    with :ok <- Error.result(Native.sql_begin(sql.database, epoch, level)) do
+  defp run(sql, epoch, level, statements, fun) do
+    with {:ok, found} <- all(Native.sql_begin(sql.database, epoch, level, statements)) do
       commit = fn -> Error.result(Native.sql_commit(sql.database, epoch, level)) end
       rollback = fn -> Native.sql_rollback(sql.database, epoch, level) end
-      Transaction.run(key(sql), {epoch, level}, fn -> fun.(sql) end, commit, rollback)
+      Transaction.run(key(sql), {epoch, level}, fn -> fun.(sql, found) end, commit, rollback)
     end
   end
 
@@ -145,6 +154,11 @@ defmodule Skillbook.SQL.SQLite do
   catch
     :exit, _reason -> {:error, Error.closed()}
   end
+
+  defp all({:ok, found}),
+    do: {:ok, for({columns, rows, count} <- found, do: %{columns: columns, rows: rows, num_rows: count})}
+
+  defp all(failed), do: Error.result(failed)
 
   defp rows({:ok, {columns, rows, count}}), do: {:ok, %{columns: columns, rows: rows, num_rows: count}}
   defp rows(failed), do: Error.result(failed)

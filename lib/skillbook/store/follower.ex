@@ -10,6 +10,7 @@ defmodule Skillbook.Store.Follower do
 
   alias Skillbook.{Catalog, SQL, Stored, Telemetry, Watcher}
   alias Skillbook.SQL.Error
+  alias Skillbook.Store.Table
 
   require Logger
 
@@ -21,7 +22,7 @@ defmodule Skillbook.Store.Follower do
   # How often a database is asked that tells by itself, and one that is away, in the end.
   @calm 30_000
 
-  @columns Enum.join(Stored.columns(), ", ")
+  @columns Enum.join(Table.columns(), ", ")
 
   @doc "Starts it for a running book."
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
@@ -35,7 +36,8 @@ defmodule Skillbook.Store.Follower do
     # In a process that ends: all rows at once are garbage that the caller, which lives on, would keep.
     fn ->
       with {:ok, settings} <- settings(sql(book)), {:ok, found} <- read(book, settings.revision, :all) do
-        Catalog.put_stored(book.catalog, found.stored, found.removed)
+        {_change, unread} = Catalog.put_stored(book.catalog, found.rows, :all)
+        left_out(book, unread)
         :atomics.put(book.revision, 1, found.revision)
         {:ok, found.revision}
       end
@@ -51,18 +53,21 @@ defmodule Skillbook.Store.Follower do
   Returns once the catalog of a running book with a store shows what was written up to a revision, at the latest after so
   many milliseconds: a database that went away right after the write may stay away. What was written is there all the same,
   and shown once it can be read. Must not be called inside a transaction, whose end it would wait for.
+
+  Who knows that an entry is all that was written at the revision gives it, so that it need not be
+  read.
   """
-  @spec sync(atom(), pos_integer(), pos_integer()) :: :ok | {:error, Error.t()}
-  def sync(book, revision, patience \\ @patience) do
+  @spec sync(atom(), pos_integer(), Stored.t() | nil, pos_integer()) :: :ok | {:error, Error.t()}
+  def sync(book, revision, written \\ nil, patience \\ @patience) do
     case Process.whereis(book) do
       nil -> {:error, stopped(book, revision)}
-      supervisor -> sync(book, supervisor, revision, System.monotonic_time(:millisecond) + patience)
+      supervisor -> sync(book, supervisor, revision, written, System.monotonic_time(:millisecond) + patience)
     end
   end
 
-  defp sync(book, supervisor, revision, deadline) do
+  defp sync(book, supervisor, revision, written, deadline) do
     left = max(deadline - System.monotonic_time(:millisecond), 0)
-    GenServer.call(name(book), {:sync, revision}, left)
+    GenServer.call(name(book), {:sync, revision, written}, left)
   catch
     :exit, {:timeout, _call} ->
       {:error, late(book, revision)}
@@ -71,7 +76,7 @@ defmodule Skillbook.Store.Follower do
       if Process.alive?(supervisor) do
         # It crashed, and is started again.
         Process.sleep(10)
-        sync(book, supervisor, revision, deadline)
+        sync(book, supervisor, revision, written, deadline)
       else
         {:error, stopped(book, revision)}
       end
@@ -117,12 +122,14 @@ defmodule Skillbook.Store.Follower do
   def handle_continue(:follow, state), do: {:noreply, state |> listen() |> look()}
 
   @impl true
-  def handle_call({:sync, revision}, from, state) do
-    if shown(state) >= revision do
+  def handle_call({:sync, revision, written}, from, state) do
+    before = shown(state)
+
+    if before >= revision do
       {:reply, :ok, state}
     else
-      before = shown(state)
-      state = look(%{state | waiting: [{revision, from} | state.waiting]})
+      state = %{state | waiting: [{revision, from} | state.waiting]}
+      state = if written, do: take_in(state, revision, written), else: look(state)
       if shown(state) > before, do: tell_others(state)
       {:noreply, state}
     end
@@ -179,6 +186,18 @@ defmodule Skillbook.Store.Follower do
     end
   end
 
+  # Nothing came between what shows and what was written. A database that was never read may be any.
+  defp take_in(%{group: group} = state, revision, written) when group != nil do
+    with true <- shown(state) == revision - 1,
+         :ok <- put(state, %{revision: revision, rows: Table.row(written), which: :some}) do
+      answer(state)
+    else
+      _ -> look(state)
+    end
+  end
+
+  defp take_in(state, _revision, _written), do: look(state)
+
   defp catch_up(state) do
     with {:ok, settings} <- settings(sql(state.book)),
          {:ok, found} <- read(state.book, settings.revision, shown(state)),
@@ -188,11 +207,11 @@ defmodule Skillbook.Store.Follower do
   end
 
   # All new generations are made by the watcher. If it crashes, this process ends with it.
-  defp put(state, found) do
-    if found.stored != [] or found.removed != [],
-      do: Watcher.put_stored(state.book.name, found.stored, found.removed)
+  defp put(state, %{revision: revision, rows: rows, which: which}) do
+    if which == :all or rows.rows != [],
+      do: left_out(state.book, Watcher.put_stored(state.book.name, rows, which))
 
-    :atomics.put(state.book.revision, 1, found.revision)
+    :atomics.put(state.book.revision, 1, revision)
   catch
     :exit, _reason -> {:error, %Error{kind: :other, message: "the book's watcher is gone"}}
   end
@@ -207,56 +226,35 @@ defmodule Skillbook.Store.Follower do
   end
 
   # The revision was read before the rows, so that none up to it is missed; rows that came since are there as well.
-  defp read(_book, revision, revision), do: {:ok, %{revision: revision, stored: [], removed: []}}
+  defp read(_book, revision, revision), do: {:ok, %{revision: revision, rows: %{rows: []}, which: :some}}
 
   # Somebody put an older state of the database back.
   defp read(book, revision, last) when is_integer(last) and revision < last, do: read(book, revision, :all)
 
   defp read(book, revision, :all) do
-    statement =
-      "select #{@columns}, revision from skillbook_entries where enabled = 1 and deleted_at is null order by id"
+    found(book, revision, :all, "where enabled = 1 and deleted_at is null order by id", [])
+  end
 
-    with {:ok, %{rows: rows}} <- SQL.query(sql(book), statement) do
-      found = found(book, revision, rows)
-      there = MapSet.new(found.stored, & &1.id)
-      {:ok, %{found | removed: Enum.reject(Catalog.stored_ids(book.catalog), &(&1 in there))}}
+  # The sign keeps SQLite from walking through all entries by their ids, where the index of
+  # revisions names a few.
+  defp read(book, revision, last),
+    do: found(book, revision, :some, "where revision > $1 order by +id", [last])
+
+  defp found(book, revision, which, rest, params) do
+    with {:ok, rows} <-
+           SQL.query(sql(book), "select #{@columns}, revision from skillbook_entries #{rest}", params) do
+      revision = Enum.reduce(rows.rows, revision, &max(List.last(&1), &2))
+      {:ok, %{revision: revision, rows: rows, which: which}}
     end
   end
 
-  defp read(book, revision, last) do
-    # The sign keeps SQLite from walking through all entries by their ids, where the index of revisions names a few.
-    statement = "select #{@columns}, revision from skillbook_entries where revision > $1 order by +id"
-
-    with {:ok, %{rows: rows}} <- SQL.query(sql(book), statement, [last]),
-         do: {:ok, found(book, revision, rows)}
-  end
-
-  defp found(book, revision, rows) do
-    {stored, removed} =
-      rows
-      |> Enum.map(&entry(book, &1))
-      |> Enum.split_with(&(is_struct(&1) and &1.enabled and is_nil(&1.deleted_at)))
-
-    removed = for entry <- removed, do: if(is_struct(entry), do: entry.id, else: entry)
-    %{revision: Enum.reduce(rows, revision, &max(List.last(&1), &2)), stored: stored, removed: removed}
-  end
-
-  # A row that some other program wrote in its own way must not keep the rest away; it is left out as the id alone.
-  defp entry(book, [id | _] = row) do
-    stored = Stored.from_row(row)
-    lists = [stored.tags, stored.labels, stored.proactive_for, stored.excluded_for]
-    true = lists |> Enum.concat() |> Enum.all?(&is_binary/1)
-    true = Enum.all?(stored.writers, &(is_nil(&1) or is_binary(&1)))
-    true = stored.kind in [:skill, :note] and stored.source in [:user, :agent, :import]
-    stored
-  rescue
-    error ->
+  # A row that some other program wrote in its own way does not keep the rest away.
+  defp left_out(book, unread) do
+    for {id, reason} <- unread do
       Logger.error(
-        "the book #{inspect(book.name)} leaves the row #{id} of skillbook_entries out, which it cannot read: " <>
-          Exception.message(error)
+        "the book #{inspect(book.name)} leaves the row #{id} of skillbook_entries out, which it cannot read: #{reason}"
       )
-
-      id
+    end
   end
 
   defp sql(%{store: {module, options}}), do: module.handle(options[:name])

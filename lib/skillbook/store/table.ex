@@ -3,22 +3,72 @@ defmodule Skillbook.Store.Table do
   # The entries and their versions in the database. Every function takes the handle for `Skillbook.SQL`; none of them
   # knows who may see what.
 
-  alias Skillbook.{SQL, Stored}
+  alias Skillbook.{JSON, SQL, Stored}
   alias Skillbook.Store.Version
 
-  @columns Stored.columns()
+  # The fields of an entry are the columns of `skillbook_entries`.
+  @columns for %{field: field} <- Stored.__info__(:struct), do: field
   @all Enum.map_join(@columns, ", ", &"e.#{&1}")
   # A list does not read the contents.
   @light Enum.map_join(@columns, ", ", &if(&1 == :content, do: "null", else: "e.#{&1}"))
+  # Of what was deleted none is read either.
+  @live Enum.map_join(
+          @columns,
+          ", ",
+          &if(&1 == :content, do: "case when e.deleted_at is null then e.content end", else: "e.#{&1}")
+        )
 
   # What a version has of an entry.
-  @kept ~w(kind title description content tags labels include_in_prompt proactive_for excluded_for source enabled hash
-           attachments schedule timezone writers)a
-  @written @columns -- [:id, :name, :created_at]
+  @kept @columns -- [:id, :name, :author, :version, :created_at, :updated_at, :deleted_at]
+  # What the database makes is not written.
+  @inserted (@columns -- [:id]) ++ [:scope, :revision]
+  @updated @inserted -- [:name, :created_at]
 
-  @doc "The live entries of a name, the oldest first."
-  def named(sql, name),
-    do: select(sql, @all, "where e.name = $1 and e.deleted_at is null order by e.id", [name])
+  places = fn columns -> Enum.map_join(1..length(columns), ", ", &"$#{&1}") end
+
+  @next_revision "update skillbook_settings set value = cast(cast(value as bigint) + 1 as text) " <>
+                   "where key = 'revision' returning value"
+
+  @insert "insert into skillbook_entries (#{Enum.join(@inserted, ", ")}) values (#{places.(@inserted)}) returning id"
+
+  @update "update skillbook_entries set " <>
+            (@updated
+             |> Enum.with_index(1)
+             |> Enum.map_join(", ", fn {column, at} -> "#{column} = $#{at}" end)) <>
+            " where id = $#{length(@updated) + 1}"
+
+  # The row that this write made is the only one with its revision.
+  @version "insert into skillbook_entry_versions (entry_id, version, action, made_by, author, at, " <>
+             "#{Enum.join(@kept, ", ")}) select id, version, $1, $2, author, updated_at, #{Enum.join(@kept, ", ")} " <>
+             "from skillbook_entries where revision = $3"
+
+  # Told to the nodes that listen, by the database itself and only if the transaction is committed.
+  @notify "select pg_notify('skillbook', $1)"
+
+  @named "select #{@live} from skillbook_entries e where e.name = $1 order by e.id"
+
+  @typedoc "The entries of a name: the live ones, the oldest first, and the deleted ones, without their contents."
+  @type named :: {live :: [Stored.t()], deleted :: [Stored.t()]}
+
+  @doc """
+  Runs `fun` in a transaction that raises the revision, which is the first thing that a write does:
+  whoever writes next waits there until this one is over, and sees what it did. `fun` gets the
+  handle, the revision and the entries of a name, of which there are none for `nil`.
+  """
+  def write(sql, name, fun) do
+    named = if name, do: [{@named, [name]}], else: []
+
+    SQL.transaction(sql, [{@next_revision, []} | named], fn sql, [%{rows: [[revision]]} | named] ->
+      fun.(sql, String.to_integer(revision), named |> Enum.flat_map(& &1.rows) |> split())
+    end)
+  end
+
+  @doc "The entries of a name."
+  def named(sql, name) do
+    with {:ok, %{rows: rows}} <- SQL.query(sql, @named, [name]), do: {:ok, split(rows)}
+  end
+
+  defp split(rows), do: rows |> Enum.map(&from_row/1) |> Enum.split_with(&is_nil(&1.deleted_at))
 
   @doc "The live entries of a title, the oldest first."
   def titled(sql, title),
@@ -28,12 +78,6 @@ defmodule Skillbook.Store.Table do
   def deleted(sql, name) do
     where = "where (e.name = $1 or e.title = $1) and e.deleted_at is not null order by e.revision desc"
     select(sql, @all, where, [name])
-  end
-
-  @doc "The deleted entries of a name, the highest version first, without their contents."
-  def deleted_named(sql, name) do
-    where = "where e.name = $1 and e.deleted_at is not null order by e.version desc, e.id"
-    select(sql, @light, where, [name])
   end
 
   @doc "All live entries, without their contents."
@@ -50,79 +94,37 @@ defmodule Skillbook.Store.Table do
 
   defp select(sql, columns, rest, params) do
     with {:ok, %{rows: rows}} <- SQL.query(sql, "select #{columns} from skillbook_entries e #{rest}", params),
-         do: {:ok, Enum.map(rows, &Stored.from_row/1)}
+         do: {:ok, Enum.map(rows, &from_row/1)}
   end
 
   @doc """
-  Raises the revision, which is the first thing that a write does: whoever writes next waits here until this one is over,
-  and sees what it did.
+  Writes an entry at a revision, with the version that it is at now. One without an `id` is added,
+  and gets its own from the database.
   """
-  def next_revision(sql) do
-    query =
-      "update skillbook_settings set value = cast(cast(value as bigint) + 1 as text) " <>
-        "where key = 'revision' returning value"
+  def put(sql, %Stored{} = stored, action, by, revision) do
+    version = {@version, [Atom.to_string(action), Atom.to_string(by), revision]}
+    notice = if SQL.dialect(sql) == :postgres, do: [{@notify, [Integer.to_string(revision)]}], else: []
 
-    with {:ok, %{rows: [[revision]]}} <- SQL.query(sql, query), do: {:ok, String.to_integer(revision)}
+    with {:ok, [%{rows: rows} | _]} <- SQL.query_all(sql, [entry(stored, revision), version | notice]) do
+      case rows do
+        [[id]] -> {:ok, %{stored | id: id}}
+        [] -> {:ok, stored}
+      end
+    end
   end
 
-  @doc "Adds an entry; its `id` is given by the database."
-  def insert(sql, %Stored{} = stored, revision) do
-    columns = [:name, :created_at | @written]
-    values = Enum.map(columns, &Stored.to_column(&1, Map.fetch!(stored, &1))) ++ [scope(stored), revision]
+  defp entry(%{id: nil} = stored, revision), do: {@insert, values(stored, @inserted, revision)}
+  defp entry(stored, revision), do: {@update, values(stored, @updated, revision) ++ [stored.id]}
 
-    query =
-      "insert into skillbook_entries (#{Enum.join(columns, ", ")}, scope, revision) " <>
-        "values (#{places(values)}) returning id"
-
-    with {:ok, %{rows: [[id]]}} <- SQL.query(sql, query, values), do: {:ok, %{stored | id: id}}
-  end
-
-  @doc "Writes the entry's fields over those in the database."
-  def update(sql, %Stored{} = stored, revision) do
-    values =
-      Enum.map(@written, &Stored.to_column(&1, Map.fetch!(stored, &1))) ++
-        [scope(stored), revision, stored.id]
-
-    columns = @written ++ [:scope, :revision]
-
-    set =
-      columns
-      |> Enum.with_index(1)
-      |> Enum.map_join(", ", fn {column, number} -> "#{column} = $#{number}" end)
-
-    query = "update skillbook_entries set #{set} where id = $#{length(values)}"
-
-    with {:ok, _} <- SQL.query(sql, query, values), do: {:ok, stored}
+  defp values(stored, columns, revision) do
+    row = for {field, value} <- Map.from_struct(stored), into: %{}, do: {field, to_column(field, value)}
+    row = Map.merge(row, %{scope: scope(row), revision: revision})
+    Enum.map(columns, &Map.fetch!(row, &1))
   end
 
   # Who sees an entry depends on these. Of JSON none has a line end in it.
-  defp scope(stored) do
-    parts =
-      for field <- [:kind, :labels, :excluded_for], do: Stored.to_column(field, Map.fetch!(stored, field))
-
-    :sha256 |> :crypto.hash(Enum.join(parts, "\n")) |> Base.encode16(case: :lower)
-  end
-
-  @doc "Adds the version that the entry is at now."
-  def insert_version(sql, %Stored{} = stored, action, by) do
-    kept = Enum.map(@kept, &Stored.to_column(&1, Map.fetch!(stored, &1)))
-
-    head = [
-      stored.id,
-      stored.version,
-      Atom.to_string(action),
-      Atom.to_string(by),
-      stored.author,
-      stored.updated_at
-    ]
-
-    values = head ++ kept
-
-    query =
-      "insert into skillbook_entry_versions (entry_id, version, action, made_by, author, at, #{Enum.join(@kept, ", ")}) " <>
-        "values (#{places(values)})"
-
-    with {:ok, _} <- SQL.query(sql, query, values), do: :ok
+  defp scope(%{kind: kind, labels: labels, excluded_for: excluded_for}) do
+    :sha256 |> :crypto.hash(Enum.join([kind, labels, excluded_for], "\n")) |> Base.encode16(case: :lower)
   end
 
   @doc "The versions of an entry, the newest first, without their contents."
@@ -142,14 +144,13 @@ defmodule Skillbook.Store.Table do
         "from skillbook_entry_versions v where v.entry_id = $1 #{rest}"
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, [stored.id | params]),
-         do: {:ok, Enum.map(rows, &from_row(stored, &1))}
+         do: {:ok, Enum.map(rows, &version_from_row(stored, &1))}
   end
 
-  defp from_row(stored, [number, action, by, author, at | kept]) do
-    at = Stored.from_column(:updated_at, at)
+  defp version_from_row(stored, [number, action, by, author, at | kept]) do
+    at = from_column(:updated_at, at)
 
-    fields =
-      @kept |> Enum.zip(kept) |> Enum.map(fn {field, value} -> {field, Stored.from_column(field, value)} end)
+    fields = @kept |> Enum.zip(kept) |> Enum.map(fn {field, value} -> {field, from_column(field, value)} end)
 
     entry = struct!(stored, fields)
     deleted_at = if action == "delete", do: at
@@ -157,7 +158,7 @@ defmodule Skillbook.Store.Table do
     %Version{
       version: number,
       action: action(action),
-      by: Stored.from_column(:source, by),
+      by: from_column(:source, by),
       author: author,
       at: at,
       entry: %{entry | version: number, author: author, updated_at: at, deleted_at: deleted_at}
@@ -168,5 +169,59 @@ defmodule Skillbook.Store.Table do
     defp action(unquote(Atom.to_string(action))), do: unquote(action)
   end
 
-  defp places(values), do: Enum.map_join(1..length(values), ", ", &"$#{&1}")
+  @doc "The columns that an entry is made of, in the order in which it is read of them."
+  @spec columns() :: [atom()]
+  def columns, do: @columns
+
+  @doc "An entry as the catalog takes rows; of its values none is made a column's."
+  @spec row(Stored.t()) :: %{columns: [String.t()], rows: [[term()]]}
+  def row(%Stored{} = stored) do
+    %{columns: Enum.map(@columns, &Atom.to_string/1), rows: [Enum.map(@columns, &Map.fetch!(stored, &1))]}
+  end
+
+  @doc "The entry of a row."
+  @spec from_row([term()]) :: Stored.t()
+  def from_row(row), do: from_row(@columns, row, __struct__: Stored)
+
+  defp from_row([], [], fields), do: Map.new(fields)
+
+  defp from_row([column | columns], [value | row], fields),
+    do: from_row(columns, row, [{column, from_column(column, value)} | fields])
+
+  @doc "A field's value as it stands in its column."
+  @spec to_column(atom(), term()) :: SQL.param()
+  def to_column(field, list) when field in [:labels, :proactive_for, :excluded_for],
+    do: list |> Enum.uniq() |> Enum.sort() |> JSON.encode()
+
+  def to_column(_field, list) when is_list(list), do: JSON.encode(list)
+  def to_column(_field, value) when is_boolean(value) or is_nil(value), do: value
+  def to_column(_field, value) when is_atom(value), do: Atom.to_string(value)
+  def to_column(_field, value), do: value
+
+  defp from_column(_field, nil), do: nil
+  defp from_column(field, value) when field in [:include_in_prompt, :enabled], do: value == 1
+  defp from_column(:kind, "skill"), do: :skill
+  defp from_column(:kind, "note"), do: :note
+  defp from_column(:source, "user"), do: :user
+  defp from_column(:source, "agent"), do: :agent
+  defp from_column(:source, "import"), do: :import
+
+  defp from_column(field, json)
+       when field in [:tags, :labels, :proactive_for, :excluded_for, :attachments, :writers],
+       do: texts(json)
+
+  defp from_column(field, text) when field in [:created_at, :updated_at, :deleted_at] do
+    {:ok, time, 0} = DateTime.from_iso8601(text)
+    time
+  end
+
+  defp from_column(_field, value), do: value
+
+  # Most are empty.
+  defp texts("[]"), do: []
+
+  defp texts(json) do
+    {:ok, list} = JSON.decode(json)
+    list
+  end
 end

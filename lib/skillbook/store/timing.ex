@@ -23,10 +23,8 @@ defmodule Skillbook.Store.Timing do
     {604_800, "0 8 * * 1"}
   ]
 
-  @doc "The entry with its schedule and its time zone as they are kept."
+  @doc "The entry with its schedule and its time zone, of which it has one, as they are kept."
   @spec settle(Stored.t()) :: {:ok, Stored.t()} | {:error, Exception.t()}
-  def settle(%Stored{schedule: nil, timezone: nil} = stored), do: {:ok, stored}
-
   def settle(%Stored{schedule: nil}) do
     {:error,
      %StoreError{

@@ -1,7 +1,8 @@
 defmodule Skillbook.Tools.Schema do
   @moduledoc false
-  # A declaration as JSON Schema, draft 2020-12. What the page does not say is left open. Properties have `_` for the dashes
-  # of flags, as models write them in JSON.
+  # A declaration as JSON Schema, draft 2020-12. What the page does not say is left open; `closed`
+  # says that other flags are refused. Properties have `_` for the dashes of flags, as models write
+  # them in JSON.
 
   alias Skillbook.{Declaration, Flag}
 
@@ -10,9 +11,9 @@ defmodule Skillbook.Tools.Schema do
   @day "\\d{4}-\\d{2}-\\d{2}"
 
   @spec object(Declaration.t() | nil, boolean()) :: map()
-  def object(nil, _strict), do: %{"type" => "object", "properties" => %{}}
+  def object(nil, _closed), do: %{"type" => "object", "properties" => %{}}
 
-  def object(%Declaration{flags: flags}, strict) do
+  def object(%Declaration{flags: flags}, closed) do
     # `--help` asks for the page and belongs to every command.
     flags = Enum.reject(flags, &(&1.name == "help"))
     {named, unnamed} = Enum.split_with(flags, &(&1.name =~ @property))
@@ -20,16 +21,7 @@ defmodule Skillbook.Tools.Schema do
 
     %{"type" => "object", "properties" => Map.new(named, &{name(&1.name), property(&1)})}
     |> put("required", required, required != [])
-    |> put("additionalProperties", false, strict and unnamed == [])
-  end
-
-  @doc "Arguments with the names of the flags that their properties stand for."
-  @spec flags(map(), Declaration.t() | nil) :: map()
-  def flags(arguments, nil), do: arguments
-
-  def flags(arguments, %Declaration{flags: flags}) do
-    names = for %Flag{name: name} <- flags, not is_map_key(arguments, name), into: %{}, do: {name(name), name}
-    Map.new(arguments, fn {property, value} -> {Map.get(names, property, property), value} end)
+    |> put("additionalProperties", false, closed and unnamed == [])
   end
 
   @doc "The property that a flag of this name is."
@@ -54,7 +46,6 @@ defmodule Skillbook.Tools.Schema do
   defp type(flag), do: item(flag)
 
   defp item(%Flag{type: :one_of} = flag), do: %{"type" => "string", "enum" => flag.values}
-  defp item(%Flag{type: :number}), do: %{"type" => "number"}
   defp item(%Flag{type: :date, values: []}), do: %{"type" => "string", "format" => "date"}
 
   defp item(%Flag{type: :date, values: words}),
@@ -63,8 +54,8 @@ defmodule Skillbook.Tools.Schema do
   defp item(%Flag{type: :text} = flag),
     do: put(%{"type" => "string"}, "maxLength", flag.max, flag.max != nil)
 
-  defp item(%Flag{type: :integer} = flag) do
-    %{"type" => "integer"}
+  defp item(%Flag{type: type} = flag) when type in [:integer, :number] do
+    %{"type" => to_string(type)}
     |> put("minimum", flag.min, flag.min != nil)
     |> put("maximum", flag.max, flag.max != nil)
   end

@@ -12,9 +12,10 @@ defmodule Skillbook.Vault.Indexer do
 
   require Logger
 
-  # So many documents, or bytes, are written at once.
-  @batch 500
-  @bytes 16_000_000
+  # So many documents, or bytes, are written at once; other writers wait as long. So many such batches are prepared at once.
+  @batch 1_000
+  @bytes 8_000_000
+  @prepared 2
   # After an error of the database or the producer.
   @again 5_000
   # File systems have times of whole seconds, and a file may change twice in one.
@@ -186,14 +187,16 @@ defmodule Skillbook.Vault.Indexer do
     references
     |> Enum.sort_by(& &1.id)
     |> Enum.chunk_while({[], 0}, &gather/2, &gathered/1)
-    |> Enum.reduce_while({:ok, counts, 0}, fn batch, {:ok, counts, done} ->
-      case batch(state.vault, sql, batch) do
-        {:ok, more} ->
-          progress(state, done, done + length(batch), total)
-          {:cont, {:ok, add(counts, more), done + length(batch)}}
-
-        {:error, _} = error ->
-          {:halt, error}
+    |> Task.async_stream(&{length(&1), prepare(state.vault, sql, &1)},
+      max_concurrency: @prepared,
+      timeout: :infinity
+    )
+    |> Enum.reduce_while({:ok, counts, 0}, fn {:ok, {count, prepared}}, {:ok, counts, done} ->
+      with {:ok, prepared} <- prepared, {:ok, more} <- write(state.vault, sql, prepared) do
+        progress(state, done, done + count, total)
+        {:cont, {:ok, add(counts, more), done + count}}
+      else
+        error -> {:halt, error}
       end
     end)
     |> then(fn result -> with {:ok, counts, _done} <- result, do: {:ok, counts} end)
@@ -223,7 +226,7 @@ defmodule Skillbook.Vault.Indexer do
   end
 
   # What changes while it is read is told of again, so it is read once, by whoever has room.
-  defp batch(vault, sql, references) do
+  defp prepare(vault, sql, references) do
     read =
       references
       |> Task.async_stream(&{&1, read(vault, &1)}, timeout: :infinity, ordered: false)
@@ -233,18 +236,24 @@ defmodule Skillbook.Vault.Indexer do
     gone = for {reference, result} <- read, result in [:missing, :skipped], do: reference.id
     [skipped, failed] = for kind <- [:skipped, :failed], do: Enum.count(read, &match?({_, ^kind}, &1))
 
-    with {:ok, put} <- put(sql, vault, notes),
-         {:ok, removed} <- Table.remove(sql, vault.name, gone) do
-      {:ok,
-       %{indexed: put, removed: removed, unchanged: length(notes) - put, skipped: skipped, failed: failed}}
-    end
+    with {:ok, prepared} <- Table.prepare(sql, vault.name, notes),
+         do: {:ok, {prepared, gone, %{counts() | skipped: skipped, failed: failed}}}
+  end
+
+  defp write(vault, sql, {{notes, _} = prepared, gone, counts}) do
+    with {:ok, put} <- Table.put(sql, vault.name, producer(vault), prepared, DateTime.utc_now()),
+         {:ok, removed} <- Table.remove(sql, vault.name, gone),
+         do: {:ok, %{counts | indexed: put, removed: removed, unchanged: length(notes) - put}}
   end
 
   @doc false
   # Also for what is written or pushed by other processes than the indexer.
   @spec put(SQL.t(), Skillbook.Vault.Config.t(), [Note.t()]) ::
           {:ok, non_neg_integer()} | {:error, Exception.t()}
-  def put(sql, vault, notes), do: Table.put(sql, vault.name, producer(vault), notes, DateTime.utc_now())
+  def put(sql, vault, notes) do
+    with {:ok, prepared} <- Table.prepare(sql, vault.name, notes),
+         do: Table.put(sql, vault.name, producer(vault), prepared, DateTime.utc_now())
+  end
 
   defp producer(%{producer: nil}), do: "put"
   defp producer(%{producer: {Skillbook.Vault.Folder, _}}), do: "folder"

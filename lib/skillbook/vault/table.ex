@@ -2,70 +2,83 @@ defmodule Skillbook.Vault.Table do
   @moduledoc false
   # The documents in the database. What is read is within a scope: the segments that somebody sees, and filters.
 
-  alias Skillbook.{JSON, Native, SQL}
-  alias Skillbook.Vault.{Note, Postings}
+  alias Skillbook.{JSON, SQL}
+  alias Skillbook.Search.{Query, Rows}
+  alias Skillbook.SQL.Values
+  alias Skillbook.Vault.Note
 
-  # Rows written by one statement. SQLite looks for each parameter among those before it.
-  @rows 50
-  # A segment takes more documents until it has so many.
-  @full 1_000
+  # External ids in one statement.
+  @ids 1_000
 
   @columns ~w(segment_id vault producer external_id path folder name title aliases tags links frontmatter word_count hash
               size mtime indexed_at)
 
-  @type segment :: %{id: pos_integer(), vault: String.t(), labels: [String.t()], documents: pos_integer()}
-
-  @typedoc "`within` are the documents that pass the filters, or nil where there are no filters; `within/2` puts them there."
-  @type scope :: %{
-          segments: [pos_integer()],
-          documents: non_neg_integer(),
-          within: [pos_integer()] | nil,
-          folder: String.t() | nil,
-          tags: [String.t()],
-          fields: [{String.t(), String.t()}]
-        }
+  @type scope :: %{segments: [Rows.segment()], filters: [String.t()]}
 
   # Writing
+
+  @typedoc "Notes with what takes longest of putting them, by their labels."
+  @type prepared :: {[Note.t()], %{[String.t()] => {[String.t()], Rows.packed()}}}
+
+  @doc "Prepares notes for `put/5`, outside of its transaction."
+  @spec prepare(SQL.t(), String.t(), [Note.t()]) :: {:ok, prepared()} | {:error, SQL.Error.t()}
+  def prepare(sql, vault, notes) do
+    with {:ok, known} <- known(sql, vault, Enum.map(notes, & &1.id)) do
+      {:ok,
+       {notes,
+        notes
+        |> Enum.reject(&same?(&1, known[&1.id]))
+        |> Enum.group_by(& &1.labels)
+        |> Map.new(fn {labels, notes} -> {labels, pack(notes)} end)}}
+    end
+  end
+
+  defp pack(notes),
+    do: {Enum.map(notes, & &1.id), notes |> Enum.map(&document/1) |> Rows.pack()}
 
   @doc """
   Puts documents of a vault in the place of those with their external ids: `{:ok, count}`, how many were other than before.
 
   Whoever else indexes the same vault meanwhile does the same, and finds nothing left to do.
   """
-  @spec put(SQL.t(), String.t(), String.t(), [Note.t()], DateTime.t()) ::
+  @spec put(SQL.t(), String.t(), String.t(), prepared(), DateTime.t()) ::
           {:ok, non_neg_integer()} | {:error, SQL.Error.t()}
-  def put(_sql, _vault, _producer, [], _now), do: {:ok, 0}
+  def put(_sql, _vault, _producer, {[], _packed}, _now), do: {:ok, 0}
 
-  def put(sql, vault, producer, notes, now) do
+  def put(sql, vault, producer, {notes, packed}, now) do
     SQL.transaction(sql, fn sql ->
       with {:ok, known} <- known(sql, vault, Enum.map(notes, & &1.id)),
            {same, new} = Enum.split_with(notes, &same?(&1, known[&1.id])),
            :ok <- each(same, &touch(sql, vault, &1, now)),
-           :ok <- forget(sql, for(note <- new, {id, _} <- [known[note.id]], do: id)),
+           :ok <- forget(sql, for(note <- new, found = known[note.id], do: found)),
            :ok <-
              new
              |> Enum.group_by(& &1.labels)
-             |> each(fn {labels, notes} -> insert(sql, vault, labels, producer, notes, now) end) do
+             |> each(fn {labels, notes} ->
+               insert(sql, {"vault", vault, labels}, producer, notes, packed[labels], now)
+             end) do
         {:ok, length(new)}
       end
     end)
   end
 
   defp same?(_note, nil), do: false
-  defp same?(note, {_id, as}), do: as == {note.path, note.hash, json(note.labels)}
+  defp same?(note, {_id, _segment, as}), do: as == {note.path, note.hash, JSON.encode(note.labels)}
 
   defp known(sql, vault, ids) do
-    {these, params} = any_of(sql, "d.external_id", "text", ids, 2)
+    {these, params} = Values.texts(sql, "d.external_id", ids, 2)
 
     query = """
-    select d.external_id, d.id, d.path, d.hash, s.labels
-    from skillbook_documents d join skillbook_document_segments s on s.id = d.segment_id
+    select d.external_id, d.id, d.segment_id, d.path, d.hash, s.labels
+    from skillbook_documents d join skillbook_search_segments s on s.id = d.segment_id
     where d.vault = $1 and #{these}
     """
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, [vault | params]) do
       {:ok,
-       Map.new(rows, fn [external_id, id, path, hash, labels] -> {external_id, {id, {path, hash, labels}}} end)}
+       Map.new(rows, fn [external_id, id, segment, path, hash, labels] ->
+         {external_id, {id, segment, {path, hash, labels}}}
+       end)}
     end
   end
 
@@ -80,42 +93,78 @@ defmodule Skillbook.Vault.Table do
   @new_text " on conflict (document_id) do update set content = excluded.content"
 
   # A document that was there keeps its id.
-  defp insert(sql, vault, labels, producer, notes, now) do
+  defp insert(sql, {_, vault, _} = key, producer, notes, packed, now) do
     replaced = for column <- @columns, do: "#{column} = excluded.#{column}"
 
     rest =
       " on conflict (vault, external_id) do update set #{Enum.join(replaced, ", ")} returning external_id, id"
 
-    with {:ok, segment} <- segment(sql, vault, json(labels)),
+    with {:ok, segment} <- Rows.segment(sql, key),
          rows = for(note <- notes, do: row(segment, vault, producer, note, now)),
-         {:ok, ids} <- insert_rows(sql, "skillbook_documents (#{Enum.join(@columns, ", ")})", rows, rest),
+         {:ok, ids} <- Values.insert(sql, "skillbook_documents (#{Enum.join(@columns, ", ")})", rows, rest),
          ids = Map.new(ids, &List.to_tuple/1),
          texts = for(note <- notes, do: [ids[note.id], note.content]),
-         {:ok, _} <- insert_rows(sql, "skillbook_document_texts (document_id, content)", texts, @new_text),
-         fields = for(note <- notes, {field, value} <- Note.fields(note), do: [field, value, ids[note.id]]),
-         {:ok, _} <- insert_rows(sql, "skillbook_document_fields (field, value, document_id)", fields, ""),
-         :ok <- add_terms(sql, segment, for(note <- notes, do: {ids[note.id], titles(note), note.content})) do
-      counted(sql, [{segment, length(notes)}])
+         {:ok, _} <- Values.insert(sql, "skillbook_document_texts (document_id, content)", texts, @new_text) do
+      {external_ids, run} = packed(packed, notes)
+      Rows.put(sql, segment, Enum.map(external_ids, &ids[&1]), run)
     end
   end
 
-  # What of a note is searched as its title is.
-  defp titles(note), do: [note.name, note.title | note.aliases]
+  # Somebody else may have put some of them since they were prepared.
+  defp packed({external_ids, _run} = packed, notes) do
+    if external_ids == Enum.map(notes, & &1.id), do: packed, else: pack(notes)
+  end
 
-  # The one of these labels that takes more.
-  defp segment(sql, vault, labels) do
-    query =
-      "select id from skillbook_document_segments where vault = $1 and labels = $2 and documents < #{@full} order by id limit 1"
+  defp packed(nil, notes), do: pack(notes)
 
-    create =
-      "insert into skillbook_document_segments (vault, labels, documents) values ($1, $2, 0) returning id"
+  # Its name, title and aliases count as titles do.
+  defp document(note) do
+    fields = for {field, value} <- Note.fields(note), do: Query.field(field, value)
+    folders = for folder <- folders(note.folder), do: folder(folder)
+    {[note.name, note.title | note.aliases], note.content, fields ++ folders}
+  end
 
-    with {:ok, %{rows: []}} <- SQL.query(sql, query, [vault, labels]),
-         {:ok, %{rows: [[id]]}} <- SQL.query(sql, create, [vault, labels]) do
-      {:ok, id}
-    else
-      {:ok, %{rows: [[id]]}} -> {:ok, id}
-      error -> error
+  defp folders(""), do: []
+  defp folders(folder), do: folder |> String.split("/") |> Enum.scan(&(&2 <> "/" <> &1))
+
+  @doc "The filter for documents in a folder or below it."
+  @spec folder(String.t()) :: String.t()
+  def folder(folder), do: Query.field("/", folder)
+
+  @doc "The filter for documents that have a value in a field."
+  @spec field(String.t(), String.t()) :: String.t()
+  def field(field, value), do: Query.field(Note.key(field), Note.key(value))
+
+  @doc "For `Skillbook.Search.Unindexed`: of ids, the key of the segment, the id and the document."
+  @spec searched(SQL.t(), [pos_integer()]) ::
+          {:ok, [{Rows.key(), pos_integer(), Rows.document()}]} | {:error, SQL.Error.t()}
+  def searched(sql, ids) do
+    {these, params} = Values.ids(sql, "t.id", ids, 1)
+
+    query = """
+    select t.id, s.scope, s.labels, t.path, t.folder, t.name, t.title, t.aliases, t.tags, t.frontmatter, x.content
+    from skillbook_documents t join skillbook_search_segments s on s.id = t.segment_id
+    join skillbook_document_texts x on x.document_id = t.id where #{these}
+    """
+
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params) do
+      {:ok,
+       for [id, vault, labels, path, folder, name, title, aliases, tags, frontmatter, content] <- rows do
+         {:ok, frontmatter} = JSON.decode(frontmatter)
+
+         note = %Note{
+           path: path,
+           folder: folder,
+           name: name,
+           title: title,
+           aliases: texts(aliases),
+           tags: texts(tags),
+           frontmatter: frontmatter,
+           content: content
+         }
+
+         {{"vault", vault, texts(labels)}, id, document(note)}
+       end}
     end
   end
 
@@ -129,96 +178,16 @@ defmodule Skillbook.Vault.Table do
       note.folder,
       note.name,
       note.title,
-      json(note.aliases),
-      json(note.tags),
-      json(note.links),
-      json(note.frontmatter),
+      JSON.encode(note.aliases),
+      JSON.encode(note.tags),
+      JSON.encode(note.links),
+      JSON.encode(note.frontmatter),
       note.word_count,
       note.hash,
       note.size,
       note.mtime,
       now
     ]
-  end
-
-  defp json(value), do: value |> JSON.encode()
-
-  defp add_terms(sql, segment, documents) do
-    joined = for column <- ~w(documents places), do: "#{column} = #{joined(SQL.dialect(sql), column)}"
-
-    put_terms(sql, segment, Native.vault_postings(documents), joined)
-  end
-
-  # To SQLite what is joined is text, also if both parts are bytes.
-  defp joined(:sqlite, column),
-    do: "cast(skillbook_document_terms.#{column} || excluded.#{column} as blob)"
-
-  defp joined(:postgres, column), do: "skillbook_document_terms.#{column} || excluded.#{column}"
-
-  # All of them by one statement of few parameters, which neither database likes to have in thousands: the terms with where
-  # theirs is in all documents, and in all places.
-  defp put_terms(_sql, _segment, [], _set), do: :ok
-
-  defp put_terms(sql, segment, postings, set) do
-    {terms, _} =
-      Enum.map_reduce(postings, {1, 1}, fn {term, documents, places}, {document, place} ->
-        sizes = {byte_size(documents), byte_size(places)}
-        next = {document + elem(sizes, 0), place + elem(sizes, 1)}
-        {[term, document, elem(sizes, 0), place, elem(sizes, 1)], next}
-      end)
-
-    statement = """
-    insert into skillbook_document_terms (segment_id, term, documents, places) #{unpacked(SQL.dialect(sql))}
-    on conflict (segment_id, term) do update set #{Enum.join(set, ", ")}
-    """
-
-    documents = for {_, documents, _} <- postings, into: "", do: documents
-    places = for {_, _, places} <- postings, into: "", do: places
-
-    with {:ok, _} <- SQL.query(sql, statement, [segment, json(terms), {:blob, documents}, {:blob, places}]),
-         do: :ok
-  end
-
-  defp unpacked(:sqlite) do
-    at = &"json_extract(j.value, '$[#{&1}]')"
-
-    "select $1, #{at.(0)}, substr($3, #{at.(1)}, #{at.(2)}), substr($4, #{at.(3)}, #{at.(4)}) from json_each($2) j where true"
-  end
-
-  defp unpacked(:postgres) do
-    at = &"cast(j.value ->> #{&1} as integer)"
-
-    "select cast($1 as bigint), j.value ->> 0, substring(cast($3 as bytea) from #{at.(1)} for #{at.(2)}), " <>
-      "substring(cast($4 as bytea) from #{at.(3)} for #{at.(4)}) from json_array_elements(cast(cast($2 as text) as json)) j"
-  end
-
-  defp counted(sql, segments) do
-    each(segments, fn {segment, more} ->
-      SQL.query(sql, "update skillbook_document_segments set documents = documents + $2 where id = $1", [
-        segment,
-        more
-      ])
-    end)
-  end
-
-  defp insert_rows(_sql, _into, [], _rest), do: {:ok, []}
-
-  defp insert_rows(sql, into, [first | _] = rows, rest) do
-    width = length(first)
-
-    rows
-    |> Enum.chunk_every(@rows)
-    |> Skillbook.Options.each(fn rows ->
-      values =
-        Enum.map_join(0..(length(rows) - 1), ", ", fn row ->
-          "(#{Enum.map_join(1..width, ", ", &"$#{row * width + &1}")})"
-        end)
-
-      with {:ok, %{rows: given}} <-
-             SQL.query(sql, "insert into #{into} values #{values}#{rest}", Enum.concat(rows)),
-           do: {:ok, given}
-    end)
-    |> then(fn result -> with {:ok, given} <- result, do: {:ok, Enum.concat(given)} end)
   end
 
   @doc "Takes documents of a vault away: `{:ok, count}`."
@@ -228,15 +197,13 @@ defmodule Skillbook.Vault.Table do
   def remove(sql, vault, external_ids) do
     SQL.transaction(sql, fn sql ->
       external_ids
-      |> Enum.chunk_every(@full)
+      |> Enum.chunk_every(@ids)
       |> Enum.reduce_while({:ok, 0}, fn external_ids, {:ok, count} ->
         with {:ok, known} <- known(sql, vault, external_ids),
-             ids = for({_, {id, _}} <- known, do: id),
-             :ok <- forget(sql, ids),
-             {condition, params} = ids(sql, "id", ids, 1),
-             {:ok, _} <- SQL.query(sql, "delete from skillbook_documents where #{condition}", params),
-             {:ok, _} <- SQL.query(sql, "delete from skillbook_document_segments where documents = 0") do
-          {:cont, {:ok, count + length(ids)}}
+             :ok <- forget(sql, Map.values(known)),
+             {condition, params} = Values.ids(sql, "id", for({_, {id, _, _}} <- known, do: id), 1),
+             {:ok, _} <- SQL.query(sql, "delete from skillbook_documents where #{condition}", params) do
+          {:cont, {:ok, count + map_size(known)}}
         else
           error -> {:halt, error}
         end
@@ -244,51 +211,11 @@ defmodule Skillbook.Vault.Table do
     end)
   end
 
-  # Takes what is searched of documents away, and leaves their rows.
-  defp forget(_sql, []), do: :ok
-
-  defp forget(sql, ids) do
-    {condition, params} = ids(sql, "t.id", ids, 1)
-
-    query = """
-    select t.segment_id, t.id, t.name, t.title, t.aliases, x.content
-    from skillbook_documents t join skillbook_document_texts x on x.document_id = t.id where #{condition}
-    """
-
-    {of_fields, _} = ids(sql, "document_id", ids, 1)
-
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params),
-         {:ok, _} <- SQL.query(sql, "delete from skillbook_document_fields where #{of_fields}", params),
-         segments = Enum.group_by(rows, &hd/1, &tl/1),
-         :ok <- each(segments, fn {segment, rows} -> forget_terms(sql, segment, rows) end) do
-      counted(sql, for({segment, rows} <- segments, do: {segment, -length(rows)}))
-    end
-  end
-
-  defp forget_terms(sql, segment, rows) do
-    gone = MapSet.new(rows, &hd/1)
-
-    for([id, name, title, aliases, content] <- rows, do: {id, [name, title | texts(aliases)], content})
-    |> Native.vault_postings()
-    |> Enum.map(&elem(&1, 0))
-    |> then(&forget_terms(sql, segment, &1, gone))
-  end
-
-  defp forget_terms(sql, segment, terms, gone) do
-    {these, params} = any_of(sql, "term", "text", terms, 2)
-    these = "from skillbook_document_terms where segment_id = $1 and #{these}"
-
-    with {:ok, %{rows: rows}} <-
-           SQL.query(sql, "select term, documents, places #{these}", [segment | params]),
-         {:ok, _} <- SQL.query(sql, "delete #{these}", [segment | params]) do
-      left =
-        for [term, documents, places] <- rows,
-            documents = Postings.without(documents, gone),
-            documents != "",
-            do: {term, documents, Postings.without_places(places, gone)}
-
-      put_terms(sql, segment, left, ["documents = excluded.documents"])
-    end
+  # Takes documents out of the index, and leaves their rows.
+  defp forget(sql, known) do
+    known
+    |> Enum.group_by(&elem(&1, 1), &elem(&1, 0))
+    |> each(fn {segment, ids} -> Rows.remove(sql, segment, ids) end)
   end
 
   @doc "What is known of a vault's documents, or of one and those below it: `%{external_id => {size, mtime, indexed_at}}`."
@@ -317,69 +244,14 @@ defmodule Skillbook.Vault.Table do
 
   # Reading
 
-  @doc "The segments of these vaults."
-  @spec segments(SQL.t(), [String.t()]) :: {:ok, [segment()]} | {:error, SQL.Error.t()}
-  def segments(sql, vaults) do
-    {these, params} = any_of(sql, "vault", "text", vaults, 1)
-
-    query =
-      "select id, vault, labels, documents from skillbook_document_segments where #{these} and documents > 0"
-
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params) do
-      {:ok,
-       for [id, vault, labels, documents] <- rows do
-         %{id: id, vault: vault, labels: texts(labels), documents: documents}
-       end}
-    end
-  end
-
-  @doc "A scope with the documents that pass its filters, and how many they are."
-  @spec within(SQL.t(), scope()) :: {:ok, scope()} | {:error, SQL.Error.t()}
-  def within(_sql, %{folder: nil, tags: [], fields: []} = scope), do: {:ok, scope}
-
-  def within(sql, scope) do
-    {where, params} = where(sql, scope, 1)
-
-    with {:ok, %{rows: rows}} <-
-           SQL.query(sql, "select t.id from skillbook_documents t where #{where}", params) do
-      {:ok, %{scope | within: Enum.concat(rows), documents: length(rows)}}
-    end
-  end
-
-  @doc "The rows of the index within a scope that have a unit of a query, as `Skillbook.Native.vault_rank/4` takes them."
-  @spec rows(SQL.t(), scope(), Skillbook.Vault.Query.unit()) ::
-          {:ok, {:any, [binary()]} | {:phrase, [[{binary(), binary()}]]}} | {:error, SQL.Error.t()}
-  def rows(sql, scope, {:word, stem}) do
-    with {:ok, rows} <- terms(sql, scope, "documents", "term = $1", [stem]),
-         do: {:ok, {:any, Enum.concat(rows)}}
-  end
-
-  def rows(sql, scope, {:prefix, form}) do
-    with {:ok, rows} <-
-           terms(sql, scope, "documents", "term >= $1 and term <= $2", Postings.forms(form)),
-         do: {:ok, {:any, Enum.concat(rows)}}
-  end
-
-  def rows(sql, scope, {:phrase, stems}) do
-    with {:ok, words} <-
-           Skillbook.Options.each(stems, &terms(sql, scope, "documents, places", "term = $1", [&1])),
-         do: {:ok, {:phrase, for(rows <- words, do: Enum.map(rows, fn row -> List.to_tuple(row) end))}}
-  end
-
-  defp terms(sql, scope, columns, condition, params) do
-    {within, ids} = ids(sql, "segment_id", scope.segments, length(params) + 1)
-    query = "select #{columns} from skillbook_document_terms where #{within} and #{condition}"
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params ++ ids), do: {:ok, rows}
-  end
-
   @doc "The documents of these ids within a scope, by id: what hits show."
   @spec fetch(SQL.t(), scope(), [pos_integer()]) :: {:ok, %{pos_integer() => map()}} | {:error, SQL.Error.t()}
   def fetch(_sql, _scope, []), do: {:ok, %{}}
 
   # A document may have been given other labels since its id was found.
   def fetch(sql, scope, ids) do
-    {these, params} = ids(sql, "t.id", ids, 1)
-    {within, segments} = ids(sql, "t.segment_id", scope.segments, 2)
+    {these, params} = Values.ids(sql, "t.id", ids, 1)
+    {within, segments} = Values.ids(sql, "t.segment_id", Enum.map(scope.segments, & &1.id), 2)
 
     query = """
     select t.id, t.vault, t.external_id, t.path, t.title, t.tags, t.links, t.frontmatter, x.content, t.word_count
@@ -407,17 +279,26 @@ defmodule Skillbook.Vault.Table do
     end
   end
 
-  @doc "The ids of the first documents within a scope, by vault and path."
-  @spec first(SQL.t(), scope(), pos_integer()) :: {:ok, [pos_integer()]} | {:error, SQL.Error.t()}
+  @doc "The first documents within a scope, by vault and path: how many there are, and the ids of the first."
+  @spec first(SQL.t(), scope(), pos_integer()) ::
+          {:ok, non_neg_integer(), [pos_integer()]} | {:error, SQL.Error.t()}
+  def first(sql, %{filters: []} = scope, limit) do
+    {where, params} = within(sql, scope)
+
+    with {:ok, ids} <- ordered(sql, where, params, limit),
+         do: {:ok, scope.segments |> Enum.map(& &1.documents) |> Enum.sum(), ids}
+  end
+
   def first(sql, scope, limit) do
-    {where, params} = where(sql, scope, 1)
-    ordered(sql, where, params, limit)
+    with {:ok, {_all, total, hits}} <- Rows.find(sql, scope.segments, [], scope.filters, {:level, limit}),
+         {:ok, ids} <- first_of(sql, Enum.map(hits, &elem(&1, 0)), limit),
+         do: {:ok, total, ids}
   end
 
   @doc "Of these ids the first, by vault and path."
   @spec first_of(SQL.t(), [pos_integer()], pos_integer()) :: {:ok, [pos_integer()]} | {:error, SQL.Error.t()}
   def first_of(sql, ids, limit) do
-    {these, params} = ids(sql, "t.id", ids, 1)
+    {these, params} = Values.ids(sql, "t.id", ids, 1)
     ordered(sql, these, params, limit)
   end
 
@@ -428,52 +309,17 @@ defmodule Skillbook.Vault.Table do
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, params), do: {:ok, Enum.map(rows, &hd/1)}
   end
 
-  @doc "The titles within a scope, for suggestions."
+  @doc "The titles within a scope, whatever its filters, for suggestions."
   @spec titles(SQL.t(), scope()) :: {:ok, [String.t()]} | {:error, SQL.Error.t()}
   def titles(sql, scope) do
-    {where, params} = where(sql, scope, 1)
+    {where, params} = within(sql, scope)
     query = "select distinct t.title from skillbook_documents t where #{where}"
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, params),
          do: {:ok, rows |> Enum.map(&hd/1) |> Enum.sort()}
   end
 
-  # The condition of a scope over `skillbook_documents t`, with placeholders from a number on.
-  defp where(sql, scope, number) do
-    {segments, segment_params} = ids(sql, "t.segment_id", scope.segments, number)
-    number = number + 1
-
-    {folder, folder_params} =
-      if scope.folder,
-        do: {[under("t.folder", number)], below(scope.folder)},
-        else: {[], []}
-
-    number = number + length(folder_params)
-    pairs = Enum.map(scope.tags, &{"tags", &1}) ++ scope.fields
-
-    fields =
-      for {_pair, at} <- Enum.with_index(pairs) do
-        "t.id in (select document_id from skillbook_document_fields " <>
-          "where field = $#{number + 2 * at} and value = $#{number + 2 * at + 1})"
-      end
-
-    field_params = for {field, value} <- pairs, text <- [field, value], do: Note.key(text)
-    {Enum.join([segments | folder ++ fields], " and "), segment_params ++ folder_params ++ field_params}
-  end
-
-  defp ids(sql, column, ids, number), do: any_of(sql, column, "bigint", ids, number)
-
-  # Any number of values is one parameter, so the statement stays the same.
-  defp any_of(sql, column, type, values, number) do
-    case SQL.dialect(sql) do
-      :sqlite ->
-        {"#{column} in (select value from json_each($#{number}))", [json(values)]}
-
-      :postgres ->
-        list = "json_array_elements_text(cast(cast($#{number} as text) as json))"
-        {"#{column} = any(array(select cast(#{list} as #{type})))", [json(values)]}
-    end
-  end
+  defp within(sql, scope), do: Values.ids(sql, "t.segment_id", Enum.map(scope.segments, & &1.id), 1)
 
   defp texts(json) do
     {:ok, texts} = JSON.decode(json)

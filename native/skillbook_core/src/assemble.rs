@@ -99,6 +99,14 @@ fn made_of<'a>(document: &Arc<Document>, earlier: &mut &'a [Arc<Made>]) -> Optio
     None
 }
 
+/// What a record gives, whatever other records there are: its entry, if it is one, and what was
+/// found out.
+pub(crate) fn record(source: &Arc<Source>, document: &Arc<Document>) -> (Option<Arc<Entry>>, Vec<Arc<Finding>>) {
+    let mut builder = Builder { source, folders: FxHashMap::default(), resources: FxHashMap::default(), index: None };
+    let made = builder.make(document);
+    (made.entry.filter(|_| made.is_selected), made.findings)
+}
+
 /// What one document gave.
 #[derive(Debug)]
 struct Made {

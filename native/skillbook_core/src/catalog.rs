@@ -1,14 +1,11 @@
 //! All entries of a book at one time: merged over its sources, never changed.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-
-use rustc_hash::FxHashMap;
 
 use crate::assemble::{Assembled, Finding};
 use crate::entry::{Entry, Index};
-use crate::precedence::{diagnose_indexes, Conflicts, Place};
+use crate::names::Names;
+use crate::precedence::{diagnose_indexes, Place};
 pub use crate::precedence::{Unused, Why};
 use crate::search;
 use crate::suggest::Words;
@@ -44,85 +41,6 @@ pub struct Catalog {
     visible: Mutex<Vec<Arc<Visible>>>,
 }
 
-/// What follows from the names of entries, and where they come from.
-#[derive(Debug)]
-struct Names {
-    /// For each entry, where it stands among those of all sources.
-    order: Vec<u32>,
-    /// For each entry that of its source.
-    places: Vec<Place>,
-    names: FxHashMap<Arc<str>, Range<u32>>,
-    aliases: FxHashMap<String, Vec<EntryId>>,
-    domains: Vec<Domain>,
-    /// The indexes of all sources.
-    indexes: Vec<Arc<Index>>,
-    conflicts: Conflicts,
-    unused: Vec<Unused>,
-}
-
-impl Names {
-    /// Of the entries and indexes of all sources, in their order and by path, with the rank of their source.
-    fn new(all: &[(u32, &Arc<Entry>)], indexes: &[(u32, &Arc<Index>)]) -> Names {
-        let mut domains: BTreeMap<String, Domain> = BTreeMap::new();
-        for (rank, index) in indexes {
-            let place = Place::new(*rank, &***index);
-            domains.entry(index.domain.clone()).or_default().indexes.push((place, Arc::clone(index)));
-        }
-        // Those of one name stay in the order of their sources, and of their paths.
-        let mut sorted: Vec<(&str, u32)> = (0..).zip(all).map(|(at, (_, entry))| (&*entry.name, at)).collect();
-        sorted.sort_by_key(|(name, _)| *name);
-        let order: Vec<u32> = sorted.into_iter().map(|(_, at)| at).collect();
-        let mut names: FxHashMap<Arc<str>, Range<u32>> = FxHashMap::default();
-        names.reserve(all.len());
-        let mut places = Vec::with_capacity(all.len());
-        let mut aliases: FxHashMap<String, Vec<EntryId>> = FxHashMap::default();
-        let entries: Vec<&Arc<Entry>> = order.iter().map(|at| all[*at as usize].1).collect();
-        for (at, from) in (0..).zip(&order) {
-            let (rank, entry) = all[*from as usize];
-            names.entry(entry.name.clone()).or_insert(at..at).end = at + 1;
-            if let Some(domain) = &entry.domain {
-                match domains.get_mut(domain) {
-                    Some(domain) => domain.entries.push(EntryId(at)),
-                    None => {
-                        domains.insert(domain.clone(), Domain { entries: vec![EntryId(at)], ..Domain::default() });
-                    }
-                }
-            }
-            for alias in &entry.fields().aliases {
-                aliases.entry(alias.clone()).or_default().push(EntryId(at));
-            }
-            places.push(Place::new(rank, &**entry));
-        }
-        for ids in aliases.values_mut() {
-            ids.sort_by_key(|id| places[id.0 as usize].low);
-        }
-        let conflicts = Conflicts::new(&entries, &places, &names, &aliases);
-        let unused = conflicts.settle(&places, &mut vec![1; entries.len()]);
-        let domains = domains.into_iter().map(|(name, domain)| Domain { name, ..domain }).collect();
-        let indexes = indexes.iter().map(|(_, index)| Arc::clone(index)).collect();
-        Names { order, places, names, aliases, domains, indexes, conflicts, unused }
-    }
-
-    /// Whether they are also those of other entries and indexes than those, in their order, that they were made of.
-    fn hold_for(&self, entries: &[Arc<Entry>], all: &[(u32, &Arc<Entry>)], indexes: &[(u32, &Arc<Index>)]) -> bool {
-        let same_entry = |((before, place), at): ((&Arc<Entry>, &Place), &u32)| {
-            let (rank, after) = all[*at as usize];
-            place.rank == rank && (Arc::ptr_eq(before, after) || called_the_same(before, after))
-        };
-        let same_index = |(before, (_, after)): (&Arc<Index>, &(u32, &Arc<Index>))| Arc::ptr_eq(before, after);
-        entries.len() == all.len()
-            && self.indexes.len() == indexes.len()
-            && self.indexes.iter().zip(indexes).all(same_index)
-            && entries.iter().zip(&self.places).zip(&self.order).all(same_entry)
-    }
-}
-
-/// Whether two entries of one source are the same to all that [`Names`] knows of them.
-fn called_the_same(a: &Entry, b: &Entry) -> bool {
-    (&a.name, &a.domain, &a.title, a.kind, a.trust) == (&b.name, &b.domain, &b.title, b.kind, b.trust)
-        && (a.source.kind, &a.fields().aliases) == (b.source.kind, &b.fields().aliases)
-}
-
 impl Catalog {
     /// Merges what the sources hold, in their order. Of entries of one name all stay: each view uses one of those that it
     /// may see. A later source's entry replaces an earlier one's, and within a source the first by path is used, in the
@@ -132,8 +50,8 @@ impl Catalog {
         Catalog::build_after(None, generation, sources.iter())
     }
 
-    /// The same, with what depends on names taken over from a generation before that has the same ones: most changes are
-    /// of texts.
+    /// The same, with what depends on names taken over from a generation before: all of it if that
+    /// has the same ones, for most changes are of texts.
     pub fn build_after<'a>(
         before: Option<&Catalog>,
         generation: u64,
@@ -148,13 +66,15 @@ impl Catalog {
             .zip(sources())
             .flat_map(|(rank, source)| source.indexes.iter().map(move |index| (rank, index)))
             .collect();
-        let names = match before.filter(|before| before.names.hold_for(&before.entries, &all, &indexes)) {
-            Some(before) => before.names.clone(),
-            None => Arc::new(Names::new(&all, &indexes)),
+        let none = Names::default();
+        let names = match before {
+            Some(before) if before.names.hold_for(&before.entries, &all, &indexes) => before.names.clone(),
+            Some(before) => Arc::new(Names::new((&before.names, &before.entries), &all, &indexes)),
+            None => Arc::new(Names::new((&none, &[]), &all, &indexes)),
         };
         let mut catalog = Catalog {
             generation,
-            entries: names.order.iter().map(|at| all[*at as usize].1.clone()).collect(),
+            entries: names.sorted(&all),
             names,
             unselected: sources().flat_map(|source| &source.unselected).cloned().collect(),
             findings: sources().flat_map(|source| &source.findings).cloned().collect(),
@@ -196,7 +116,7 @@ impl Catalog {
 
     /// The entries of this name, of which a view uses at most one.
     pub fn named(&self, name: &str) -> impl Iterator<Item = EntryId> {
-        self.names.names.get(name).map_or(0..0, Range::clone).map(EntryId)
+        self.names.named(&self.entries, name).map(EntryId)
     }
 
     /// The entries that have this alias, in the order of their names; those of low trust come last.
@@ -206,7 +126,7 @@ impl Catalog {
 
     /// Whether this is a name or an alias.
     pub(crate) fn knows(&self, name: &str) -> bool {
-        self.names.names.contains_key(name) || self.names.aliases.contains_key(name)
+        !self.names.named(&self.entries, name).is_empty() || self.names.aliases.contains_key(name)
     }
 
     /// All domains in the order of their names.

@@ -78,7 +78,8 @@ pub struct Fields {
     pub timeout: Option<u32>,
     /// `max_running`: how many calls of its handler may run at a time.
     pub max_running: Option<u32>,
-    /// `strict`: whether flags are checked against the page before the command runs.
+    /// `strict`: whether flags are checked against the page also if there is no handler that gets
+    /// them.
     pub strict: bool,
     /// `allowed-tools`.
     pub allowed_tools: Vec<String>,
@@ -167,7 +168,7 @@ impl Document {
         let own = own.ok();
         let written = |key: &str| own.as_ref().and_then(|own| plain(own.data.get(key)?));
         document.body = own.as_ref().map_or(0, |own| own.body_offset)..text.len();
-        let is_skill = record.is_skill || written("name").is_some() && written("description").is_some();
+        let is_skill = record.is_skill || own.as_ref().is_some_and(makes_skill);
         let description = match record.description.trim() {
             "" => written("description").unwrap_or_default(),
             description => description.to_owned(),
@@ -317,6 +318,12 @@ impl Document {
     pub fn claims_folder(&self) -> bool {
         self.is_skill_file() && self.fields.name.is_some() && self.fields.domain.is_none()
     }
+}
+
+/// Whether the frontmatter of a record's content makes a skill of it: it has a name and a
+/// description.
+pub(crate) fn makes_skill(own: &frontmatter::Document) -> bool {
+    ["name", "description"].iter().all(|key| own.data.get(key).and_then(plain).is_some())
 }
 
 /// A path without the `.md` at its end, in any case.

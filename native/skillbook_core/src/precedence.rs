@@ -3,16 +3,18 @@
 //! A catalog keeps all candidates, and each view picks for itself: what it is not shown takes no part, so it is used,
 //! replaced and refused as if nothing hidden had ever been written.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::assemble::Finding;
 use crate::catalog::{Catalog, Domain, EntryId};
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::document::Document;
 use crate::entry::{Entry, Index, Kind, Source, SourceKind, Trust};
+use crate::names::Hashes;
 
 /// Why an entry is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,42 +65,33 @@ pub(crate) struct Conflicts {
 }
 
 impl Conflicts {
-    /// The conflicts among entries in the order of their names, of which some have several.
-    pub fn new(
-        entries: &[&Arc<Entry>],
+    /// The conflicts among entries in the order of their names; `several` are those of which a name
+    /// has several.
+    pub fn new<'a>(
+        entry: impl Fn(EntryId) -> &'a Entry,
         places: &[Place],
-        names: &FxHashMap<Arc<str>, Range<u32>>,
-        aliases: &FxHashMap<String, Vec<EntryId>>,
+        hashes: &[Hashes],
+        several: Vec<Range<u32>>,
+        aliases: &BTreeMap<String, Vec<EntryId>>,
     ) -> Conflicts {
-        let entry = |id: EntryId| &**entries[id.0 as usize];
         let place = |id: EntryId| places[id.0 as usize];
         let ids = || (0..).map(EntryId).zip(places);
-        let mut several: Vec<_> = names.values().filter(|ids| ids.len() > 1).cloned().collect();
-        several.sort_unstable_by_key(|ids| ids.start);
 
-        let those =
-            |is: &dyn Fn(&(EntryId, &Place)) -> bool| -> Vec<EntryId> { ids().filter(is).map(|(id, _)| id).collect() };
-        let stored = those(&|(_, place)| place.stored && !place.low);
-        let files = those(&|(id, place)| !place.stored && !stored.is_empty() && entry(*id).kind != Kind::Command);
-        // Most are called as no other is: the texts of the fewer ones are looked for among those of the others.
-        let parts = [&stored, &files];
-        let fewer = usize::from(files.len() < stored.len());
-        let texts = parts[fewer].iter().flat_map(|id| called(entry(*id)));
-        let mut titles: FxHashMap<&str, [Vec<EntryId>; 2]> = texts.map(|text| (text, Default::default())).collect();
-        for part in [1 - fewer, fewer] {
-            for (id, text) in parts[part].iter().flat_map(|id| called(entry(*id)).map(move |text| (*id, text))) {
-                if let Some(found) = titles.get_mut(text).filter(|found| part != fewer || !found[1 - fewer].is_empty())
-                {
-                    found[part].push(id);
-                }
+        let parts = alike(places, hashes);
+        let files = parts[1].iter().copied().filter(|id| entry(*id).kind != Kind::Command).collect();
+        let mut titles: FxHashMap<&str, [Vec<EntryId>; 2]> = FxHashMap::default();
+        for (part, ids) in [&parts[0], &files].into_iter().enumerate() {
+            for (id, text) in ids.iter().flat_map(|id| called(entry(*id)).map(move |text| (*id, text))) {
+                titles.entry(text).or_default()[part].push(id);
             }
         }
-        let mut titles: Vec<_> = titles.into_iter().filter(|(_, parts)| !parts[fewer].is_empty()).collect();
+        let mut titles: Vec<_> =
+            titles.into_iter().filter(|(_, parts)| parts.iter().all(|ids| !ids.is_empty())).collect();
         titles.sort_unstable_by_key(|(text, _)| *text);
 
         // Those of one name stand together.
         let mut claims: Vec<(&str, [Vec<EntryId>; 2])> = Vec::new();
-        for (id, _) in ids().filter(|(_, place)| place.low) {
+        for (id, _) in ids().filter(|(_, place)| place.low && !aliases.is_empty()) {
             let name = &*entry(id).name;
             match claims.last_mut().filter(|(last, _)| *last == name) {
                 Some((_, [_, low])) => low.push(id),
@@ -149,8 +142,23 @@ impl Conflicts {
     }
 }
 
+/// The trusted records and the entries of files that may be called the same. Most are called as no
+/// other is: the hashes of the fewer ones are looked for among those of the others.
+fn alike(places: &[Place], hashes: &[Hashes]) -> [Vec<EntryId>; 2] {
+    let those = |stored: bool| {
+        (0..).map(EntryId).zip(places).filter(move |(_, place)| place.stored == stored && !(stored && place.low))
+    };
+    let mut parts = [true, false].map(|stored| those(stored).map(|(id, _)| id).collect::<Vec<_>>());
+    let fewer = usize::from(parts[1].len() < parts[0].len());
+    for (part, by) in [(1 - fewer, fewer), (fewer, 1 - fewer)] {
+        let known: FxHashSet<u32> = parts[by].iter().flat_map(|id| hashes[id.0 as usize]).collect();
+        parts[part].retain(|id| hashes[id.0 as usize].iter().any(|hash| known.contains(hash)));
+    }
+    parts
+}
+
 /// What an entry is called: its name, and its title if that is another text.
-fn called(entry: &Entry) -> impl Iterator<Item = &str> {
+pub(crate) fn called(entry: &Entry) -> impl Iterator<Item = &str> {
     let title = entry.title.as_deref().filter(|title| !title.is_empty() && **title != *entry.name);
     std::iter::once(&*entry.name).chain(title)
 }

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::entry::{Kind, Trust};
+use serde::de::DeserializeOwned;
+
+use crate::document::makes_skill;
+use crate::entry::{command_name, Kind, Trust};
+use crate::frontmatter;
 use crate::value::Value;
 
 /// What a database has of one entry. The columns decide: they are read as the frontmatter fields of the same meaning, and
@@ -42,6 +46,22 @@ pub struct Record {
     /// The ids of the profiles that had a part in what it runs, its creator first; `None` for one that had fewer rights than
     /// the profile of its id. No reader is told of them.
     pub writers: Vec<Option<String>>,
+}
+
+/// The items of a column that has a list, which is JSON; `None` if it is another value.
+///
+/// ```
+/// use skillbook_core::record::list;
+///
+/// assert_eq!(list::<String>(r#"["a","b"]"#), Some(vec!["a".to_owned(), "b".to_owned()]));
+/// assert_eq!(list::<String>("[1]"), None);
+/// ```
+pub fn list<T: DeserializeOwned>(json: &str) -> Option<Vec<T>> {
+    // Most are empty.
+    match json {
+        "[]" => Some(Vec::new()),
+        json => serde_json::from_str(json).ok(),
+    }
 }
 
 /// Who wrote a record.
@@ -85,6 +105,41 @@ pub struct Stored {
     pub kind: Kind,
     /// How far its text is trusted.
     pub trust: Trust,
+}
+
+/// The columns of a record by which a view decides whether it shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Access {
+    /// The name.
+    pub name: String,
+    /// Whether it is a skill whatever its content has.
+    pub is_skill: bool,
+    /// The visibility labels.
+    pub labels: Vec<String>,
+    /// The ids of the profiles that it is kept from.
+    pub excluded_for: Vec<String>,
+    /// The whole text. Without it, [`Access::is_skill`] alone says what the record is.
+    pub content: Option<String>,
+}
+
+impl Access {
+    /// Name, kind, labels and excluded profiles of the entry that a catalog makes of the record;
+    /// `None` if it makes none.
+    pub(crate) fn entry(&self) -> Option<(String, Kind, Vec<String>, Vec<String>)> {
+        let name = self.name.split_whitespace().collect::<Vec<_>>().join(" ");
+        let texts = |texts: &[String]| -> Vec<String> {
+            let trimmed = texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty());
+            trimmed.map(str::to_owned).collect()
+        };
+        let labels = texts(&self.labels);
+        if name.is_empty() || command_name(&name).is_some() || labels.len() < self.labels.len() {
+            return None;
+        }
+        let own =
+            || self.content.as_deref().is_some_and(|text| frontmatter::parse(text).is_ok_and(|own| makes_skill(&own)));
+        let kind = if self.is_skill || own() { Kind::Skill } else { Kind::Note };
+        Some((name, kind, labels, texts(&self.excluded_for)))
+    }
 }
 
 impl Record {

@@ -7,12 +7,12 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::FxHashSet;
 
 use crate::catalog::{Catalog, EntryId, Unused, Why};
-use crate::declaration::Declaration;
 use crate::diagnostic::Diagnostic;
 use crate::document::Fields;
 use crate::domain::DomainView;
 use crate::entry::{Entry, Index, Kind};
 use crate::glob::{BadGlob, Globs};
+use crate::record::Access;
 use crate::relations;
 use crate::search::Scope;
 
@@ -65,10 +65,19 @@ impl Rule {
     }
 
     fn admits(&self, entry: &Entry) -> bool {
+        self.admits_any(&entry.name, entry.kind, &entry.labels, &entry.fields().excluded_for)
+    }
+
+    fn admits_any(&self, name: &str, kind: Kind, labels: &[String], excluded_for: &[String]) -> bool {
         // An excluded skill cannot be loaded, so there is nothing to see; an excluded note only leaves the prompt.
-        let excluded = || entry.kind != Kind::Note && self.profile.is_among(&entry.fields().excluded_for);
-        let named = || self.names.iter().all(|globs| globs.matches(&entry.name));
-        self.grants(&entry.labels) && named() && !excluded()
+        let excluded = || kind != Kind::Note && self.profile.is_among(excluded_for);
+        let named = || self.names.iter().all(|globs| globs.matches(name));
+        self.grants(labels) && named() && !excluded()
+    }
+
+    fn sees(&self, record: &Access) -> bool {
+        let entry = record.entry();
+        entry.is_some_and(|(name, kind, labels, excluded)| self.admits_any(&name, kind, &labels, &excluded))
     }
 
     fn includes(&self, fields: &Fields) -> bool {
@@ -85,10 +94,10 @@ impl Rule {
     }
 }
 
-/// Whether a profile may see an entry, be it in a catalog or not: the rule of its views.
-pub fn sees(profile: &Profile) -> Result<impl Fn(&Entry) -> bool, BadGlob> {
+/// Whether a profile may see a record, be it in a catalog or not: the rule of its views.
+pub fn sees(profile: &Profile) -> Result<impl Fn(&Access) -> bool, BadGlob> {
     let rule = Rule::new(profile)?;
-    Ok(move |entry: &Entry| rule.admits(entry))
+    Ok(move |record: &Access| rule.sees(record))
 }
 
 /// What a view knows of each entry without looking at it: prompts and lists go over all entries several times, and those
@@ -208,6 +217,20 @@ impl View {
         self.is(id, about::SHOWN)
     }
 
+    /// Whether its profile may see a record, be it in the catalog or not.
+    pub fn sees(&self, record: &Access) -> bool {
+        self.visible.rule.sees(record)
+    }
+
+    /// The first skill or note of a file that has one of these texts as its name or its title.
+    pub fn file(&self, texts: [&str; 2]) -> Option<EntryId> {
+        let mut files = self.those(about::SHOWN | about::COMMAND, about::SHOWN);
+        let is = |entry: &Entry| {
+            texts.contains(&&*entry.name) || entry.title.as_deref().is_some_and(|title| texts.contains(&title))
+        };
+        files.find(|(id, entry)| !self.catalog.place(*id).stored && is(entry)).map(|(id, _)| id)
+    }
+
     /// The entry of this name, else the first that has it as an alias.
     pub fn find(&self, name: &str) -> Option<EntryId> {
         self.find_named(name).or_else(|| self.find_aliased(name))
@@ -226,11 +249,6 @@ impl View {
     /// An entry, if the view shows it.
     pub fn entry(&self, id: EntryId) -> Option<&Arc<Entry>> {
         self.shows(id).then(|| self.catalog.entry(id))
-    }
-
-    /// The flags that an entry declares, if the view shows it and it declares any.
-    pub fn declaration(&self, id: EntryId) -> Option<&Declaration> {
-        self.entry(id).and_then(|entry| entry.declaration())
     }
 
     /// The entries that it shows, in the order of their names.

@@ -125,12 +125,12 @@ fn everything(view: &View, names: &[String]) -> String {
         let told = (view.placement(&whole(names), id), view.tools(id, None), view.tools(id, Some(&["*".to_owned()])));
         assert_eq!(told, (Placement::NotInPrompt(Reason::NotShown), Some(Vec::new()), Some(Vec::new())));
         assert!(view.entry(id).is_none() && !view.lists(id) && !view.in_prompt(id));
-        assert_eq!(view.declaration(id), None);
     }
     for id in names.iter().filter_map(|name| view.find(name)) {
         let tools = [None, Some(&["*".to_owned()][..]), Some(&["Read".to_owned()])].map(|tools| view.tools(id, tools));
         let allowed = tools.each_ref().map(|tools| tools.as_ref().is_none_or(|tools| allows(tools, "Read", Some("x"))));
-        out += &format!("{tools:?} {allowed:?} {:?}\n", view.declaration(id));
+        let declared = view.entry(id).and_then(|entry| entry.declaration());
+        out += &format!("{tools:?} {allowed:?} {declared:?}\n");
     }
     let told: String = view.diagnostics().map(|found| format!("{found:?}\n")).collect();
     out + &told + &format!("{:?}", lint(view))

@@ -2,11 +2,12 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::{all, doc, source, view};
 use proptest::prelude::*;
-use skillbook_core::assemble::{assemble, assemble_again, Assembled};
+use skillbook_core::assemble::{assemble, Assembled};
 use skillbook_core::catalog::Catalog;
 use skillbook_core::changes::Changes;
 use skillbook_core::diagnostic::Code;
@@ -15,7 +16,8 @@ use skillbook_core::entry::{Entry, Kind, Source, SourceKind, Trust};
 use skillbook_core::explain::explain;
 use skillbook_core::lint::lint;
 use skillbook_core::prompt::{Format, Options};
-use skillbook_core::record::{Origin, Record};
+use skillbook_core::record::{Access, Origin, Record};
+use skillbook_core::records::Records;
 use skillbook_core::scheduled::scheduled;
 use skillbook_core::search::Query;
 use skillbook_core::value::Value;
@@ -44,6 +46,16 @@ fn record(name: &str, content: &str) -> Record {
 
 fn skill(name: &str, description: &str) -> Record {
     Record { is_skill: true, description: description.into(), ..record(name, "Body") }
+}
+
+fn access(record: &Record) -> Access {
+    Access {
+        name: record.name.clone(),
+        is_skill: record.is_skill,
+        labels: record.labels.clone(),
+        excluded_for: record.excluded_for.clone(),
+        content: Some(record.content.to_string()),
+    }
 }
 
 fn store() -> Arc<Source> {
@@ -255,17 +267,19 @@ fn content_that_cannot_be_taken_apart_is_the_body() {
 #[test]
 fn records_of_one_name_are_entries_each() {
     let labelled = |label: &str, text: &str| Record { labels: texts(&[label]), ..record("n", text) };
-    let first = documents(&[labelled("a", "one"), labelled("b", "two"), labelled("c", "three")]);
-    let before = assemble(&store(), first.clone(), Vec::new());
+    let first = [labelled("a", "one"), labelled("b", "two"), labelled("c", "three")];
+    let mut records = Records::new(store());
+    records.put((1..).zip(first).map(|(id, record)| Record { id, ..record }), &[]);
+    let before = records.assembled().clone();
     let bodies = |assembled: &Assembled| assembled.entries.iter().map(|e| e.body().to_owned()).collect::<Vec<_>>();
     assert_eq!(bodies(&before), ["one", "two", "three"]);
-    // The others are taken over as they are.
-    let mut changed = first.clone();
-    changed[1] = documents(&[labelled("b", "2")])[0].clone();
-    let after = assemble_again(&store(), changed, Vec::new(), &before);
-    assert_eq!(bodies(&after), ["one", "2", "three"]);
+    // The others stay as they are.
+    assert!(records.put([Record { id: 2, ..labelled("b", "2") }], &[]));
+    let after = records.assembled();
+    assert_eq!(bodies(after), ["one", "2", "three"]);
     let kept = |at: usize| Arc::ptr_eq(&before.entries[at], &after.entries[at]);
     assert_eq!([kept(0), kept(1), kept(2)], [true, false, true]);
+    assert!(!records.put([Record { id: 2, ..labelled("b", "2") }], &[7]));
 }
 
 #[test]
@@ -305,10 +319,11 @@ fn who_may_see_a_record() {
         ("p", Some(&["home"]), &[&["m*"], &["x*"]], false),
     ];
     let catalog = Arc::new(Catalog::build(1, vec![assembled(std::slice::from_ref(&record))]));
+    let columns = access(&record);
     for (id, grants, skills, expected) in rows {
         let skills = skills.iter().map(|globs| texts(globs)).collect();
         let profile = Profile { id: id.into(), others: Vec::new(), grants: grants.map(texts), skills };
-        assert_eq!(sees(&profile).unwrap()(&only(record.clone())), expected, "{profile:?}");
+        assert_eq!(sees(&profile).unwrap()(&columns), expected, "{profile:?}");
         assert_eq!(View::new(catalog.clone(), &profile).unwrap().count() == 1, expected, "{profile:?}");
     }
     let bad = Profile { skills: vec![texts(&["["])], ..Profile::unrestricted() };
@@ -404,6 +419,57 @@ proptest! {
             reader.help(&record.name);
             reader.search(&Query::new(&record.title));
         }
+    }
+
+    #[test]
+    fn records_that_come_and_go_leave_what_there_would_be(
+        changes in proptest::collection::vec(
+            proptest::collection::vec((1..6i64, prop::option::of((0..4usize, records()))), 0..4), 1..6),
+    ) {
+        let mut kept = Records::new(store());
+        let mut there: BTreeMap<i64, Record> = BTreeMap::new();
+        for change in changes {
+            let before = there.clone();
+            let mut removed = Vec::new();
+            let mut put = Vec::new();
+            for (id, record) in change {
+                there.remove(&id);
+                removed.push(id);
+                if let Some((name, record)) = record {
+                    // Of a few names, which several have.
+                    let name = ["a", "b", "b-c"].get(name).map_or(record.name.clone(), |name| name.to_string());
+                    put.retain(|other: &Record| other.id != id);
+                    put.push(Record { id, name, ..record });
+                }
+            }
+            there.extend(put.iter().map(|record| (record.id, record.clone())));
+            removed.retain(|id| !there.contains_key(id));
+            let differs = kept.put(put, &removed);
+            prop_assert_eq!(differs, before != there);
+            let all: Vec<Record> = there.values().cloned().collect();
+            let anew = assembled(&all);
+            let shown = |assembled: &Assembled| {
+                let mut findings: Vec<_> = assembled.findings.iter().map(|found| format!("{found:?}")).collect();
+                findings.sort();
+                (format!("{:?}", assembled.entries), findings)
+            };
+            prop_assert_eq!(shown(kept.assembled()), shown(&anew));
+            prop_assert!(kept.ids().eq(there.keys().copied()));
+        }
+    }
+
+    #[test]
+    fn columns_alone_say_who_sees_a_record(
+        record in records(),
+        id in prop::sample::select(vec!["a", "reader"]),
+        grants in prop::option::of(prop::sample::subsequence(vec!["a", "ö", "[", "SKILL"], 0..4)),
+        globs in prop::sample::select(vec![None, Some("*a*"), Some("SKILL")]),
+    ) {
+        let skills = globs.map(|glob| texts(&[glob])).into_iter().collect();
+        let profile = Profile { id: id.into(), others: Vec::new(), grants: grants.map(|grants| texts(&grants)), skills };
+        let catalog = Arc::new(Catalog::build(1, vec![assembled(std::slice::from_ref(&record))]));
+        let shown = View::new(catalog, &profile).unwrap().count() == 1;
+        prop_assert_eq!(sees(&profile).unwrap()(&access(&record)), shown);
     }
 
     #[test]

@@ -6,19 +6,21 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use arc_swap::ArcSwap;
+use rustc_hash::FxHashSet;
 use rustler::{Binary, Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
 use skillbook_core::assemble::Assembled;
 use skillbook_core::catalog::{Catalog, EntryId};
 use skillbook_core::changes::Changes;
 use skillbook_core::entry::{Entry, Source, SourceKind, Trust};
 use skillbook_core::glob::{BadGlob, Globs};
+use skillbook_core::records::Records;
 use skillbook_core::scheduled::scheduled;
 use skillbook_core::view::{Profile, View};
 
 use crate::load::Loaded;
 use crate::shared::FrozenTerm;
-use crate::store::{Row, Store};
-use crate::{encode, entry};
+use crate::store::Rows;
+use crate::{declaration, encode, entry};
 
 mod atoms {
     rustler::atoms! { ok, error }
@@ -27,7 +29,14 @@ mod atoms {
 /// One generation with the terms of its entries.
 pub struct Generation {
     pub catalog: Arc<Catalog>,
-    terms: Box<[Arc<OnceLock<FrozenTerm>>]>,
+    terms: Box<[Arc<Terms>]>,
+}
+
+/// What Elixir gets of an entry, each built when it is first asked for in any generation.
+#[derive(Default)]
+struct Terms {
+    entry: OnceLock<FrozenTerm>,
+    declaration: OnceLock<FrozenTerm>,
 }
 
 impl Generation {
@@ -46,23 +55,29 @@ impl Generation {
         Generation { catalog: Arc::new(catalog), terms }
     }
 
-    /// The entry's struct, built when it is first asked for in any generation.
+    /// The entry's struct.
     pub fn entry_term<'a>(&self, env: Env<'a>, id: EntryId) -> Term<'a> {
         let build = || FrozenTerm::new(|env| entry::encode(env, self.catalog.entry(id)));
-        self.terms[id.0 as usize].get_or_init(build).copy(env)
+        self.terms[id.0 as usize].entry.get_or_init(build).copy(env)
+    }
+
+    /// What its page declares, or `nil`.
+    pub fn declaration_term<'a>(&self, env: Env<'a>, id: EntryId) -> Term<'a> {
+        let build = || FrozenTerm::new(|env| declaration::encode(env, self.catalog.entry(id).declaration()));
+        self.terms[id.0 as usize].declaration.get_or_init(build).copy(env)
     }
 }
 
 /// A source and what is known of it.
 enum Held {
     Folder(Box<Loaded>),
-    Store(Store),
+    Store(Records),
 }
 
 impl Held {
     fn new(source: Arc<Source>) -> Held {
         match source.kind {
-            SourceKind::Stored => Held::Store(Store::new(source)),
+            SourceKind::Stored => Held::Store(Records::new(source)),
             SourceKind::Skills | SourceKind::Notes => Held::Folder(Box::new(Loaded::new(source))),
         }
     }
@@ -124,12 +139,20 @@ impl CatalogResource {
         self.next(&sources, differs)
     }
 
-    /// Takes records into the source that holds them and leaves others out; a generation is made only if anything differs.
-    /// `None` if there is no such source.
-    fn store(&self, rows: Vec<Row>, removed: &[i64]) -> Option<Reloaded> {
+    /// Takes what rows say into the source that holds records, and leaves all others out if these
+    /// are the whole; a generation is made only if anything differs. Gives the rows that cannot be
+    /// read as well; `None` if there is no such source.
+    fn store(&self, rows: Rows, is_whole: bool) -> Option<(Reloaded, Vec<(i64, String)>)> {
         let mut sources = self.sources();
-        let differs = store_of(&mut sources)?.put(rows, removed);
-        Some(self.next(&sources, differs))
+        let store = store_of(&mut sources)?;
+        let mut removed = rows.removed;
+        removed.extend(rows.unread.iter().map(|(id, _)| id));
+        if is_whole {
+            let there: FxHashSet<i64> = rows.records.iter().map(|record| record.id).collect();
+            removed.extend(store.ids().filter(|id| !there.contains(id)));
+        }
+        let differs = store.put(rows.records, &removed);
+        Some((self.next(&sources, differs), rows.unread))
     }
 
     fn sources(&self) -> MutexGuard<'_, Vec<Held>> {
@@ -157,7 +180,7 @@ impl CatalogResource {
     }
 }
 
-fn store_of(sources: &mut [Held]) -> Option<&mut Store> {
+fn store_of(sources: &mut [Held]) -> Option<&mut Records> {
     sources.iter_mut().find_map(|source| match source {
         Held::Store(store) => Some(store),
         Held::Folder(_) => None,
@@ -264,17 +287,16 @@ fn catalog_reload_paths(catalog: ResourceArc<CatalogResource>, paths: Vec<Binary
     catalog.reload(Some(&paths))
 }
 
-/// As `catalog_reload`, with records that came or changed, and the ids of those that are gone.
+/// As `catalog_reload`, with rows that came or changed, or with all that there are: `{reload, [{id,
+/// why it is not read}]}`.
 #[rustler::nif(schedule = "DirtyIo")]
-fn catalog_store(catalog: ResourceArc<CatalogResource>, rows: Vec<Row>, removed: Vec<i64>) -> NifResult<Reloaded> {
-    let whole = rows.iter().all(|row| row.content.is_some());
-    whole.then(|| catalog.store(rows, &removed)).flatten().ok_or(rustler::Error::BadArg)
-}
-
-/// The ids of the records that it holds.
-#[rustler::nif(schedule = "DirtyIo")]
-fn catalog_stored_ids(catalog: ResourceArc<CatalogResource>) -> NifResult<Vec<i64>> {
-    store_of(&mut catalog.sources()).map(|store| store.ids()).ok_or(rustler::Error::BadArg)
+fn catalog_store(
+    catalog: ResourceArc<CatalogResource>,
+    columns: Vec<String>,
+    rows: Vec<Vec<Term>>,
+    is_whole: bool,
+) -> NifResult<(Reloaded, Vec<(i64, String)>)> {
+    catalog.store(Rows::read(&columns, rows)?, is_whole).ok_or(rustler::Error::BadArg)
 }
 
 /// The entries with a schedule, or those of a name, each as `{record id or nil, ids of its writers, entry}`.

@@ -1,7 +1,7 @@
 //! `Skillbook.Declaration`: the flags that a page declares.
 
 use rustler::{Binary, Encoder, Env, NifResult, ResourceArc, Term};
-use skillbook_core::declaration::{Choice, Declaration, Flag, Type};
+use skillbook_core::declaration::{Choice, Declaration, Flag, Positional, Type, DAYS};
 
 use crate::encode;
 use crate::view::ViewResource;
@@ -22,6 +22,11 @@ mod atoms {
         required,
         default,
         several,
+        positional,
+        one,
+        all,
+        line,
+        empty,
         kind = "type",
         value,
         values,
@@ -36,27 +41,25 @@ mod atoms {
     }
 }
 
-/// The words that are days where a page allows them.
-const DAYS: [&str; 3] = ["yesterday", "today", "tomorrow"];
-
 /// The declaration of an entry, nil if it declares nothing, or `:unknown`.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn view_flags<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -> NifResult<Term<'a>> {
-    let id = std::str::from_utf8(&name).ok().and_then(|name| view.find(name));
-    match id.map(|id| view.core().declaration(id)) {
-        None => Ok(atoms::unknown().encode(env)),
-        Some(None) => Ok(atoms::nil().encode(env)),
-        Some(Some(declared)) => declaration(env, declared),
+fn view_flags<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -> Term<'a> {
+    match std::str::from_utf8(&name).ok().and_then(|name| view.find(name)) {
+        None => atoms::unknown().encode(env),
+        Some(id) => view.declaration_term(env, id),
     }
 }
 
 /// What a page's text declares, or `nil`.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn declaration_read<'a>(env: Env<'a>, body: Binary) -> NifResult<Term<'a>> {
-    match std::str::from_utf8(&body).ok().and_then(skillbook_core::declaration::read) {
-        None => Ok(atoms::nil().encode(env)),
-        Some(declared) => declaration(env, &declared),
-    }
+fn declaration_read<'a>(env: Env<'a>, body: Binary) -> Term<'a> {
+    encode(env, std::str::from_utf8(&body).ok().and_then(skillbook_core::declaration::read).as_ref())
+}
+
+/// A `%Skillbook.Declaration{}`, or `nil`. It never fails in fact: no map here has a key twice.
+pub fn encode<'a>(env: Env<'a>, declared: Option<&Declaration>) -> Term<'a> {
+    let term = declared.and_then(|declared| declaration(env, declared).ok());
+    term.unwrap_or_else(|| atoms::nil().encode(env))
 }
 
 fn declaration<'a>(env: Env<'a>, declared: &Declaration) -> NifResult<Term<'a>> {
@@ -83,7 +86,7 @@ fn flag<'a>(env: Env<'a>, flag: &Flag) -> NifResult<Term<'a>> {
     let called = match &flag.kind {
         Type::Unknown => nil(),
         Type::Value => atoms::value().encode(env),
-        Type::Text { max: most } => {
+        Type::Text { max: most, .. } => {
             max = encode::option(env, most);
             atoms::text().encode(env)
         }
@@ -92,7 +95,10 @@ fn flag<'a>(env: Env<'a>, flag: &Flag) -> NifResult<Term<'a>> {
             (min, max) = (encode::option(env, least), encode::option(env, most));
             atoms::integer().encode(env)
         }
-        Type::Number => atoms::number().encode(env),
+        Type::Number { min: least, max: most } => {
+            (min, max) = (encode::option(env, least), encode::option(env, most));
+            atoms::number().encode(env)
+        }
         Type::Date { words } => {
             values = DAYS[..if *words { DAYS.len() } else { 0 }].encode(env);
             atoms::date().encode(env)
@@ -101,6 +107,15 @@ fn flag<'a>(env: Env<'a>, flag: &Flag) -> NifResult<Term<'a>> {
             values = allowed.encode(env);
             atoms::one_of().encode(env)
         }
+    };
+    let (line, empty) = match flag.kind {
+        Type::Text { line, empty, .. } => (line, empty),
+        _ => (false, false),
+    };
+    let positional = match flag.positional {
+        None => nil(),
+        Some(Positional::One) => atoms::one().encode(env),
+        Some(Positional::All) => atoms::all().encode(env),
     };
     Term::map_from_pairs(
         env,
@@ -116,6 +131,9 @@ fn flag<'a>(env: Env<'a>, flag: &Flag) -> NifResult<Term<'a>> {
             (atoms::values(), values),
             (atoms::min(), min),
             (atoms::max(), max),
+            (atoms::line(), line.encode(env)),
+            (atoms::empty(), empty.encode(env)),
+            (atoms::positional(), positional),
         ],
     )
 }

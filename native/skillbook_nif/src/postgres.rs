@@ -1,21 +1,17 @@
-//! PostgreSQL for `Skillbook.SQL.Postgres`. Every call that waits returns at once; `{reference, reply}` comes to the
-//! calling process as a message, from one of the threads of a runtime that all connections share.
+//! PostgreSQL for `Skillbook.SQL.Postgres`. Calls that wait reply by message, as `runtime.rs` says.
 
 use std::future::Future;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use rustler::env::{OwnedEnv, SavedTerm};
-use rustler::{Encoder, Env, LocalPid, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
+use rustler::env::OwnedEnv;
+use rustler::{Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
 use skillbook_sql::postgres::{Address, Heard, Limits, Place, Server, Session, SslMode, WRITERS};
 use skillbook_sql::statement::may_read;
 use skillbook_sql::{Error, Rows, Value};
-use tokio::runtime::{Builder, Runtime};
 
-use crate::sql::{decode_params, done, encode_error, encode_rows, reply};
-
-/// They wait nearly all the time; what they compute is the rows of replies.
-const THREADS: usize = 2;
+use crate::runtime::{runtime, Reply};
+use crate::sql::{decode_params, decode_statements, done, encode_all, encode_error, encode_rows, reply};
 
 mod atoms {
     rustler::atoms! { ok, error, writes, skillbook_postgres_notification, skillbook_postgres_end }
@@ -69,45 +65,8 @@ impl From<PlaceAtom> for Place {
     }
 }
 
-fn runtime() -> NifResult<&'static Runtime> {
-    static RUNTIME: OnceLock<std::io::Result<Runtime>> = OnceLock::new();
-    let make = || Builder::new_multi_thread().worker_threads(THREADS).thread_name("skillbook sql").enable_all().build();
-    RUNTIME.get_or_init(make).as_ref().map_err(|error| rustler::Error::Term(Box::new(error.to_string())))
-}
-
-/// The reply to one call. One is sent whatever happens, since its process waits without a time limit.
-struct Reply {
-    pid: LocalPid,
-    env: OwnedEnv,
-    reference: SavedTerm,
-    is_sent: bool,
-}
-
-impl Reply {
-    fn new(reference: Term) -> Reply {
-        let env = OwnedEnv::new();
-        let saved = env.save(reference);
-        Reply { pid: reference.get_env().pid(), env, reference: saved, is_sent: false }
-    }
-
-    fn send(mut self, encode: impl for<'a> FnOnce(Env<'a>) -> Term<'a>) {
-        self.send_now(encode);
-    }
-
-    fn send_now(&mut self, encode: impl for<'a> FnOnce(Env<'a>) -> Term<'a>) {
-        self.is_sent = true;
-        let reference = &self.reference;
-        // If the process is gone, nobody waits.
-        let _ = self.env.send_and_clear(&self.pid, |env| (reference.load(env), encode(env)).encode(env));
-    }
-}
-
-impl Drop for Reply {
-    fn drop(&mut self) {
-        if !self.is_sent {
-            self.send_now(|env| (atoms::error(), encode_error(env, &Error::panicked())).encode(env));
-        }
-    }
+fn panicked(env: Env<'_>) -> Term<'_> {
+    (atoms::error(), encode_error(env, &Error::panicked())).encode(env)
 }
 
 /// Runs `work` with the session and sends what it gives.
@@ -122,7 +81,7 @@ where
     T: Send,
 {
     let runtime = runtime()?;
-    let reply = Reply::new(reference);
+    let reply = Reply::new(reference, panicked);
     let work = work(Arc::clone(&session.0));
     runtime.spawn(async move {
         let found = work.await;
@@ -157,7 +116,7 @@ fn postgres_server<'a>(env: Env<'a>, address: AddressMap, limits: LimitsMap) -> 
 #[rustler::nif]
 fn postgres_connect(env: Env, server: ResourceArc<ServerResource>, reference: Term) -> NifResult<rustler::Atom> {
     let runtime = runtime()?;
-    let reply = Reply::new(reference);
+    let reply = Reply::new(reference, panicked);
     let pid = env.pid();
     let heard_env = OwnedEnv::new();
     let reference = Arc::new(std::sync::Mutex::new((heard_env.save(reference), heard_env)));
@@ -211,6 +170,20 @@ fn postgres_query(
     })
 }
 
+/// The statements of a transaction, each with its parameters, up to the first that fails.
+#[rustler::nif]
+fn postgres_query_all(
+    session: ResourceArc<SessionResource>,
+    reference: Term,
+    statements: Vec<(String, Vec<Term>)>,
+) -> NifResult<rustler::Atom> {
+    let statements = decode_statements(&statements)?;
+    let work = |session: Arc<Session>| async move { session.query_all(&statements).await };
+    run(&session, reference, work, |env, found: Result<Vec<Rows>, Error>| {
+        reply(env, found.map(|found| encode_all(env, &found)))
+    })
+}
+
 #[rustler::nif]
 fn postgres_batch(
     session: ResourceArc<SessionResource>,
@@ -221,9 +194,26 @@ fn postgres_batch(
     run(&session, reference, |session| async move { session.execute_batch(&sql, place.into()).await }, done)
 }
 
+/// Begins with these statements; if one of them fails, nothing has begun.
 #[rustler::nif]
-fn postgres_begin(session: ResourceArc<SessionResource>, reference: Term, level: u32) -> NifResult<rustler::Atom> {
-    run(&session, reference, |session| async move { session.begin(level).await }, done)
+fn postgres_begin(
+    session: ResourceArc<SessionResource>,
+    reference: Term,
+    level: u32,
+    statements: Vec<(String, Vec<Term>)>,
+) -> NifResult<rustler::Atom> {
+    let statements = decode_statements(&statements)?;
+    let work = |session: Arc<Session>| async move {
+        session.begin(level).await?;
+        let found = session.query_all(&statements).await;
+        if found.is_err() {
+            session.rollback(level).await?;
+        }
+        found
+    };
+    run(&session, reference, work, |env, found: Result<Vec<Rows>, Error>| {
+        reply(env, found.map(|found| encode_all(env, &found)))
+    })
 }
 
 #[rustler::nif]

@@ -6,11 +6,11 @@ use skillbook_core::text::command::{self, GET_SKILL};
 use crate::command::encode_command;
 use crate::encode::Bare;
 use crate::text::{self, Source};
-use crate::twin::twin;
+use crate::twin::{twin, BYTES};
 use crate::view::ViewResource;
 
 mod atoms {
-    rustler::atoms! { ok, get, unknown }
+    rustler::atoms! { ok, get, unknown, nil, long }
 }
 
 fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Term<'a>> {
@@ -23,16 +23,26 @@ fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Te
         Err(error) => return text::error(env, &error),
     };
     let values = encode_command(env, &source, &command)?;
-    let found = match view.find(&command.name) {
-        _ if command.name == GET_SKILL => return Ok((atoms::get(), values.term(env)).encode(env)),
-        Some(id) => [atoms::ok().to_term(env).into(), view.entry_term(env, id).into(), values],
-        None => return Ok((atoms::unknown(), values.term(env)).encode(env)),
+    if command.name == GET_SKILL {
+        return Ok((atoms::get(), values.term(env)).encode(env));
+    }
+    let found = view.find(&command.name).and_then(|id| Some((id, view.core().entry(id)?)));
+    let Some((id, entry)) = found else { return Ok((atoms::unknown(), values.term(env)).encode(env)) };
+    // The flags of a page that the model only reads are its own business.
+    let checked = entry.handler().is_some() || entry.fields().strict;
+    let declared = match checked {
+        false => atoms::nil().encode(env),
+        true if entry.document.text.len() > BYTES => atoms::long().encode(env),
+        true => view.declaration_term(env, id),
     };
+    let found = [atoms::ok().to_term(env).into(), view.entry_term(env, id).into(), declared.into(), values];
     Ok(Bare::tuple(env, &found).term(env))
 }
 
 twin! {
-    /// With the values of an entry and a command: `{:ok, entry, command}`, `{:get, command}` or `{:unknown, command}`.
+    /// With the values of an entry and a command: `{:ok, entry, declaration, command}`, `{:get, command}` or
+    /// `{:unknown, command}`. The declaration is what the flags are checked by, nil, or `:long` for a page that takes long
+    /// to read.
     "DirtyCpu" fn route_now | route_dirty(env, view: &'a ViewResource, line: Binary<'a>)
     text line.len()
     => find(env, view, line)

@@ -169,14 +169,43 @@ fn sql_query<'a>(
     Ok(reply(env, found.map(|found| encode_rows(env, &found))))
 }
 
+/// The statements of a transaction, each with its parameters, up to the first that fails.
+#[rustler::nif(schedule = "DirtyIo")]
+fn sql_query_all<'a>(
+    env: Env<'a>,
+    resource: ResourceArc<SqlResource>,
+    epoch: u64,
+    statements: Vec<(String, Vec<Term<'a>>)>,
+) -> NifResult<Term<'a>> {
+    let statements = decode_statements(&statements)?;
+    let found = write(env, &resource, epoch, true, |connection| query_all(connection, &statements));
+    Ok(reply(env, found.map(|found| encode_all(env, &found))))
+}
+
+fn query_all(connection: &mut SqliteConnection, statements: &[(String, Vec<Value>)]) -> Result<Vec<Rows>, Error> {
+    statements.iter().map(|(sql, params)| connection.query(sql, params)).collect()
+}
+
 #[rustler::nif(schedule = "DirtyIo")]
 fn sql_batch<'a>(env: Env<'a>, resource: ResourceArc<SqlResource>, epoch: u64, inside: bool, sql: &str) -> Term<'a> {
     done(env, write(env, &resource, epoch, inside, |connection| connection.execute_batch(sql)))
 }
 
+/// Begins with these statements; if one of them fails, nothing has begun.
 #[rustler::nif(schedule = "DirtyIo")]
-fn sql_begin<'a>(env: Env<'a>, resource: ResourceArc<SqlResource>, epoch: u64, level: u32) -> Term<'a> {
-    done(env, write(env, &resource, epoch, level > 0, |connection| connection.begin(level)))
+fn sql_begin<'a>(
+    env: Env<'a>,
+    resource: ResourceArc<SqlResource>,
+    epoch: u64,
+    level: u32,
+    statements: Vec<(String, Vec<Term<'a>>)>,
+) -> NifResult<Term<'a>> {
+    let statements = decode_statements(&statements)?;
+    let found = write(env, &resource, epoch, level > 0, |connection| {
+        connection.begin(level)?;
+        query_all(connection, &statements).or_else(|error| connection.rollback(level).and(Err(error)))
+    });
+    Ok(reply(env, found.map(|found| encode_all(env, &found))))
 }
 
 #[rustler::nif(schedule = "DirtyIo")]
@@ -243,6 +272,11 @@ pub(crate) fn encode_rows<'a>(env: Env<'a>, found: &Rows) -> Term<'a> {
     (&found.columns, rows, found.count).encode(env)
 }
 
+/// The rows of each statement.
+pub(crate) fn encode_all<'a>(env: Env<'a>, found: &[Rows]) -> Vec<Term<'a>> {
+    found.iter().map(|found| encode_rows(env, found)).collect()
+}
+
 fn encode_value<'a>(env: Env<'a>, value: &Value) -> Term<'a> {
     match value {
         Value::Null => atoms::nil().encode(env),
@@ -255,6 +289,11 @@ fn encode_value<'a>(env: Env<'a>, value: &Value) -> Term<'a> {
             Term::from(binary)
         }
     }
+}
+
+/// Statements with their parameters.
+pub(crate) fn decode_statements(statements: &[(String, Vec<Term>)]) -> NifResult<Vec<(String, Vec<Value>)>> {
+    statements.iter().map(|(sql, params)| Ok((sql.clone(), decode_params(params)?))).collect()
 }
 
 /// `Skillbook.SQL` lets nothing else through: nil, 64-bit integers, floats, UTF-8 binaries and `{:blob, binary}`.

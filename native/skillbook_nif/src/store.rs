@@ -1,143 +1,178 @@
-//! A source whose documents are the records of a database, as they were handed over.
+//! Rows of the store's table as records, and who may see them.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use rustler::{NifMap, NifResult, NifUnitEnum, Term};
-use skillbook_core::assemble::{assemble, assemble_again, Assembled};
-use skillbook_core::document::Document;
-use skillbook_core::entry::{Source, SourceKind};
-use skillbook_core::record::{Origin, Record};
+use rustler::{Decoder, NifMap, NifResult, NifUnitEnum, ResourceArc, Term};
+use skillbook_core::record::{list, Access, Origin, Record};
 use skillbook_core::view::sees;
 
-use crate::view::profile;
+use crate::view::{profile, ViewResource};
 
-#[derive(NifUnitEnum)]
+/// The columns that count, in the order in which [`Row::record`] takes them.
+const COLUMNS: [&str; 18] = [
+    "id",
+    "deleted_at",
+    "enabled",
+    "name",
+    "kind",
+    "title",
+    "description",
+    "content",
+    "tags",
+    "labels",
+    "include_in_prompt",
+    "proactive_for",
+    "excluded_for",
+    "source",
+    "version",
+    "schedule",
+    "timezone",
+    "writers",
+];
+
+/// What the rows of a query say.
+#[derive(Default)]
+pub struct Rows {
+    /// The records that are in the catalog.
+    pub records: Vec<Record>,
+    /// The ids of those that are not.
+    pub removed: Vec<i64>,
+    /// The ids of those that cannot be read, and why.
+    pub unread: Vec<(i64, String)>,
+}
+
+impl Rows {
+    /// Reads rows whose columns come in any order; there may be others than those that count.
+    pub fn read(columns: &[String], rows: Vec<Vec<Term>>) -> NifResult<Rows> {
+        let place = |name: &str| columns.iter().position(|column| column == name).ok_or(rustler::Error::BadArg);
+        let places = COLUMNS.iter().map(|name| place(name)).collect::<NifResult<Vec<usize>>>()?;
+        let mut found = Rows::default();
+        for values in rows {
+            let whole = values.len() == columns.len();
+            let row = whole.then(|| places.iter().map(|at| values[*at]).zip(COLUMNS)).ok_or(rustler::Error::BadArg)?;
+            let mut row = Row(row);
+            let id = row.next("a number").map_err(|_| rustler::Error::BadArg)?;
+            match row.record(id) {
+                Ok(Some(record)) => found.records.push(record),
+                Ok(None) => found.removed.push(id),
+                Err(reason) => found.unread.push((id, reason)),
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The values of a row that are still to be read, with their columns: as a database has them, or as
+/// an entry that was written has them.
+struct Row<T>(T);
+
+impl<'a, T: Iterator<Item = (Term<'a>, &'static str)>> Row<T> {
+    fn record(&mut self, id: i64) -> Result<Option<Record>, String> {
+        // The only atom here is `nil`.
+        let is_deleted = self.read("a time or nothing", |value| Some(!value.is_atom()))?;
+        if !self.flag()? || is_deleted {
+            return Ok(None);
+        }
+        Ok(Some(Record {
+            id,
+            name: self.text()?,
+            is_skill: self.one_of([("skill", true), ("note", false)])?,
+            title: self.text()?,
+            description: self.text()?,
+            content: self.text()?.into(),
+            tags: self.list(list)?,
+            labels: self.list(list)?,
+            include_in_prompt: self.flag()?,
+            proactive_for: self.list(list)?,
+            excluded_for: self.list(list)?,
+            origin: self
+                .one_of([Origin::User, Origin::Agent, Origin::Import].map(|origin| (origin.as_str(), origin)))?,
+            version: self.next("a number")?,
+            schedule: self.next("a text or nothing")?,
+            timezone: self.next("a text or nothing")?,
+            writers: self.list(list)?,
+        }))
+    }
+
+    fn next<V: Decoder<'a>>(&mut self, expected: &str) -> Result<V, String> {
+        self.read(expected, |value| value.decode().ok())
+    }
+
+    fn text(&mut self) -> Result<String, String> {
+        self.next("a text")
+    }
+
+    /// Databases keep 1 and 0.
+    fn flag(&mut self) -> Result<bool, String> {
+        self.read("1 or 0", |value| value.decode().or_else(|_| value.decode().map(|number: i64| number == 1)).ok())
+    }
+
+    fn list<V: Decoder<'a>>(&mut self, items: fn(&str) -> Option<Vec<V>>) -> Result<Vec<V>, String> {
+        self.read("a list of texts in JSON", |value| match value.decode() {
+            Ok(json) => items(json),
+            Err(_) => value.decode().ok(),
+        })
+    }
+
+    fn one_of<V: Copy, const N: usize>(&mut self, known: [(&str, V); N]) -> Result<V, String> {
+        let expected = known.map(|(name, _)| name).join(" or ");
+        self.read(&expected, |value| {
+            let text = value.atom_to_string().or_else(|_| value.decode()).ok()?;
+            known.iter().find(|(name, _)| *name == text).map(|(_, value)| *value)
+        })
+    }
+
+    fn read<V>(&mut self, expected: &str, read: impl FnOnce(Term<'a>) -> Option<V>) -> Result<V, String> {
+        let (value, column) = self.0.next().ok_or_else(|| format!("expected {expected}, got no column"))?;
+        read(value).ok_or_else(|| {
+            let got = value.decode().map_or_else(|_| format!("{value:?}"), |text: &str| format!("{text:?}"));
+            let got: String = got.chars().take(60).collect();
+            format!("expected {expected} in the column {column}, got {got}")
+        })
+    }
+}
+
+#[derive(NifUnitEnum, PartialEq)]
 enum Kind {
     Skill,
     Note,
 }
 
-#[derive(NifUnitEnum)]
-enum Writer {
-    User,
-    Agent,
-    Import,
-}
-
-/// What a `%Skillbook.Stored{}` has that counts here.
+/// What a `%Skillbook.Stored{}` has that says who may see it.
 #[derive(NifMap)]
-pub struct Row {
-    pub id: i64,
+struct AccessMap {
     name: String,
     kind: Kind,
-    title: String,
-    description: String,
-    /// Lists of records are read without it.
-    pub content: Option<String>,
-    tags: Vec<String>,
     labels: Vec<String>,
-    include_in_prompt: bool,
-    proactive_for: Vec<String>,
     excluded_for: Vec<String>,
-    source: Writer,
-    version: i64,
-    schedule: Option<String>,
-    timezone: Option<String>,
-    writers: Vec<Option<String>>,
+    content: Option<String>,
 }
 
-impl Row {
-    fn record(self) -> Record {
-        Record {
-            id: self.id,
-            name: self.name,
-            is_skill: matches!(self.kind, Kind::Skill),
-            title: self.title,
-            description: self.description,
-            content: self.content.unwrap_or_default().into(),
-            tags: self.tags,
-            labels: self.labels,
-            include_in_prompt: self.include_in_prompt,
-            proactive_for: self.proactive_for,
-            excluded_for: self.excluded_for,
-            origin: match self.source {
-                Writer::User => Origin::User,
-                Writer::Agent => Origin::Agent,
-                Writer::Import => Origin::Import,
-            },
-            version: self.version,
-            schedule: self.schedule,
-            timezone: self.timezone,
-            writers: self.writers,
+impl From<AccessMap> for Access {
+    fn from(map: AccessMap) -> Access {
+        Access {
+            name: map.name,
+            is_skill: map.kind == Kind::Skill,
+            labels: map.labels,
+            excluded_for: map.excluded_for,
+            content: map.content,
         }
     }
 }
 
-/// A source of records and what it holds now.
-pub struct Store {
-    source: Arc<Source>,
-    /// By path and id: sorted as they are assembled, and of two records with one name the older one first.
-    documents: BTreeMap<(Arc<str>, i64), Arc<Document>>,
-    /// The path of each.
-    paths: BTreeMap<i64, Arc<str>>,
-    assembled: Assembled,
-}
-
-impl Store {
-    pub fn new(source: Arc<Source>) -> Store {
-        Store { source, documents: BTreeMap::new(), paths: BTreeMap::new(), assembled: Assembled::default() }
-    }
-
-    /// What the source holds.
-    pub fn assembled(&self) -> &Assembled {
-        &self.assembled
-    }
-
-    /// The ids of its records, in their order.
-    pub fn ids(&self) -> Vec<i64> {
-        self.paths.keys().copied().collect()
-    }
-
-    /// Takes records in and leaves others out; whether anything differs.
-    pub fn put(&mut self, rows: Vec<Row>, removed: &[i64]) -> bool {
-        let mut differs = false;
-        for id in removed {
-            differs |= self.take(*id).is_some();
-        }
-        for row in rows {
-            let id = row.id;
-            let document = Document::stored(&self.source.root, &row.record());
-            let known = self.take(id).filter(|known| known.is_same(&document));
-            differs |= known.is_none();
-            let path: Arc<str> = document.path.as_str().into();
-            self.paths.insert(id, path.clone());
-            self.documents.insert((path, id), known.unwrap_or_else(|| Arc::new(document)));
-        }
-        if differs {
-            let documents = self.documents.values().cloned().collect();
-            self.assembled = assemble_again(&self.source, documents, Vec::new(), &self.assembled);
-        }
-        differs
-    }
-
-    fn take(&mut self, id: i64) -> Option<Arc<Document>> {
-        let path = self.paths.remove(&id)?;
-        self.documents.remove(&(path, id))
-    }
-}
-
-/// The ids of those of these records that a profile may see. Of one without its content the kind alone says what it is.
+/// Whether a profile may see each of these records. Of one without its content the kind alone says
+/// what it is.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn stored_visible(ids: Vec<String>, grants: Term, skills: Vec<Vec<String>>, rows: Vec<Row>) -> NifResult<Vec<i64>> {
+fn stored_visible(ids: Vec<String>, grants: Term, skills: Vec<Vec<String>>, rows: Vec<Term>) -> NifResult<Vec<bool>> {
     let profile = profile(ids, grants, skills)?;
     let sees = sees(&profile).map_err(|_| rustler::Error::BadArg)?;
-    let source = Arc::new(Source { kind: SourceKind::Stored, ..Source::default() });
-    let visible = |row: Row| {
-        let id = row.id;
-        let document = Arc::new(Document::stored(&source.root, &row.record()));
-        let assembled = assemble(&source, vec![document], Vec::new());
-        assembled.entries.iter().any(|entry| sees(entry)).then_some(id)
-    };
-    Ok(rows.into_iter().filter_map(visible).collect())
+    all(rows, sees)
+}
+
+/// The same for the profile of a view.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_sees(view: ResourceArc<ViewResource>, rows: Vec<Term>) -> NifResult<Vec<bool>> {
+    all(rows, |record| view.core().sees(record))
+}
+
+fn all(rows: Vec<Term>, sees: impl Fn(&Access) -> bool) -> NifResult<Vec<bool>> {
+    rows.into_iter().map(|row| Ok(sees(&row.decode::<AccessMap>()?.into()))).collect()
 }

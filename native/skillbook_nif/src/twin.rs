@@ -36,9 +36,9 @@ pub const PATTERN_BYTES: usize = 1024;
 /// Exports one piece of work as both functions.
 ///
 /// `if` says when it is quick enough for a normal scheduler; it decides on the arguments alone. `text` takes the length
-/// of a text, which may have [`BYTES`]. `kept` takes an
-/// `Option` of a result that exists already, in its place. What follows `=>` does the work. The names are written
-/// out, so that a search for either finds the place.
+/// of a text instead, which may have [`BYTES`], and `kept` an `Option` of a result that exists already or that an
+/// attempt within limits gave. What follows `=>` does the work. The names are written out, so that a search for either
+/// finds the place.
 ///
 /// ```ignore
 /// twin! {

@@ -61,6 +61,10 @@ impl ViewResource {
         self.generation.entry_term(env, id)
     }
 
+    pub fn declaration_term<'a>(&self, env: Env<'a>, id: EntryId) -> Term<'a> {
+        self.generation.declaration_term(env, id)
+    }
+
     /// Whether there are few entries, so that looking through all of them is quick.
     fn is_small(&self) -> bool {
         self.generation.catalog.entries().len() <= twin::ITEMS
@@ -147,6 +151,12 @@ fn encode_view<'a>(
 fn view_record(view: ResourceArc<ViewResource>, name: String) -> Option<i64> {
     let entry = view.view.find_named(&name).and_then(|id| view.view.entry(id))?;
     entry.document.of_record().map(|record| record.id)
+}
+
+/// The values of the first skill or note of a file that has one of these texts as its name or its title, or nil.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_file<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: &str, title: &str) -> Option<Term<'a>> {
+    view.core().file([name, title]).map(|id| view.entry_term(env, id))
 }
 
 /// The entry's values, or nil.

@@ -28,6 +28,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use crate::error::Detail;
 use crate::statement::{self, Dialect, Kind};
 use crate::{Constraint, Error, ErrorKind, Rows, Value};
+pub use tls::authorities;
 use values::{Raw, Sent};
 
 /// Statements that a session keeps prepared.
@@ -315,6 +316,16 @@ impl Session {
     pub async fn query(&self, sql: &str, params: &[Value], place: Place) -> Result<Option<Rows>, Error> {
         let mut state = self.state.lock().await;
         self.run(&mut state, sql, params, place).await.map_err(|error| error.in_statement_unless_alone(sql))
+    }
+
+    /// Runs statements in the transaction that is open, up to the first that fails.
+    pub async fn query_all(&self, statements: &[(String, Vec<Value>)]) -> Result<Vec<Rows>, Error> {
+        let mut all = Vec::with_capacity(statements.len());
+        for (sql, params) in statements {
+            // Where it may write, there are always rows, if only none.
+            all.push(self.query(sql, params, Place::Inside).await?.unwrap_or_default());
+        }
+        Ok(all)
     }
 
     async fn run(&self, state: &mut State, sql: &str, params: &[Value], place: Place) -> Result<Option<Rows>, Error> {

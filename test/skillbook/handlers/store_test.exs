@@ -45,6 +45,14 @@ defmodule Skillbook.Handlers.StoreTest do
     end
   end
 
+  # Each command over the store, with the first example of its page.
+  defp examples(view) do
+    for %{domain: domain, name: name, body: body} <- View.entries(view), domain in ["skills", "notes"] do
+      [_, examples] = String.split(body, "## Examples\n\n")
+      {name, examples |> String.split("\n") |> hd()}
+    end
+  end
+
   @dates ~s(skills.create --name iso-dates --title "ISO dates" --description "How dates are written" --content "Use ISO." --tags reports dates)
 
   describe "skills.create" do
@@ -74,8 +82,8 @@ defmodule Skillbook.Handlers.StoreTest do
          ~s(error: expected an entry that this profile sees itself, got "x", which is outside of its skills or ) <>
            "excludes it. Take another name, or leave the profile out of excluded_for"},
         {~s(skills.create --name x --title x --description x --content x --label red),
-         "error: unknown flag --label; did you mean --labels? Known flags: --name, --content, --title, --description, " <>
-           "--include-in-prompt, --tags, --labels, --proactive-for, --excluded-for, --attachments, --schedule, --timezone"}
+         "error: unknown flag --label; did you mean --labels? Known flags: --name, --title, --description, --content, " <>
+           "--tags, --labels, --include-in-prompt, --proactive-for, --excluded-for, --attachments, --schedule, --timezone"}
       ])
 
       assert %{data: %{name: "y", version: 1}, effects: [:skill_created]} =
@@ -593,11 +601,10 @@ defmodule Skillbook.Handlers.StoreTest do
     assert answer(book, @dates) =~ "Created"
     view = Skillbook.view(book, "reader")
 
-    names = for entry <- View.entries(view), entry.domain in ["skills", "notes"], do: entry.name
     reads = ~w(notes.get notes.list skills.diff skills.history skills.list skills.load skills.read)
 
-    for name <- names do
-      result = result(book, "#{name} iso-dates", profile: "reader")
+    for {name, line} <- examples(view) do
+      result = result(book, line, profile: "reader")
       refused = is_struct(result.error, Skillbook.PolicyError)
       assert {name, refused} == {name, name not in reads}
     end
@@ -608,11 +615,9 @@ defmodule Skillbook.Handlers.StoreTest do
   test "without a database the operator learns what to set", %{tmp_dir: folder} do
     book = book(sources: [folder], watch: false)
 
-    for entry <- View.entries(Skillbook.view(book)),
-        entry.domain in ["skills", "notes"],
-        entry.name not in ["notes.get", "skills.load"] do
-      assert answer(book, "#{entry.name} x") ==
-               "error: `#{entry.name}` needs a database and this book has none. " <>
+    for {name, line} <- examples(Skillbook.view(book)), name not in ["notes.get", "skills.load"] do
+      assert answer(book, line) ==
+               "error: `#{name}` needs a database and this book has none. " <>
                  "Whoever runs it sets the option `store:`, for example store: \"skillbook.db\""
     end
   end

@@ -4,6 +4,7 @@ defmodule Skillbook.Package.ArchivesTest do
 
   alias Skillbook.{Package, PackageError}
   alias Skillbook.Package.{Tar, Zip}
+  alias Skillbook.Test.{Certificates, HTTPServer}
 
   @moduletag :tmp_dir
 
@@ -211,6 +212,62 @@ defmodule Skillbook.Package.ArchivesTest do
     cut = binary_part(:zlib.gzip(tar([page])), 0, 100)
     assert {:archive, message} = refusal(install(folder, "c.tgz", cut))
     assert message =~ "broken or cut off"
+  end
+
+  describe "an archive at an address" do
+    setup %{tmp_dir: folder} do
+      {tls, authority} = Certificates.make(["localhost"])
+
+      start = fn script ->
+        {_server, url} = HTTPServer.start(script, tls: tls)
+        url
+      end
+
+      options = [to: Path.join(folder, "to"), accept: fn _ -> true end, http: [cacertfile: authority]]
+      {:ok, start: start, options: options}
+    end
+
+    defp moved(to), do: [{:head, 302, [{"location", to}, {"content-length", "0"}]}]
+
+    test "is fetched, also from where it was moved", %{start: start, options: options, tmp_dir: folder} do
+      answer = [{"good/SKILL.md", @page, []}] |> zip() |> HTTPServer.answer()
+      url = start.([moved("/b.zip"), answer, answer]) <> "/a/skills.zip"
+      assert {:ok, [%{name: "good", action: :installed}]} = Package.install(url, options)
+      assert File.read!(Path.join(folder, "to/good/SKILL.md")) == @page
+      assert {:ok, [%{name: "good", action: :current}]} = Package.outdated([], options)
+
+      url =
+        start.([[{"good/SKILL.md", @page, "0"}] |> tar() |> :zlib.gzip() |> HTTPServer.answer()]) <> "/a.tgz"
+
+      assert {:ok, [%{name: "good"}]} = Package.find(url, options)
+    end
+
+    test "is refused as a file is, or cannot be had", %{start: start, options: options} do
+      for {script, message} <- [
+            {[HTTPServer.answer("PK")], ~r/a.zip is no zip archive/},
+            {[[{:head, 404, []}, :end]],
+             ~r/a.zip could not be fetched: the server answers with the status 404\z/},
+            {[moved("http://localhost/a.zip")],
+             ~r/could not be fetched: localhost:\d+: it redirects to an address without https\z/},
+            {List.duplicate(moved("/"), 6),
+             ~r/could not be fetched: localhost:\d+: there are more than 5 redirects\z/},
+            {[[{:head, 200, []}, {:endless, "ffff\r\n" <> :binary.copy("a", 65_535) <> "\r\n"}]],
+             ~r/could not be fetched: localhost:\d+: the answer has more than 67108864 bytes\z/}
+          ] do
+        assert {:error, error} = Package.install(start.(script) <> "/a.zip", options)
+        assert Exception.message(error) =~ message
+      end
+
+      # With what could be a secret it is none, and stands in no lock file.
+      for url <- [
+            "https://ann:secret@localhost:1/a.zip",
+            "https://localhost:1/a.zip?secret",
+            "http://localhost:1/a.zip"
+          ] do
+        assert {:error, %{kind: kind}} = Package.install(url, options)
+        assert kind in [:git, :source]
+      end
+    end
   end
 
   # Whatever an archive holds: an answer, nothing outside of the folder, and nothing inside if it failed.

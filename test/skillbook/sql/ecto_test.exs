@@ -234,7 +234,7 @@ defmodule Skillbook.SQL.EctoTest do
       assert Exception.message(error) ==
                "the application's database does not have the tables of Skillbook, migration 1 (tasks and memories), " <>
                  "2 (the store), 3 (runs of workflows), 4 (firings), 5 (the documents of vaults), 6 (the ends of runs), " <>
-                 "7 (schedules of the store), 8 (the terms of vaults); " <>
+                 "7 (schedules of the store), 8 (the terms of vaults), 9 (one index for search); " <>
                  "write a migration of the application whose up/0 calls " <>
                  "Skillbook.SQL.Migrations.Ecto.up() and whose down/0 calls Skillbook.SQL.Migrations.Ecto.down(), " <>
                  "and run it, or give the store the option migrate: true"

@@ -211,7 +211,7 @@ defmodule Skillbook.Store.FollowerTest do
 
     log =
       capture_log(fn ->
-        assert {:error, %SQL.Error{kind: :timeout} = error} = Follower.sync(book, revision, 10)
+        assert {:error, %SQL.Error{kind: :timeout} = error} = Follower.sync(book, revision, nil, 10)
         assert Exception.message(error) == text
       end)
 
@@ -237,11 +237,25 @@ defmodule Skillbook.Store.FollowerTest do
   test "a row that cannot be read is left out and told of", %{tmp_dir: folder} do
     book = open(folder)
 
-    for {column, value} <- [{"kind", "poem"}, {"tags", "[1]"}, {"labels", "no list"}] do
+    texts = "expected a list of texts in JSON in the column"
+
+    rows = [
+      {"kind", "poem", ~s(expected skill or note in the column kind, got "poem")},
+      {"source", "", ~s(expected user or agent or import in the column source, got "")},
+      {"tags", "[1]", ~s(#{texts} tags, got "[1]")},
+      {"labels", "no list", ~s(#{texts} labels, got "no list")},
+      {"writers", ~s([{"a": 1}]), texts <> ~S( writers, got "[{\"a\": 1}]")},
+      {"enabled", "on", ~s(expected 1 or 0 in the column enabled, got "on")}
+    ]
+
+    for {column, value, reason} <- rows do
       write_rows(sql(book), [stored("bad"), stored("good")])
       SQL.query!(sql(book), "update skillbook_entries set #{column} = $1 where name = 'bad'", [value])
       log = capture_log(fn -> Follower.sync(book, write_rows(sql(book), [stored("other")])) end)
-      assert log =~ "leaves the row #{id(book, "bad")} of skillbook_entries out, which it cannot read"
+
+      assert log =~
+               "leaves the row #{id(book, "bad")} of skillbook_entries out, which it cannot read: " <> reason
+
       assert "good" in names(book) and "bad" not in names(book)
       SQL.query!(sql(book), "delete from skillbook_entries")
     end
@@ -250,7 +264,7 @@ defmodule Skillbook.Store.FollowerTest do
   test "readers see whole generations while a thousand changes come", %{tmp_dir: folder} do
     book = open(folder)
     change = fn n -> for {id, name} <- [{1, "a"}, {2, "b"}], do: stored(name, id: id, content: "#{n}") end
-    Watcher.put_stored(book, change.(0), [])
+    Watcher.put_stored(book, rows(change.(0)), :some)
 
     readers =
       for _ <- 1..2 do
@@ -265,7 +279,7 @@ defmodule Skillbook.Store.FollowerTest do
         end)
       end
 
-    for n <- 1..1000, do: Watcher.put_stored(book, change.(n), [])
+    for n <- 1..1000, do: Watcher.put_stored(book, rows(change.(n)), :some)
     assert Task.await_many(readers, @patience) == [1000, 1000]
   end
 

@@ -68,9 +68,7 @@ defmodule Skillbook.Store.LeaksTest do
   end
 
   defp sees?(profile, stored) do
-    Native.stored_visible(Profile.ids(profile), profile.grants, Profile.globs(profile), [
-      %{stored | id: 1, source: :user}
-    ]) != []
+    Native.stored_visible(Profile.ids(profile), profile.grants, Profile.globs(profile), [stored]) == [true]
   end
 
   defp hidden?(%Stored{} = stored, readers),
@@ -140,10 +138,14 @@ defmodule Skillbook.Store.LeaksTest do
            :disable,
            :enable,
            :restore,
-           :read
+           :read,
+           :remember
          ]) do
       :create ->
         Store.create(boss, hide(fields(), readers), options)
+
+      :remember ->
+        remember(book, 1, now)
 
       :note ->
         # In the place of one that was deleted it would be a new one, which a reader sees.
@@ -172,6 +174,16 @@ defmodule Skillbook.Store.LeaksTest do
         if hits_hidden?(boss, name, readers), do: apply(Store, action, [boss, name, options])
     end
   end
+
+  # What somebody else remembers, in words that readers remember too.
+  defp remember(book, count, now) do
+    for _ <- 1..count do
+      given = %{content: "#{memory()} #{memory()}", category: one_of(["general", "fact"]), tags: ["stew"]}
+      Skillbook.run(Skillbook.view(book, @boss), "````cmd\nmemory.save #{json(given)}\n````", now: now)
+    end
+  end
+
+  defp memory, do: "#{one_of(["Likes", "Poems of", "About"])} #{one_of(["stew", "milk", "haiku"])}"
 
   defp hide(fields, readers) do
     excluded = readers |> Tuple.to_list() |> Enum.map(& &1.id)
@@ -203,6 +215,13 @@ defmodule Skillbook.Store.LeaksTest do
       {:ok, [%{entry: entry} | _]} -> hidden?(entry, readers)
       _ -> false
     end
+  end
+
+  # Who remembers little sees it in numbers and an order of its own.
+  defp remembered(book, profile) do
+    report = Skillbook.run(Skillbook.view(book, profile), "```cmd\nmemory.search\n```", now: @now)
+    [result] = report.results
+    result.data
   end
 
   # Writes of a reader, the same in both books
@@ -291,6 +310,12 @@ defmodule Skillbook.Store.LeaksTest do
       {"skills.restore", "skills__restore", %{name: name, version: one_of([1, 2])}},
       {"notes.add", "add_or_update_note", note},
       {"notes.add", "add_or_update_note", note},
+      {"memory.save", "memory__save",
+       Map.merge(%{content: memory()}, one_of([%{}, %{category: "fact"}, %{tags: ["stew", "tea"]}]))},
+      {"memory.save", "memory__save", %{content: "#{memory()}. #{memory()}."}},
+      {"tasks.create", "tasks__create", %{title: memory(), description: memory()}},
+      {"tasks.update", "tasks__update", %{id: one_of([1, 2]), title: memory()}},
+      {"tasks.delete", "tasks__delete", %{id: one_of([1, 2, 3])}},
       {"workflow.delete", "workflow__delete",
        %{name: "workflows.#{one_of(["open", "said", "late", "secret"])}"}},
       {"notes.delete", "delete_note", %{title: name}}
@@ -381,6 +406,17 @@ defmodule Skillbook.Store.LeaksTest do
       "notes.list --tag u",
       "get_skill: workflows",
       "workflow.list",
+      "memory.search",
+      "memory.search --limit 1",
+      "memory.search --category fact",
+      "memory.search --query stew",
+      "memory.search --query likes poems stew",
+      "memory.search --query mil --limit 1",
+      "memory.search --query haiku tea --category general",
+      "tasks.search",
+      "tasks.search --query stew",
+      "tasks.search --query about hai --sort relevance",
+      "tasks.get T-1",
       "workflow.build --name a --description b --labels secret",
       "workflow.build --name a --description b --schedule @daily --run-as chief",
       "workflow.build --name a --description b --schedule @daily --run-as nobody"
@@ -513,6 +549,14 @@ defmodule Skillbook.Store.LeaksTest do
     end
   end
 
+  defp memories_seen do
+    receive do
+      {:seen, found} -> [found | memories_seen()]
+    after
+      0 -> []
+    end
+  end
+
   defp compare(about, {reader, other}, with, without) do
     for profile <- [reader, other] do
       [one, two] =
@@ -546,6 +590,7 @@ defmodule Skillbook.Store.LeaksTest do
       # The other book does not have the profile either.
       with = start(Path.join(folder, "#{number}/a/skills"), all, profiles ++ [[id: "chief", grants: :all]])
       without = start(Path.join(folder, "#{number}/b/skills"), seen, profiles)
+      remember(with.book, 40, @now)
 
       about = fn done ->
         fn ->
@@ -575,9 +620,13 @@ defmodule Skillbook.Store.LeaksTest do
       # Otherwise nothing was tried.
       {:ok, all} = Store.list(Skillbook.view(with.book, @boss), include_disabled: true)
       assert Enum.any?(all, &hidden?(&1, readers))
+      assert %{total: total} = remembered(with.book, @boss)
+      assert total >= 40
+      for profile <- Tuple.to_list(readers), do: send(self(), {:seen, remembered(with.book, profile)})
       for world <- [with, without], do: stop_supervised!(world.book)
     end
 
     assert Enum.any?(fired())
+    assert Enum.any?(memories_seen(), &match?(%{total: total} when total > 0, &1))
   end
 end

@@ -161,7 +161,7 @@ defmodule Skillbook.Vault.SameTest do
 
   # Of one word: notes that are called so come before all others.
   defp assert_titles_first(query, hits) do
-    case Skillbook.Vault.Query.parse(query) do
+    case Skillbook.Search.Query.parse(query) do
       {:ok, [{:word, stem}]} ->
         called = for hit <- hits, do: stem in stems(hit.title <> " " <> Path.basename(hit.path, ".md"))
         assert {query, called} == {query, Enum.sort(called, :desc)}
@@ -172,7 +172,7 @@ defmodule Skillbook.Vault.SameTest do
   end
 
   defp stems(text) do
-    [words] = Skillbook.Native.vault_words([text])
+    [words] = Skillbook.Native.search_words([text])
     for {_form, stem} <- words, do: stem
   end
 end

@@ -10,14 +10,7 @@ defmodule Skillbook.Handlers.Agent.Dispatch do
 
   @impl true
   def execute(flags, %Context{} = context) do
-    with {:ok, flags} <- Flags.known(flags, ~w(mission skills context max-turns id)),
-         {:ok, flags} <- Flags.cast_args(flags, context.command.args, []),
-         :ok <- Flags.require(flags, ~w(mission skills)),
-         {:ok, flags} <- Flags.cast_text(flags, "mission"),
-         {:ok, flags} <- Flags.cast_list(flags, "skills"),
-         {:ok, flags} <- Flags.cast_text(flags, "context"),
-         {:ok, flags} <- Flags.cast_integer(flags, "max-turns", min: 1),
-         {:ok, flags} <- Flags.cast(flags, "id", "one word of at most 40 characters", "report", &id/1),
+    with {:ok, flags} <- Flags.cast(flags, "id", "one word of at most 40 characters", "report", &id/1),
          {:ok, agent} <- fetch_agent(context),
          {:ok, profile, names} <- Scope.narrow(context.view, flags["skills"]),
          :ok <- check_depth(agent, names),

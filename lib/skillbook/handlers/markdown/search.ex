@@ -2,22 +2,16 @@ defmodule Skillbook.Handlers.Markdown.Search do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Flags, Result, Vault}
-  alias Skillbook.Vault.{Hit, Query}
+  alias Skillbook.{FlagError, Flags, Result, Vault}
+  alias Skillbook.Search.Query
+  alias Skillbook.Vault.Hit
 
   @filters ~w(query tag folder field vault)
 
   @impl true
   def execute(flags, context) do
-    with {:ok, flags} <- Flags.known(flags, @filters ++ ["limit"]),
-         {:ok, flags} <- Flags.cast_args(flags, context.command.args, ["query"]),
-         {:ok, flags} <- Flags.cast_text(flags, "query"),
-         {:ok, flags} <- Flags.cast(flags, "query", Query.expected(), ~s("some text"), &words/1),
-         {:ok, flags} <- Flags.cast_list(flags, "tag"),
-         {:ok, flags} <- Flags.cast_text(flags, "folder", line: true),
+    with {:ok, flags} <- Flags.cast(flags, "query", Query.expected(), ~s("some text"), &words/1),
          {:ok, flags} <- cast_fields(flags),
-         {:ok, flags} <- Flags.cast_text(flags, "vault", line: true),
-         {:ok, flags} <- Flags.cast_integer(flags, "limit", min: 1, max: Vault.most()),
          :ok <- Flags.require_any(flags, @filters),
          {:ok, found} <- Vault.search(context.view, flags["query"], options(flags)) do
       {:ok, Result.ok(text(found, flags), data: found)}
@@ -29,27 +23,22 @@ defmodule Skillbook.Handlers.Markdown.Search do
   end
 
   defp cast_fields(%{"field" => given} = flags) do
-    pairs = given |> List.wrap() |> Enum.map(&pair/1)
+    pairs = Enum.map(given, &String.split(&1, "=", parts: 2))
 
-    if Enum.all?(pairs, &is_tuple/1),
-      do: {:ok, %{flags | "field" => pairs}},
-      else:
-        Flags.cast(
-          %{flags | "field" => Enum.find(List.wrap(given), &(not is_tuple(pair(&1))))},
-          "field",
-          "a field and its value as name=value",
-          "status=open",
-          &pair/1
-        )
+    case Enum.find(pairs, &(not match?([<<_, _::binary>>, _], &1))) do
+      nil ->
+        {:ok, %{flags | "field" => Enum.map(pairs, &List.to_tuple/1)}}
+
+      wrong ->
+        expected = "a field and its value as name=value"
+        value = Enum.join(wrong, "=")
+
+        {:error,
+         %FlagError{kind: :invalid, flag: "field", value: value, expected: expected, example: "status=open"}}
+    end
   end
 
   defp cast_fields(flags), do: {:ok, flags}
-
-  defp pair(text) when is_binary(text) do
-    with [name, value] when name != "" <- String.split(text, "=", parts: 2), do: {name, value}
-  end
-
-  defp pair(other), do: other
 
   defp options(flags) do
     for {option, name} <- [tags: "tag", folder: "folder", fields: "field", vault: "vault", limit: "limit"],

@@ -8,14 +8,7 @@ defmodule Skillbook.Handlers.Memory.Save do
   @impl true
   def execute(flags, context) do
     with {:ok, sql} <- Context.fetch_sql(context),
-         {:ok, flags} <- Flags.known(flags, ~w(content category tags)),
-         {:ok, flags} <- Flags.cast_args(flags, context.command.args, []),
-         :ok <- Flags.require(flags, ["content"]),
-         {:ok, flags} <- Flags.cast_text(flags, "content", max: 10_000),
-         {:ok, flags} <- Flags.cast_text(flags, "category", line: true, max: 40),
          {:ok, flags} <- Flags.cast_keyword(flags, "category"),
-         {:ok, flags} <- Flags.cast_list(flags, "tags"),
-         flags = Flags.apply_defaults(flags, %{"category" => "general", "tags" => []}),
          {:ok, memory} <- Table.insert(sql, context.profile.id, memory(flags, context)) do
       {:ok, Result.ok("Saved #{Memory.text(memory)}", data: memory, effects: [:memory_saved])}
     end
@@ -25,7 +18,7 @@ defmodule Skillbook.Handlers.Memory.Save do
     %Memory{
       content: String.trim(flags["content"]),
       category: flags["category"],
-      tags: flags["tags"],
+      tags: flags["tags"] || [],
       created_at: DateTime.truncate(context.now, :second)
     }
   end

@@ -4,39 +4,28 @@ defmodule Skillbook.Handlers.Memory.Search do
 
   alias Skillbook.{Context, Flags, Result}
   alias Skillbook.Handlers.Memory.{Memory, Table}
-  alias Skillbook.SQL.FullText
+  alias Skillbook.Search.Query
 
   @most 100
 
   @impl true
   def execute(flags, context) do
     with {:ok, sql} <- Context.fetch_sql(context),
-         {:ok, flags} <- Flags.known(flags, ~w(query category limit)),
-         {:ok, flags} <- Flags.cast_args(flags, context.command.args, []),
-         {:ok, flags} <- Flags.cast_text(flags, "query"),
-         {:ok, flags} <- Flags.cast(flags, "query", FullText.expected(), ~s("some text"), &words/1),
-         {:ok, flags} <- Flags.cast_text(flags, "category", line: true, max: 40),
+         {:ok, flags} <- Flags.cast(flags, "query", Query.expected(), ~s("some text"), &words/1),
          {:ok, flags} <- Flags.cast_keyword(flags, "category"),
-         {:ok, flags} <- Flags.cast_integer(flags, "limit", min: 1, max: @most),
-         flags = Flags.apply_defaults(flags, %{"query" => {nil, nil}, "category" => nil, "limit" => 10}),
+         flags = Flags.apply_defaults(flags, %{"query" => {nil, nil}, "category" => nil}),
          {:ok, memories, total, how} <- search(sql, context.profile.id, flags) do
       {:ok, Result.ok(text(memories, total, how, flags), data: %{memories: memories, total: total})}
     end
   end
 
   defp words(text) do
-    with {:ok, words} <- FullText.words(text), do: {:ok, {text, words}}
+    with {:ok, units} <- Query.words(text), do: {:ok, {text, units}}
   end
 
   # A model asks in sentences, and no memory holds every word of a question: then the best of those that hold some.
-  defp search(sql, owner, %{"query" => {_, words}, "category" => category, "limit" => limit}) do
-    find = fn how ->
-      with {:ok, memories, total} <- Table.search(sql, owner, words, how, category, limit),
-           do: {:ok, memories, total, how}
-    end
-
-    with {:ok, [], 0, :all} when words != nil <- find.(:all), do: find.(:any)
-  end
+  defp search(sql, owner, %{"query" => {_, units}, "category" => category, "limit" => limit}),
+    do: Table.search(sql, owner, units, category, limit)
 
   defp text([], _, _, flags), do: "No memories found: #{describe(flags, "none holds any of")}"
 

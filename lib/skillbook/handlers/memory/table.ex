@@ -1,53 +1,88 @@
 defmodule Skillbook.Handlers.Memory.Table do
   @moduledoc false
-  # The memories in the database, each belonging to the profile `owner`.
+  # The memories in the database, each belonging to the profile `owner`. People and models know them by numbers that count
+  # those of their owner, so that no number tells of others'; the ids of rows are in the index alone.
 
   alias Skillbook.Handlers.Memory.Memory
+  alias Skillbook.Search.{Query, Rows}
   alias Skillbook.SQL
-  alias Skillbook.SQL.FullText
+  alias Skillbook.SQL.Values
 
-  @doc "Adds a memory; its `id` is given by the database."
+  @columns "t.id, t.number, t.content, t.category, t.tags, t.created_at"
+  @select "select #{@columns} from skillbook_memories t"
+
+  @doc "Adds a memory; its `id` is the next one of the owner."
   def insert(sql, owner, %Memory{} = memory) do
     # Tags cannot hold a comma, which separates them where they are written.
     values = [memory.content, memory.category, Enum.join(memory.tags, ","), owner, memory.created_at]
 
-    query =
-      "insert into skillbook_memories (content, category, tags, owner, created_at) " <>
-        "values ($1, $2, $3, $4, $5) returning id"
+    query = """
+    insert into skillbook_memories (number, content, category, tags, owner, created_at)
+    select coalesce(max(number), 0) + 1, $1, $2, $3, $4, $5 from skillbook_memories where owner = $4
+    returning id, number
+    """
 
-    with {:ok, %{rows: [[id]]}} <- SQL.query(sql, query, values), do: {:ok, %{memory | id: id}}
+    SQL.transaction(sql, fn sql ->
+      with {:ok, %{rows: [[id, number]]}} <- SQL.query(sql, query, values),
+           {:ok, segment} <- Rows.segment(sql, key(owner)),
+           :ok <- Rows.put(sql, segment, [id], Rows.pack([document(memory)])),
+           do: {:ok, %{memory | id: number}}
+    end)
   end
 
-  @doc """
-  The memories of `owner` in a category, or in any if it is `nil`: `{:ok, memories, total}`.
+  defp key(owner), do: {"memory", owner, []}
 
-  With words the best match comes first; without, the newest.
-  """
-  def search(sql, owner, words, how, category, limit) do
-    {from, order, pattern} = source(sql, words, how)
+  # What it says counts as titles do, and more than how it was filed.
+  defp document(memory) do
+    filed = Enum.join([memory.category | memory.tags], " ")
+    {[memory.content], filed, [Query.field("category", memory.category)]}
+  end
 
-    query =
-      "select t.id, t.content, t.category, t.tags, t.created_at, count(*) over () from skillbook_memories t " <>
-        "#{from} t.owner = $1 and ($2 = '' or t.category = $2) order by #{order} limit #{limit}"
+  @doc "For `Skillbook.Search.Unindexed`: of ids, the key of the segment, the id and the document."
+  def searched(sql, ids) do
+    {these, params} = Values.ids(sql, "t.id", ids, 1)
 
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [owner, category || ""] ++ pattern) do
-      {:ok, Enum.map(rows, &memory/1), rows |> List.first([0]) |> List.last()}
+    query = "select t.owner, #{@columns} from skillbook_memories t where #{these}"
+
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params) do
+      {:ok, for([owner, id | memory] <- rows, do: {key(owner), id, document(memory(memory))})}
     end
   end
 
-  defp source(_sql, nil, _how), do: {"where", "t.created_at desc, t.id desc", []}
+  @doc """
+  The memories of `owner` in a category, or in any if it is `nil`: `{:ok, memories, total, how}`.
 
-  defp source(sql, words, how) do
-    dialect = SQL.dialect(sql)
-    match = FullText.match(dialect, "skillbook_memories", "$3")
+  With units of a query the best match comes first, of those that have `:all` of them, or `:any` where none has all;
+  without, the newest.
+  """
+  def search(sql, owner, nil, category, limit) do
+    where = "where t.owner = $1 and ($2 = '' or t.category = $2)"
+    params = [owner, category || ""]
+    order = "order by t.created_at desc, t.number desc limit #{limit}"
 
-    {"#{match.join} where #{match.where} and", "#{match.order}, t.id desc",
-     [FullText.pattern(dialect, words, how)]}
+    with {:ok, %{rows: [[total]]}} <-
+           SQL.query(sql, "select count(*) from skillbook_memories t #{where}", params),
+         {:ok, %{rows: rows}} <- SQL.query(sql, "#{@select} #{where} #{order}", params) do
+      {:ok, for([_id | memory] <- rows, do: memory(memory)), total, :all}
+    end
   end
 
-  defp memory([id, content, category, tags, created_at | _]) do
+  def search(sql, owner, units, category, limit) do
+    filters = if category, do: [Query.field("category", category)], else: []
+
+    with {:ok, segments} <- Rows.segments(sql, "memory", [owner]),
+         {:ok, {all?, total, hits}} <- Rows.find(sql, segments, units, filters, {:newest, limit}),
+         {these, params} = Values.ids(sql, "t.id", Enum.map(hits, &elem(&1, 0)), 1),
+         {:ok, %{rows: rows}} <- SQL.query(sql, "#{@select} where #{these}", params) do
+      found = Map.new(rows, fn [id | memory] -> {id, memory(memory)} end)
+      how = if all? or total == 0, do: :all, else: :any
+      {:ok, for({id, _} <- hits, memory = found[id], do: memory), total, how}
+    end
+  end
+
+  defp memory([number, content, category, tags, created_at]) do
     {:ok, created_at, 0} = DateTime.from_iso8601(created_at)
     tags = String.split(tags, ",", trim: true)
-    %Memory{id: id, content: content, category: category, tags: tags, created_at: created_at}
+    %Memory{id: number, content: content, category: category, tags: tags, created_at: created_at}
   end
 end

@@ -2,17 +2,11 @@ defmodule Skillbook.Handlers.Results.Read do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Bounded, Excerpt, FlagError, Flags, NotFoundError, Result}
+  alias Skillbook.{Bounded, Excerpt, FlagError, NotFoundError, Result}
 
   @impl true
-  def execute(flags, context) do
-    with {:ok, flags} <- Flags.known(flags, ["id", "from"]),
-         {:ok, flags} <- Flags.cast_args(flags, context.command.args, ["id"]),
-         :ok <- Flags.require(flags, ["id"]),
-         {:ok, flags} <- Flags.cast_text(flags, "id", line: true),
-         {:ok, flags} <- Flags.cast_integer(flags, "from", min: 1),
-         %{"id" => id, "from" => from} = Flags.apply_defaults(flags, %{"from" => 1}),
-         {:ok, text, about} <- fetch(context.view, id),
+  def execute(%{"id" => id, "from" => from}, context) do
+    with {:ok, text, about} <- fetch(context.view, id),
          :ok <- within(from, about) do
       # The run cuts it where it is too long, as any result.
       {:ok, Result.ok(Excerpt.from(text, from), metadata: %{cut: Map.put(about, :from, from)})}

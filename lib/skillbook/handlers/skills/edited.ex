@@ -1,29 +1,14 @@
 defmodule Skillbook.Handlers.Skills.Edited do
   @moduledoc false
-  # The flags of commands that change a text, and the `Skillbook.Store.Edit` that they mean.
+  # The flags of commands that change a text, as the `Skillbook.Store.Edit` that they mean.
 
   alias Skillbook.{FlagError, Flags}
-  alias Skillbook.Handlers.Skills.Written
   alias Skillbook.Store.Edit
 
   @edits %{"replace" => :replace, "append" => :append, "prepend" => :prepend, "delete" => :delete}
   @replacing ~w(find replace replace-all)
 
-  @doc "Their names, beside `operation` and `content`."
-  @spec flags() :: [String.t()]
-  def flags, do: @replacing
-
-  @doc "Reads them; `operations` are those that the command has."
-  @spec cast(Flags.t(), [String.t()]) :: Flags.cast()
-  def cast(flags, operations) do
-    with {:ok, flags} <- Flags.cast_one_of(flags, "operation", operations),
-         {:ok, flags} <- Flags.cast_boolean(flags, "replace-all"),
-         {:ok, flags} <- Written.cast_content(flags, "content"),
-         {:ok, flags} <- Written.cast_content(flags, "find"),
-         do: Written.cast_content(flags, "replace")
-  end
-
-  @doc "The edit that they mean once they are read; nil without any of them."
+  @doc "The edit that they mean; nil without any of them."
   @spec edit(Flags.t()) :: {:ok, Edit.t() | nil} | {:error, FlagError.t()}
   def edit(%{"operation" => "find_replace"} = flags) do
     with :ok <- Flags.require(flags, ["find", "replace"]),
@@ -48,7 +33,12 @@ defmodule Skillbook.Handlers.Skills.Edited do
   defp without(flags, names, text) do
     case Enum.filter(names, &Map.has_key?(flags, &1)) do
       [] -> :ok
-      given -> Written.conflict(["operation" | given], text)
+      given -> conflict(["operation" | given], text)
     end
   end
+
+  @doc "The error of flags that exclude each other."
+  @spec conflict([String.t()], String.t()) :: {:error, FlagError.t()}
+  def conflict(flags, text),
+    do: {:error, %FlagError{kind: :conflict, flag: hd(flags), flags: flags, expected: text}}
 end

@@ -1,19 +1,22 @@
 defmodule Skillbook.Handlers.Skills.Shown do
   @moduledoc false
-  # The skills and notes that a view shows, of files and of the store alike, as they are handed to a model.
+  # `skills.load` and `notes.get`: the skills and notes that a view shows, of files and of the store
+  # alike, as they are handed to a model.
 
-  alias Skillbook.{Entry, Flags, Help, NotFoundError, Result, View}
+  @behaviour Skillbook.Handler
+
+  alias Skillbook.{Entry, Help, NotFoundError, Result, View}
 
   @listed 20
 
-  @doc "The value of a flag, which may also be all the words before the first flag."
-  @spec cast_name(Flags.t(), [String.t()], String.t()) :: Flags.cast()
-  def cast_name(flags, args, name) do
-    words = if args == [], do: [], else: [Enum.join(args, " ")]
+  @impl true
+  def execute(%{"skill-id" => id}, %{view: view}) do
+    with :error <- found(view, id, [:skill], & &1.name), do: not_found(view, "skill", id, [:skill], & &1.name)
+  end
 
-    with {:ok, flags} <- Flags.cast_args(flags, words, [name]),
-         :ok <- Flags.require(flags, [name]),
-         do: Flags.cast_text(flags, name, line: true)
+  def execute(%{"title" => title}, %{view: view}) do
+    kinds = [:note, :skill]
+    with :error <- found(view, title, kinds, &title/1), do: not_found(view, "note", title, kinds, &title/1)
   end
 
   @doc "The entry of these kinds that has a name, a title or an alias; titles are also found whatever their case."
@@ -41,18 +44,18 @@ defmodule Skillbook.Handlers.Skills.Shown do
          else: (_ -> nil)
   end
 
-  @doc "The text of an entry under a heading."
-  @spec result(View.t(), Entry.t(), String.t()) :: Result.t()
-  def result(view, entry, heading) do
-    {:ok, text} = Help.skill(view, entry.name)
-    metadata = %{activates: [Entry.activation(entry)]}
-    Result.ok("# #{heading}\n\n#{text}", data: Map.take(entry, [:name, :title, :kind]), metadata: metadata)
+  # The text of an entry under a heading.
+  defp found(view, wanted, kinds, heading) do
+    with {:ok, entry} <- fetch(view, wanted, kinds) do
+      {:ok, text} = Help.skill(view, entry.name)
+      data = Map.take(entry, [:name, :title, :kind])
+      metadata = %{activates: [Entry.activation(entry)]}
+      {:ok, Result.ok("# #{heading.(entry)}\n\n#{text}", data: data, metadata: metadata)}
+    end
   end
 
-  @doc "That there is no such entry, with what there is: `name` gives what is said of each."
-  @spec not_found(View.t(), String.t(), String.t(), [:skill | :note], (Entry.t() -> String.t())) ::
-          {:error, NotFoundError.t()}
-  def not_found(view, kind, wanted, kinds, name) do
+  # That there is no such entry, with what there is: `name` gives what is said of each.
+  defp not_found(view, kind, wanted, kinds, name) do
     told = for entry <- entries(view, kinds), not entry.hidden_from_model, uniq: true, do: name.(entry)
     {:error, %NotFoundError{kind: kind, id: wanted, find: nil, available: Enum.take(told, @listed)}}
   end

@@ -1,89 +1,12 @@
 defmodule Skillbook.Handlers.Skills.Written do
   @moduledoc false
-  # What the commands over `Skillbook.Store` have in common: flags, options, and what they say of an entry.
+  # What the commands over `Skillbook.Store` say of an entry.
 
-  alias Skillbook.{Context, Entry, FlagError, Flags, Schedule, Store, Stored, View}
-
-  @lists ~w(tags labels proactive-for excluded-for attachments)
-  @fields ["title", "description", "include-in-prompt" | @lists]
-  @times ~w(schedule timezone)
-
-  @doc "The flags of the fields that an entry has beside its content."
-  @spec fields() :: [String.t()]
-  def fields, do: @fields
-
-  @doc "Those of them that are lists."
-  @spec lists() :: [String.t()]
-  def lists, do: @lists
-
-  @doc "The flags of when it runs by itself."
-  @spec times() :: [String.t()]
-  def times, do: @times
-
-  @doc "Reads them."
-  @spec cast_times(Flags.t()) :: Flags.cast()
-  def cast_times(flags) do
-    with {:ok, flags} <- Flags.cast_text(flags, "schedule", line: true),
-         do: Flags.cast_text(flags, "timezone", line: true)
-  end
-
-  @doc "Reads the flags of fields."
-  @spec cast_fields(Flags.t()) :: Flags.cast()
-  def cast_fields(flags) do
-    with {:ok, flags} <- Flags.cast_text(flags, "title", line: true),
-         {:ok, flags} <- Flags.cast_text(flags, "description"),
-         {:ok, flags} <- Flags.cast_boolean(flags, "include-in-prompt") do
-      Enum.reduce_while(@lists, {:ok, flags}, fn name, {:ok, flags} ->
-        case Flags.cast_list(flags, name) do
-          {:ok, flags} -> {:cont, {:ok, flags}}
-          {:error, _} = error -> {:halt, error}
-        end
-      end)
-    end
-  end
-
-  @doc "Reads a text that may be empty or blank."
-  @spec cast_content(Flags.t(), String.t()) :: Flags.cast()
-  def cast_content(flags, name) do
-    with %{^name => text} when is_binary(text) <- flags,
-         true <- String.valid?(text) and String.trim(text) == "" do
-      {:ok, flags}
-    else
-      _ -> Flags.cast_text(flags, name)
-    end
-  end
-
-  @doc "The fields that are given, by the names that the store has for them."
-  @spec taken(Flags.t(), [String.t()]) :: map()
-  def taken(flags, names \\ @fields),
-    do: for({name, value} <- Map.take(flags, names), into: %{}, do: {field(name), value})
-
-  @doc "The store's name of a flag's field."
-  @spec field(String.t()) :: atom()
-  for name <- ["name", "content" | @fields ++ @times] do
-    def field(unquote(name)), do: unquote(name |> String.replace("-", "_") |> String.to_atom())
-  end
-
-  @doc "The options of a write, and the version that it expects."
-  @spec options(Context.t(), Flags.t()) :: keyword()
-  def options(context, flags \\ %{}) do
-    expected = for version <- [flags["expected-version"]], version, do: {:expected_version, version}
-    [by: context.by, now: context.now] ++ expected
-  end
-
-  @doc "The error of flags that exclude each other."
-  @spec conflict([String.t()], String.t()) :: {:error, FlagError.t()}
-  def conflict(flags, text),
-    do: {:error, %FlagError{kind: :conflict, flag: hd(flags), flags: flags, expected: text}}
+  alias Skillbook.{Context, Entry, Flags, Schedule, Store, Stored, View}
 
   @doc "The entry of a file for which one of the store of this name and title stands in, or will."
   @spec replaced(View.t(), Stored.t()) :: Entry.t() | nil
-  def replaced(view, %Stored{name: name, title: title}) do
-    Enum.find(View.entries(view), fn entry ->
-      entry.kind != :command and entry.source != "store" and
-        (entry.name in [name, title] or entry.title in [name, title])
-    end)
-  end
+  def replaced(view, %Stored{name: name, title: title}), do: View.file(view, name, title)
 
   @doc "What becomes of a file's entry now that the store's is gone, in the view that the next turn has."
   @spec back(Context.t(), Stored.t()) :: String.t()
@@ -146,6 +69,34 @@ defmodule Skillbook.Handlers.Skills.Written do
     with {:ok, schedule} <- Schedule.parse(stored.schedule, stored.timezone || "UTC"),
          do: schedule,
          else: (_ -> nil)
+  end
+
+  @doc "What there is to know of it beside its text."
+  @spec facts(Stored.t()) :: [{String.t(), term()}]
+  def facts(stored) do
+    written = "written for #{inspect(stored.author)} at #{DateTime.to_iso8601(stored.updated_at)}"
+
+    [
+      {"labels", stored.labels},
+      {"in the prompt", if(not stored.include_in_prompt, do: "no")},
+      {"always in the prompt of", stored.proactive_for},
+      {"never for", stored.excluded_for},
+      {"attachments", stored.attachments},
+      {"schedule", stored.schedule},
+      {"timezone", stored.timezone},
+      {"runs", runs(stored)},
+      {"source", stored.source},
+      {"version", "#{stored.version}, #{written}"},
+      {"enabled", if(not stored.enabled, do: "no")}
+    ]
+  end
+
+  @doc "Its text under its name, title and facts; each is on one line, so that no text passes for another."
+  @spec page(map(), [{String.t(), term()}]) :: String.t()
+  def page(data, facts) do
+    facts = [{"description", data.description}, {"tags", data.tags} | facts]
+    lines = for {name, fact} <- facts, fact not in [nil, "", []], do: "#{name}: #{show(fact)}"
+    Enum.join(["#{data.name}: #{data.title}" | lines] ++ ["", data.content], "\n")
   end
 
   @doc "An entry on one line of a list."

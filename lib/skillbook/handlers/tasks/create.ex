@@ -2,20 +2,13 @@ defmodule Skillbook.Handlers.Tasks.Create do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Context, Flags, Result, SQL}
+  alias Skillbook.{Context, Result, SQL}
   alias Skillbook.Handlers.Tasks.{Table, Task}
-
-  @flags ~w(title description status priority assignee tags due parent)
 
   @impl true
   def execute(flags, context) do
     with {:ok, sql} <- Context.fetch_sql(context),
-         {:ok, flags} <- Flags.known(flags, @flags),
-         {:ok, flags} <- Flags.cast_args(flags, context.command.args, []),
-         :ok <- Flags.require(flags, ["title"]),
-         {:ok, flags} <- Task.cast_fields(flags, context),
-         {:ok, flags} <- Flags.cast_list(flags, "tags"),
-         flags = Flags.apply_defaults(flags, %{"status" => "todo", "priority" => "medium", "tags" => []}),
+         {:ok, flags} <- Task.cast_id(flags, "parent"),
          {:ok, task} <- insert(sql, task(flags, context)) do
       line = Task.line(task, DateTime.to_date(context.now))
       {:ok, Result.ok("Created #{line}", data: task, effects: [:task_created])}
@@ -36,10 +29,10 @@ defmodule Skillbook.Handlers.Tasks.Create do
       description: flags["description"],
       status: flags["status"],
       priority: flags["priority"],
-      assignee: flags["assignee"],
+      assignee: Task.assignee(flags["assignee"], context),
       due_date: flags["due"],
       parent_id: flags["parent"],
-      tags: Table.tidy(flags["tags"]),
+      tags: Table.tidy(flags["tags"] || []),
       created_by: context.profile.id,
       created_at: now,
       updated_at: now

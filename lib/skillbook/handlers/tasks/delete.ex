@@ -8,7 +8,7 @@ defmodule Skillbook.Handlers.Tasks.Delete do
   @impl true
   def execute(flags, context) do
     with {:ok, sql} <- Context.fetch_sql(context),
-         {:ok, id} <- Task.only_id(flags, context) do
+         {:ok, %{"id" => id}} <- Task.cast_id(flags, "id") do
       SQL.transaction(sql, fn sql ->
         with {:ok, task} <- Table.fetch(sql, id),
              do: archive(sql, task, DateTime.truncate(context.now, :second))

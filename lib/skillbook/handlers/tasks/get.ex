@@ -8,7 +8,7 @@ defmodule Skillbook.Handlers.Tasks.Get do
   @impl true
   def execute(flags, context) do
     with {:ok, sql} <- Context.fetch_sql(context),
-         {:ok, id} <- Task.only_id(flags, context),
+         {:ok, %{"id" => id}} <- Task.cast_id(flags, "id"),
          {:ok, task} <- Table.fetch(sql, id),
          {:ok, parent} <- parent(sql, task),
          {:ok, children} <- Table.children(sql, id) do

@@ -4,10 +4,9 @@ defmodule Skillbook.Handlers.Tasks.Search do
 
   alias Skillbook.{Context, Flags, Result}
   alias Skillbook.Handlers.Tasks.{Table, Task}
-  alias Skillbook.SQL.FullText
+  alias Skillbook.Search.Query
 
   @filters ~w(query status assignee priority tags due-before due-after overdue)
-  @flags @filters ++ ~w(sort limit)
   @most 100
 
   @impl true
@@ -15,55 +14,36 @@ defmodule Skillbook.Handlers.Tasks.Search do
     today = DateTime.to_date(context.now)
 
     with {:ok, sql} <- Context.fetch_sql(context),
-         {:ok, flags} <- Flags.known(flags, @flags),
-         {:ok, flags} <- Flags.cast_args(flags, context.command.args, []),
-         {:ok, flags} <- Flags.cast_text(flags, "query"),
-         {:ok, flags} <- Flags.cast(flags, "query", FullText.expected(), ~s("some text"), &words/1),
-         {:ok, flags} <- cast_keywords(flags, "status", Task.statuses() ++ ["overdue"]),
-         {:ok, flags} <- cast_keywords(flags, "priority", Task.priorities()),
-         {:ok, flags} <- Task.cast_assignee(flags, context),
-         {:ok, flags} <- Flags.cast_list(flags, "tags"),
-         {:ok, flags} <- Flags.cast_date(flags, "due-before", today: today),
-         {:ok, flags} <- Flags.cast_date(flags, "due-after", today: today),
-         {:ok, flags} <- Flags.cast_boolean(flags, "overdue"),
-         {:ok, flags} <- Flags.cast_one_of(flags, "sort", Table.orders()),
-         {:ok, flags} <- Flags.cast_integer(flags, "limit", min: 1, max: @most),
-         filters = filters(flags, context.profile.id, today),
+         {:ok, flags} <- Flags.cast(flags, "query", Query.expected(), ~s("some text"), &words/1),
+         filters = filters(flags, context, today),
          {:ok, tasks, total} <- Table.search(sql, filters) do
       {:ok, Result.ok(text(tasks, total, filters), data: %{tasks: tasks, total: total})}
     end
   end
 
   defp words(text) do
-    with {:ok, words} <- FullText.words(text), do: {:ok, {text, words}}
+    with {:ok, units} <- Query.words(text), do: {:ok, {text, units}}
   end
 
-  defp cast_keywords(flags, name, allowed) do
-    with {:ok, flags} <- Flags.cast_list(flags, name),
-         {:ok, flags} <- Flags.cast_keyword(flags, name),
-         :ok <- Flags.validate_enum(flags, name, allowed),
-         do: {:ok, flags}
-  end
-
-  defp filters(flags, profile_id, today) do
-    {query, words} = Map.get(flags, "query", {nil, nil})
+  defp filters(flags, context, today) do
+    {query, units} = Map.get(flags, "query", {nil, nil})
     narrowed? = Enum.any?(@filters, &Map.has_key?(flags, &1))
 
     %{
       query: query,
-      words: words,
+      units: units,
       statuses: Map.get(flags, "status", Task.open_statuses()),
       priorities: flags["priority"],
       tags: flags["tags"],
-      assignee: flags["assignee"],
+      assignee: Task.assignee(flags["assignee"], context),
       # Who asks for nothing in particular wants to know what there is to do.
-      mine: if(narrowed?, do: nil, else: profile_id),
+      mine: if(narrowed?, do: nil, else: context.profile.id),
       overdue: flags["overdue"] == true,
       due_before: flags["due-before"],
       due_after: flags["due-after"],
       today: today,
       sort: Map.get(flags, "sort", if(query, do: "relevance", else: "due_date")),
-      limit: Map.get(flags, "limit", 20)
+      limit: flags["limit"]
     }
   end
 

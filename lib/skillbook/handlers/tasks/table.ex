@@ -5,7 +5,8 @@ defmodule Skillbook.Handlers.Tasks.Table do
 
   alias Skillbook.Handlers.Tasks.Task
   alias Skillbook.{FlagError, NotFoundError, SQL}
-  alias Skillbook.SQL.FullText
+  alias Skillbook.Search.Rows
+  alias Skillbook.SQL.Values
 
   @columns ~w(id title description status priority assignee due_date parent_id created_by created_at updated_at archived_at)a
   # The database gives the id.
@@ -38,7 +39,29 @@ defmodule Skillbook.Handlers.Tasks.Table do
 
     with {:ok, %{rows: [[id]]}} <- SQL.query(sql, query, values(task, @written)),
          :ok <- insert_tags(sql, id, task.tags),
+         :ok <- index(sql, %{task | id: id}),
          do: {:ok, %{task | id: id}}
+  end
+
+  # All tasks are seen by everybody.
+  @key {"task", "", []}
+
+  # Those that are deleted are not searched.
+  defp index(_sql, %{archived_at: %DateTime{}}), do: :ok
+
+  defp index(sql, task) do
+    with {:ok, segment} <- Rows.segment(sql, @key),
+         do: Rows.put(sql, segment, [task.id], Rows.pack([document(task)]))
+  end
+
+  defp document(task), do: {[task.title], task.description || "", []}
+
+  @doc "For `Skillbook.Search.Unindexed`: of ids, the key of the segment, the id and the document."
+  def searched(sql, ids) do
+    {these, params} = Values.ids(sql, "t.id", ids, 1)
+
+    with {:ok, tasks} <- select(sql, "where #{these} and t.archived_at is null", params),
+         do: {:ok, for(task <- tasks, do: {@key, task.id, document(task)})}
   end
 
   @doc "The task with this id, deleted or not."
@@ -114,64 +137,82 @@ defmodule Skillbook.Handlers.Tasks.Table do
       |> Enum.with_index(2)
       |> Enum.map_join(", ", fn {column, number} -> "#{column} = $#{number}" end)
 
-    with {:ok, _} <-
+    with {:ok, before} <- fetch(sql, task.id),
+         {:ok, _} <-
            SQL.query(sql, "update skillbook_tasks set #{set} where id = $1", [
              task.id | values(task, @changing)
            ]),
+         :ok <- index_anew(sql, before, task),
          {:ok, _} <- SQL.query(sql, "delete from skillbook_task_tags where task_id = $1", [task.id]),
          :ok <- insert_tags(sql, task.id, task.tags),
          do: {:ok, task}
   end
 
-  @doc """
-  The tasks that pass the filters, with the number there are in all: `{:ok, tasks, total}`.
-
-  Filters: `:words`, `:statuses` (may hold `"overdue"`), `:priorities`, `:tags`, `:assignee`, `:mine` (a profile's
-  id), `:overdue`, `:due_before`, `:due_after`, each `nil` for none; then `:today`, `:sort` and `:limit`.
-  """
-  def search(sql, filters) do
-    match = filters.words && match(sql, filters.words)
-
-    conditions =
-      Enum.filter(
-        [
-          {"t.archived_at is null", []},
-          match && {match.where, [match.pattern]},
-          filters.statuses && statuses(filters.statuses, filters.today),
-          filters.priorities && within("t.priority", filters.priorities),
-          filters.assignee && {"lower(t.assignee) = lower(?)", [filters.assignee]},
-          filters.mine &&
-            {"(t.assignee = ? or t.assignee is null and t.created_by = ?)", [filters.mine, filters.mine]},
-          filters.overdue && {"t.due_date < ?", [filters.today]},
-          filters.due_before && {"t.due_date <= ?", [filters.due_before]},
-          filters.due_after && {"t.due_date >= ?", [filters.due_after]}
-          | Enum.map(filters.tags || [], &tagged/1)
-        ],
-        & &1
-      )
-
-    {where, params} = number(conditions)
-    order = if filters.sort == "relevance", do: match.order <> ", t.id", else: @orders[filters.sort]
-
-    query =
-      "select #{@select}, count(*) over () from skillbook_tasks t #{match && match.join} " <>
-        "where #{where} order by #{order} limit #{filters.limit}"
-
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params),
-         {:ok, tasks} <- rows |> Enum.map(&task/1) |> with_tags(sql) do
-      {:ok, tasks, rows |> List.first([0]) |> List.last()}
+  defp index_anew(sql, before, task) do
+    if document(before) == document(task) and before.archived_at == task.archived_at do
+      :ok
+    else
+      with {:ok, segment} <- Rows.segment(sql, @key),
+           :ok <- Rows.remove(sql, segment, [task.id]),
+           do: index(sql, task)
     end
   end
 
-  # The pattern is the first of the parameters, so the order can name its place.
-  defp match(sql, words) do
-    dialect = SQL.dialect(sql)
+  @doc """
+  The tasks that pass the filters, with the number there are in all: `{:ok, tasks, total}`.
 
-    %{
-      FullText.match(dialect, "skillbook_tasks", "?")
-      | order: FullText.match(dialect, "skillbook_tasks", "$1").order
-    }
-    |> Map.put(:pattern, FullText.pattern(dialect, words, :all))
+  Filters: `:units` of a query, `:statuses` (may hold `"overdue"`), `:priorities`, `:tags`, `:assignee`, `:mine` (a profile's
+  id), `:overdue`, `:due_before`, `:due_after`, each `nil` for none; then `:today`, `:sort` and `:limit`.
+  """
+  def search(sql, filters) do
+    with {:ok, found} <- match(sql, filters.units) do
+      conditions =
+        Enum.filter(
+          [
+            {"t.archived_at is null", []},
+            filters.statuses && statuses(filters.statuses, filters.today),
+            filters.priorities && within("t.priority", filters.priorities),
+            filters.assignee && {"lower(t.assignee) = lower(?)", [filters.assignee]},
+            filters.mine &&
+              {"(t.assignee = ? or t.assignee is null and t.created_by = ?)", [filters.mine, filters.mine]},
+            filters.overdue && {"t.due_date < ?", [filters.today]},
+            filters.due_before && {"t.due_date <= ?", [filters.due_before]},
+            filters.due_after && {"t.due_date >= ?", [filters.due_after]}
+            | Enum.map(filters.tags || [], &tagged/1)
+          ],
+          & &1
+        )
+
+      # The ids that were found are the last of the parameters.
+      {where, params} = number(conditions)
+      from = if found, do: "#{Values.ordered(sql, length(params) + 1)} cross join "
+      joined = if found, do: " and j.id = t.id"
+      order = if filters.sort == "relevance", do: "j.place", else: @orders[filters.sort]
+
+      query =
+        "select #{@select}, count(*) over () from #{from}skillbook_tasks t " <>
+          "where #{where}#{joined} order by #{order} limit #{filters.limit}"
+
+      with {:ok, %{rows: rows}} <- SQL.query(sql, query, params ++ List.wrap(found)),
+           {:ok, tasks} <- rows |> Enum.map(&task/1) |> with_tags(sql) do
+        {:ok, tasks, rows |> List.first([0]) |> List.last()}
+      end
+    end
+  end
+
+  # More than there are: which tasks pass the filters, the database says.
+  @all 1_000_000_000
+
+  # The ids of the tasks that have all units, the best first.
+  defp match(_sql, nil), do: {:ok, nil}
+
+  defp match(sql, units) do
+    {kind, scope, _labels} = @key
+
+    with {:ok, segments} <- Rows.segments(sql, kind, [scope]),
+         {:ok, {all?, _total, hits}} <- Rows.find(sql, segments, units, [], {:level, @all}) do
+      {:ok, Values.list(sql, if(all?, do: Enum.map(hits, &elem(&1, 0)), else: []))}
+    end
   end
 
   defp statuses(statuses, today) do

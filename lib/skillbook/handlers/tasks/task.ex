@@ -18,7 +18,7 @@ defmodule Skillbook.Handlers.Tasks.Task do
     * `:archived_at` - when it was deleted, or `nil`
   """
 
-  alias Skillbook.{Context, Flags}
+  alias Skillbook.Flags
 
   @type t :: %__MODULE__{
           id: pos_integer(),
@@ -53,17 +53,9 @@ defmodule Skillbook.Handlers.Tasks.Task do
   ]
 
   @open ~w(todo in_progress blocked)
-  @statuses @open ++ ~w(done cancelled)
-  @priorities ~w(critical high medium low)
 
   @doc "The statuses of tasks that are still to be done."
   def open_statuses, do: @open
-
-  @doc "All statuses."
-  def statuses, do: @statuses
-
-  @doc "All priorities, the most urgent first."
-  def priorities, do: @priorities
 
   @doc """
   Whether the task is still to be done.
@@ -93,16 +85,6 @@ defmodule Skillbook.Handlers.Tasks.Task do
   @spec cast_id(Flags.t(), String.t()) :: Flags.cast()
   def cast_id(flags, name), do: Flags.cast(flags, name, "a task's id", "T-12", &id/1)
 
-  @doc "The id of a command that takes nothing else, as `--id` or as its argument."
-  @spec only_id(Flags.t(), Context.t()) :: {:ok, pos_integer()} | {:error, Exception.t()}
-  def only_id(flags, context) do
-    with {:ok, flags} <- Flags.known(flags, ["id"]),
-         {:ok, flags} <- Flags.cast_args(flags, context.command.args, ["id"]),
-         :ok <- Flags.require(flags, ["id"]),
-         {:ok, %{"id" => id}} <- cast_id(flags, "id"),
-         do: {:ok, id}
-  end
-
   defp id(id) when is_integer(id) and id > 0, do: {:ok, id}
 
   defp id(text) when is_binary(text) do
@@ -114,35 +96,14 @@ defmodule Skillbook.Handlers.Tasks.Task do
 
   defp id(_), do: :error
 
-  @doc """
-  Reads the flags that describe a task, wherever they are given: title, description, status, priority, assignee,
-  due and parent. `me` as the assignee becomes the profile's id.
-  """
-  @spec cast_fields(Flags.t(), Skillbook.Context.t()) :: Flags.cast()
-  def cast_fields(flags, context) do
-    with {:ok, flags} <- Flags.cast_text(flags, "title", line: true, max: 200),
-         {:ok, flags} <- Flags.cast_text(flags, "description", max: 10_000),
-         {:ok, flags} <- Flags.cast_one_of(flags, "status", @statuses),
-         {:ok, flags} <- Flags.cast_one_of(flags, "priority", @priorities),
-         {:ok, flags} <- cast_assignee(flags, context),
-         {:ok, flags} <- Flags.cast_date(flags, "due", today: DateTime.to_date(context.now)) do
-      cast_id(flags, "parent")
-    end
-  end
+  @doc "Whom an assignee means: `me` is the profile on whose behalf the command runs."
+  @spec assignee(String.t() | nil, Skillbook.Context.t()) :: String.t() | nil
+  def assignee(nil, _context), do: nil
 
-  @doc "Reads the flag `assignee`: a name, or `me` for the profile on whose behalf the command runs."
-  @spec cast_assignee(Flags.t(), Skillbook.Context.t()) :: Flags.cast()
-  def cast_assignee(flags, context) do
-    with {:ok, flags} <- Flags.cast_text(flags, "assignee", line: true, max: 100) do
-      case flags do
-        %{"assignee" => name} -> {:ok, %{flags | "assignee" => resolve(String.trim(name), context)}}
-        _ -> {:ok, flags}
-      end
-    end
+  def assignee(name, context) do
+    name = name |> String.trim() |> String.trim_leading("@")
+    if String.downcase(name) == "me", do: context.profile.id, else: name
   end
-
-  defp resolve("@" <> name, context), do: resolve(name, context)
-  defp resolve(name, context), do: if(String.downcase(name) == "me", do: context.profile.id, else: name)
 
   @doc """
   The task as one line for a model.

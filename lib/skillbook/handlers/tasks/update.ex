@@ -16,25 +16,16 @@ defmodule Skillbook.Handlers.Tasks.Update do
     {"tags", :tags}
   ]
   @names Enum.map(@fields, &elem(&1, 0))
-  @flags ["id"] ++ @names ++ ~w(add-tags remove-tags clear)
-  @clearable ~w(description assignee due parent tags)
+  @changes @names ++ ~w(add-tags remove-tags clear)
 
   @impl true
   def execute(flags, context) do
     with {:ok, sql} <- Context.fetch_sql(context),
-         {:ok, flags} <- Flags.known(flags, @flags),
-         {:ok, flags} <- Flags.cast_args(flags, context.command.args, ["id"]),
-         :ok <- Flags.require(flags, ["id"]),
          {:ok, flags} <- Task.cast_id(flags, "id"),
-         {:ok, flags} <- Task.cast_fields(flags, context),
-         {:ok, flags} <- Flags.cast_list(flags, "tags"),
-         {:ok, flags} <- Flags.cast_list(flags, "add-tags"),
-         {:ok, flags} <- Flags.cast_list(flags, "remove-tags"),
-         {:ok, flags} <- Flags.cast_list(flags, "clear"),
-         {:ok, flags} <- Flags.cast_keyword(flags, "clear"),
-         :ok <- Flags.validate_enum(flags, "clear", @clearable),
-         :ok <- Flags.require_any(flags, @flags -- ["id"]),
+         {:ok, flags} <- Task.cast_id(flags, "parent"),
+         :ok <- Flags.require_any(flags, @changes),
          :ok <- consistent(flags) do
+      flags = Map.replace(flags, "assignee", Task.assignee(flags["assignee"], context))
       SQL.transaction(sql, fn sql -> update(sql, flags, context) end)
     end
   end

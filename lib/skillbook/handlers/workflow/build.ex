@@ -25,28 +25,19 @@ defmodule Skillbook.Handlers.Workflow.Build do
   alias Skillbook.Handlers.Workflow.Folder
   alias Skillbook.Store.Timing
 
-  @flags ~w(name description steps flags on-error domain schedule timezone run-as tags labels)
-
   # `get_skill email.all` and `--help` would never reach a command of these names.
   @reserved ~w(all help)
 
   @impl true
   def execute(flags, context) do
     with {:ok, root} <- Context.fetch_write_to(context),
-         {:ok, flags} <- Flags.known(flags, @flags),
-         {:ok, flags} <- Flags.cast_args(flags, context.command.args, []),
-         :ok <- Flags.require(flags, ["name", "description"]),
          {:ok, flags} <- cast_name(flags, "name", "weekly_report"),
          {:ok, flags} <- cast_name(flags, "domain", "workflows"),
-         {:ok, flags} <- Flags.cast_text(flags, "description", line: true, max: 500),
          {:ok, flags} <- cast_steps(flags),
          {:ok, flags} <- cast_flags(flags),
-         {:ok, flags} <- Flags.cast_one_of(flags, "on-error", ~w(stop continue)),
          {:ok, flags} <- cast_schedule(flags, context),
          {:ok, flags} <- cast_run_as(flags, context),
-         {:ok, flags} <- Flags.cast_list(flags, "tags"),
          {:ok, flags} <- cast_labels(flags, context),
-         flags = Flags.apply_defaults(flags, %{"domain" => "workflows"}),
          workflow = workflow(flags),
          {:ok, steps} <- steps(workflow),
          :ok <- seen(workflow, context),
@@ -131,9 +122,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
   defp flags_section(text), do: "## Flags\n\n#{text}\n"
 
   defp cast_schedule(flags, context) do
-    with {:ok, flags} <- Flags.cast_text(flags, "schedule", line: true, max: 500),
-         {:ok, flags} <- Flags.cast_text(flags, "timezone", line: true, max: 100),
-         :ok <- if(flags["timezone"], do: Flags.require(flags, ["schedule"]), else: :ok),
+    with :ok <- if(flags["timezone"], do: Flags.require(flags, ["schedule"]), else: :ok),
          do: read_schedule(flags, context)
   end
 
@@ -156,8 +145,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
   # Nobody's page runs with more rights than its builder has, nor with what another keeps for itself alone, such as its memories;
   # who may not use a profile does not learn whether it is there.
   defp cast_run_as(flags, %{profile: own} = context) do
-    with {:ok, flags} <- Flags.cast_text(flags, "run-as", line: true, max: 128),
-         :ok <- if(flags["run-as"], do: Flags.require(flags, ["schedule"]), else: :ok) do
+    with :ok <- if(flags["run-as"], do: Flags.require(flags, ["schedule"]), else: :ok) do
       id = flags["run-as"] || own.id
 
       case profiles(context) do
@@ -187,10 +175,8 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
   # As an entry of the store has them.
   defp cast_labels(flags, context) do
-    with {:ok, flags} <- Flags.cast_list(flags, "labels"),
-         labels = Enum.sort(Enum.uniq((flags["labels"] || []) ++ context.profile.labels)),
-         :ok <- Store.held(context.view, labels),
-         do: {:ok, Map.put(flags, "labels", labels)}
+    labels = Enum.sort(Enum.uniq((flags["labels"] || []) ++ context.profile.labels))
+    with :ok <- Store.held(context.view, labels), do: {:ok, Map.put(flags, "labels", labels)}
   end
 
   # Its labels are held, so its name is what is left to keep it from its builder.
@@ -290,7 +276,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
             {"schedule", flags["schedule"]},
             {"timezone", flags["timezone"]},
             {"run_as", flags["run-as"]},
-            {"on_error", flags["on-error"]},
+            {"on_error", if(flags["on-error"] == "continue", do: "continue")},
             {"tags", flags["tags"]},
             {"visibility_labels", flags["labels"]},
             {"author", if(context.profile.id != "", do: context.profile.id)},

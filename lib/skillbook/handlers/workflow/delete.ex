@@ -2,17 +2,13 @@ defmodule Skillbook.Handlers.Workflow.Delete do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Context, Document, Flags, Profile, Result, Store, View, WorkflowError}
+  alias Skillbook.{Context, Document, Profile, Result, Store, View, WorkflowError}
   alias Skillbook.Handlers.Workflow.{Folder, Named}
 
   @impl true
-  def execute(flags, %Context{} = context) do
+  def execute(%{"name" => name}, %Context{} = context) do
     with {:ok, root} <- Context.fetch_write_to(context),
-         {:ok, flags} <- Flags.known(flags, ["name"]),
-         {:ok, flags} <- Flags.cast_args(flags, context.command.args, ["name"]),
-         :ok <- Flags.require(flags, ["name"]),
-         {:ok, flags} <- Flags.cast_text(flags, "name", line: true),
-         {:ok, entry} <- Named.fetch(context.view, flags["name"]),
+         {:ok, entry} <- Named.fetch(context.view, name),
          {:ok, path} <- below(root, entry),
          :ok <- Store.own(context.view, entry),
          :ok <- built(entry, context.profile),

@@ -2,23 +2,19 @@ defmodule Skillbook.Handlers.Workflow.List do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Flags, Result, Schedule, View}
+  alias Skillbook.{Result, Schedule, View}
 
   @impl true
   def execute(flags, context) do
-    with {:ok, flags} <- Flags.known(flags, ["domain"]),
-         {:ok, flags} <- Flags.cast_args(flags, context.command.args, []),
-         {:ok, flags} <- Flags.cast_text(flags, "domain", line: true) do
-      # A command without a handler is a page to follow, which is what a workflow is, whatever its domain.
-      workflows =
-        for entry <- View.entries(context.view, kind: :command),
-            entry.handler == nil,
-            flags["domain"] in [nil, entry.domain],
-            do: workflow(entry, context.now)
+    # A command without a handler is a page to follow, whatever its domain: a workflow.
+    workflows =
+      for entry <- View.entries(context.view, kind: :command),
+          entry.handler == nil,
+          flags["domain"] in [nil, entry.domain],
+          do: workflow(entry, context.now)
 
-      {lines, data} = Enum.unzip(workflows)
-      {:ok, Result.ok(text(lines, flags["domain"]), data: data)}
-    end
+    {lines, data} = Enum.unzip(workflows)
+    {:ok, Result.ok(text(lines, flags["domain"]), data: data)}
   end
 
   defp text(lines, domain) do

@@ -2,18 +2,13 @@ defmodule Skillbook.Handlers.Workflow.Run do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Command, Context, FlagError, Flags, Pipeline, Result, Workflow}
+  alias Skillbook.{Command, Context, FlagError, Pipeline, Result, Workflow}
   alias Skillbook.Handlers.Workflow.Named
   alias Skillbook.Workflow.Prose
 
   @impl true
   def execute(flags, %Context{} = context) do
-    with {:ok, flags} <- Flags.known(flags, ~w(name with dry-run)),
-         {:ok, flags} <- Flags.cast_args(flags, context.command.args, ["name"]),
-         :ok <- Flags.require(flags, ["name"]),
-         {:ok, flags} <- Flags.cast_text(flags, "name", line: true),
-         {:ok, flags} <- Flags.cast_boolean(flags, "dry-run"),
-         {:ok, given} <- given(flags["with"]),
+    with {:ok, given} <- given(flags["with"]),
          {:ok, entry} <- Named.fetch(context.view, flags["name"]) do
       command = %Command{name: entry.name, raw: entry.name, flags: given}
       if flags["dry-run"], do: preview(entry, command, context), else: run(command, context)

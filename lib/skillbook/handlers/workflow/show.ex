@@ -6,20 +6,13 @@ defmodule Skillbook.Handlers.Workflow.Show do
   alias Skillbook.Handlers.Workflow.Named
   alias Skillbook.Workflow.Runs
 
-  @runs 5
-
   @impl true
   def execute(flags, %Context{} = context) do
-    with {:ok, flags} <- Flags.known(flags, ~w(name run runs)),
-         {:ok, flags} <- Flags.cast_args(flags, context.command.args, ["name"]),
-         :ok <- Flags.require(flags, ["name"]),
-         {:ok, flags} <- Flags.cast_text(flags, "name", line: true),
-         {:ok, flags} <- Flags.cast_integer(flags, "runs", min: 1, max: 100),
-         {:ok, flags} <- Flags.cast(flags, "run", "a run such as R-1", "R-1", &run_id/1),
+    with {:ok, flags} <- Flags.cast(flags, "run", "a run such as R-1", "R-1", &run_id/1),
          {:ok, entry} <- Named.fetch(context.view, flags["name"]) do
       if flags["run"],
         do: run(entry, flags["run"], context),
-        else: show(entry, flags["runs"] || @runs, context)
+        else: show(entry, flags["runs"], context)
     end
   end
 

@@ -14,7 +14,8 @@ defmodule Skillbook.SQL.Migrations.Ecto do
   `down(version: 2)` takes back those from 2 on.
 
   Both run at once, on the repo of the migration that calls them; what that migration itself says Ecto runs at its end, or
-  at its `flush()`. In a migration with `@disable_ddl_transaction` each version is a transaction of its own.
+  at its `flush()`. In a migration with `@disable_ddl_transaction` they run in a transaction of
+  their own.
   """
 
   alias Skillbook.SQL

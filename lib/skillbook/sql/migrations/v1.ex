@@ -5,7 +5,11 @@ defmodule Skillbook.SQL.Migrations.V1 do
   # Days and times are text, ISO 8601 in UTC with whole seconds, in both dialects: text of one length sorts as time
   # does, and a query is written once.
 
-  alias Skillbook.SQL.FullText
+  # Columns and their weights.
+  @searched [
+    {"skillbook_tasks", [{"title", 4}, {"description", 1}]},
+    {"skillbook_memories", [{"content", 4}, {"category", 1}, {"tags", 2}]}
+  ]
 
   # It has the callback of `Skillbook.SQL.Migrations` without saying so: that module lists this one, and a circle of
   # modules compiles twice.
@@ -50,15 +54,70 @@ defmodule Skillbook.SQL.Migrations.V1 do
       )
       """,
       "create index skillbook_memories_owner_index on skillbook_memories (owner, category)"
-    ] ++
-      FullText.create(dialect, "skillbook_tasks", [{"title", 4}, {"description", 1}]) ++
-      FullText.create(dialect, "skillbook_memories", [{"content", 4}, {"category", 1}, {"tags", 2}])
+    ] ++ search(dialect)
   end
 
   def down(dialect) do
-    ["drop table skillbook_task_tags", "drop table skillbook_tasks", "drop table skillbook_memories"] ++
-      FullText.drop(dialect, "skillbook_tasks") ++ FullText.drop(dialect, "skillbook_memories")
+    tables = ["drop table skillbook_task_tags", "drop table skillbook_tasks", "drop table skillbook_memories"]
+    # The index of SQLite is a table of its own.
+    fts = for {table, _} <- @searched, dialect == :sqlite, do: "drop table #{table}_fts"
+    tables ++ fts
   end
+
+  @doc "What makes tasks and memories searchable by the databases' own means, as they were up to V8."
+  def search(:sqlite) do
+    Enum.flat_map(@searched, fn {table, columns} ->
+      names = Enum.map_join(columns, ", ", &elem(&1, 0))
+      weights = Enum.map_join(columns, ", ", &elem(&1, 1))
+      values = fn row -> Enum.map_join(columns, ", ", fn {name, _} -> "#{row}.#{name}" end) end
+      insert = "insert into #{table}_fts (rowid, #{names}) values (new.id, #{values.("new")});"
+
+      delete =
+        "insert into #{table}_fts (#{table}_fts, rowid, #{names}) values ('delete', old.id, #{values.("old")});"
+
+      [
+        "create virtual table #{table}_fts using fts5 " <>
+          "(#{names}, content = '#{table}', content_rowid = 'id', tokenize = 'porter unicode61 remove_diacritics 2')",
+        "insert into #{table}_fts (#{table}_fts, rank) values ('rank', 'bm25(#{weights})')",
+        "create trigger #{table}_insert after insert on #{table} begin #{insert} end",
+        "create trigger #{table}_delete after delete on #{table} begin #{delete} end",
+        "create trigger #{table}_update after update on #{table} begin #{delete} #{insert} end"
+      ]
+    end)
+  end
+
+  # PostgreSQL has four classes of weights.
+  def search(:postgres) do
+    Enum.flat_map(@searched, fn {table, columns} ->
+      vectors =
+        columns
+        |> Enum.sort_by(fn {_, weight} -> -weight end)
+        |> Enum.zip(~w(A B C D))
+        |> Enum.map_join(" || ", fn {{name, _}, class} ->
+          "setweight(to_tsvector('english', coalesce(#{name}, '')), '#{class}')"
+        end)
+
+      [
+        "alter table #{table} add column search tsvector generated always as (#{vectors}) stored",
+        "create index #{table}_search_index on #{table} using gin (search)"
+      ]
+    end)
+  end
+
+  @doc "What takes that back."
+  def unsearch(:sqlite) do
+    for {table, _} <- @searched,
+        thing <- [
+          "trigger #{table}_insert",
+          "trigger #{table}_delete",
+          "trigger #{table}_update",
+          "table #{table}_fts"
+        ],
+        do: "drop #{thing}"
+  end
+
+  def unsearch(:postgres),
+    do: for({table, _} <- @searched, do: "alter table #{table} drop column search")
 
   # Identifiers are handed to models and people, so one that is gone must not come back as another's.
   defp id(:sqlite), do: "integer primary key autoincrement"

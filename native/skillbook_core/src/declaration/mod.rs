@@ -37,7 +37,8 @@ pub struct Declaration {
     pub flags: Vec<Flag>,
     /// Flags of which one is to be given, as `(--a <x> | --b <y>)` in Usage shows them.
     pub choices: Vec<Choice>,
-    /// Whether Usage shows words that stand without a flag.
+    /// Whether words of its own may stand without a flag: Usage shows some, or is no plain
+    /// synopsis.
     pub words: bool,
     /// Where Usage and the Flags section contradict each other.
     pub contradictions: Vec<Contradiction>,
@@ -58,9 +59,14 @@ pub struct Flag {
     pub kind: Type,
     /// Whether it may have several values.
     pub several: bool,
+    /// Which words before the first flag stand for it.
+    pub positional: Option<Positional>,
     /// Where its first name, with its dashes, begins in the body, in bytes.
     pub offset: usize,
 }
+
+/// The words that are days where a page allows them.
+pub const DAYS: [&str; 3] = ["yesterday", "today", "tomorrow"];
 
 /// What a flag's values are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -74,6 +80,10 @@ pub enum Type {
     Text {
         /// Its greatest length in characters.
         max: Option<u64>,
+        /// Whether it is a single line.
+        line: bool,
+        /// Whether it may be empty or blank.
+        empty: bool,
     },
     /// None: it is there or not.
     Switch,
@@ -85,7 +95,12 @@ pub enum Type {
         max: Option<i64>,
     },
     /// A number.
-    Number,
+    Number {
+        /// The smallest.
+        min: Option<i64>,
+        /// The largest.
+        max: Option<i64>,
+    },
     /// A day as `YYYY-MM-DD`.
     Date {
         /// Whether `yesterday`, `today` and `tomorrow` are days too.
@@ -93,6 +108,15 @@ pub enum Type {
     },
     /// One of these.
     OneOf(Vec<String>),
+}
+
+/// How many words before the first flag a flag takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Positional {
+    /// One.
+    One,
+    /// All that are left, as one text.
+    All,
 }
 
 /// Flags that exclude each other.
@@ -155,7 +179,9 @@ pub fn read(body: &str) -> Option<Declaration> {
     if items.is_empty() {
         return None;
     }
-    let synopsis = sections::section(body, "usage").and_then(usage::synopsis).unwrap_or_default();
+    let usage = sections::section(body, "usage");
+    let unclear = || Synopsis { words: usage.is_some(), ..Synopsis::default() };
+    let synopsis = usage.and_then(usage::synopsis).unwrap_or_else(unclear);
     Some(declare(body, items, &synopsis))
 }
 
@@ -181,6 +207,7 @@ fn declare(body: &str, items: Vec<Item<'_>>, synopsis: &Synopsis<'_>) -> Declara
             default: Vec::new(),
             kind: Type::Unknown,
             several: false,
+            positional: None,
             offset: fence::offset(body, first) - 2,
         });
     }
@@ -192,9 +219,16 @@ fn declare(body: &str, items: Vec<Item<'_>>, synopsis: &Synopsis<'_>) -> Declara
         }
     }
     let marked = said.iter().any(|said| said.required == Some(true));
+    let placed = said.iter().any(|said| said.positional.is_some());
     let mut contradictions = Vec::new();
     for (at, ((flag, said), shown)) in flags.iter_mut().zip(said).zip(shown).enumerate() {
+        let words = said.positional;
         let clashes = settle(flag, said, shown, marked);
+        flag.positional = match words {
+            _ if synopsis.words => None,
+            None if flag.required && !placed => Some(Positional::One),
+            words => words.flatten(),
+        };
         contradictions.extend(clashes.into_iter().map(|clash| Contradiction { flag: at, clash }));
     }
     let choice = |choice: &usage::Choice<'_>| {
@@ -262,8 +296,18 @@ impl Type {
             Type::Integer { min, max } => value
                 .parse::<i64>()
                 .is_ok_and(|number| min.is_none_or(|min| number >= min) && max.is_none_or(|max| number <= max)),
-            Type::Number => value.parse::<f64>().is_ok_and(f64::is_finite),
-            Type::Date { .. } | Type::Unknown | Type::Value | Type::Text { .. } | Type::Switch => true,
+            Type::Number { min, max } => value.parse::<f64>().is_ok_and(|number| {
+                let above = min.is_none_or(|min| number >= min as f64);
+                number.is_finite() && above && max.is_none_or(|max| number <= max as f64)
+            }),
+            Type::Text { max, line, empty } => {
+                let length = value.chars().count() as u64;
+                (*empty || !value.trim().is_empty())
+                    && !(*line && value.contains(char::is_control))
+                    && max.is_none_or(|max| length <= max)
+            }
+            Type::Date { words } => *words && DAYS.contains(&value) || value.parse::<jiff::civil::Date>().is_ok(),
+            Type::Unknown | Type::Value | Type::Switch => true,
         }
     }
 }

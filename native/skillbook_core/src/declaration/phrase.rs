@@ -2,7 +2,7 @@
 //! in the middle of a sentence, and only if all of it is understood.
 
 use super::list::Item;
-use super::Type;
+use super::{Positional, Type, DAYS};
 
 const DEFAULT: [&str; 4] = ["default:", "default is", "defaults to", "default ="];
 
@@ -15,9 +15,14 @@ pub(super) struct Said {
     pub has_default: bool,
     pub kind: Type,
     pub several: bool,
+    /// Which words before the first flag stand for it; `Some(None)` if none do.
+    pub positional: Option<Option<Positional>>,
     /// Two types were named.
     torn: bool,
 }
+
+const TEXT: Type = Type::Text { max: None, line: false, empty: false };
+const LINE: Type = Type::Text { max: None, line: true, empty: false };
 
 pub(super) fn said(text: &str, item: &Item<'_>) -> Said {
     let mut said = Said::default();
@@ -132,8 +137,11 @@ impl Said {
             "integer" | "int" | "whole number" | "a whole number" | "an integer" => {
                 self.be(Type::Integer { min: None, max: None })
             }
-            "number" | "float" | "a number" | "decimal" => self.be(Type::Number),
-            "string" | "text" => self.be(Type::Text { max: None }),
+            "number" | "float" | "a number" | "decimal" => self.be(Type::Number { min: None, max: None }),
+            "string" | "text" => self.be(TEXT),
+            "one line" => self.be(LINE),
+            "by name" => self.positional = Some(None),
+            "positional" => self.positional = Some(Some(Positional::One)),
             "yyyy-mm-dd" | "date as yyyy-mm-dd" => self.be(Type::Date { words: false }),
             "repeatable" | "can be repeated" | "may be repeated" | "multiple" | "list" | "space-separated"
             | "comma-separated" => self.several = true,
@@ -168,17 +176,25 @@ impl Said {
         if after(bare, &["one or more"]).is_some_and(|rest| after(rest, &["of"]).is_none()) {
             self.several = true;
         }
-        for clause in tails(bare).map(|tail| commas(tail).next().map_or(tail, |end| &tail[..end]).trim()) {
+        for tail in tails(bare) {
+            let end = commas(tail).chain(tail.find(':')).min().unwrap_or(tail.len());
+            let clause = tail[..end].trim();
+            let line = after(clause, &["one line", "on one line"]).is_some();
             if let Some(max) = characters(clause) {
-                self.be(Type::Text { max: Some(max) });
+                self.be(Type::Text { max: Some(max), line, empty: false });
             } else if is(clause, &["one line", "one line of text", "on one line"]) {
-                self.be(Type::Text { max: None });
+                self.be(LINE);
+            } else if is(clause, &["may be empty", "it may be empty"]) {
+                self.be(Type::Text { max: None, line: false, empty: true });
             } else if is(clause, &["space-separated", "comma-separated"]) {
                 self.several = true;
             }
         }
         if let Some(words) = date(bare) {
             self.be(Type::Date { words });
+        }
+        if let Some(words) = positional(bare) {
+            self.positional = Some(Some(words));
         }
     }
 
@@ -194,10 +210,20 @@ impl Said {
                 *min = min.or(other_min);
                 *max = max.or(other_max);
             }
-            (Type::Text { max }, Type::Text { max: other }) => *max = max.or(other),
+            (Type::Text { max, line, empty }, Type::Text { max: other_max, line: one, empty: none }) => {
+                *max = max.or(other_max);
+                *line |= one;
+                *empty |= none;
+            }
             // "a number from 1 to 5" may have a fraction.
-            (Type::Number, Type::Integer { .. }) => {}
-            (own @ Type::Integer { .. }, Type::Number) => *own = Type::Number,
+            (Type::Number { min, max }, Type::Integer { min: other_min, max: other_max }) => {
+                *min = min.or(other_min);
+                *max = max.or(other_max);
+            }
+            (own @ Type::Integer { .. }, Type::Number { .. }) => {
+                let Type::Integer { min, max } = *own else { return };
+                *own = Type::Number { min, max };
+            }
             (own, kind) => self.torn |= *own != kind,
         }
     }
@@ -340,6 +366,18 @@ fn characters(clause: &str) -> Option<u64> {
     count.replace(',', "").parse().ok().filter(|_| bounded)
 }
 
+/// `It may also stand without the flag's name`; `its words` are all those before the first flag.
+fn positional(sentence: &str) -> Option<Positional> {
+    let sentence = sentence.to_lowercase();
+    let (words, rest) = match sentence.strip_prefix("its words ") {
+        Some(rest) => (Positional::All, rest),
+        None => (Positional::One, sentence.strip_prefix("it ").unwrap_or(&sentence)),
+    };
+    let rest = rest.strip_prefix("may ")?;
+    let rest = rest.strip_prefix("also ").unwrap_or(rest);
+    matches!(rest, "stand without the flag's name" | "stand without the flag").then_some(words)
+}
+
 /// Whether a day is asked for as `YYYY-MM-DD`, and the words yesterday, today and tomorrow are allowed too.
 fn date(sentence: &str) -> Option<bool> {
     let at = sentence.find("YYYY-MM-DD")?;
@@ -348,7 +386,7 @@ fn date(sentence: &str) -> Option<bool> {
         before.is_empty() || before.ends_with([':', ',', '=']) || before.ends_with(" as") || before.ends_with("format");
     let rest = sentence[at + "YYYY-MM-DD".len()..].trim_start_matches([',', ' ']);
     let rest = rest.strip_prefix("or ").unwrap_or(rest);
-    let day = |word: &str| matches!(word, "yesterday" | "today" | "tomorrow");
+    let day = |word: &str| DAYS.contains(&word);
     let words = !rest.is_empty();
     let plain = !words || day(rest) || self::words(rest).is_some_and(|words| words.iter().all(|word| day(word)));
     (led && plain).then_some(words)

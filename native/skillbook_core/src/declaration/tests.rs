@@ -3,14 +3,16 @@ use super::*;
 /// `name kind several required =default: description` of each flag.
 fn flags(body: &str) -> Vec<String> {
     let Some(declared) = read(body) else { return Vec::new() };
+    let bound = |bound: &Option<i64>| bound.map_or(String::new(), |bound| bound.to_string());
     let line = |flag: &Flag| {
         let kind = match &flag.kind {
             Type::OneOf(values) => values.join("|"),
-            Type::Integer { min, max } => {
-                let bound = |bound: &Option<i64>| bound.map_or(String::new(), |bound| bound.to_string());
-                format!("integer {}..{}", bound(min), bound(max))
+            Type::Integer { min, max } => format!("integer {}..{}", bound(min), bound(max)),
+            Type::Number { min, max } => format!("number {}..{}", bound(min), bound(max)),
+            Type::Text { max, line, empty } => {
+                let (line, empty) = (if *line { "line" } else { "text" }, if *empty { " empty" } else { "" });
+                format!("{line} {}{empty}", max.map_or(String::new(), |max| max.to_string()))
             }
-            Type::Text { max } => format!("text {}", max.map_or(String::new(), |max| max.to_string())),
             Type::Date { words } => format!("date{}", if *words { " words" } else { "" }),
             other => format!("{other:?}").to_lowercase(),
         };
@@ -95,7 +97,9 @@ fn reads_plain_phrases_and_no_others() {
         ("How many (max: 1,000, default 5)", "integer ..1000 =5"),
         ("A whole number, between 1 and 5", "integer 1..5"),
         ("How many (integer)", "integer .."),
-        ("How much (number, from 1 to 5)", "number"),
+        ("How much (number, from 1 to 5)", "number 1..5"),
+        ("From 0 on (number)", "number 0.."),
+        ("How much (a number)", "number .."),
         ("Copies pages from 1 to 5 of it", "unknown"),
         ("At least 3 words", "unknown"),
         ("Due: YYYY-MM-DD", "date"),
@@ -105,7 +109,16 @@ fn reads_plain_phrases_and_no_others() {
         ("Such as YYYY-MM-DD-HH", "unknown"),
         ("Only those due (a switch, no value)", "switch"),
         ("Only those due (boolean flag)", "switch"),
-        ("Title, one line of at most 1,000 characters (required)", "text 1000 required"),
+        ("Title, one line of at most 1,000 characters (required)", "line 1000 required"),
+        ("Title (one line, required)", "line required"),
+        ("A title, one line", "line"),
+        ("When, one line: minute, hour", "line"),
+        ("What stands there; it may be empty (text)", "text  empty"),
+        ("A word, one line of at most 5 characters (default: general)", "line 5"),
+        ("A word, at most 5 characters (default: short)", "text 5 =short"),
+        ("When: YYYY-MM-DD (default: today)", "date"),
+        ("When: YYYY-MM-DD or today (default: today)", "date words =today"),
+        ("When: YYYY-MM-DD (default: 2026-02-30)", "date"),
         ("A title (text)", "text"),
         ("At most 5 characters", "text 5"),
         ("One or more words", "unknown several"),
@@ -147,16 +160,38 @@ fn reads_usage() {
         ("a.b --to <a> [--to <b>]", &["to value several required", "cc unknown", "all unknown"], false),
         ("a.b [OPTIONS]", &["to unknown", "cc unknown", "all unknown"], false),
         // Not plain: two forms, a bar outside of brackets, brackets that do not close, a value that may be left out.
-        ("a.b --to <a>\na.b --cc <a>", &["to unknown", "cc unknown", "all unknown"], false),
-        ("a.b --to <a> | --cc <a>", &["to unknown", "cc unknown", "all unknown"], false),
-        ("a.b [--to <a> [--cc <b>]", &["to unknown", "cc unknown", "all unknown"], false),
-        ("a.b --to[=<a>] --cc <b>", &["to unknown", "cc unknown", "all unknown"], false),
+        ("a.b --to <a>\na.b --cc <a>", &["to unknown", "cc unknown", "all unknown"], true),
+        ("a.b --to <a> | --cc <a>", &["to unknown", "cc unknown", "all unknown"], true),
+        ("a.b [--to <a> [--cc <b>]", &["to unknown", "cc unknown", "all unknown"], true),
+        ("a.b --to[=<a>] --cc <b>", &["to unknown", "cc unknown", "all unknown"], true),
         ("a.b --to --cc --all", &["to unknown required", "cc unknown required", "all unknown required"], false),
     ];
     for (usage, expected, words) in rows {
         let body = format!("## Usage\n\n{usage}\n\n## Flags\n\n{flags}");
         assert_eq!(self::flags(&body), *expected, "{usage}");
         assert_eq!(read(&body).unwrap().words, *words, "{usage}");
+    }
+}
+
+#[test]
+fn reads_what_words_stand_for() {
+    let rows = [
+        ("a.b", "--x  X (required)\n--y  Y\n--z  Z (required)", "x z"),
+        ("a.b", "--x  X (required)\n--y  Y; it may also stand without the flag's name", "y"),
+        ("a.b", "--x  X (required). Its words may stand without the flag's name.\n--y  Y (required)", "x.."),
+        ("a.b", "--x  X; it may stand without the flag (required)\n--y  Y (positional)", "x y"),
+        ("a.b", "--x  X (required, by name)\n--y  Y (required)", ""),
+        ("a.b", "--x  X; it may stand without the flag's name on Mondays", ""),
+        ("a.b <file>", "--x  X (required)", ""),
+        ("a.b <file>\na.b", "--x  X; it may also stand without the flag's name", ""),
+    ];
+    for (usage, flags, expected) in rows {
+        let declared = read(&format!("## Usage\n\n{usage}\n\n## Flags\n\n{flags}\n")).unwrap();
+        let taking = declared.flags.iter().filter_map(|flag| {
+            let dots = if flag.positional? == Positional::All { ".." } else { "" };
+            Some(format!("{}{dots}", flag.name()))
+        });
+        assert_eq!(taking.collect::<Vec<_>>().join(" "), expected, "{usage} {flags}");
     }
 }
 

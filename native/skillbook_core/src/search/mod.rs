@@ -1,4 +1,5 @@
-//! Full-text search over the entries that a view shows.
+//! Full-text search: over the entries that a view shows, from an index in memory, and over documents in the tables of a
+//! database ([`rows`]). What words are, how much a word says and how a snippet is cut is the same for both.
 //!
 //! An entry is ranked by BM25 over weighted fields: its name and aliases weigh most, then title, trigger keywords, tags
 //! and description, then headings, then the body. Case, marks and plural endings do not matter; the last word of a
@@ -9,12 +10,14 @@
 
 mod index;
 mod rank;
+pub mod rows;
 mod snippet;
 mod terms;
 pub(crate) mod words;
 
 pub(crate) use index::Index;
 pub(crate) use rank::Scope;
+pub use snippet::snippet;
 
 use crate::catalog::{Catalog, EntryId};
 use crate::entry::{Entry, Kind};

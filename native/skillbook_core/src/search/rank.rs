@@ -48,9 +48,13 @@ impl Scope {
 
     /// How much a term says that this many entries have.
     fn rarity(&self, having: u32) -> f32 {
-        let (all, having) = (f64::from(self.count), f64::from(having));
-        (1.0 + (all - having + 0.5) / (having + 0.5)).ln() as f32
+        rarity(f64::from(self.count), f64::from(having)) as f32
     }
+}
+
+/// How much a word says that this many of all documents have.
+pub fn rarity(all: f64, having: f64) -> f64 {
+    (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
 }
 
 /// What each entry has so far.

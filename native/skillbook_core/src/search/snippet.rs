@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::index::Index;
-use super::terms::{Wanted, WORDS};
-use super::words::{fold, stem, Beginnings, LONGEST};
+use super::rows::{form_of, Stems};
+use super::terms::Wanted;
+use super::words::{fold, stem, words, Beginnings, LONGEST};
 
 use super::Snippet;
 use crate::entry::Entry;
@@ -77,7 +78,7 @@ impl<'a> Present<'a> {
 pub fn of(entry: &Entry, place: u32, index: &Index, wanted: &Wanted) -> Snippet {
     let present = Present::new(place, index, wanted);
     let mut description = Text::new(entry.description());
-    description.read(0..description.text.len(), &present);
+    description.read(matches(description.text, 0..description.text.len(), &present), present.count as usize);
     let blank = description.text.trim().is_empty();
     if description.words >= present.count && !blank {
         return description.snippet();
@@ -109,7 +110,8 @@ impl<'a> Text<'a> {
             while let Some(next) = most[part..].iter().position(|most| *most == hoped) {
                 let start = part + next;
                 part = start + most[start..].iter().take_while(|most| **most == hoped).count();
-                self.read(start * PART..((part + 1) * PART).min(self.text.len()), present);
+                let range = start * PART..((part + 1) * PART).min(self.text.len());
+                self.read(matches(self.text, range, present), present.count as usize);
                 if self.words == present.count {
                     return;
                 }
@@ -120,14 +122,14 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Looks for a better part among the words that begin in this range. One that has all words is not bettered.
-    fn read(&mut self, range: Range<usize>, present: &Present) {
-        let mut counts = [0u32; WORDS];
+    /// Looks for a better part among these matches, of `count` words. One that has all words is not bettered.
+    fn read(&mut self, matches: impl Iterator<Item = Match>, count: usize) {
+        let mut counts = vec![0u32; count];
         let (mut run, mut words) = (VecDeque::new(), 0);
-        for found in matches(self.text, range, present) {
+        for found in matches {
             let too_far = |first: &Match| found.end - first.start > LENGTH;
             while let Some(first) = run.front().copied().filter(too_far) {
-                if self.words == present.count {
+                if self.words as usize == count {
                     return;
                 }
                 run.pop_front();
@@ -176,6 +178,45 @@ fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
+/// How much of a text of a document in a database is looked at, in bytes.
+const LOOKED_AT: usize = 100_000;
+
+/// The part of a text with most of these stems and beginnings of words; the beginning if none of them is there.
+///
+/// ```
+/// let found = skillbook_core::search::snippet("The *Plans*\n of May.", &["plan".into()], &[]);
+/// assert_eq!(found.text, "The *Plans* of May.");
+/// assert_eq!(found.highlights, [(5, 5)]);
+/// ```
+pub fn snippet(text: &str, stems: &[String], prefixes: &[String]) -> Snippet {
+    let mut out = Text::new(text);
+    let looked_at = &text[..floor(text, LOOKED_AT)];
+    out.read(stemmed(looked_at, stems, prefixes), stems.len() + prefixes.len());
+    out.snippet()
+}
+
+/// The words of a text that have one of these stems, or begin so.
+fn stemmed<'a>(text: &'a str, stems: &'a [String], prefixes: &'a [String]) -> impl Iterator<Item = Match> + 'a {
+    let stemmer = Stems::new();
+    // Neither folding nor stemming changes the first letter of a word where it is ASCII.
+    let mut begins = [false; 256];
+    begins[128..].fill(true);
+    for wanted in stems.iter().chain(prefixes).filter_map(|wanted| wanted.bytes().next()) {
+        begins[usize::from(wanted)] = true;
+    }
+    let mut form = String::new();
+    words(text).filter_map(move |place| {
+        let word = &text[place.clone()];
+        if !begins[usize::from(word.as_bytes()[0].to_ascii_lowercase())] || !form_of(word, &mut form) {
+            return None;
+        }
+        let stem = stemmer.of(&form);
+        let wanted = stems.iter().position(|wanted| *wanted == stem);
+        let prefix = || prefixes.iter().position(|prefix| form.starts_with(prefix)).map(|at| at + stems.len());
+        Some(Match { start: place.start, end: place.end, word: wanted.or_else(prefix)? })
+    })
+}
+
 /// The words that begin in this range of a text and are among the terms.
 fn matches<'a>(text: &'a str, range: Range<usize>, present: &'a Present) -> impl Iterator<Item = Match> + 'a {
     let mut folded = String::new();
@@ -215,4 +256,57 @@ fn one_line(text: &str, range: Range<usize>, matches: &[Match]) -> Snippet {
         out.text.push('…');
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marked(text: &str, stems: &[&str], prefixes: &[&str]) -> String {
+        let own = |texts: &[&str]| texts.iter().map(|text| text.to_string()).collect::<Vec<_>>();
+        let found = snippet(text, &own(stems), &own(prefixes));
+        let mut out = found.text.clone();
+        for (start, length) in found.highlights.iter().rev() {
+            out.insert(start + length, ']');
+            out.insert(*start, '[');
+        }
+        out
+    }
+
+    #[test]
+    fn marks_what_matches() {
+        let long = "filler ".repeat(60);
+        let rows: [(String, &[&str], &[&str], String); 10] = [
+            (String::new(), &["plan"], &[], String::new()),
+            ("no match".into(), &["plan"], &[], "no match".into()),
+            (" The\n\n *Plans*\t of ".into(), &["plan"], &[], "The *[Plans]* of".into()),
+            ("Dying, lying".into(), &["die"], &["ly"], "[Dying], [lying]".into()),
+            ("Écoles e\u{301}cole ﬁles".into(), &["ecol", "file"], &[], "[Écoles] [e\u{301}cole] [ﬁles]".into()),
+            ("strategy str".into(), &[], &["strat"], "[strategy] str".into()),
+            ("plan plans".into(), &["plan"], &["plans"], "[plan] [plans]".into()),
+            ("plan-b plan.".into(), &["plan"], &[], "[plan]-b [plan].".into()),
+            (long.clone(), &["plan"], &[], format!("{}filler…", "filler ".repeat(27))),
+            (
+                format!("plan {long}plan of May {long}"),
+                &["plan", "may"],
+                &[],
+                format!("…{}[plan] of [May]{}…", "filler ".repeat(8), " filler".repeat(18)),
+            ),
+        ];
+        for (text, stems, prefixes, expected) in rows {
+            assert_eq!(marked(&text, stems, prefixes), expected, "{text:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn is_short_and_marks_words(text in "([a-dé\u{301}]{1,9}|[ \n.]|x{300}){0,90}") {
+            let found = snippet(&text, &["a".into(), "bad".into()], &["c".into()]);
+            proptest::prop_assert!(found.text.len() <= LENGTH + 2 * "…".len() + "x".len() * 300);
+            for (start, length) in found.highlights {
+                let word = &found.text[start..start + length];
+                proptest::prop_assert_eq!(words(word).next(), Some(0..word.len()), "{:?}", word);
+            }
+        }
+    }
 }

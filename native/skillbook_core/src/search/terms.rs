@@ -6,7 +6,7 @@ use super::words::{folded, parts, stemmed, whole, words, LONGEST};
 
 /// How much of a query is read, in bytes and words.
 const BYTES: usize = 256;
-pub const WORDS: usize = 16;
+const WORDS: usize = 16;
 
 /// How many terms one word may stand for.
 const EXPANDED: usize = 32;

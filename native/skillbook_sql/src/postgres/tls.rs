@@ -35,18 +35,26 @@ pub(super) fn connector(mode: SslMode, authorities: Option<&str>) -> Result<Make
 }
 
 fn chain(authorities: Option<&str>, provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, Error> {
+    let roots = self::authorities(authorities).map_err(|reason| match authorities {
+        Some(path) => Error::new(ErrorKind::CannotOpen, Detail::TlsFile { path: path.to_owned(), reason }),
+        None => cannot(reason),
+    })?;
+    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+        .build()
+        .map_err(|error| cannot(format!("no certificate authorities: {error}")))
+}
+
+/// The certificate authorities of a PEM file, or of the system (which may have none). The error is a reason.
+pub fn authorities(file: Option<&str>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
-    match authorities {
+    match file {
         Some(path) => {
-            let unreadable =
-                |reason: String| Error::new(ErrorKind::CannotOpen, Detail::TlsFile { path: path.to_owned(), reason });
-            let found = CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))?;
-            for certificate in found {
-                let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
-                roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
+            for certificate in CertificateDer::pem_file_iter(path).map_err(|error| error.to_string())? {
+                let certificate = certificate.map_err(|error| error.to_string())?;
+                roots.add(certificate).map_err(|error| error.to_string())?;
             }
             if roots.is_empty() {
-                return Err(unreadable("there are none".to_owned()));
+                return Err("there are none".to_owned());
             }
         }
         // What is odd among the system's is no reason to do without the others.
@@ -54,9 +62,7 @@ fn chain(authorities: Option<&str>, provider: &Arc<CryptoProvider>) -> Result<Ar
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
     }
-    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
-        .build()
-        .map_err(|error| cannot(format!("no certificate authorities: {error}")))
+    Ok(roots)
 }
 
 fn cannot(reason: String) -> Error {

@@ -1,0 +1,75 @@
+//! What is in a document is found in it, however runs were merged; snippets mark places of their text, and rows that
+//! nobody packed are no crash.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use skillbook_core::search::rows::{merge, pack, rank, without, words, Document, Kept, Limit, Row, Run, Unit};
+use skillbook_core::search::snippet;
+
+fn kept<'a>(run: &'a Run, gone: &'a [u8]) -> Kept<'a> {
+    let blocks = run.blocks.iter().map(|block| (&block.documents[..], &block.places[..])).collect();
+    Kept { ids: &run.ids, gone, blocks, numbers: &[] }
+}
+
+fn term(text: &str) -> (String, String) {
+    (text.to_owned(), text.to_owned())
+}
+
+fuzz_target!(|input: (Vec<(String, String)>, String, Vec<(Vec<u8>, Vec<u8>)>)| {
+    let (texts, query, rows) = input;
+    let documents: Vec<_> = texts
+        .iter()
+        .zip(1..)
+        .map(|((title, content), id)| Document {
+            id,
+            titles: vec![title.clone()],
+            content: content.clone(),
+            fields: vec![format!("\u{E001}{title}")],
+        })
+        .collect();
+    let index = pack(&documents);
+    assert!(index.blocks.windows(2).all(|pair| pair[0].first < pair[1].first));
+
+    // Every other document has gone from the first run and is in a second one.
+    let (moved, kept_in): (Vec<_>, Vec<_>) = documents.iter().cloned().partition(|document| document.id % 2 == 0);
+    let ids: Vec<u64> = moved.iter().map(|document| document.id).collect();
+    let (gone, count) = without(&index.ids, &[], &ids);
+    assert_eq!(count, moved.len());
+    let again = pack(&moved);
+    assert_eq!(merge(&[kept(&index, &gone), kept(&again, &[])]), index);
+    assert_eq!(merge(&[kept(&index, &gone)]), pack(&kept_in));
+
+    for document in &documents {
+        let own = words(&document.content);
+        for pair in own.windows(2).take(20) {
+            let units = [
+                Unit::Any(vec![term(&format!("\u{E000}{}", pair[0].form))]),
+                Unit::Any(vec![term(&pair[0].stem)]),
+                Unit::Phrase(vec![term(&pair[0].stem), term(&pair[1].stem)]),
+            ];
+            let filters = [term(&document.fields[0])];
+            let ranges = 0..5;
+            let row = |range| {
+                let blocks = index.blocks.iter();
+                blocks.map(move |block| Row { range, gone: &[], documents: &block.documents, places: &block.places })
+            };
+            let rows: Vec<_> = ranges.flat_map(row).collect();
+            let found = rank(&units, &filters, &rows, documents.len(), Limit::Level(documents.len()));
+            assert!(found.all && found.hits.iter().any(|(id, _)| *id == document.id));
+        }
+        let stems: Vec<_> = words(&query).into_iter().map(|word| word.stem).collect();
+        let part = snippet(&document.content, &stems, std::slice::from_ref(&query));
+        assert!(part.highlights.iter().all(|(start, length)| part.text.get(*start..start + length).is_some()));
+    }
+
+    let wide = || (String::new(), "\u{10FFFF}".to_owned());
+    let row = |(range, (documents, places)): (usize, &(Vec<u8>, Vec<u8>))| (range % 4, documents.clone(), places.clone());
+    let packed: Vec<_> = rows.iter().enumerate().map(row).collect();
+    let read = packed.iter().map(|(range, documents, places)| Row { range: *range, gone: places, documents, places });
+    let units = [Unit::Any(vec![wide()]), Unit::Phrase(vec![wide(), wide()])];
+    let found = rank(&units, &[wide()], &read.collect::<Vec<_>>(), usize::from(u8::MAX), Limit::Newest(10));
+    assert!(found.hits.len() <= found.total.min(10));
+    let blocks = rows.iter().map(|(documents, places)| (&documents[..], &places[..])).collect();
+    let gone = rows.first().map(|(_, places)| &places[..]).unwrap_or_default();
+    merge(&[Kept { ids: gone, gone, blocks, numbers: &[] }]);
+});

@@ -1,0 +1,31 @@
+defmodule Skillbook.HTTP.Adapter do
+  @moduledoc """
+  The behaviour of HTTP clients that `Skillbook.HTTP` can use.
+  """
+
+  alias Skillbook.HTTP.{Error, Request}
+
+  @typedoc "Options of the request. Times are in milliseconds; `:timeout` is the time left."
+  @type settings :: %{
+          connect_timeout: pos_integer(),
+          idle_timeout: pos_integer(),
+          timeout: non_neg_integer(),
+          cacertfile: Path.t() | nil,
+          protocol: :auto | :http1 | :http2,
+          proxy: :env | nil | String.t() | (() -> String.t() | nil)
+        }
+
+  @type part :: {:head, status :: 100..999, headers :: [{String.t(), String.t()}]} | {:data, binary()}
+
+  @doc """
+  Makes one request and calls `fun` with each part of the response, the head first.
+
+  `{:cont, acc}` goes on, and `{:halt, acc}` cancels the request. An adapter must not follow
+  redirects, unpack bodies, repeat requests that are not idempotent, or leave messages in the
+  mailbox. Its exceptions must not contain headers, the body or the URL.
+  """
+  @callback stream(Request.t(), settings(), options :: keyword(), acc, fun) ::
+              {:ok, acc} | {:halted, acc} | {:error, Error.t(), acc}
+            when acc: term(),
+                 fun: (part(), acc -> {:cont, acc} | {:halt, acc})
+end

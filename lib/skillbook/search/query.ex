@@ -1,0 +1,109 @@
+defmodule Skillbook.Search.Query do
+  @moduledoc false
+  # What somebody looks for in documents, as units of the index of `Skillbook.Search.Rows`. All that is not a word
+  # separates words, so no character of a query is an operator by accident.
+
+  alias Skillbook.Native
+
+  @most 32
+  # The marks of words as they are written, and of fields: see `native/skillbook_core/src/search/rows`.
+  @form "\u{E000}"
+  @field "\u{E001}"
+  @longest_field 1_000
+
+  @typedoc "A word by its stem, the beginning of a word, either of the two, or stems that follow each other."
+  @type unit ::
+          {:word, String.t()}
+          | {:prefix, String.t()}
+          | {:last, String.t(), String.t()}
+          | {:phrase, [String.t()]}
+
+  @typedoc "The first and the last term of a range."
+  @type range :: {String.t(), String.t()}
+
+  @doc """
+  The units of words, "phrases" and prefixes*, once each: `{:ok, units}`, or `:error` if there are none or too many.
+  """
+  @spec parse(String.t()) :: {:ok, [unit()]} | :error
+  def parse(text) do
+    pieces = if String.valid?(text), do: Regex.scan(~r/"([^"]*)"|[^\s"]+/u, text), else: []
+    words = pieces |> Enum.map(&List.last/1) |> Native.search_words()
+    units = pieces |> Enum.zip(words) |> Enum.flat_map(&units/1) |> Enum.uniq()
+    count = for unit <- units, word <- unit |> elem(1) |> List.wrap(), do: word
+    if length(count) in 1..@most, do: {:ok, units}, else: :error
+  end
+
+  @doc """
+  The units of plain words, of which the last may be the beginning of a word: `{:ok, units}`, or `:error` as for `parse/1`.
+
+      iex> Skillbook.Search.Query.words("plans (for) the lau")
+      {:ok, [{:word, "plan"}, {:word, "for"}, {:word, "the"}, {:last, "lau", "lau"}]}
+      iex> Skillbook.Search.Query.words("?!")
+      :error
+  """
+  @spec words(String.t()) :: {:ok, [unit()]} | :error
+  def words(text) do
+    case List.flatten(Regex.scan(~r/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/u, text)) do
+      words when length(words) in 1..@most ->
+        {first, [{form, stem}]} = words |> Enum.flat_map(&forms_of/1) |> Enum.split(-1)
+        {:ok, Enum.uniq(for({_form, stem} <- first, do: {:word, stem}) ++ [{:last, stem, form}])}
+
+      _ ->
+        :error
+    end
+  end
+
+  # One that is too long for a word of the index is in no document.
+  defp forms_of(word) do
+    with [[]] <- Native.search_words([word]), do: [{word, word}], else: ([words] -> words)
+  end
+
+  @doc "What a text for `parse/1` and `words/1` must be, for error messages."
+  def expected, do: "text with at least one and at most #{@most} words"
+
+  defp units({_piece, []}), do: []
+  defp units({[_, _phrase], [{_form, stem}]}), do: [{:word, stem}]
+  defp units({[_, _phrase], words}), do: [{:phrase, stems(words)}]
+
+  defp units({[text], words}) do
+    if Regex.match?(~r/[\p{L}\p{N}\p{M}]\*\z/u, text) do
+      {{form, _stem}, words} = List.pop_at(words, -1)
+      Enum.map(stems(words), &{:word, &1}) ++ [{:prefix, form}]
+    else
+      Enum.map(stems(words), &{:word, &1})
+    end
+  end
+
+  defp stems(words), do: Enum.map(words, fn {_form, stem} -> stem end)
+
+  @doc "A unit by ranges of terms, as `Skillbook.Native.search_rank/5` takes it."
+  @spec ranges(unit()) :: {:any | :phrase, [range()]}
+  def ranges({:word, stem}), do: {:any, [term(stem)]}
+  def ranges({:prefix, form}), do: {:any, [forms(form)]}
+  def ranges({:last, stem, form}), do: {:any, [term(stem), forms(form)]}
+  def ranges({:phrase, stems}), do: {:phrase, Enum.map(stems, &term/1)}
+
+  @doc "The range of one term."
+  @spec term(String.t()) :: range()
+  def term(term), do: {term, term}
+
+  defp forms(beginning), do: {@form <> beginning, @form <> beginning <> "\u{10FFFF}"}
+
+  @doc "The stems and the beginnings of words that a text is marked by."
+  @spec marks([unit()]) :: {[String.t()], [String.t()]}
+  def marks(units) do
+    stems = for {kind, words} <- units, kind != :prefix, stem <- List.wrap(words), do: stem
+    {Enum.uniq(stems), for({:prefix, prefix} <- units, do: prefix)}
+  end
+
+  @doc "The term of a document that has a value in a field; no word is such a term."
+  @spec field(String.t(), String.t()) :: String.t()
+  def field(name, value) do
+    term = @field <> name <> @field <> value
+
+    # Databases limit the length of what an index has. No field of another length is taken for a digest.
+    if byte_size(term) <= @longest_field,
+      do: term,
+      else: @field <> @field <> Base.encode16(:crypto.hash(:sha256, term))
+  end
+end

@@ -1,0 +1,75 @@
+defmodule Skillbook.Search.Unindexed do
+  @moduledoc false
+  # Documents that a migration left to be indexed, in the table `skillbook_search_unindexed`.
+  #
+  # A migration is statements alone, and words are cut by the core. So a book indexes what is left when it starts, some
+  # documents in each transaction: killed in the middle, the next start goes on. Several nodes may do it at once, for each
+  # transaction takes what the others have left.
+
+  alias Skillbook.Handlers
+  alias Skillbook.Search.Rows
+  alias Skillbook.{SQL, Vault}
+  alias Skillbook.SQL.Values
+
+  require Logger
+
+  @batch 500
+
+  # Each has `searched/2`: of ids, a segment's key, the id and the document.
+  @sources %{"task" => Handlers.Tasks.Table, "memory" => Handlers.Memory.Table, "vault" => Vault.Table}
+
+  @doc "Indexes what is left."
+  @spec index(SQL.t()) :: :ok | {:error, SQL.Error.t()}
+  def index(sql) do
+    with {:ok, %{rows: [[total]]}} when total > 0 <-
+           SQL.query(sql, "select count(*) from skillbook_search_unindexed") do
+      Logger.info("#{total} notes, tasks and memories of an earlier version are indexed for search")
+      batches(sql)
+    else
+      {:ok, _none} -> :ok
+      error -> error
+    end
+  end
+
+  defp batches(sql) do
+    case SQL.transaction(sql, &batch/1) do
+      {:ok, :done} -> :ok
+      {:ok, :more} -> batches(sql)
+      error -> error
+    end
+  end
+
+  defp batch(sql) do
+    query =
+      "select kind, document_id from skillbook_search_unindexed order by kind, document_id limit #{@batch}"
+
+    with {:ok, %{rows: [_ | _] = rows}} <- SQL.query(sql, query),
+         kinds = Enum.group_by(rows, &hd/1, &List.last/1),
+         {:ok, _} <- Skillbook.Options.each(kinds, fn {kind, ids} -> take(sql, kind, ids) end) do
+      {:ok, :more}
+    else
+      {:ok, _none} -> {:ok, :done}
+      error -> error
+    end
+  end
+
+  defp take(sql, kind, ids) do
+    {these, params} = Values.ids(sql, "document_id", ids, 2)
+
+    with {:ok, documents} <- @sources[kind].searched(sql, ids),
+         segments = Enum.group_by(documents, &elem(&1, 0)),
+         {:ok, _} <- Skillbook.Options.each(segments, fn {key, documents} -> put(sql, key, documents) end) do
+      SQL.query(sql, "delete from skillbook_search_unindexed where kind = $1 and #{these}", [kind | params])
+    end
+  end
+
+  # One that was written since the migration is indexed already.
+  defp put(sql, key, documents) do
+    ids = Enum.map(documents, &elem(&1, 1))
+
+    with {:ok, segment} <- Rows.segment(sql, key),
+         :ok <- Rows.remove(sql, segment, ids),
+         :ok <- Rows.put(sql, segment, ids, documents |> Enum.map(&elem(&1, 2)) |> Rows.pack()),
+         do: {:ok, segment}
+  end
+end

@@ -1,0 +1,78 @@
+defmodule Skillbook.SQL.Values do
+  @moduledoc false
+  # Many values in one statement, whose text stays the same however many there are.
+
+  alias Skillbook.{JSON, Options, SQL}
+
+  # Rows written by one statement. SQLite looks for each parameter among those before it.
+  @rows 50
+
+  @doc "A condition that a column has one of some texts, which are the parameter of that number, and the parameters."
+  @spec texts(SQL.t(), String.t(), [String.t()], pos_integer()) :: {String.t(), [String.t()]}
+  def texts(sql, column, texts, number) do
+    these =
+      case SQL.dialect(sql) do
+        :sqlite ->
+          "#{column} in (select value from json_each($#{number}))"
+
+        :postgres ->
+          "#{column} = any(array(select json_array_elements_text(cast(cast($#{number} as text) as json))))"
+      end
+
+    {these, [JSON.encode(texts)]}
+  end
+
+  @doc "The same for ids."
+  @spec ids(SQL.t(), String.t(), [integer()], pos_integer()) :: {String.t(), [String.t()]}
+  def ids(sql, column, ids, number) do
+    these =
+      case SQL.dialect(sql) do
+        :sqlite -> "#{column} in (select value from json_each($#{number}))"
+        :postgres -> "#{column} = any(cast(cast($#{number} as text) as bigint[]))"
+      end
+
+    {these, [list(sql, ids)]}
+  end
+
+  @doc "Ids in an order (`list/2`), as a table `j` with the columns `id` and `place`; they are the parameter of that number."
+  @spec ordered(SQL.t(), pos_integer()) :: String.t()
+  def ordered(sql, number) do
+    case SQL.dialect(sql) do
+      :sqlite -> "(select value as id, key as place from json_each($#{number})) j"
+      :postgres -> "unnest(cast(cast($#{number} as text) as bigint[])) with ordinality j (id, place)"
+    end
+  end
+
+  @doc "Ids as a parameter."
+  @spec list(SQL.t(), [integer()]) :: String.t()
+  def list(sql, ids) do
+    text = Enum.join(ids, ",")
+    if SQL.dialect(sql) == :sqlite, do: "[#{text}]", else: "{#{text}}"
+  end
+
+  @doc "Inserts rows, by as few statements as there may be; gives the rows that `rest` returns."
+  @spec insert(SQL.t(), String.t(), [[SQL.param()]], String.t()) ::
+          {:ok, [[term()]]} | {:error, SQL.Error.t()}
+  def insert(sql, into, rows, rest \\ "")
+  def insert(_sql, _into, [], _rest), do: {:ok, []}
+
+  def insert(sql, into, [first | _] = rows, rest) do
+    width = length(first)
+
+    given =
+      rows
+      |> Enum.chunk_every(@rows)
+      |> Options.each(fn rows ->
+        values =
+          Enum.map_join(0..(length(rows) - 1), ", ", fn row ->
+            "(#{Enum.map_join(1..width, ", ", &"$#{row * width + &1}")})"
+          end)
+
+        with {:ok, %{rows: given}} <-
+               SQL.query(sql, "insert into #{into} values #{values}#{rest}", Enum.concat(rows)),
+             do: {:ok, given}
+      end)
+
+    with {:ok, given} <- given, do: {:ok, Enum.concat(given)}
+  end
+end

@@ -1,0 +1,451 @@
+//! Documents to runs of packed terms, and several runs to one.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{form_of, ids, postings, push, push_ids, Posting, Stems, Terms, FORM};
+use crate::search::words;
+
+/// So many words of a document are searched.
+const MOST_WORDS: usize = 60_000;
+/// So that no phrase goes from one part of a document into the next.
+const GAP: u64 = 8;
+/// A block ends with the term that makes it so long, in bytes.
+const BLOCK: usize = 4_000;
+/// No number of occurrences above this changes a score.
+const MOST_COUNTED: usize = 255;
+
+/// What is searched of a document.
+#[derive(Debug, Clone, Default)]
+pub struct Document {
+    /// The number by which the index knows it.
+    pub id: u64,
+    /// What counts as its titles do: its name, its title and what else it is called.
+    pub titles: Vec<String>,
+    /// Its text.
+    pub content: String,
+    /// Terms that it has beside those of its words, for filters.
+    pub fields: Vec<String>,
+}
+
+/// Some terms of a run, with the documents that have them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Block {
+    /// The first of its terms: a stem, or U+E000 and a word as it is written, or a document's field.
+    pub first: String,
+    /// The terms, each with the ids of its documents and how often these have it in titles and text.
+    pub documents: Vec<u8>,
+    /// The places of the terms in their documents, in the same order; stems alone have places.
+    pub places: Vec<u8>,
+}
+
+/// Documents that were indexed together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Run {
+    /// The lowest id of its documents, and the highest.
+    pub range: (u64, u64),
+    /// How many documents it has.
+    pub count: usize,
+    /// Their ids, packed.
+    pub ids: Vec<u8>,
+    /// Its terms.
+    pub blocks: Vec<Block>,
+}
+
+impl Run {
+    fn new(numbers: &[u64], blocks: Vec<Block>) -> Run {
+        let mut packed = Vec::new();
+        push_ids(numbers.iter().copied(), &mut packed);
+        let range = (numbers.first().copied().unwrap_or(0), numbers.last().copied().unwrap_or(0));
+        Run { range, count: numbers.len(), ids: packed, blocks }
+    }
+
+    /// How many bytes its blocks have.
+    pub fn size(&self) -> usize {
+        self.blocks.iter().map(|block| block.documents.len() + block.places.len()).sum()
+    }
+}
+
+/// The terms of documents. Of several with one id, the last counts.
+pub fn pack(documents: &[Document]) -> Run {
+    let by_id: FxHashMap<u64, &Document> = documents.iter().map(|document| (document.id, document)).collect();
+    let mut order: Vec<_> = by_id.into_values().collect();
+    order.sort_unstable_by_key(|document| document.id);
+    let mut index = Index { stems: Stems::new(), ..Index::default() };
+    order.iter().for_each(|document| index.add(document));
+    let numbers: Vec<u64> = order.iter().map(|document| document.id).collect();
+    Run::new(&numbers, index.blocks())
+}
+
+impl Default for Stems {
+    fn default() -> Stems {
+        Stems::new()
+    }
+}
+
+#[derive(Default)]
+struct Index {
+    stems: Stems,
+    /// The terms of a form: its stem and itself.
+    known: FxHashMap<String, [u32; 2]>,
+    numbers: FxHashMap<String, u32>,
+    terms: Vec<Term>,
+    /// Of the document that is read now, the term of each word above its place, and whether this is in the titles.
+    found: [Vec<u64>; 2],
+    places: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Term {
+    text: String,
+    last: u64,
+    documents: Vec<u8>,
+    places: Vec<u8>,
+}
+
+impl Index {
+    fn add(&mut self, document: &Document) {
+        let titles = document.titles.iter().map(|text| (text.as_str(), 1));
+        let mut found = std::mem::take(&mut self.found);
+        let (mut form, mut at, mut left) = (String::new(), 0u64, MOST_WORDS);
+        for (text, in_titles) in titles.chain([(document.content.as_str(), 0)]) {
+            for place in words::words(text) {
+                if left == 0 {
+                    break;
+                }
+                if form_of(&text[place], &mut form) {
+                    for (found, term) in found.iter_mut().zip(self.form(&form)) {
+                        found.push(u64::from(term) << 32 | at << 1 | in_titles);
+                    }
+                    at += 1;
+                    left -= 1;
+                }
+            }
+            at += GAP;
+        }
+        for (found, with_places) in found.iter_mut().zip([true, false]) {
+            found.sort_unstable();
+            for group in found.chunk_by(|one, other| one >> 32 == other >> 32) {
+                let in_titles = group.iter().filter(|word| **word & 1 == 1).count();
+                let counts = [in_titles, group.len() - in_titles];
+                let places = group.iter().filter(|_| with_places).map(|word| (word & u64::from(u32::MAX)) >> 1);
+                self.push((group[0] >> 32) as usize, document.id, counts, places);
+            }
+            found.clear();
+        }
+        self.found = found;
+        let mut fields: Vec<_> = document.fields.iter().collect();
+        fields.sort_unstable();
+        fields.dedup();
+        for field in fields {
+            let term = self.number(field);
+            self.push(term as usize, document.id, [0, 1], std::iter::empty());
+        }
+    }
+
+    fn push(&mut self, term: usize, id: u64, [titles, contents]: [usize; 2], places: impl Iterator<Item = u64>) {
+        let term = &mut self.terms[term];
+        self.places.clear();
+        push_ids(places, &mut self.places);
+        let count = |count: usize| count.min(MOST_COUNTED) as u64;
+        let posting = Posting { id, titles: count(titles), contents: count(contents), places: &self.places };
+        posting.push(term.last, &mut term.documents, &mut term.places);
+        term.last = id;
+    }
+
+    fn form(&mut self, form: &str) -> [u32; 2] {
+        if let Some(terms) = self.known.get(form) {
+            return *terms;
+        }
+        let stem = self.stems.of(form);
+        let terms = [self.number(&stem), self.number(&format!("{FORM}{form}"))];
+        self.known.insert(form.to_owned(), terms);
+        terms
+    }
+
+    fn number(&mut self, text: &str) -> u32 {
+        if let Some(number) = self.numbers.get(text) {
+            return *number;
+        }
+        let number = self.terms.len() as u32;
+        self.numbers.insert(text.to_owned(), number);
+        self.terms.push(Term { text: text.to_owned(), ..Term::default() });
+        number
+    }
+
+    fn blocks(mut self) -> Vec<Block> {
+        self.terms.sort_unstable_by(|one, other| one.text.cmp(&other.text));
+        let mut writer = Writer::default();
+        self.terms.iter().for_each(|term| writer.add(term.text.as_bytes(), &term.documents, &term.places));
+        writer.finish()
+    }
+}
+
+/// Cuts terms that come in their order into blocks.
+#[derive(Default)]
+struct Writer {
+    blocks: Vec<Block>,
+    block: Block,
+    last: Vec<u8>,
+}
+
+impl Writer {
+    fn add(&mut self, term: &[u8], documents: &[u8], places: &[u8]) {
+        if self.block.documents.is_empty() {
+            // Terms were texts before they were packed; others come from rows that nobody packed.
+            self.block.first = String::from_utf8_lossy(term).into_owned();
+            self.last.clear();
+        }
+        let shared = self.last.iter().zip(term).take_while(|(one, other)| one == other).count();
+        let out = &mut self.block.documents;
+        push(shared as u64, out);
+        for bytes in [&term[shared..], documents] {
+            push(bytes.len() as u64, out);
+            out.extend(bytes);
+        }
+        push(places.len() as u64, &mut self.block.places);
+        self.block.places.extend(places);
+        self.last.clear();
+        self.last.extend(term);
+        if self.block.documents.len() + self.block.places.len() >= BLOCK {
+            self.blocks.push(std::mem::take(&mut self.block));
+        }
+    }
+
+    fn finish(mut self) -> Vec<Block> {
+        if !self.block.documents.is_empty() {
+            self.blocks.push(self.block);
+        }
+        self.blocks
+    }
+}
+
+/// A run as it is kept.
+#[derive(Debug, Clone, Default)]
+pub struct Kept<'a> {
+    /// The packed ids of its documents, and of those that have gone.
+    pub ids: &'a [u8],
+    /// The packed ids of those that have gone.
+    pub gone: &'a [u8],
+    /// Documents and places of its blocks, in their order.
+    pub blocks: Vec<(&'a [u8], &'a [u8])>,
+    /// What its documents are called from now on, where their ids are places in this list; empty where these stay.
+    pub numbers: &'a [u64],
+}
+
+impl Kept<'_> {
+    fn number(&self, id: u64) -> Option<u64> {
+        match self.numbers {
+            [] => Some(id),
+            numbers => numbers.get(usize::try_from(id).ok()?).copied(),
+        }
+    }
+}
+
+/// One run with all that is left of several, none of whose documents is left in two. Of one run it may be a copy whose
+/// documents have other numbers: what takes long of indexing them is then done before their numbers are known.
+pub fn merge(runs: &[Kept<'_>]) -> Run {
+    let gone: Vec<FxHashSet<u64>> = runs.iter().map(|run| ids(run.gone).collect()).collect();
+    let left = runs
+        .iter()
+        .zip(&gone)
+        .flat_map(|(run, gone)| ids(run.ids).filter(|id| !gone.contains(id)).filter_map(|id| run.number(id)));
+    let mut numbers: Vec<u64> = left.collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+
+    let mut cursors: Vec<Cursor> = runs.iter().map(Cursor::new).collect();
+    let mut writer = Writer::default();
+    let (mut documents, mut places, mut all) = (Vec::new(), Vec::new(), Vec::new());
+    while let Some(term) = cursors.iter().filter(|cursor| cursor.found.is_some()).map(|cursor| &cursor.terms.term).min()
+    {
+        let term = term.clone();
+        all.clear();
+        for ((cursor, gone), run) in cursors.iter_mut().zip(&gone).zip(runs) {
+            // Rows that nobody packed may have a term twice, or not in order.
+            while let Some((documents, places)) = cursor.found.filter(|_| cursor.terms.term <= term) {
+                let left = postings(documents, places).filter(|posting| !gone.contains(&posting.id));
+                all.extend(left.filter_map(|posting| Some(Posting { id: run.number(posting.id)?, ..posting })));
+                cursor.advance();
+            }
+        }
+        all.sort_unstable_by_key(|posting| posting.id);
+        documents.clear();
+        places.clear();
+        let mut before = 0;
+        for posting in &all {
+            posting.push(before, &mut documents, &mut places);
+            before = posting.id;
+        }
+        if !all.is_empty() {
+            writer.add(&term, &documents, &places);
+        }
+    }
+    Run::new(&numbers, writer.finish())
+}
+
+/// Where the merging of a run is.
+struct Cursor<'a> {
+    blocks: std::vec::IntoIter<(&'a [u8], &'a [u8])>,
+    terms: Terms<'a>,
+    found: Option<(&'a [u8], &'a [u8])>,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(run: &Kept<'a>) -> Cursor<'a> {
+        let mut cursor = Cursor { blocks: run.blocks.clone().into_iter(), terms: Terms::new(&[], &[]), found: None };
+        cursor.advance();
+        cursor
+    }
+
+    fn advance(&mut self) {
+        self.found = self.terms.next();
+        while self.found.is_none() {
+            let Some((documents, places)) = self.blocks.next() else { return };
+            self.terms = Terms::new(documents, places);
+            self.found = self.terms.next();
+        }
+    }
+}
+
+/// What has gone from a run when these documents go too, packed, and how many of them were left in it.
+pub fn without(packed: &[u8], gone: &[u8], these: &[u64]) -> (Vec<u8>, usize) {
+    let mut all: Vec<u64> = ids(gone).collect();
+    let before: FxHashSet<u64> = all.iter().copied().collect();
+    let these: FxHashSet<u64> = these.iter().copied().collect();
+    all.extend(ids(packed).filter(|id| these.contains(id) && !before.contains(id)));
+    let count = all.len() - before.len().min(all.len());
+    all.sort_unstable();
+    let mut out = Vec::new();
+    push_ids(all.into_iter(), &mut out);
+    (out, count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(id: u64, titles: &[&str], content: &str) -> Document {
+        let titles = titles.iter().map(|title| title.to_string()).collect();
+        Document { id, titles, content: content.to_owned(), fields: Vec::new() }
+    }
+
+    /// A term's documents: id, how often in titles and text, places.
+    type Listed = Vec<(u64, u64, u64, Vec<u64>)>;
+
+    fn list(run: &Run) -> Vec<(String, Listed)> {
+        let mut out = Vec::new();
+        for block in &run.blocks {
+            let mut terms = Terms::new(&block.documents, &block.places);
+            let mut first = true;
+            while let Some((documents, places)) = terms.next() {
+                let term = String::from_utf8(terms.term.clone()).unwrap();
+                assert!(!first || term == block.first);
+                first = false;
+                let found = postings(documents, places);
+                let row = |one: Posting| (one.id, one.titles, one.contents, ids(one.places).collect());
+                out.push((term, found.map(row).collect()));
+            }
+        }
+        out
+    }
+
+    fn find(run: &Run, term: &str) -> Listed {
+        list(run).into_iter().find(|(other, _)| other == term).unwrap_or_else(|| panic!("no {term:?}")).1
+    }
+
+    fn kept<'a>(run: &'a Run, gone: &'a [u8]) -> Kept<'a> {
+        let blocks = run.blocks.iter().map(|block| (&block.documents[..], &block.places[..])).collect();
+        Kept { ids: &run.ids, gone, blocks, numbers: &[] }
+    }
+
+    #[test]
+    fn a_term_has_its_documents_with_counts_and_places() {
+        let mut last = document(7, &[], "plan");
+        last.fields = vec!["\u{E001}tag".into(), "\u{E001}tag".into()];
+        let run = pack(&[document(0x01_0203_0405, &[], "x"), last, document(1, &["Plans"], "a plan, planning")]);
+        // Behind the title there is a gap of eight places.
+        assert_eq!(find(&run, "plan"), [(1, 1, 2, vec![0, 10, 11]), (7, 0, 1, vec![8 - 8])]);
+        assert_eq!(find(&run, "x"), [(0x01_0203_0405, 0, 1, vec![0])]);
+        assert_eq!(find(&run, "\u{E000}plan"), [(1, 0, 1, vec![]), (7, 0, 1, vec![])]);
+        assert_eq!(find(&run, "\u{E001}tag"), [(7, 0, 1, vec![])]);
+        assert_eq!((run.range, run.count), ((1, 0x01_0203_0405), 3));
+        assert_eq!(ids(&run.ids).collect::<Vec<_>>(), [1, 7, 0x01_0203_0405]);
+        let terms: Vec<_> = list(&run).into_iter().map(|(term, _)| term).collect();
+        let forms = ["\u{E000}a", "\u{E000}plan", "\u{E000}planning", "\u{E000}plans", "\u{E000}x", "\u{E001}tag"];
+        assert_eq!(terms, [&["a", "plan", "x"][..], &forms].concat());
+    }
+
+    #[test]
+    fn counts_and_words_have_limits() {
+        let many = "a ".repeat(70_000) + "end";
+        let run = pack(&[document(1, &["b"], &many)]);
+        let a = find(&run, "a");
+        assert_eq!((a[0].1, a[0].2, a[0].3.len()), (0, 255, MOST_WORDS - 1));
+        assert!(list(&run).iter().all(|(term, _)| term != "end"));
+        let long = "x".repeat(words::LONGEST + 1);
+        assert!(pack(&[document(1, &[], &long)]).blocks.is_empty());
+        assert!(pack(&[document(1, &[], " \u{345} ")]).blocks.is_empty());
+        assert_eq!(pack(&[document(1, &[], "a"), document(1, &[], "b")]), pack(&[document(1, &[], "b")]));
+    }
+
+    #[test]
+    fn long_runs_are_cut_into_blocks() {
+        let text: String = (0..5_000).map(|number| format!("word{number} ")).collect();
+        let run = pack(&[document(1, &[], &text)]);
+        assert!(run.blocks.len() > 10);
+        assert!(run.blocks.windows(2).all(|pair| pair[0].first < pair[1].first));
+        assert_eq!(list(&run).len(), 10_000);
+    }
+
+    #[test]
+    fn what_has_gone_is_counted_once() {
+        let run = pack(&[document(1, &[], "a"), document(5, &[], "a b"), document(9, &[], "b")]);
+        let (gone, count) = without(&run.ids, &[], &[5, 6]);
+        assert_eq!((ids(&gone).collect::<Vec<_>>(), count), (vec![5], 1));
+        let (gone, count) = without(&run.ids, &gone, &[5, 1]);
+        assert_eq!((ids(&gone).collect::<Vec<_>>(), count), (vec![1, 5], 1));
+        assert_eq!(merge(&[kept(&run, &gone)]), pack(&[document(9, &[], "b")]));
+    }
+
+    #[test]
+    fn documents_may_be_numbered_later() {
+        let texts = ["a b", "b", "a"];
+        let packed = |numbers: &[u64]| {
+            let document = |(text, id): (&&str, &u64)| document(*id, &["t"], text);
+            pack(&texts.iter().zip(numbers).map(document).collect::<Vec<_>>())
+        };
+        let first = packed(&[0, 1, 2]);
+        let numbers = [70, 9, 500];
+        assert_eq!(merge(&[Kept { numbers: &numbers, ..kept(&first, &[]) }]), packed(&numbers));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn merged_runs_are_what_their_documents_give_together(
+            texts in proptest::collection::vec("([a-c]{1,2}s?|[ .é\u{301}]){0,20}", 0..7),
+            kept_in in proptest::collection::vec(0..4u8, 7),
+        ) {
+            // Each document is in one of three runs, or has gone from the first of them.
+            let documents: Vec<_> = (0..).zip(&texts).map(|(id, text)| document(id, &["as b"], text)).collect();
+            let part = |number: u8| -> Vec<Document> {
+                let chosen = documents.iter().zip(&kept_in).filter(|(_, run)| **run == number || (number == 0 && **run == 3));
+                chosen.map(|(document, _)| document.clone()).collect()
+            };
+            let runs: Vec<Run> = (0..3).map(|number| pack(&part(number))).collect();
+            let these: Vec<u64> = (0..).zip(&kept_in).filter(|(_, run)| **run == 3).map(|(id, _)| id).collect();
+            let (gone, _) = without(&runs[0].ids, &[], &these);
+            let all = [kept(&runs[0], &gone), kept(&runs[1], &[]), kept(&runs[2], &[])];
+            let left: Vec<_> = documents.iter().filter(|document| !these.contains(&document.id)).cloned().collect();
+            proptest::prop_assert_eq!(merge(&all), pack(&left));
+        }
+
+        #[test]
+        fn bytes_that_nobody_packed_are_merged_to_something(
+            bytes in proptest::collection::vec(proptest::collection::vec(0u8..9, 0..40), 0..4),
+        ) {
+            let blocks = bytes.iter().map(|bytes| (&bytes[..], &bytes[..])).collect();
+            let run = merge(&[Kept { ids: &[3, 1], gone: &[3], blocks, numbers: &[] }]);
+            proptest::prop_assert_eq!(run.count, 1);
+        }
+    }
+}

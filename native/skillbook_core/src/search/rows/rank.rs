@@ -1,0 +1,386 @@
+//! Which documents have what a query asks for, the best first.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashSet;
+
+use super::{ids, postings, Terms};
+use crate::search::rank::rarity;
+
+/// So much is the sum of 1/n² without end: no document has a rank above 1.
+const SUM: f64 = 1.644_934_066_85;
+/// What occurrences in a text are worth beside those in titles.
+const CONTENT: f64 = 0.4;
+/// So many parts of one are told apart.
+const PARTS: f64 = 10_000.0;
+
+/// What a query asks for, by ranges of terms: the first and the last, which are the same for one term.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unit {
+    /// Terms of any of several ranges. Occurrences of a range's terms are added up; where a document has terms of two
+    /// ranges, which are different ways to look for one word, the one that it has more often counts.
+    Any(Vec<(String, String)>),
+    /// Terms that follow each other.
+    Phrase(Vec<(String, String)>),
+}
+
+impl Unit {
+    /// Its ranges, in their order.
+    pub fn ranges(&self) -> &[(String, String)] {
+        match self {
+            Unit::Any(ranges) | Unit::Phrase(ranges) => ranges,
+        }
+    }
+}
+
+/// A block of a run that may have terms of a range.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a> {
+    /// The number of the range, counted over all units and then the filters.
+    pub range: usize,
+    /// Ids of documents that have gone from the run, packed.
+    pub gone: &'a [u8],
+    /// As in [`super::Block`].
+    pub documents: &'a [u8],
+    /// As in [`super::Block`]; only phrases need it.
+    pub places: &'a [u8],
+}
+
+/// How many of the best are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// So many, and those that have the last score too: what comes first of them is for the caller to say.
+    Level(usize),
+    /// So many; of several with one score those with the highest ids, which are the newest.
+    Newest(usize),
+}
+
+/// What was found.
+#[derive(Debug, PartialEq, Eq, Default)]
+pub struct Found {
+    /// Whether these documents have all that was asked for, and not only some.
+    pub all: bool,
+    /// How many there are.
+    pub total: usize,
+    /// The best and their scores, in parts of ten thousand.
+    pub hits: Vec<(u64, u64)>,
+}
+
+/// The rank of a document by how often it has a term: occurrences count 1, 1/4, 1/9 and so on, those in titles first.
+struct Ranks([f64; 256]);
+
+impl Ranks {
+    fn new() -> Ranks {
+        let mut squares = [0.0; 256];
+        for at in 1..256 {
+            squares[at] = squares[at - 1] + 1.0 / (at * at) as f64;
+        }
+        Ranks(squares)
+    }
+
+    fn of(&self, titles: u64, contents: u64) -> f64 {
+        let up_to = |count: u64| self.0[count.min(255) as usize];
+        let in_titles = up_to(titles);
+        (in_titles + CONTENT * (up_to(titles.saturating_add(contents)) - in_titles)) / SUM
+    }
+}
+
+/// A document that has a term of a range, how often, and where.
+type Occurrence<'a> = (u64, u64, u64, &'a [u8]);
+/// Documents by their ids, which rise.
+type Scored = Vec<(u64, f64)>;
+
+/// The documents that have all units, or those that have some where none has all. Without units it is those that pass
+/// the filters.
+///
+/// Each unit counts by how few of the `documents` that the reader sees have it, so all that enters a score is in the
+/// rows. With filters, only documents that are in each of these ranges are looked at and counted.
+pub fn rank(units: &[Unit], filters: &[(String, String)], rows: &[Row<'_>], documents: usize, limit: Limit) -> Found {
+    let ranks = Ranks::new();
+    let ranges: Vec<_> = units.iter().flat_map(Unit::ranges).chain(filters).collect();
+    let mut found: Vec<Vec<Occurrence>> = vec![Vec::new(); ranges.len()];
+    for row in rows {
+        if let (Some(range), Some(found)) = (ranges.get(row.range), found.get_mut(row.range)) {
+            read(row, range, found);
+        }
+    }
+    for found in &mut found {
+        if !found.is_sorted_by_key(|(id, ..)| *id) {
+            found.sort_unstable_by_key(|(id, ..)| *id);
+        }
+    }
+    let passed = found.split_off(ranges.len() - filters.len());
+    let within = passed.iter().map(|found| ids_of(found)).reduce(|one, other| both(&one, &other));
+    let documents = within.as_ref().map_or(documents, Vec::len);
+    if units.is_empty() {
+        return best(within.unwrap_or_default().into_iter().map(|id| (id, 0.0)).collect(), true, limit);
+    }
+
+    let mut found = found.into_iter();
+    let weighed: Vec<Scored> = units
+        .iter()
+        .map(|unit| {
+            let found: Vec<_> = found.by_ref().take(unit.ranges().len()).collect();
+            let mut scored = match unit {
+                Unit::Any(_) => any(found, &ranks),
+                Unit::Phrase(_) => phrase(&found, &ranks),
+            };
+            if let Some(within) = &within {
+                scored.retain(|(id, _)| within.binary_search(id).is_ok());
+            }
+            let weight = rarity(documents as f64, scored.len() as f64);
+            scored.iter_mut().for_each(|(_, rank)| *rank *= weight);
+            scored
+        })
+        .collect();
+    let all = of_all(&weighed);
+    if all.is_empty() {
+        best(of_any(&weighed), false, limit)
+    } else {
+        best(all, true, limit)
+    }
+}
+
+/// Appends what a block has of a range.
+fn read<'a>(row: &Row<'a>, (first, last): &(String, String), out: &mut Vec<Occurrence<'a>>) {
+    let gone: FxHashSet<u64> = ids(row.gone).collect();
+    let mut terms = Terms::new(row.documents, row.places);
+    while let Some((documents, places)) = terms.next() {
+        if terms.term.as_slice() > last.as_bytes() {
+            return;
+        }
+        if terms.term.as_slice() >= first.as_bytes() {
+            let left = postings(documents, places).filter(|posting| !gone.contains(&posting.id));
+            out.extend(left.map(|posting| (posting.id, posting.titles, posting.contents, posting.places)));
+        }
+    }
+}
+
+fn ids_of(found: &[Occurrence]) -> Vec<u64> {
+    let mut ids: Vec<u64> = found.iter().map(|(id, ..)| *id).collect();
+    ids.dedup();
+    ids
+}
+
+/// What is in both of two lists that rise.
+fn both(one: &[u64], other: &[u64]) -> Vec<u64> {
+    let (few, many) = if one.len() < other.len() { (one, other) } else { (other, one) };
+    few.iter().copied().filter(|id| many.binary_search(id).is_ok()).collect()
+}
+
+fn any(ranges: Vec<Vec<Occurrence>>, ranks: &Ranks) -> Scored {
+    let ranked = |found: Vec<Occurrence>| -> Scored {
+        let groups = found.chunk_by(|(one, ..), (other, ..)| one == other);
+        let sum =
+            |group: &[Occurrence], part: fn(&Occurrence) -> u64| group.iter().map(part).fold(0, u64::saturating_add);
+        groups.map(|group| (group[0].0, ranks.of(sum(group, |one| one.1), sum(group, |one| one.2)))).collect()
+    };
+    let mut ranges = ranges.into_iter().map(ranked);
+    let first = ranges.next().unwrap_or_default();
+    ranges.fold(first, |mut all, more| {
+        all.extend(more);
+        all.sort_unstable_by(|(one, rank), (other, than)| one.cmp(other).then(than.total_cmp(rank)));
+        all.dedup_by_key(|(id, _)| *id);
+        all
+    })
+}
+
+/// The documents in which terms follow each other, with the mean of their ranks.
+fn phrase(words: &[Vec<Occurrence>], ranks: &Ranks) -> Scored {
+    let mut begins: Option<Vec<(u64, f64, Vec<u64>)>> = None;
+    for (at, found) in words.iter().enumerate() {
+        let at = at as u64;
+        let starts = |places: &[u8]| ids(places).filter_map(|place| place.checked_sub(at)).collect::<Vec<u64>>();
+        let next = found.iter().filter_map(|(id, titles, contents, places)| {
+            let rank = ranks.of(*titles, *contents);
+            let (rank, starts) = match &begins {
+                None => (rank, starts(places)),
+                Some(begins) => {
+                    let (_, sum, known) = &begins[begins.binary_search_by_key(id, |(id, ..)| *id).ok()?];
+                    (sum + rank, both(&starts(places), known))
+                }
+            };
+            (!starts.is_empty()).then_some((*id, rank, starts))
+        });
+        begins = Some(next.collect());
+    }
+    let count = words.len() as f64;
+    begins.unwrap_or_default().into_iter().map(|(id, sum, _)| (id, sum / count)).collect()
+}
+
+/// Those that all units have. Scores are added up in the order of the query, so that a query always gives the same.
+fn of_all(weighed: &[Scored]) -> Scored {
+    let Some(fewest) = weighed.iter().min_by_key(|scored| scored.len()) else {
+        return Vec::new();
+    };
+    let score = |id: u64| -> Option<f64> {
+        let of = |scored: &Scored| Some(scored[scored.binary_search_by_key(&id, |(id, _)| *id).ok()?].1);
+        weighed.iter().map(of).sum()
+    };
+    fewest.iter().filter_map(|(id, _)| Some((*id, score(*id)?))).collect()
+}
+
+fn of_any(weighed: &[Scored]) -> Scored {
+    let mut all: Scored = weighed.iter().flatten().copied().collect();
+    // Stable, for the order in which scores are added up.
+    all.sort_by_key(|(id, _)| *id);
+    let groups = all.chunk_by(|(one, _), (other, _)| one == other);
+    groups.map(|group| (group[0].0, group.iter().map(|(_, score)| score).sum())).collect()
+}
+
+fn best(scored: Scored, all: bool, limit: Limit) -> Found {
+    let total = scored.len();
+    let mut hits: Vec<(u64, u64)> =
+        scored.into_iter().map(|(id, score)| (id, (score * PARTS).round() as u64)).collect();
+    let (Limit::Level(count) | Limit::Newest(count)) = limit;
+    if let Some(last) = count.checked_sub(1).filter(|last| *last < total) {
+        let (_, (_, score), _) = hits.select_nth_unstable_by_key(last, |(_, score)| Reverse(*score));
+        let score = *score;
+        hits.retain(|(_, other)| *other >= score);
+    }
+    if let Limit::Newest(count) = limit {
+        hits.sort_unstable_by_key(|(id, score)| (Reverse(*score), Reverse(*id)));
+        hits.truncate(count);
+    } else {
+        hits.sort_unstable_by_key(|(id, score)| (Reverse(*score), *id));
+    }
+    Found { all, total, hits }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{pack, Document, Run};
+    use super::*;
+
+    fn index(texts: &[(&str, &str)]) -> Run {
+        let document = |(id, (title, text)): (u64, &(&str, &str))| Document {
+            id,
+            titles: vec![title.to_string()],
+            content: text.to_string(),
+            fields: vec![format!("in {title}")],
+        };
+        pack(&(1..).zip(texts).map(document).collect::<Vec<_>>())
+    }
+
+    fn term(term: &str) -> (String, String) {
+        (term.to_owned(), term.to_owned())
+    }
+
+    fn word(text: &str) -> Unit {
+        Unit::Any(vec![term(text)])
+    }
+
+    fn found(index: &Run, gone: &[u8], units: &[Unit], filters: &[&str], documents: usize, limit: usize) -> Found {
+        let filters: Vec<_> = filters.iter().map(|filter| term(filter)).collect();
+        let ranges = units.iter().flat_map(Unit::ranges).chain(&filters).count();
+        let rows = (0..ranges).flat_map(|range| {
+            let row = move |(documents, places)| Row { range, gone, documents, places };
+            index.blocks.iter().map(|block| (&block.documents[..], &block.places[..])).map(row)
+        });
+        rank(units, &filters, &rows.collect::<Vec<_>>(), documents, Limit::Level(limit))
+    }
+
+    fn ids(found: &Found) -> Vec<u64> {
+        found.hits.iter().map(|(id, _)| *id).collect()
+    }
+
+    #[test]
+    fn titles_come_first_and_few_before_many() {
+        let often = "budget ".repeat(500);
+        let index = index(&[("a", &often), ("budget", "x"), ("c", "rare budget"), ("d", "budget budget")]);
+        let found = |units: &[Unit]| found(&index, &[], units, &[], 4, 10);
+        let one = found(&[word("budget")]);
+        assert_eq!((ids(&one), one.total, one.all), (vec![2, 1, 4, 3], 4, true));
+        // Two documents have the second score where only those of one are counted.
+        let both = found(&[word("rare"), word("budget")]);
+        assert_eq!((ids(&both), both.all), (vec![3], true));
+        let some = found(&[word("rare"), word("x")]);
+        assert_eq!((ids(&some), some.all, some.total), (vec![2, 3], false, 2));
+    }
+
+    #[test]
+    fn what_is_level_at_the_limit_is_left_to_the_caller() {
+        let index = index(&[("a", "x"), ("b", "x"), ("c", "x x")]);
+        let two = found(&index, &[], &[word("x")], &[], 3, 2);
+        assert_eq!((ids(&two), two.total), (vec![3, 1, 2], 3));
+        assert!(two.hits[0].1 > two.hits[1].1 && two.hits[1].1 == two.hits[2].1);
+        assert_eq!(ids(&found(&index, &[], &[word("x")], &[], 3, 1)), [3]);
+        let blocks = index.blocks.iter();
+        let rows: Vec<_> =
+            blocks.map(|block| Row { range: 0, gone: &[], documents: &block.documents, places: &[] }).collect();
+        let newest = rank(&[word("x")], &[], &rows, 3, Limit::Newest(2));
+        assert_eq!((ids(&newest), newest.total), (vec![3, 2], 3));
+        assert_eq!(found(&index, &[], &[word("y")], &[], 3, 2), Found::default());
+        assert_eq!(ids(&found(&index, &[2], &[word("x")], &[], 2, 9)), [3, 1]);
+    }
+
+    #[test]
+    fn filters_leave_out_and_are_not_counted() {
+        let index = index(&[("a", "x"), ("b", "x y"), ("a", "y y x")]);
+        let within = found(&index, &[], &[word("y")], &["in a"], 9, 5);
+        assert_eq!((ids(&within), within.total), (vec![3], 1));
+        // The score is what it is where the others were never there.
+        let alone = super::tests::index(&[("a", "x"), ("z", "z"), ("a", "y y x")]);
+        assert_eq!(within.hits, found(&alone, &[2], &[word("y")], &[], 2, 5).hits);
+        let listed = found(&index, &[], &[], &["in a"], 9, 5);
+        assert_eq!((listed.hits, listed.total, listed.all), (vec![(1, 0), (3, 0)], 2, true));
+        assert_eq!(found(&index, &[], &[word("y")], &["in a", "in b"], 9, 5), Found::default());
+    }
+
+    #[test]
+    fn of_two_ways_to_look_for_a_word_the_better_one_counts() {
+        let index = index(&[("a", "plan plan"), ("b", "planet plan"), ("c", "plans")]);
+        let prefix = ("\u{E000}plan".to_owned(), "\u{E000}plan\u{10FFFF}".to_owned());
+        let last = found(&index, &[], &[Unit::Any(vec![term("plan"), prefix.clone()])], &[], 3, 9);
+        assert_eq!(ids(&last), [1, 2, 3]);
+        assert_eq!(last.hits[0].1, last.hits[1].1);
+        let both = found(&index, &[], &[Unit::Any(vec![prefix])], &[], 3, 9);
+        assert_eq!(both.hits, last.hits);
+    }
+
+    #[test]
+    fn words_of_a_phrase_follow_each_other() {
+        let index = index(&[
+            ("one two", "x"),
+            ("x", "two one two"),
+            ("x", "one x two"),
+            ("one", "two"),
+            ("x", "one one two"),
+            ("x", "two"),
+        ]);
+        let phrase = |words: &[&str]| {
+            let units = [Unit::Phrase(words.iter().map(|word| term(word)).collect())];
+            let mut ids = ids(&found(&index, &[], &units, &[], 6, 9));
+            ids.sort_unstable();
+            ids
+        };
+        for (words, expected) in [
+            (&["one", "two"][..], &[1, 2, 5][..]),
+            (&["two", "one"], &[2]),
+            (&["one", "one"], &[5]),
+            (&["one", "one", "two"], &[5]),
+            (&["one", "none"], &[]),
+        ] {
+            assert_eq!(phrase(words), expected, "{words:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_give_an_answer(
+            rows in proptest::collection::vec(proptest::collection::vec(0u8..9, 0..40), 0..6),
+            limit in 0usize..3,
+        ) {
+            let wide = || (String::new(), "\u{10FFFF}".to_owned());
+            let units = [Unit::Any(vec![wide(), wide()]), Unit::Phrase(vec![wide(), wide()])];
+            let row = |(range, bytes): (usize, &Vec<u8>)| (range, bytes.clone());
+            let owned: Vec<_> = rows.iter().enumerate().map(row).collect();
+            let rows: Vec<_> = owned
+                .iter()
+                .map(|(range, bytes)| Row { range: *range, gone: &[2], documents: bytes, places: bytes })
+                .collect();
+            let found = rank(&units, &[], &rows, 3, Limit::Level(limit));
+            proptest::prop_assert!(found.hits.len() <= found.total);
+        }
+    }
+}

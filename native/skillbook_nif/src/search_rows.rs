@@ -1,0 +1,133 @@
+//! The index of documents in the tables of a database.
+
+use rustler::{Binary, Encoder, Env, NewBinary, NifResult, NifTaggedEnum, Term};
+use skillbook_core::search::rows::{self, Document, Kept, Row, Run};
+use skillbook_core::search::snippet;
+
+/// The words of each text: as written, and their stems.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn search_words(texts: Vec<String>) -> Vec<Vec<(String, String)>> {
+    let words = |text: &String| rows::words(text).into_iter().map(|word| (word.form, word.stem)).collect();
+    texts.iter().map(words).collect()
+}
+
+/// Of documents as titles, text and fields: a run, as `{ids, first, last, count, size, blocks}`. Their ids are their
+/// places in the list.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn search_pack(env: Env, documents: Vec<(Vec<String>, String, Vec<String>)>) -> Term {
+    let document = |(id, (titles, content, fields))| Document { id, titles, content, fields };
+    let documents: Vec<Document> = (0..).zip(documents).map(document).collect();
+    encode(env, &rows::pack(&documents))
+}
+
+type KeptTerms<'a> = (Binary<'a>, Binary<'a>, Vec<(Binary<'a>, Binary<'a>)>, Vec<u64>);
+
+/// Of runs as ids, those that have gone, blocks, and other ids by place: one run.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn search_merge<'a>(env: Env<'a>, runs: Vec<KeptTerms<'a>>) -> Term<'a> {
+    let runs: Vec<Kept> = runs
+        .iter()
+        .map(|(ids, gone, blocks, numbers)| Kept {
+            ids: ids.as_slice(),
+            gone: gone.as_slice(),
+            blocks: blocks.iter().map(|(documents, places)| (documents.as_slice(), places.as_slice())).collect(),
+            numbers,
+        })
+        .collect();
+    encode(env, &rows::merge(&runs))
+}
+
+fn encode<'a>(env: Env<'a>, run: &Run) -> Term<'a> {
+    let blocks: Vec<Term> = run
+        .blocks
+        .iter()
+        .map(|block| (&block.first, binary(env, &block.documents), binary(env, &block.places)).encode(env))
+        .collect();
+    (binary(env, &run.ids), run.range.0, run.range.1, run.count, run.size(), blocks).encode(env)
+}
+
+fn binary<'a>(env: Env<'a>, bytes: &[u8]) -> Term<'a> {
+    NewBinary::from_slice(env, bytes).into()
+}
+
+/// Of a run's ids and those that have gone: those that have gone when these go too, and how many more they are.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn search_without<'a>(env: Env<'a>, ids: Binary<'a>, gone: Binary<'a>, these: Vec<u64>) -> Term<'a> {
+    let (gone, count) = rows::without(ids.as_slice(), gone.as_slice(), &these);
+    (binary(env, &gone), count).encode(env)
+}
+
+/// Of each text the part that shows why it was found, and where the matches stand in it.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn search_snippets<'a>(env: Env<'a>, texts: Vec<&str>, stems: Vec<String>, prefixes: Vec<String>) -> Vec<Term<'a>> {
+    let snippet = |text: &&str| {
+        let found = snippet(text, &stems, &prefixes);
+        (found.text, found.highlights).encode(env)
+    };
+    texts.iter().map(snippet).collect()
+}
+
+/// How many of the best are given.
+#[derive(NifTaggedEnum)]
+enum Limit {
+    Level(usize),
+    Newest(usize),
+}
+
+impl From<Limit> for rows::Limit {
+    fn from(limit: Limit) -> rows::Limit {
+        match limit {
+            Limit::Level(count) => rows::Limit::Level(count),
+            Limit::Newest(count) => rows::Limit::Newest(count),
+        }
+    }
+}
+
+/// What a query asks for.
+#[derive(NifTaggedEnum)]
+enum Unit {
+    Any(Vec<(String, String)>),
+    Phrase(Vec<(String, String)>),
+}
+
+impl From<Unit> for rows::Unit {
+    fn from(unit: Unit) -> rows::Unit {
+        match unit {
+            Unit::Any(ranges) => rows::Unit::Any(ranges),
+            Unit::Phrase(ranges) => rows::Unit::Phrase(ranges),
+        }
+    }
+}
+
+/// The documents that have the units and pass the filters: whether they have all units, how many they are, and the best
+/// with their scores. A row is a list of the range's number, what has gone from the run, and the block's two parts.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn search_rank<'a>(
+    env: Env<'a>,
+    units: Vec<Unit>,
+    filters: Vec<(String, String)>,
+    rows: Vec<Vec<Term<'a>>>,
+    documents: usize,
+    limit: Limit,
+) -> NifResult<Term<'a>> {
+    let units: Vec<rows::Unit> = units.into_iter().map(rows::Unit::from).collect();
+    let decoded: Vec<_> = rows.iter().map(|row| decode(row)).collect::<NifResult<_>>()?;
+    let part = |parts: &[Binary<'a>], at: usize| parts.get(at).map(|part| part.as_slice()).unwrap_or_default();
+    let rows: Vec<_> = decoded
+        .iter()
+        .map(|(range, parts)| Row {
+            range: *range,
+            gone: part(parts, 0),
+            documents: part(parts, 1),
+            places: part(parts, 2),
+        })
+        .collect();
+    let found = rows::rank(&units, &filters, &rows, documents, limit.into());
+    Ok((found.all, found.total, found.hits).encode(env))
+}
+
+fn decode<'a>(row: &[Term<'a>]) -> NifResult<(usize, Vec<Binary<'a>>)> {
+    let (range, parts) = row.split_first().ok_or(rustler::Error::BadArg)?;
+    let parts = parts.iter().map(|part| part.decode::<Binary>()).collect::<NifResult<_>>()?;
+    Ok((range.decode::<usize>()?, parts))
+}
