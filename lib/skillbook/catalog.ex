@@ -83,9 +83,7 @@ defmodule Skillbook.Catalog do
   # The entries with a schedule, or those of a name, whoever sees them: each with its number in the database and who wrote what it
   # runs, or `nil` and nobody for one of a file.
   @spec scheduled(t(), String.t() | nil) :: [{pos_integer() | nil, [String.t() | nil], Entry.t()}]
-  def scheduled(%__MODULE__{ref: ref}, name \\ nil) do
-    for {id, writers, values} <- Native.catalog_scheduled(ref, name), do: {id, writers, Entry.new(values)}
-  end
+  def scheduled(%__MODULE__{ref: ref}, name \\ nil), do: Native.catalog_scheduled(ref, name)
 
   defp check_stored(%__MODULE__{sources: sources}) do
     if not Enum.any?(sources, &(&1.kind == :stored)),

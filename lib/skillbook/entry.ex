@@ -72,32 +72,24 @@ defmodule Skillbook.Entry do
 
   # With more than 32 keys, `__struct__` among them, a map is a tree, and each entry costs twice the memory and the time.
   @enforce_keys [:name, :kind, :description, :body, :path, :source]
-
-  # In the order of native/skillbook_nif/src/entry.rs.
-  @common [
-    name: nil,
-    kind: nil,
-    domain: nil,
-    title: nil,
-    description: nil,
-    handler: nil,
-    effects: nil,
-    usage: nil,
-    body: nil,
-    path: nil,
-    source: nil,
+  defstruct [
+    :name,
+    :kind,
+    :domain,
+    :title,
+    :description,
+    :handler,
+    :effects,
+    :schedule,
+    :timezone,
+    :license,
+    :compatibility,
+    :usage,
+    :body,
+    :path,
+    :source,
     tags: [],
     labels: [],
-    selection: :available,
-    trust: :medium,
-    files: [],
-    data: %{}
-  ]
-  @rare [
-    schedule: nil,
-    timezone: nil,
-    license: nil,
-    compatibility: nil,
     aliases: [],
     requires: [],
     limits: %{},
@@ -107,9 +99,12 @@ defmodule Skillbook.Entry do
     hidden_from_model: false,
     user_invocable: true,
     triggers: [],
-    metadata: %{}
+    metadata: %{},
+    selection: :available,
+    trust: :medium,
+    files: [],
+    data: %{}
   ]
-  defstruct @common ++ @rare
 
   @reading ~w(search get list read find show count)
 
@@ -129,18 +124,6 @@ defmodule Skillbook.Entry do
   def effect(%__MODULE__{name: name}) do
     if name |> String.split(".") |> List.last() |> Kernel.in(@reading), do: :read, else: :write
   end
-
-  [common, rare] =
-    for fields <- [@common, @rare], do: for({name, _default} <- fields, do: {name, Macro.var(name, nil)})
-
-  @doc false
-  # From the values that the native library gives, copied for each caller. The keys are the same for all entries and are
-  # not copied, and `nil` stands for fourteen fields of which few authors write any.
-  @spec new(tuple()) :: t()
-  def new({unquote_splicing(Keyword.values(common)), nil}), do: %__MODULE__{unquote_splicing(common)}
-
-  def new({unquote_splicing(Keyword.values(common)), {unquote_splicing(Keyword.values(rare))}}),
-    do: %__MODULE__{unquote_splicing(common ++ rare)}
 
   @doc false
   # The module that its page names. Nothing in a file ever becomes a new atom: the modules of all loaded applications have theirs.

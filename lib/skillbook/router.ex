@@ -53,7 +53,7 @@ defmodule Skillbook.Router do
   def find(%View{ref: ref} = view, line, fill \\ &{:ok, &1}) do
     case Native.route(ref, line) do
       {:ok, entry, declaration, command} ->
-        routed(view, Entry.new(entry), declaration, Command.new(command))
+        routed(view, entry, declaration, Command.new(command))
 
       {:get, command} ->
         with {:ok, command} <- fill.(Command.new(command)), do: help(view, separate(view, paths(command)))

@@ -104,17 +104,14 @@ defmodule Skillbook.View do
   def fetch(%__MODULE__{ref: ref} = view, name) when is_binary(name) do
     case Native.view_fetch(ref, name) do
       nil -> {:error, unknown(view, name)}
-      values -> {:ok, Entry.new(values)}
+      entry -> {:ok, entry}
     end
   end
 
   @doc false
   # The first skill or note of a file that has one of these texts as its name or its title.
   @spec file(t(), String.t(), String.t()) :: Entry.t() | nil
-  def file(%__MODULE__{ref: ref}, name, title) do
-    values = Native.view_file(ref, name, title)
-    values && Entry.new(values)
-  end
+  def file(%__MODULE__{ref: ref}, name, title), do: Native.view_file(ref, name, title)
 
   @doc "As `fetch/2`, but raises the error."
   @spec fetch!(t(), String.t()) :: Entry.t()
@@ -138,7 +135,7 @@ defmodule Skillbook.View do
     with {:error, error} <- Options.validate(options, "the entries of a view", entries_schema()),
          do: raise(error)
 
-    for values <- Native.view_entries(ref, options[:domain], options[:kind]), do: Entry.new(values)
+    Native.view_entries(ref, options[:domain], options[:kind])
   end
 
   @doc "The domains that have a command which the view shows, in the order of their names."

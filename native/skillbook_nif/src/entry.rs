@@ -1,6 +1,5 @@
-//! An entry as `Skillbook.Entry.new/1` takes it.
+//! An entry as a `%Skillbook.Entry{}`.
 
-use rustler::types::tuple::make_tuple;
 use rustler::{Encoder, Env, NifResult, Term};
 use skillbook_core::document::Fields;
 use skillbook_core::entry::Entry;
@@ -9,66 +8,88 @@ use crate::encode;
 use crate::shared::{binary, TextResource};
 
 mod atoms {
-    rustler::atoms! { timeout, max_running }
+    rustler::atoms! {
+        __struct__,
+        module = "Elixir.Skillbook.Entry",
+        name,
+        kind,
+        domain,
+        title,
+        description,
+        handler,
+        tags,
+        labels,
+        aliases,
+        requires,
+        effects,
+        limits,
+        timeout,
+        max_running,
+        strict,
+        allowed_tools,
+        schedule,
+        timezone,
+        include_in_prompt,
+        hidden_from_model,
+        user_invocable,
+        triggers,
+        license,
+        compatibility,
+        metadata,
+        selection,
+        trust,
+        files,
+        usage,
+        data,
+        body,
+        path,
+        source,
+    }
 }
 
-/// Fails never in fact: a map cannot be made of keys that occur twice, and those of a mapping do not.
+/// Fails never in fact: a map cannot be made of keys that occur twice, and neither these nor a mapping's do.
 pub fn encode<'a>(env: Env<'a>, entry: &Entry) -> Term<'a> {
-    tuple(env, entry).unwrap_or_else(|_| encode::option(env, &None::<bool>))
+    struct_term(env, entry).unwrap_or_else(|_| encode::option(env, &None::<bool>))
 }
 
-/// The values without their keys: a copy's time grows with its words, and the keys are the same for all entries.
-fn tuple<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
+fn struct_term<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
     let fields = entry.fields();
     let text = TextResource::new(entry.document.text.clone());
-    let values = [
-        entry.name.encode(env),
-        encode::own_atom(env, entry.kind.as_str()),
-        encode::option(env, &entry.domain),
-        encode::option(env, &entry.title),
-        entry.description().encode(env),
-        encode::option(env, &entry.handler()),
-        effects(env, entry),
-        encode::option(env, &fields.usage),
-        binary(env, &text, entry.document.body_range()),
-        entry.document.path.encode(env),
-        entry.source.name.encode(env),
-        fields.tags.encode(env),
-        entry.labels.encode(env),
-        encode::own_atom(env, entry.selection.as_str()),
-        encode::own_atom(env, entry.trust.as_str()),
-        entry.files.encode(env),
-        encode::value(env, &fields.data)?,
-        rare(env, entry)?,
+    let pairs = [
+        (atoms::__struct__(), atoms::module().encode(env)),
+        (atoms::name(), entry.name.encode(env)),
+        (atoms::kind(), encode::own_atom(env, entry.kind.as_str())),
+        (atoms::domain(), encode::option(env, &entry.domain)),
+        (atoms::title(), encode::option(env, &entry.title)),
+        (atoms::description(), entry.description().encode(env)),
+        (atoms::handler(), encode::option(env, &entry.handler())),
+        (atoms::tags(), fields.tags.encode(env)),
+        (atoms::labels(), entry.labels.encode(env)),
+        (atoms::aliases(), fields.aliases.encode(env)),
+        (atoms::requires(), fields.requires.encode(env)),
+        (atoms::effects(), effects(env, entry)),
+        (atoms::limits(), limits(env, fields)?),
+        (atoms::strict(), fields.strict.encode(env)),
+        (atoms::allowed_tools(), fields.allowed_tools.encode(env)),
+        (atoms::schedule(), encode::option(env, &entry.schedule())),
+        (atoms::timezone(), encode::option(env, &fields.timezone)),
+        (atoms::include_in_prompt(), fields.include_in_prompt.encode(env)),
+        (atoms::hidden_from_model(), fields.hidden_from_model.encode(env)),
+        (atoms::user_invocable(), fields.user_invocable.encode(env)),
+        (atoms::triggers(), fields.triggers.encode(env)),
+        (atoms::license(), encode::option(env, &fields.license)),
+        (atoms::compatibility(), encode::option(env, &fields.compatibility)),
+        (atoms::metadata(), metadata(env, &fields.metadata)?),
+        (atoms::selection(), encode::own_atom(env, entry.selection.as_str())),
+        (atoms::trust(), encode::own_atom(env, entry.trust.as_str())),
+        (atoms::files(), entry.files.encode(env)),
+        (atoms::usage(), encode::option(env, &fields.usage)),
+        (atoms::data(), encode::value(env, &fields.data)?),
+        (atoms::body(), binary(env, &text, entry.document.body_range())),
+        (atoms::path(), entry.document.path.encode(env)),
+        (atoms::source(), entry.source.name.encode(env)),
     ];
-    Ok(make_tuple(env, &values))
-}
-
-/// The values of fields that few authors write; `nil` if each has the default that `Skillbook.Entry` has too.
-fn rare<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
-    let fields = entry.fields();
-    let nil = encode::option(env, &None::<bool>);
-    let (empty, map) = (Term::list_new_empty(env), Term::map_new(env));
-    let values_and_defaults = [
-        (encode::option(env, &entry.schedule()), nil),
-        (encode::option(env, &fields.timezone), nil),
-        (encode::option(env, &fields.license), nil),
-        (encode::option(env, &fields.compatibility), nil),
-        (fields.aliases.encode(env), empty),
-        (fields.requires.encode(env), empty),
-        (limits(env, fields)?, map),
-        (fields.strict.encode(env), false.encode(env)),
-        (fields.allowed_tools.encode(env), empty),
-        (fields.include_in_prompt.encode(env), true.encode(env)),
-        (fields.hidden_from_model.encode(env), false.encode(env)),
-        (fields.user_invocable.encode(env), true.encode(env)),
-        (fields.triggers.encode(env), empty),
-        (metadata(env, &fields.metadata)?, map),
-    ];
-    if values_and_defaults.iter().all(|(value, default)| value == default) {
-        return Ok(nil);
-    }
-    Ok(make_tuple(env, &values_and_defaults.map(|(value, _)| value)))
+    Term::map_from_pairs(env, &pairs)
 }
 
 fn metadata<'a>(env: Env<'a>, pairs: &[(String, String)]) -> NifResult<Term<'a>> {

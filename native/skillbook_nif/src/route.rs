@@ -40,9 +40,8 @@ fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Te
 }
 
 twin! {
-    /// With the values of an entry and a command: `{:ok, entry, declaration, command}`, `{:get, command}` or
-    /// `{:unknown, command}`. The declaration is what the flags are checked by, nil, or `:long` for a page that takes long
-    /// to read.
+    /// With the values of a command: `{:ok, entry, declaration, command}`, `{:get, command}` or `{:unknown, command}`.
+    /// The declaration is what the flags are checked by, nil, or `:long` for a page that takes long to read.
     "DirtyCpu" fn route_now | route_dirty(env, view: &'a ViewResource, line: Binary<'a>)
     text line.len()
     => find(env, view, line)

@@ -56,7 +56,7 @@ impl ViewResource {
         std::str::from_utf8(name).ok().and_then(|name| self.find(name))
     }
 
-    /// The values of a `%Skillbook.Entry{}`, of an id that [`ViewResource::find`] gave.
+    /// The `%Skillbook.Entry{}` of an id that [`ViewResource::find`] gave.
     pub fn entry_term<'a>(&self, env: Env<'a>, id: EntryId) -> Term<'a> {
         self.generation.entry_term(env, id)
     }
@@ -153,13 +153,13 @@ fn view_record(view: ResourceArc<ViewResource>, name: String) -> Option<i64> {
     entry.document.of_record().map(|record| record.id)
 }
 
-/// The values of the first skill or note of a file that has one of these texts as its name or its title, or nil.
+/// The first skill or note of a file that has one of these texts as its name or its title, or nil.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn view_file<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: &str, title: &str) -> Option<Term<'a>> {
     view.core().file([name, title]).map(|id| view.entry_term(env, id))
 }
 
-/// The entry's values, or nil.
+/// The entry, or nil.
 #[rustler::nif]
 fn view_fetch<'a>(env: Env<'a>, view: &'a ViewResource, name: Binary) -> Term<'a> {
     match view.find_bytes(&name) {
