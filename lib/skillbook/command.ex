@@ -87,8 +87,14 @@ defmodule Skillbook.Command do
   @spec line(t()) :: String.t()
   def line(%__MODULE__{name: name, args: args, flags: flags}) do
     flags = for {flag, given} <- Enum.sort(flags), do: Enum.join(["--" <> flag | words(given)], " ")
-    Enum.join(Enum.map([name | args], &word/1) ++ flags, " ")
+    Enum.join([word(name) | separated(Enum.map(args, &word/1), args, flags)] ++ flags, " ")
   end
+
+  # An object that is the only word stands for flags, in quotes too.
+  defp separated(words, [arg], []),
+    do: if(String.trim_leading(arg) =~ ~r/\A{/, do: ["--" | words], else: words)
+
+  defp separated(words, _args, _flags), do: words
 
   defp words(true), do: []
   defp words(values) when is_list(values), do: Enum.map(values, &word/1)

@@ -67,4 +67,13 @@ defmodule Skillbook.CommandTest do
           do: assert_raise(ArgumentError, fn -> String.to_existing_atom(text) end)
     end
   end
+
+  test "a line is read as the command that it was written from" do
+    for args <- [[], ["a"], ["{\"a\": 1}"], [" {}"], ["{", "b"], ["--x", "-y"], ["C:\n"], [""]],
+        flags <- [%{}, %{"b" => true}, %{"b" => "{1}", "c" => ["x", "y z"]}] do
+      command = %Command{name: "a.b", raw: "", args: args, flags: flags}
+      line = Command.line(command)
+      assert {line, Command.parse!(line)} == {line, %{command | raw: line}}
+    end
+  end
 end

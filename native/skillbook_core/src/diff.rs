@@ -60,6 +60,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::disallowed_methods, reason = "the test is the caller, who reads the clock")]
     fn no_texts_take_long_or_much_stack() {
         let noise = |seed: u64, values: u64| {
             move |number: u64| (number + seed).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29) % values

@@ -205,8 +205,10 @@ proptest! {
         let words = split(&line).unwrap();
         let got: Vec<_> = words[1..].iter().map(|word| word.value.to_string()).collect();
         prop_assert_eq!(&got, &values);
-        // None is a flag or a placeholder, and a block gives the line as it is.
-        let command = parse(&line).unwrap();
+        // None is a flag or a placeholder, and a block gives the line as it is. An object that is the
+        // only word stands for flags, in quotes too, but not behind `--`.
+        let behind = line.replacen("a ", "a -- ", 1);
+        let command = parse(&behind).unwrap();
         prop_assert!(command.flags.is_empty() && command.placeholders.is_empty());
         prop_assert_eq!(&command.args, &values);
         prop_assert_eq!(whole(&format!("````cmd\n{line}\n````"), Unclosed::Hold).commands, vec![line]);
