@@ -62,7 +62,19 @@ defmodule Skillbook.Command do
       [{:args, 0, 2}, {"body", 0, :last}]
   """
   @spec parse(String.t()) :: {:ok, t()} | {:error, CommandError.t()}
-  def parse(line) when is_binary(line), do: Native.parse_command(line)
+  def parse(line) when is_binary(line) do
+    case Native.parse_command(line) do
+      {:error, error} -> {:error, error}
+      values -> {:ok, new(values)}
+    end
+  end
+
+  @doc false
+  # From the values that the native library gives: a map of known keys is built faster here.
+  @spec new(tuple()) :: t()
+  def new({name, raw, flags, args, placeholders, help}) do
+    %__MODULE__{name: name, raw: raw, flags: flags, args: args, placeholders: placeholders, help: help}
+  end
 
   @doc ~S"""
   The line that is read as this command: the arguments, then the flags in the order of their names, quoted where they need it.

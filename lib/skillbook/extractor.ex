@@ -89,7 +89,18 @@ defmodule Skillbook.Extractor do
       the block's, for callers that stop the model at the closing fence
   """
   @spec extract(String.t(), [option()]) :: {:ok, extraction()} | {:error, CommandError.t()}
-  def extract(text, options \\ []) when is_binary(text), do: Native.extract(text, run?(options))
+  def extract(text, options \\ []) when is_binary(text) do
+    case Native.extract(text, run?(options)) do
+      {:error, error} ->
+        {:error, error}
+
+      {commands, text, incomplete, []} ->
+        {:ok, %{commands: commands, text: text, incomplete: incomplete}}
+
+      {commands, text, incomplete, hidden} ->
+        {:ok, %{commands: commands, text: text, incomplete: incomplete, hidden: hidden}}
+    end
+  end
 
   @doc """
   The state at the start of a stream. Takes the options of `extract/2`.

@@ -52,27 +52,30 @@ defmodule Skillbook.Router do
           | {:error, Exception.t()}
   def find(%View{ref: ref} = view, line, fill \\ &{:ok, &1}) do
     case Native.route(ref, line) do
-      {:ok, entry, declaration, %Command{help: false} = command} ->
-        declaration = if declaration == :long, do: Native.view_flags(ref, entry.name), else: declaration
-        {:ok, %RoutedCommand{name: entry.name, entry: entry, declaration: declaration, command: command}}
-
-      {:ok, entry, _declaration, %Command{help: true}} ->
-        help(view, [entry.name])
+      {:ok, entry, declaration, command} ->
+        routed(view, entry, declaration, Command.new(command))
 
       {:get, command} ->
-        with {:ok, command} <- fill.(command), do: help(view, separate(view, paths(command)))
-
-      # `email --help` asks for a domain, which is no entry.
-      {:unknown, %Command{help: true, name: name}} ->
-        help(view, [name])
+        with {:ok, command} <- fill.(Command.new(command)), do: help(view, separate(view, paths(command)))
 
       {:unknown, command} ->
-        {:error, unknown(view, command)}
+        unknown(view, Command.new(command))
 
       {:error, error} ->
         {:error, error}
     end
   end
+
+  defp routed(view, entry, _declaration, %Command{help: true}), do: help(view, [entry.name])
+
+  defp routed(%View{ref: ref} = view, entry, :long, command),
+    do: routed(view, entry, Native.view_flags(ref, entry.name), command)
+
+  defp routed(_view, entry, declaration, command),
+    do: {:ok, %RoutedCommand{name: entry.name, entry: entry, declaration: declaration, command: command}}
+
+  # `email --help` asks for a domain, which is no entry.
+  defp unknown(view, %Command{help: true, name: name}), do: help(view, [name])
 
   # `Command: email.send`, `run email.send`, `email send`: the name is there, but not as the first word.
   defp unknown(view, %Command{name: name, args: args}) do
@@ -81,8 +84,8 @@ defmodule Skillbook.Router do
     joined = for word <- Enum.take(words, 1), do: "#{name}.#{word}"
 
     case Enum.find_value(joined ++ words, &found(view, &1)) do
-      nil -> error
-      meant -> %{error | suggestions: Enum.take([meant | List.delete(error.suggestions, meant)], 3)}
+      nil -> {:error, error}
+      meant -> {:error, %{error | suggestions: Enum.take([meant | List.delete(error.suggestions, meant)], 3)}}
     end
   end
 

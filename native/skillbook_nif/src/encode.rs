@@ -1,11 +1,15 @@
 //! How the core's values look as terms.
 
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-use rustler::sys::enif_make_map_from_arrays;
-use rustler::{Atom, Encoder, Env, NifResult, Term};
+use rustler::sys::{
+    enif_make_list_from_array, enif_make_map_from_arrays, enif_make_sub_binary, enif_make_tuple_from_array, ErlNifTerm,
+};
+use rustler::{Atom, Binary, Encoder, Env, NifResult, Term};
 use skillbook_core::diagnostic::Diagnostic;
 use skillbook_core::value::Value;
+use smallvec::SmallVec;
 
 mod atoms {
     rustler::atoms! {
@@ -31,19 +35,69 @@ pub fn own_atom<'a>(env: Env<'a>, name: &'static str) -> Term<'a> {
     }
 }
 
-/// A map with atoms for keys, for what is encoded on every call: without Rustler's two vectors. Keys in the order of
-/// their names save the virtual machine the sorting.
-pub fn map<'a, const N: usize>(env: Env<'a>, pairs: [(Atom, Term<'a>); N]) -> NifResult<Term<'a>> {
-    let keys = pairs.map(|(key, _)| key.to_term(env).as_c_arg());
-    let values = pairs.map(|(_, value)| value.as_c_arg());
-    let mut map = MaybeUninit::uninit();
-    // SAFETY: both arrays have N terms of this environment; `map` is written if the call says so, and only then read.
-    unsafe {
-        if enif_make_map_from_arrays(env.as_c_arg(), keys.as_ptr(), values.as_ptr(), N, map.as_mut_ptr()) == 0 {
-            return Err(rustler::Error::BadArg);
-        }
-        Ok(Term::new(env, map.assume_init()))
+/// A term as one word, for what is encoded on every call. Rustler's has three, of which one is mostly padding: moving
+/// such a term takes longer than making it.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct Bare<'a>(ErlNifTerm, PhantomData<Term<'a>>);
+
+/// As many as most lists have, without a heap.
+pub type Bares<'a> = SmallVec<[Bare<'a>; 8]>;
+
+impl<'a> From<Term<'a>> for Bare<'a> {
+    fn from(term: Term<'a>) -> Self {
+        Bare(term.as_c_arg(), PhantomData)
     }
+}
+
+impl<'a> Bare<'a> {
+    /// The same for Rustler.
+    pub fn term(self, env: Env<'a>) -> Term<'a> {
+        // SAFETY: `'a` is the lifetime of one environment alone, which made the term.
+        unsafe { Term::new(env, self.0) }
+    }
+
+    /// A part of a binary that is not a copy, if it is as long.
+    pub fn part(env: Env<'a>, binary: &Binary<'a>, offset: usize, len: usize) -> Option<Self> {
+        let inside = offset.checked_add(len)? <= binary.len();
+        let whole = binary.to_term(env).as_c_arg();
+        // SAFETY: the part is inside of the binary, which is of this environment.
+        inside.then(|| unsafe { Bare(enif_make_sub_binary(env.as_c_arg(), whole, offset, len), PhantomData) })
+    }
+
+    pub fn list(env: Env<'a>, terms: &[Self]) -> Self {
+        // SAFETY: these are as many terms of this environment, each of one word.
+        unsafe {
+            Bare(enif_make_list_from_array(env.as_c_arg(), terms.as_ptr().cast(), terms.len() as u32), PhantomData)
+        }
+    }
+
+    pub fn tuple(env: Env<'a>, terms: &[Self]) -> Self {
+        // SAFETY: as above.
+        unsafe {
+            Bare(enif_make_tuple_from_array(env.as_c_arg(), terms.as_ptr().cast(), terms.len() as u32), PhantomData)
+        }
+    }
+
+    /// `None` if two of the keys are the same.
+    pub fn map(env: Env<'a>, keys: &[Self], values: &[Self]) -> Option<Self> {
+        let len = keys.len().min(values.len());
+        let mut map = MaybeUninit::uninit();
+        // SAFETY: both have at least as many terms of this environment; `map` is written if the call says so, and only
+        // then read.
+        unsafe {
+            let (keys, values) = (keys.as_ptr().cast(), values.as_ptr().cast());
+            let made = enif_make_map_from_arrays(env.as_c_arg(), keys, values, len, map.as_mut_ptr()) != 0;
+            made.then(|| Bare(map.assume_init(), PhantomData))
+        }
+    }
+}
+
+/// A map with atoms for keys. Keys in the order of their names save the virtual machine the sorting.
+pub fn map<'a, const N: usize>(env: Env<'a>, pairs: [(Atom, Term<'a>); N]) -> NifResult<Term<'a>> {
+    let keys = pairs.map(|(key, _)| Bare::from(key.to_term(env)));
+    let values = pairs.map(|(_, value)| Bare::from(value));
+    Ok(Bare::map(env, &keys, &values).ok_or(rustler::Error::BadArg)?.term(env))
 }
 
 /// `nil` for `None`.

@@ -8,7 +8,7 @@ use skillbook_core::sections;
 use skillbook_core::text::error::Error;
 use skillbook_core::text::extract::{self, Event, Unclosed};
 
-use crate::encode;
+use crate::encode::{Bare, Bares};
 use crate::text::{self, Source};
 use crate::twin::{twin, BYTES};
 
@@ -16,7 +16,6 @@ mod atoms {
     rustler::atoms! {
         ok,
         command,
-        commands,
         comment,
         text,
         incomplete,
@@ -35,48 +34,44 @@ fn unclosed(run: bool) -> Unclosed {
     }
 }
 
+/// `{commands, text, incomplete, hidden}`.
 fn whole<'a>(env: Env<'a>, reply: Binary<'a>, run: bool) -> NifResult<Term<'a>> {
-    let found = Source::new(reply).and_then(|source| {
+    let found = Source::new(env, reply).and_then(|source| {
         let found = extract::extract(source.text, unclosed(run))?;
         Ok((source, found))
     });
     match found {
         Err(error) => text::error(env, &error),
         Ok((source, found)) => {
-            let map = encode::map(
-                env,
-                [
-                    (atoms::commands(), source.parts(env, &found.commands)),
-                    (atoms::incomplete(), source.parts(env, &found.incomplete)),
-                    (atoms::text(), source.joined(env, &found.pieces)),
-                ],
-            )?;
-            let map = match found.hidden.as_slice() {
-                [] => map,
-                hidden => map.map_put(atoms::hidden(), hidden.iter().map(place).collect::<Vec<_>>())?,
-            };
-            Ok((atoms::ok(), map).encode(env))
+            let hidden: Bares = found.hidden.iter().map(|range| place(range).encode(env).into()).collect();
+            let values = [
+                source.parts(&found.commands),
+                source.joined(&found.pieces),
+                source.parts(&found.incomplete),
+                Bare::list(env, &hidden),
+            ];
+            Ok(Bare::tuple(env, &values).term(env))
         }
     }
 }
 
 twin! {
     "DirtyCpu" fn extract_now | extract_dirty(env, reply: Binary<'a>, run: bool)
-    if reply.len() <= BYTES
+    text reply.len()
     => whole(env, reply, run)
 }
 
 /// The commands in the Behavior section of a page, each with the name that a comment gives it, or `nil`, and the text below.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn behavior_steps<'a>(env: Env<'a>, body: Binary<'a>) -> NifResult<Term<'a>> {
-    let steps = Source::new(body).and_then(|source| {
+    let steps = Source::new(env, body).and_then(|source| {
         let steps = extract::steps(sections::section(source.text, "behavior").unwrap_or_default())?;
         Ok((source, steps))
     });
     match steps {
         Err(error) => text::error(env, &error),
         Ok((source, steps)) => {
-            let lines: Vec<_> = steps.lines.iter().map(|line| (line.name, source.part(env, &line.line))).collect();
+            let lines: Vec<_> = steps.lines.iter().map(|line| (line.name, source.part(&line.line).term(env))).collect();
             Ok((atoms::ok(), lines, steps.rest.trim()).encode(env))
         }
     }

@@ -1,9 +1,10 @@
 //! `Skillbook.Router`: a line is read and its skill found in one call.
 
-use rustler::{Binary, Encoder, Env, NifResult, ResourceArc, Term};
+use rustler::{Binary, Encoder, Env, NifResult, Term};
 use skillbook_core::text::command::{self, GET_SKILL};
 
 use crate::command::encode_command;
+use crate::encode::Bare;
 use crate::text::{self, Source};
 use crate::twin::{twin, BYTES};
 use crate::view::ViewResource;
@@ -13,7 +14,7 @@ mod atoms {
 }
 
 fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Term<'a>> {
-    let read = Source::new(line).and_then(|source| {
+    let read = Source::new(env, line).and_then(|source| {
         let command = command::parse(source.text)?;
         Ok((source, command))
     });
@@ -21,12 +22,12 @@ fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Te
         Ok(read) => read,
         Err(error) => return text::error(env, &error),
     };
-    let term = encode_command(env, &source, &command)?;
+    let values = encode_command(env, &source, &command)?;
     if command.name == GET_SKILL {
-        return Ok((atoms::get(), term).encode(env));
+        return Ok((atoms::get(), values.term(env)).encode(env));
     }
     let found = view.find(&command.name).and_then(|id| Some((id, view.core().entry(id)?)));
-    let Some((id, entry)) = found else { return Ok((atoms::unknown(), term).encode(env)) };
+    let Some((id, entry)) = found else { return Ok((atoms::unknown(), values.term(env)).encode(env)) };
     // The flags of a page that the model only reads are its own business.
     let checked = entry.handler().is_some() || entry.fields().strict;
     let declared = match checked {
@@ -34,13 +35,14 @@ fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Te
         true if entry.document.text.len() > BYTES => atoms::long().encode(env),
         true => view.declaration_term(env, id),
     };
-    Ok((atoms::ok(), view.entry_term(env, id), declared, term).encode(env))
+    let found = [atoms::ok().to_term(env).into(), view.entry_term(env, id).into(), declared.into(), values];
+    Ok(Bare::tuple(env, &found).term(env))
 }
 
 twin! {
-    /// `{:ok, entry, declaration, command}`, `{:get, command}` or `{:unknown, command}`. The declaration is what the
-    /// flags are checked by, nil, or `:long` for a page that takes long to read.
-    "DirtyCpu" fn route_now | route_dirty(env, view: ResourceArc<ViewResource>, line: Binary<'a>)
-    if line.len() <= BYTES
-    => find(env, &view, line)
+    /// With the values of a command: `{:ok, entry, declaration, command}`, `{:get, command}` or `{:unknown, command}`.
+    /// The declaration is what the flags are checked by, nil, or `:long` for a page that takes long to read.
+    "DirtyCpu" fn route_now | route_dirty(env, view: &'a ViewResource, line: Binary<'a>)
+    text line.len()
+    => find(env, view, line)
 }

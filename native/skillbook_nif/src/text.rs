@@ -6,7 +6,7 @@ use rustler::{Binary, Encoder, Env, NewBinary, NifResult, Term};
 use skillbook_core::text::error::Error;
 use skillbook_core::text::extract::invalid_utf8;
 
-use crate::encode::own_atom;
+use crate::encode::{own_atom, Bare, Bares};
 
 mod atoms {
     rustler::atoms! {
@@ -27,52 +27,47 @@ mod atoms {
 
 /// A binary and the text that it holds, to give out parts of it without copying them.
 pub struct Source<'a> {
+    env: Env<'a>,
     binary: Binary<'a>,
     pub text: &'a str,
 }
 
 impl<'a> Source<'a> {
-    pub fn new(binary: Binary<'a>) -> Result<Self, Error> {
+    pub fn new(env: Env<'a>, binary: Binary<'a>) -> Result<Self, Error> {
         let text = simdutf8::compat::from_utf8(binary.as_slice()).map_err(|error| invalid_utf8(error.valid_up_to()))?;
-        Ok(Source { binary, text })
+        Ok(Source { env, binary, text })
     }
 
     /// The whole binary.
-    pub fn whole(&self, env: Env<'a>) -> Term<'a> {
-        self.binary.to_term(env)
+    pub fn whole(&self) -> Bare<'a> {
+        self.binary.to_term(self.env).into()
     }
 
     /// Text as a binary: a part of this one where it is borrowed from it, which its address tells.
-    pub fn part(&self, env: Env<'a>, text: &str) -> Term<'a> {
+    pub fn part(&self, text: &str) -> Bare<'a> {
         let offset = (text.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
-        match self.binary.make_subbinary(offset, text.len()) {
-            Ok(part) => part.to_term(env),
-            Err(_) => binary(env, text),
-        }
+        Bare::part(self.env, &self.binary, offset, text.len()).unwrap_or_else(|| binary(self.env, text).into())
     }
 
-    pub fn parts(&self, env: Env<'a>, list: &[Cow<'_, str>]) -> Term<'a> {
-        let mut terms = Term::list_new_empty(env);
-        for part in list.iter().rev() {
-            terms = terms.list_prepend(self.part(env, part));
-        }
-        terms
+    pub fn parts(&self, list: &[Cow<'_, str>]) -> Bare<'a> {
+        let parts: Bares = list.iter().map(|part| self.part(part)).collect();
+        Bare::list(self.env, &parts)
     }
 
     /// Pieces of text as one binary: a part of this one if they follow each other in it.
-    pub fn joined(&self, env: Env<'a>, pieces: &[Cow<'_, str>]) -> Term<'a> {
+    pub fn joined(&self, pieces: &[Cow<'_, str>]) -> Bare<'a> {
         match pieces {
-            [] => binary(env, ""),
-            [piece] => self.part(env, piece),
+            [] => binary(self.env, "").into(),
+            [piece] => self.part(piece),
             pieces => {
-                let mut joined = NewBinary::new(env, pieces.iter().map(|piece| piece.len()).sum());
+                let mut joined = NewBinary::new(self.env, pieces.iter().map(|piece| piece.len()).sum());
                 let mut rest = joined.as_mut_slice();
                 for piece in pieces {
                     let (part, tail) = rest.split_at_mut(piece.len());
                     part.copy_from_slice(piece.as_bytes());
                     rest = tail;
                 }
-                joined.into()
+                Term::from(joined).into()
             }
         }
     }

@@ -17,6 +17,10 @@ mod atoms {
 pub const BYTES: usize = 64 * 1024;
 pub const ITEMS: usize = 64;
 
+/// The most bytes of text that take so few microseconds that none of them counts: asking for the time twice would be a
+/// tenth of them.
+pub const SHORT: usize = 1024;
+
 /// The same for YAML: hostile one takes up to a microsecond a byte, far more than other text does.
 pub const YAML_BYTES: usize = 4 * 1024;
 
@@ -31,15 +35,16 @@ pub const PATTERN_BYTES: usize = 1024;
 
 /// Exports one piece of work as both functions.
 ///
-/// `if` says when it is quick enough for a normal scheduler; it decides on the arguments alone. `kept` takes, in its
-/// place, an `Option` of a result that exists already or that an attempt within limits gave. What
-/// follows `=>` does the work. The names are written out, so that a search for either finds the place.
+/// `if` says when it is quick enough for a normal scheduler; it decides on the arguments alone. `text` takes the length
+/// of a text instead, which may have [`BYTES`], and `kept` an `Option` of a result that exists already or that an
+/// attempt within limits gave. What follows `=>` does the work. The names are written out, so that a search for either
+/// finds the place.
 ///
 /// ```ignore
 /// twin! {
 ///     /// The words of a line.
 ///     "DirtyCpu" fn tokenize_now | tokenize_dirty(env, line: Binary<'a>)
-///     if line.len() <= BYTES
+///     text line.len()
 ///     => split(env, line)
 /// }
 /// ```
@@ -58,6 +63,25 @@ macro_rules! twin {
                 $crate::twin::timed($env, || $work)
             } else {
                 Ok($crate::twin::busy($env))
+            }
+        }
+
+        twin!(@dirty $schedule $dirty($env $($arguments)*) $work);
+    };
+    (
+        $(#[$doc:meta])*
+        $schedule:literal fn $now:ident | $dirty:ident($env:ident $($arguments:tt)*)
+        text $bytes:expr
+        => $work:expr
+    ) => {
+        $(#[$doc])*
+        #[rustler::nif]
+        fn $now<'a>(env: rustler::Env<'a> $($arguments)*) -> rustler::NifResult<rustler::Term<'a>> {
+            let $env = env;
+            match $bytes {
+                0..=$crate::twin::SHORT => $work,
+                0..=$crate::twin::BYTES => $crate::twin::timed($env, || $work),
+                _ => Ok($crate::twin::busy($env)),
             }
         }
 

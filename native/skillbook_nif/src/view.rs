@@ -161,7 +161,7 @@ fn view_file<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: &str, titl
 
 /// The entry, or nil.
 #[rustler::nif]
-fn view_fetch<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -> Term<'a> {
+fn view_fetch<'a>(env: Env<'a>, view: &'a ViewResource, name: Binary) -> Term<'a> {
     match view.find_bytes(&name) {
         Some(id) => view.entry_term(env, id),
         None => atoms::nil().encode(env),

@@ -75,8 +75,8 @@ pub fn parse(source: &str) -> Result<Command<'_>, Error> {
     if let Some(command) = json_command(source) {
         return Ok(command);
     }
-    let mut words = words::split(source)?.into_iter();
-    let Some(first) = words.next() else {
+    let mut words = words::split(source)?;
+    let [first, words @ ..] = words.as_mut_slice() else {
         return Err(Error::at(
             Kind::EmptyCommand,
             source,
@@ -85,22 +85,22 @@ pub fn parse(source: &str) -> Result<Command<'_>, Error> {
             "write a skill's name and its flags, as in: tasks.search --status todo",
         ));
     };
-    if let Some(error) = no_name(source, &first) {
+    if let Some(error) = no_name(source, first) {
         return Err(error);
     }
-    if let [word] = words.as_slice() {
+    let name = std::mem::take(&mut first.value);
+    if let [word] = words {
         // A shell's user puts the object in quotes.
         if let Some(members) = word.quoted.then(|| object(&word.value)).flatten() {
-            return Ok(with_members(first.value, members));
+            return Ok(with_members(name, members));
         }
     }
-    if let Some(word) = words.as_slice().first().filter(|word| source[word.span.start..].starts_with('{')) {
+    if let Some(word) = words.first().filter(|word| source[word.span.start..].starts_with('{')) {
         if let Some(error) = broken_json(source, word, words.len() > 1) {
             return Err(error);
         }
     }
-    let mut command =
-        Command { name: first.value, flags: Vec::new(), args: Vec::new(), placeholders: Vec::new(), help: false };
+    let mut command = Command { name, flags: Vec::new(), args: Vec::new(), placeholders: Vec::new(), help: false };
     get_skill(&mut command);
     read(words, source, &mut command);
     Ok(command)
@@ -192,28 +192,29 @@ fn get_skill(command: &mut Command<'_>) {
     command.name = Cow::Borrowed(GET_SKILL);
 }
 
-fn read<'a>(mut words: impl Iterator<Item = Word<'a>>, source: &str, command: &mut Command<'a>) {
+/// Words are taken out of their list one by one where they are needed: moving each as a whole costs more than reading it.
+fn read<'a>(words: &mut [Word<'a>], source: &str, command: &mut Command<'a>) {
     let mut flags = Flags { list: Vec::with_capacity(8), ..Flags::default() };
+    let mut words = words.iter_mut();
     for word in words.by_ref() {
         let dashed = !word.quoted && word.value.starts_with('-');
         if dashed && word.value == "--" {
             break;
         }
         command.help |= dashed && word.value == "-h";
-        match if dashed { flag_name(&word) } else { None } {
-            Some(len) => {
-                let equals = source.as_bytes()[word.span.end - 1] == b'=';
-                let (name, value) = split_flag(word.value, len);
-                command.help |= name == "help";
-                flags.begin(name);
-                match value {
-                    Some(value) if value.is_empty() && equals => flags.awaits = Awaits::Value,
-                    Some(value) => {
-                        let written = source[word.span.clone()].split_once('=').map_or("", |(_, written)| written);
-                        let reference = Reference::of(&value).filter(|_| value == written);
-                        flags.add(value, reference);
-                    }
-                    None => flags.awaits = Awaits::Anything,
+        match if dashed { flag_name(word) } else { None } {
+            Some(end) => {
+                command.help |= &word.value[2..end] == "help";
+                flags.begin(part(&word.value, 2, end));
+                if end == word.value.len() {
+                    flags.awaits = Awaits::Anything;
+                } else if end + 1 == word.value.len() && source.as_bytes()[word.span.end - 1] == b'=' {
+                    flags.awaits = Awaits::Value;
+                } else {
+                    let value = part(&word.value, end + 1, word.value.len());
+                    let written = source[word.span.clone()].split_once('=').map_or("", |(_, written)| written);
+                    let reference = Reference::of(&value).filter(|_| value == written);
+                    flags.add(value, reference);
                 }
             }
             None if flags.list.is_empty() => argument(word, source, command),
@@ -226,11 +227,11 @@ fn read<'a>(mut words: impl Iterator<Item = Word<'a>>, source: &str, command: &m
     command.placeholders.append(&mut flags.placeholders);
 }
 
-fn argument<'a>(word: Word<'a>, source: &str, command: &mut Command<'a>) {
+fn argument<'a>(word: &mut Word<'a>, source: &str, command: &mut Command<'a>) {
     if let Some(reference) = word.placeholder(source) {
         command.placeholders.push(Placeholder { flag: None, index: command.args.len(), reference });
     }
-    command.args.push(word.value);
+    command.args.push(std::mem::take(&mut word.value));
 }
 
 /// The flags so far. Where there are many, a map finds the earlier one, so that no input makes this slow.
@@ -285,7 +286,7 @@ impl<'a> Flags<'a> {
     }
 
     /// A word behind a flag. Models put blanks around the equals sign: `--title = "x"`, `--title ="x"`.
-    fn word(&mut self, mut word: Word<'a>, source: &str) {
+    fn word(&mut self, word: &mut Word<'a>, source: &str) {
         if self.awaits == Awaits::Anything && !word.quoted && word.value.starts_with('=') {
             if word.value == "=" {
                 self.awaits = Awaits::Value;
@@ -297,7 +298,7 @@ impl<'a> Flags<'a> {
             }
         }
         let reference = word.placeholder(source);
-        self.add(word.value, reference);
+        self.add(std::mem::take(&mut word.value), reference);
     }
 
     fn add(&mut self, value: Cow<'a, str>, reference: Option<Reference>) {
@@ -319,34 +320,31 @@ impl<'a> Flags<'a> {
     }
 }
 
-/// The length of the name if the word is a flag: two dashes and a letter, a digit or an underscore, unquoted.
+/// Where the name ends if the word is a flag: two dashes and a letter, a digit or an underscore, unquoted.
 fn flag_name(word: &Word<'_>) -> Option<usize> {
     let rest = word.value.strip_prefix("--").filter(|_| !word.quoted)?;
     let first = rest.chars().next()?;
-    (first.is_alphanumeric() || first == '_').then(|| memchr(b'=', rest.as_bytes()).unwrap_or(rest.len()))
+    (first.is_alphanumeric() || first == '_').then(|| 2 + memchr(b'=', rest.as_bytes()).unwrap_or(rest.len()))
 }
 
-/// `--name` or `--name=value`.
-fn split_flag(word: Cow<'_, str>, len: usize) -> (Cow<'_, str>, Option<Cow<'_, str>>) {
-    let end = 2 + len;
-    match word {
-        Cow::Borrowed(word) => (Cow::Borrowed(&word[2..end]), word.get(end + 1..).map(Cow::Borrowed)),
-        Cow::Owned(word) => {
-            (Cow::Owned(word[2..end].to_owned()), word.get(end + 1..).map(|value| Cow::Owned(value.to_owned())))
-        }
+fn part<'a>(text: &Cow<'a, str>, start: usize, end: usize) -> Cow<'a, str> {
+    match text {
+        Cow::Borrowed(text) => Cow::Borrowed(&text[start..end]),
+        Cow::Owned(text) => Cow::Owned(text[start..end].to_owned()),
     }
 }
 
 /// A name and one JSON object, which is how models write that were trained on tool calls.
 fn json_command(source: &str) -> Option<Command<'_>> {
-    if source.len() > MAX_COMMAND {
+    // Nearly always the last character tells.
+    let trimmed = source.trim_end();
+    if !trimmed.ends_with('}') || source.len() > MAX_COMMAND {
         return None;
     }
-    let source = source[words::start(source)..].trim_end();
+    let source = &trimmed[words::start(trimmed)..];
     let (name, rest) = source.split_once([' ', '\t'])?;
     let rest = rest.trim_start();
-    if !rest.starts_with('{') || !rest.ends_with('}') || name.starts_with(['"', '\'', '-', '#']) || name.contains('\n')
-    {
+    if !rest.starts_with('{') || name.starts_with(['"', '\'', '-', '#']) || name.contains('\n') {
         return None;
     }
     Some(with_members(Cow::Borrowed(name), object(rest)?))

@@ -345,7 +345,7 @@ struct Block {
     /// What followed `cmd` on the fence's line: the command, if the block holds nothing else.
     info: String,
     commands: usize,
-    /// Boxed, because few commands go on and every line moves the block.
+    /// Boxed, because few commands go on.
     open: Option<Box<Open>>,
 }
 
@@ -440,9 +440,9 @@ impl Machine {
 
     fn run<'b>(&mut self, buf: &'b str, eof: bool, out: &mut impl FnMut(Event<'b>)) -> Result<(), Error> {
         loop {
-            let step = match self.block.take() {
+            let step = match self.block {
                 None => self.text(buf, eof, out)?,
-                Some(block) => self.block(block, buf, eof, out)?,
+                Some(_) => self.block(buf, eof, out)?,
             };
             if step == Step::Wait {
                 return Ok(());
@@ -659,22 +659,13 @@ impl Machine {
         Ok(())
     }
 
-    /// The next line of a command block. The block comes out of `self`, and goes back if it stays open.
-    fn block<'b>(
-        &mut self,
-        mut block: Block,
-        buf: &'b str,
-        eof: bool,
-        out: &mut impl FnMut(Event<'b>),
-    ) -> Result<Step, Error> {
+    /// The next line of a command block.
+    fn block<'b>(&mut self, buf: &'b str, eof: bool, out: &mut impl FnMut(Event<'b>)) -> Result<Step, Error> {
         let line = if eof && self.at == buf.len() { None } else { self.next_line(buf, eof) };
         let Some(line) = line else {
-            if eof {
-                return self.cut(block, buf, out);
-            }
-            self.block = Some(block);
-            return Ok(Step::Wait);
+            return if eof { self.cut(buf, out) } else { Ok(Step::Wait) };
         };
+        let Some(block) = &mut self.block else { return Ok(Step::More) };
         let content = &buf[line.start..line.end];
         let fenced = matches!(fence::trim_start(content).as_bytes(), [b'`' | b'~', ..]);
         let closed = match &mut block.open {
@@ -683,11 +674,15 @@ impl Machine {
             _ => (fenced && ends_block(content, block.fence)).then_some(line.start),
         };
         if let Some(end) = closed {
-            return self.leave(block, buf, end, out);
+            return self.leave(buf, end, out);
         }
         let start = line.start + strip(content, block.indent);
         match block.open.take() {
-            Some(open) => self.go_on(&mut block, *open, buf, start, line.next, out)?,
+            Some(mut open) => {
+                if self.go_on(&mut open, buf, start, line.next, out)? {
+                    self.keep(open);
+                }
+            }
             None => {
                 self.at = line.next;
                 if let Some(start) = first_line(buf, start, line.end) {
@@ -696,69 +691,69 @@ impl Machine {
                     if scan::is_whole(command.as_bytes()) {
                         block.count(start..line.end, self.base)?;
                         out(Event::Command(Cow::Borrowed(fence::trim_end(command))));
-                        self.block = Some(block);
                         return Ok(Step::More);
                     }
-                    let open = Open { start, scan: Scan::new(self.patience), nested: None, candidate: None };
-                    self.go_on(&mut block, open, buf, start, line.next, out)?;
+                    let mut open = Open { start, scan: Scan::new(self.patience), nested: None, candidate: None };
+                    if self.go_on(&mut open, buf, start, line.next, out)? {
+                        self.keep(Box::new(open));
+                    }
                 } else if let Some(comment) = content.find('#') {
                     out(Event::Comment(&content[comment..]));
                 }
             }
         }
-        self.block = Some(block);
         Ok(Step::More)
     }
 
-    /// Scans a command's line from `at` on.
+    /// Scans a command's line from `at` on. Says whether the command goes on after it.
     fn go_on<'b>(
         &mut self,
-        block: &mut Block,
-        mut open: Open,
+        open: &mut Open,
         buf: &'b str,
         mut at: usize,
         mut next: usize,
         out: &mut impl FnMut(Event<'b>),
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let mut line_start = true;
         loop {
             let end = line_end(buf, next, at);
             let line_end = open.scan.line(buf, at, end, line_start, &mut NoWords);
             self.at = next;
-            match line_end {
-                LineEnd::Done => return block.give(buf, open.start..end, self.base, out),
-                LineEnd::Retreat => match self.back(&mut open, end) {
-                    Some(resume) => {
-                        // A long line may send the scan back often: its end stays where it is.
-                        if resume < at {
-                            next = memchr(b'\n', &buf.as_bytes()[resume..]).map_or(buf.len(), |len| resume + len + 1);
-                        }
-                        at = resume;
-                        line_start = false;
-                    }
-                    None => return block.give(buf, open.start..end, self.base, out),
-                },
-                LineEnd::Quote | LineEnd::Joined | LineEnd::Heredoc => {
-                    block.open = Some(Box::new(open));
-                    return Ok(());
-                }
+            let resume = match line_end {
+                LineEnd::Done => None,
+                LineEnd::Retreat => self.back(open, end),
+                LineEnd::Quote | LineEnd::Joined | LineEnd::Heredoc => return Ok(true),
+            };
+            let Some(resume) = resume else {
+                self.give(buf, open.start..end, out)?;
+                return Ok(false);
+            };
+            // A long line may send the scan back often: its end stays where it is.
+            if resume < at {
+                next = memchr(b'\n', &buf.as_bytes()[resume..]).map_or(buf.len(), |len| resume + len + 1);
             }
+            at = resume;
+            line_start = false;
         }
     }
 
+    fn keep(&mut self, open: Box<Open>) {
+        if let Some(block) = &mut self.block {
+            block.open = Some(open);
+        }
+    }
+
+    fn give<'b>(&mut self, buf: &'b str, range: Range<usize>, out: &mut impl FnMut(Event<'b>)) -> Result<(), Error> {
+        let base = self.base;
+        self.block.as_mut().map_or(Ok(()), |block| block.give(buf, range, base, out))
+    }
+
     /// The block closes before `end`, where a fence stands. A guess that is still open was wrong.
-    fn leave<'b>(
-        &mut self,
-        mut block: Block,
-        buf: &'b str,
-        end: usize,
-        out: &mut impl FnMut(Event<'b>),
-    ) -> Result<Step, Error> {
-        if self.retreat(&mut block, buf, end, out)? {
-            self.block = Some(block);
+    fn leave<'b>(&mut self, buf: &'b str, end: usize, out: &mut impl FnMut(Event<'b>)) -> Result<Step, Error> {
+        if self.retreat(buf, end, out)? {
             return Ok(Step::More);
         }
-        self.close(block, buf, end, out)?;
+        self.close(buf, end, out)?;
         out(Event::Closed);
         let Some(line) = line_at(buf, end, end, true) else { return Ok(Step::More) };
         self.at = line.next;
@@ -771,35 +766,34 @@ impl Machine {
     }
 
     /// The text ends inside the block.
-    fn cut<'b>(&mut self, mut block: Block, buf: &'b str, out: &mut impl FnMut(Event<'b>)) -> Result<Step, Error> {
-        if let Some(candidate) = block.open.as_ref().and_then(|open| open.candidate) {
-            return self.leave(block, buf, candidate.line, out);
+    fn cut<'b>(&mut self, buf: &'b str, out: &mut impl FnMut(Event<'b>)) -> Result<Step, Error> {
+        let open = self.block.as_ref().and_then(|block| block.open.as_ref());
+        if let Some(candidate) = open.and_then(|open| open.candidate) {
+            return self.leave(buf, candidate.line, out);
         }
-        if self.retreat(&mut block, buf, buf.len(), out)? {
-            self.block = Some(block);
+        if self.retreat(buf, buf.len(), out)? {
             return Ok(Step::More);
         }
-        self.close(block, buf, buf.len(), out)?;
+        self.close(buf, buf.len(), out)?;
         out(if self.unclosed == Unclosed::Run { Event::Closed } else { Event::Cut });
         Ok(Step::Wait)
     }
 
     /// Takes back the guess that is open where the block ends, if there is one.
-    fn retreat<'b>(
-        &mut self,
-        block: &mut Block,
-        buf: &'b str,
-        end: usize,
-        out: &mut impl FnMut(Event<'b>),
-    ) -> Result<bool, Error> {
-        let Some(mut open) = block.open.take() else { return Ok(false) };
-        let Some(at) = self.back(&mut open, end) else {
-            block.open = Some(open);
-            return Ok(false);
+    fn retreat<'b>(&mut self, buf: &'b str, end: usize, out: &mut impl FnMut(Event<'b>)) -> Result<bool, Error> {
+        let Some(mut open) = self.block.as_mut().and_then(|block| block.open.take()) else { return Ok(false) };
+        let resume = self.back(&mut open, end);
+        let goes_on = match resume {
+            None => true,
+            Some(at) => {
+                let next = memchr(b'\n', &buf.as_bytes()[at..]).map_or(buf.len(), |len| at + len + 1);
+                self.go_on(&mut open, buf, at, next, out)?
+            }
         };
-        let next = memchr(b'\n', &buf.as_bytes()[at..]).map_or(buf.len(), |len| at + len + 1);
-        self.go_on(block, *open, buf, at, next, out)?;
-        Ok(true)
+        if goes_on {
+            self.keep(open);
+        }
+        Ok(resume.is_some())
     }
 
     /// From where a command must be scanned again, as a guess was found wrong at `end`.
@@ -810,23 +804,16 @@ impl Machine {
         at
     }
 
-    /// Gives out what the block still holds.
-    fn close<'b>(
-        &mut self,
-        mut block: Block,
-        buf: &'b str,
-        end: usize,
-        out: &mut impl FnMut(Event<'b>),
-    ) -> Result<(), Error> {
-        match block.open.take() {
-            Some(open) => block.give(buf, open.start..end, self.base, out),
-            None => {
-                if let Some(start) = first_line(&block.info, 0, block.info.len()) {
-                    out(Event::Command(Cow::Owned(block.info.split_off(start))));
-                }
-                Ok(())
-            }
+    /// The block is over: gives out what it still holds.
+    fn close<'b>(&mut self, buf: &'b str, end: usize, out: &mut impl FnMut(Event<'b>)) -> Result<(), Error> {
+        let Some(block) = &mut self.block else { return Ok(()) };
+        if let Some(open) = block.open.take() {
+            block.give(buf, open.start..end, self.base, out)?;
+        } else if let Some(start) = first_line(&block.info, 0, block.info.len()) {
+            out(Event::Command(Cow::Owned(block.info.split_off(start))));
         }
+        self.block = None;
+        Ok(())
     }
 }
 
@@ -938,9 +925,10 @@ fn strip(line: &str, indent: usize) -> usize {
     line.bytes().take(indent).take_while(|byte| fence::is_blank(*byte)).count()
 }
 
+/// Inlined, since a result of four words that is read at once from where it was just written takes longer than the search.
+#[inline(always)]
 fn line_at(buf: &str, start: usize, search: usize, eof: bool) -> Option<Line> {
-    let bytes = buf.as_bytes();
-    match memchr(b'\n', &bytes[search..]) {
+    match memchr(b'\n', &buf.as_bytes()[search..]) {
         Some(found) => {
             let next = search + found + 1;
             Some(Line { start, end: line_end(buf, next, start), next })
@@ -950,10 +938,13 @@ fn line_at(buf: &str, start: usize, search: usize, eof: bool) -> Option<Line> {
 }
 
 /// The end of the line whose successor begins at `next`, without its line break.
+#[inline]
 fn line_end(buf: &str, next: usize, start: usize) -> usize {
-    let line = &buf[start..next];
-    let line = line.strip_suffix('\n').unwrap_or(line);
-    start + line.strip_suffix('\r').unwrap_or(line).len()
+    match &buf.as_bytes()[start..next] {
+        [.., b'\r', b'\n'] => next - 2,
+        [.., b'\r' | b'\n'] => next - 1,
+        _ => next,
+    }
 }
 
 /// How many bytes of white space a text begins with. Nearly always the first byte tells.
