@@ -54,7 +54,11 @@ defmodule Skillbook.Handlers.Tasks.Table do
          do: Rows.put(sql, segment, Rows.pack([{task.id, document(task)}]))
   end
 
-  defp document(task), do: {[task.title], task.description || "", []}
+  # That it is open is a field, since nearly every search asks for those.
+  defp document(task) do
+    fields = if Task.open?(task), do: [Rows.field("state", "open")], else: []
+    {[task.title], task.description || "", fields}
+  end
 
   @doc "For `Skillbook.Search.Unindexed`: of ids, the key of the segment, the id and the document."
   def searched(sql, ids) do
@@ -164,7 +168,29 @@ defmodule Skillbook.Handlers.Tasks.Table do
   Filters: `:units` of a query, `:statuses` (may hold `"overdue"`), `:priorities`, `:tags`, `:assignee`, `:mine` (a profile's
   id), `:overdue`, `:due_before`, `:due_after`, each `nil` for none; then `:today`, `:sort` and `:limit`.
   """
-  def search(sql, filters) do
+  def search(sql, %{units: [_ | _] = units, sort: "relevance"} = filters) do
+    if only_open?(filters), do: best(sql, units, filters.limit), else: filtered(sql, filters)
+  end
+
+  def search(sql, filters), do: filtered(sql, filters)
+
+  defp only_open?(filters) do
+    others = Map.drop(filters, [:query, :units, :sort, :limit, :today, :statuses])
+    filters.statuses == Task.open_statuses() and Enum.all?(Map.values(others), &(&1 in [nil, false]))
+  end
+
+  # The index has all that is asked, so the database is asked for those alone that are shown.
+  defp best(sql, units, limit) do
+    with {:ok, ids, total} <- find(sql, units, [Rows.field("state", "open")], limit),
+         shown = Enum.take(ids, limit),
+         {these, params} = Values.ids(sql, "t.id", shown, 1),
+         {:ok, tasks} <- select(sql, "where #{these} and t.archived_at is null", params) do
+      tasks = Map.new(tasks, &{&1.id, &1})
+      {:ok, for(id <- shown, task = tasks[id], do: task), total}
+    end
+  end
+
+  defp filtered(sql, filters) do
     with {:ok, found} <- match(sql, filters.units) do
       conditions =
         Enum.filter(
@@ -189,29 +215,34 @@ defmodule Skillbook.Handlers.Tasks.Table do
       joined = if found, do: " and j.id = t.id"
       order = if filters.sort == "relevance", do: "j.place", else: @orders[filters.sort]
 
-      query =
-        "select #{@select}, count(*) over () from #{from}skillbook_tasks t " <>
-          "where #{where}#{joined} order by #{order} limit #{filters.limit}"
+      source = "from #{from}skillbook_tasks t where #{where}#{joined}"
+      query = "select #{@select} #{source} order by #{order} limit #{filters.limit}"
+      params = params ++ List.wrap(found)
 
-      with {:ok, %{rows: rows}} <- SQL.query(sql, query, params ++ List.wrap(found)),
-           {:ok, tasks} <- rows |> Enum.map(&task/1) |> with_tags(sql) do
-        {:ok, tasks, rows |> List.first([0]) |> List.last()}
-      end
+      # Two statements: to count in the second, a database would sort all rows with all they hold.
+      with {:ok, %{rows: [[total]]}} <- SQL.query(sql, "select count(*) #{source}", params),
+           {:ok, %{rows: rows}} <- SQL.query(sql, query, params),
+           {:ok, tasks} <- rows |> Enum.map(&task/1) |> with_tags(sql),
+           do: {:ok, tasks, total}
     end
   end
 
   # More than there are: which tasks pass the filters, the database says.
   @all 1_000_000_000
 
-  # The ids of the tasks that have all units, the best first.
   defp match(_sql, nil), do: {:ok, nil}
 
   defp match(sql, units) do
+    with {:ok, ids, _total} <- find(sql, units, [], @all), do: {:ok, Values.list(sql, ids)}
+  end
+
+  # The ids of the tasks that have all units, the best first, and how many they are.
+  defp find(sql, units, fields, limit) do
     {kind, scope, _labels} = @key
 
     with {:ok, segments} <- Rows.segments(sql, kind, [scope]),
-         {:ok, {all?, _total, hits}} <- Rows.find(sql, segments, units, [], {:level, @all}) do
-      {:ok, Values.list(sql, if(all?, do: Enum.map(hits, &elem(&1, 0)), else: []))}
+         {:ok, {all?, total, hits}} <- Rows.find(sql, segments, units, fields, {:level, limit}) do
+      if all?, do: {:ok, Enum.map(hits, &elem(&1, 0)), total}, else: {:ok, [], 0}
     end
   end
 
@@ -230,7 +261,7 @@ defmodule Skillbook.Handlers.Tasks.Table do
   defp within(column, values), do: {"#{column} in (#{Enum.map_join(values, ", ", fn _ -> "?" end)})", values}
 
   defp tagged(tag) do
-    {"exists (select 1 from skillbook_task_tags g where g.task_id = t.id and g.key = ?)", [key(tag)]}
+    {"t.id in (select g.task_id from skillbook_task_tags g where g.key = ?)", [key(tag)]}
   end
 
   # Conditions are written with `?`; the places get their numbers once all conditions are together.
