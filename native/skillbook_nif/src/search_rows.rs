@@ -11,9 +11,12 @@ fn search_words(texts: Vec<String>) -> Vec<Vec<(String, String)>> {
     texts.iter().map(words).collect()
 }
 
-/// Of documents as id, titles, text and fields: a run, as `{ids, first, last, count, size, blocks}`.
+/// A document: its id, then titles, text and fields.
+type Searched = (u64, (Vec<String>, String, Vec<String>));
+
+/// Of documents a run, as `{ids, first, last, count, size, blocks}`.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn search_pack(env: Env, documents: Vec<(u64, (Vec<String>, String, Vec<String>))>) -> Term {
+fn search_pack(env: Env, documents: Vec<Searched>) -> Term {
     let document = |(id, (titles, content, fields))| Document { id, titles, content, fields };
     let documents: Vec<Document> = documents.into_iter().map(document).collect();
     encode(env, &rows::pack(&documents))
