@@ -92,7 +92,7 @@ defmodule Skillbook.Command do
 
   # An object that is the only word stands for flags, in quotes too.
   defp separated(words, [arg], []),
-    do: if(String.trim_leading(arg) =~ ~r/\A{/, do: ["--" | words], else: words)
+    do: if(arg =~ ~r/\A\s*{\s*["}]/, do: ["--" | words], else: words)
 
   defp separated(words, _args, _flags), do: words
 

@@ -38,7 +38,7 @@ defmodule Skillbook.PathsTest do
     start(folder)
     view = Skillbook.view(:paths)
     save = fn n -> "Saved" <> _ = run(view, "memory.save --content #{n}") end
-    within(save, modules: 25, switches: 42, native: 6)
+    within(save, modules: 26, switches: 43, native: 6)
   end
 
   test "write", %{tmp_dir: folder} do
