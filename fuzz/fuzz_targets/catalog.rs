@@ -8,7 +8,7 @@ use skillbook_core::assemble::assemble;
 use skillbook_core::catalog::Catalog;
 use skillbook_core::diagnostic::apply;
 use skillbook_core::document::Document;
-use skillbook_core::entry::{Source, SourceKind};
+use skillbook_core::source::{Source, SourceKind};
 use skillbook_core::lint::lint;
 use skillbook_core::prompt::{Limit, Options, Section};
 use skillbook_core::search::Query;

@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use skillbook_core::assemble::assemble;
 use skillbook_core::catalog::Catalog;
 use skillbook_core::document::Document;
-use skillbook_core::entry::Source;
+use skillbook_core::source::Source;
 use skillbook_core::search::Query;
 use skillbook_core::view::{Profile, View};
 

@@ -11,8 +11,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::document::{strip_md, Document, Fields, SKILL_FILE};
-use crate::entry::{command_name, Entry, Index, Kind, Selection, Source, SourceKind};
+use crate::entry::{Entry, Index};
 use crate::sections;
+use crate::source::{Kind, Selection, Source, SourceKind};
+use crate::text::line::command_name;
 
 /// The longest name that the Agent Skills format allows, in characters.
 const NAME_LENGTH: usize = 64;

@@ -88,7 +88,7 @@ mod tests {
     use crate::assemble::assemble;
     use crate::catalog::Catalog;
     use crate::document::Document;
-    use crate::entry::Source;
+    use crate::source::Source;
 
     fn catalog(labels: &[&str], files: &[(&str, &str)]) -> Catalog {
         let labels = labels.iter().map(|label| label.to_string()).collect();

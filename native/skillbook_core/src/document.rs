@@ -9,10 +9,10 @@ use std::sync::{Arc, OnceLock};
 
 use crate::declaration::{self, Declaration};
 use crate::diagnostic::{apply, Code, Diagnostic, Fix, Severity};
-use crate::entry::{Effects, Kind};
 use crate::record::{Record, Stored};
 use crate::references::{self, Reference};
 use crate::schedule::{self, Cron, Zone};
+use crate::source::{Effects, Kind};
 use crate::value::Value;
 use crate::{frontmatter, sections};
 

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 
 use crate::catalog::{Domain, EntryId};
-use crate::entry::{push_line, Entry, Index};
+use crate::entry::{Entry, Index};
 use crate::precedence;
 use crate::sections::{self, Code, Line};
 use crate::text::fence::offset;
+use crate::text::line::push_line;
 use crate::view::View;
 
 /// How many commands stand for the description of a domain that has none.

@@ -8,10 +8,11 @@ use crate::assemble::Finding;
 use crate::catalog::{Catalog, EntryId, Unused, Why};
 use crate::diagnostic::Diagnostic;
 use crate::document::{strip_md, SKILL_FILE};
-use crate::entry::{Entry, Index, Kind};
+use crate::entry::{Entry, Index};
 use crate::glob::Globs;
 use crate::precedence::{index, told};
 use crate::prompt::{Options, Placement, Reason};
+use crate::source::Kind;
 use crate::view::{Profile, View};
 
 /// What became of a name.

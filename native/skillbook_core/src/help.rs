@@ -2,8 +2,10 @@
 
 use crate::catalog::EntryId;
 use crate::domain::DomainView;
-use crate::entry::{push_line, Entry, Kind};
+use crate::entry::Entry;
 use crate::sections;
+use crate::source::Kind;
+use crate::text::line::push_line;
 use crate::view::View;
 
 /// How many of a skill's files are listed; all of them can be read.

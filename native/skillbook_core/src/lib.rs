@@ -30,6 +30,7 @@ pub mod schedule;
 pub mod scheduled;
 pub mod search;
 pub mod sections;
+pub mod source;
 pub mod suggest;
 pub mod text;
 pub mod tools;

@@ -13,8 +13,9 @@ use crate::assemble::Finding;
 use crate::catalog::{Catalog, Domain, EntryId};
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::document::Document;
-use crate::entry::{Entry, Index, Kind, Source, SourceKind, Trust};
+use crate::entry::{Entry, Index};
 use crate::names::Hashes;
+use crate::source::{Kind, Source, SourceKind, Trust};
 
 /// Why an entry is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use crate::document::makes_skill;
-use crate::entry::{command_name, Kind, Trust};
 use crate::frontmatter;
+use crate::source::{Kind, Trust};
+use crate::text::line::command_name;
 use crate::value::Value;
 
 /// What a database has of one entry. The columns decide: they are read as the frontmatter fields of the same meaning, and

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use crate::assemble::{self, Assembled, Finding};
 use crate::document::Document;
-use crate::entry::{Entry, Source};
+use crate::entry::Entry;
 use crate::record::Record;
+use crate::source::Source;
 
 /// A source of records and what it holds now.
 #[derive(Debug)]

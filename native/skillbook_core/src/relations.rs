@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use crate::catalog::EntryId;
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::document::SKILL_FILE;
-use crate::entry::{Entry, Kind};
+use crate::entry::Entry;
 use crate::precedence::told;
 use crate::references::resolve;
+use crate::source::Kind;
 use crate::view::View;
 
 /// How many names of a circle are told.

@@ -11,7 +11,8 @@
 use std::fmt;
 
 use crate::catalog::EntryId;
-use crate::entry::{Entry, Trust};
+use crate::entry::Entry;
+use crate::source::Trust;
 use crate::view::View;
 
 impl View {

@@ -10,11 +10,12 @@ use crate::catalog::{Catalog, EntryId, Unused, Why};
 use crate::diagnostic::Diagnostic;
 use crate::document::Fields;
 use crate::domain::DomainView;
-use crate::entry::{Entry, Index, Kind};
+use crate::entry::{Entry, Index};
 use crate::glob::{BadGlob, Globs};
 use crate::record::Access;
 use crate::relations;
 use crate::search::Scope;
+use crate::source::Kind;
 
 /// How many profiles' sets a catalog keeps.
 const KEPT: usize = 64;
@@ -103,7 +104,8 @@ pub fn sees(profile: &Profile) -> Result<impl Fn(&Access) -> bool, BadGlob> {
 /// What a view knows of each entry without looking at it: prompts and lists go over all entries several times, and those
 /// lie all over the memory.
 pub(crate) mod about {
-    use crate::entry::{Entry, Kind, Selection};
+    use crate::entry::Entry;
+    use crate::source::{Kind, Selection};
 
     /// The view shows it. What it does not show has no bits.
     pub const SHOWN: u8 = 1;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use common::{doc, source, source_of, view};
 use skillbook_core::catalog::Catalog;
-use skillbook_core::entry::{Source, SourceKind, Trust};
 use skillbook_core::explain::explain;
 use skillbook_core::prompt::Options;
+use skillbook_core::source::{Source, SourceKind, Trust};
 
 /// `state path by hidden prompt codes` of each file.
 fn told(catalog: &Arc<Catalog>, name: &str) -> (Vec<String>, Vec<String>) {

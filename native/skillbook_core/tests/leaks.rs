@@ -9,12 +9,13 @@ use std::sync::Arc;
 use common::{source, view};
 use proptest::prelude::*;
 use skillbook_core::catalog::{Catalog, EntryId};
-use skillbook_core::entry::{Entry, Kind, Source, SourceKind, Trust};
+use skillbook_core::entry::Entry;
 use skillbook_core::glob::Globs;
 use skillbook_core::help::Help;
 use skillbook_core::lint::lint;
 use skillbook_core::prompt::{Format, Limit, Options, Placement, Reason, Section};
 use skillbook_core::search::Query;
+use skillbook_core::source::{Kind, Source, SourceKind, Trust};
 use skillbook_core::tools::allows;
 use skillbook_core::view::View;
 

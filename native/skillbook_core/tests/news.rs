@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use common::{doc, skills, source, view};
 use skillbook_core::catalog::Catalog;
-use skillbook_core::entry::SourceKind;
+use skillbook_core::source::SourceKind;
 use skillbook_core::view::View;
 
 fn of(files: &[(&str, String)], grants: &[&str]) -> View {

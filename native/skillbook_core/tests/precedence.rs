@@ -9,8 +9,9 @@ use common::{doc, narrowed, records, source_of, view};
 use proptest::prelude::*;
 use skillbook_core::assemble::Assembled;
 use skillbook_core::catalog::Catalog;
-use skillbook_core::entry::{Entry, Source, SourceKind, Trust};
+use skillbook_core::entry::Entry;
 use skillbook_core::glob::Globs;
+use skillbook_core::source::{Source, SourceKind, Trust};
 use skillbook_core::view::View;
 
 /// `/SOURCE/FILE`, a name, and more lines of frontmatter.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use common::{all, doc, skills, source, source_of, view};
 use skillbook_core::catalog::Catalog;
-use skillbook_core::entry::{Source, SourceKind};
 use skillbook_core::glob::Globs;
 use skillbook_core::prompt::{tokens, Format, Limit, Options, Placement, Reason, Section};
+use skillbook_core::source::{Source, SourceKind};
 use skillbook_core::view::View;
 
 const RULES: &str = r#"# Commands

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use common::{source_of, view};
 use proptest::prelude::*;
 use skillbook_core::catalog::Catalog;
-use skillbook_core::entry::{Source, SourceKind};
 use skillbook_core::glob::Globs;
 use skillbook_core::prompt::{tokens, Format, Limit, Options, Section};
+use skillbook_core::source::{Source, SourceKind};
 use skillbook_core::view::{Profile, View};
 
 /// Texts of the pieces that could be taken for the prompt's own.

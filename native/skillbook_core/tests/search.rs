@@ -7,8 +7,8 @@ use std::sync::Arc;
 use common::{all, doc, skills, source, view};
 use proptest::prelude::*;
 use skillbook_core::catalog::Catalog;
-use skillbook_core::entry::{Kind, SourceKind};
 use skillbook_core::search::{Hit, Query};
+use skillbook_core::source::{Kind, SourceKind};
 use skillbook_core::view::View;
 
 fn sample() -> View {

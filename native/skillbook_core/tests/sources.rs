@@ -7,8 +7,8 @@ use std::sync::Arc;
 use common::{all, doc, names, skills, source_of, view};
 use skillbook_core::assemble::Assembled;
 use skillbook_core::catalog::{Catalog, Why};
-use skillbook_core::entry::{Selection, Source, Trust};
 use skillbook_core::glob::Globs;
+use skillbook_core::source::{Selection, Source, Trust};
 use skillbook_core::view::View;
 
 fn globs(patterns: Option<&[&str]>) -> Option<Globs> {

@@ -12,7 +12,7 @@ use skillbook_core::catalog::Catalog;
 use skillbook_core::changes::Changes;
 use skillbook_core::diagnostic::Code;
 use skillbook_core::document::Document;
-use skillbook_core::entry::{Entry, Kind, Source, SourceKind, Trust};
+use skillbook_core::entry::Entry;
 use skillbook_core::explain::explain;
 use skillbook_core::lint::lint;
 use skillbook_core::prompt::{Format, Options};
@@ -20,6 +20,7 @@ use skillbook_core::record::{Access, Origin, Record};
 use skillbook_core::records::Records;
 use skillbook_core::scheduled::scheduled;
 use skillbook_core::search::Query;
+use skillbook_core::source::{Kind, Source, SourceKind, Trust};
 use skillbook_core::value::Value;
 use skillbook_core::view::{sees, Profile, View};
 

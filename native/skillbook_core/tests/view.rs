@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use common::{all, doc, names, skills, source_of, view};
 use skillbook_core::catalog::Catalog;
-use skillbook_core::entry::{Source, SourceKind, Trust};
+use skillbook_core::source::{Source, SourceKind, Trust};
 use skillbook_core::view::{Profile, View};
 
 fn catalog() -> Arc<Catalog> {

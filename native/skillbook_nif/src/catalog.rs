@@ -11,10 +11,11 @@ use rustler::{Binary, Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, Re
 use skillbook_core::assemble::Assembled;
 use skillbook_core::catalog::{Catalog, EntryId};
 use skillbook_core::changes::Changes;
-use skillbook_core::entry::{Entry, Source, SourceKind, Trust};
+use skillbook_core::entry::Entry;
 use skillbook_core::glob::{BadGlob, Globs};
 use skillbook_core::records::Records;
 use skillbook_core::scheduled::scheduled;
+use skillbook_core::source::{Source, SourceKind, Trust};
 use skillbook_core::view::{Profile, View};
 
 use crate::load::Loaded;

@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 use rustler::{Atom, Binary, Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
 use skillbook_core::catalog::EntryId;
 use skillbook_core::domain::DomainView;
-use skillbook_core::entry::Kind;
 use skillbook_core::help::Help;
 use skillbook_core::prompt::{Format, Limit, Options, Section};
+use skillbook_core::source::Kind;
 use skillbook_core::tools::allows;
 use skillbook_core::view::{Profile, View};
 

@@ -22,9 +22,9 @@ use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
 
-use crate::entry::push_line;
 use crate::sections;
 use crate::text::fence;
+use crate::text::line::push_line;
 pub(crate) use list::word as flag_name;
 use list::Item;
 use phrase::Said;

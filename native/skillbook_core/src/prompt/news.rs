@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use crate::changes::Changes;
 use crate::domain::DomainView;
-use crate::entry::{push_line, Entry};
+use crate::entry::Entry;
 use crate::prompt::notes::title;
+use crate::text::line::push_line;
 use crate::view::View;
 
 /// How many lines each part has.

@@ -20,7 +20,8 @@ pub(crate) use rank::Scope;
 pub use snippet::snippet;
 
 use crate::catalog::{Catalog, EntryId};
-use crate::entry::{Entry, Kind};
+use crate::entry::Entry;
+use crate::source::Kind;
 use crate::view::View;
 
 /// What is looked for.

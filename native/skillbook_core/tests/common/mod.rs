@@ -6,8 +6,8 @@ use std::sync::Arc;
 use skillbook_core::assemble::{assemble, Assembled};
 use skillbook_core::catalog::Catalog;
 use skillbook_core::document::Document;
-use skillbook_core::entry::{Source, SourceKind, Trust};
 use skillbook_core::record::{Origin, Record};
+use skillbook_core::source::{Source, SourceKind, Trust};
 use skillbook_core::view::{Profile, View};
 
 pub fn source(name: &str, kind: SourceKind, labels: &[&str], files: &[(&str, &str)]) -> Assembled {

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use skillbook_core::assemble::{assemble_again, Assembled, Finding};
 use skillbook_core::diagnostic::{Code, Diagnostic, Severity};
-use skillbook_core::entry::{Source, Trust};
+use skillbook_core::source::{Source, Trust};
 
 use folder::{split, Folder, Found, Fresh, Markdown};
 use ignores::is_ignore_file;

@@ -9,8 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use skillbook_core::assemble::Assembled;
 use skillbook_core::diagnostic::{Code, Diagnostic, Severity};
 use skillbook_core::document::Document;
-use skillbook_core::entry::{Source, SourceKind};
 use skillbook_core::last_good;
+use skillbook_core::source::{Source, SourceKind};
 
 use super::folder::Fresh;
 use super::{unreadable, MAX_BYTES};
