@@ -2,14 +2,14 @@
 
 use strsim::jaro_winkler;
 
-use crate::declaration::{Clash, Contradiction, Declaration, Flag};
-use crate::diagnostic::{Code, Diagnostic, Severity};
-use crate::document::Document;
-use crate::entry::Entry;
-use crate::frontmatter::place;
+use crate::catalog::entry::Entry;
 use crate::lint::flags;
 use crate::lint::written::{written, Part, Written};
-use crate::sections;
+use crate::page::declaration::{Clash, Contradiction, Declaration, Flag};
+use crate::page::diagnostic::{Code, Diagnostic, Severity};
+use crate::page::document::Document;
+use crate::page::frontmatter::place;
+use crate::page::sections;
 use crate::source::Kind as EntryKind;
 use crate::text::command::{self, Command, GET_SKILL};
 use crate::text::error::Kind;

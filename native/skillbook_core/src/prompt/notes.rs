@@ -1,6 +1,6 @@
 //! The sections that list notes and skills in short.
 
-use crate::entry::Entry;
+use crate::catalog::entry::Entry;
 use crate::prompt::plan::{Plan, What};
 use crate::prompt::section::Section;
 use crate::text::line::push_line;

@@ -1,6 +1,6 @@
 //! The sections that are XML, and what keeps a document from writing any of it.
 
-use crate::entry::Entry;
+use crate::catalog::entry::Entry;
 use crate::prompt::plan::{Plan, What};
 use crate::prompt::section::Section;
 use crate::text::line::push_line;
