@@ -17,7 +17,8 @@ use crate::page::sections;
 /// Of so many bytes of a text, one is rarely more than the first occurrence of a term in it.
 const BYTES_FOR_A_TERM: usize = 12;
 
-/// What one occurrence in a field weighs, in halves; one in the body weighs [`scope`](super::scope)'s share.
+/// What one occurrence in a field weighs, in halves; [`scope`](super::scope) says what one in the
+/// body weighs.
 mod weight {
     pub const NAME: u8 = 12;
     pub const WHOLE_NAME: u8 = 2;

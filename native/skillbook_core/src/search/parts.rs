@@ -1,7 +1,7 @@
 //! The parts of a body by which the index says where a word is.
 
-/// The bytes of a part. A search reads only the parts that have a word; a snippet begins in one of them and ends in
-/// the next one at the latest.
+/// The bytes of a part. A search reads only the parts that have a word. The words of one snippet
+/// begin in at most two parts, next to each other.
 pub const PART: usize = 512;
 /// A bit for each part; what is behind the last of them is not searched.
 pub type Parts = u16;

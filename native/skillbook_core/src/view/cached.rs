@@ -12,7 +12,7 @@ use crate::search::index::Index;
 /// How many profiles' sets are kept.
 const KEPT: usize = 64;
 
-/// A catalog, with what its views share: each is computed when it is first needed.
+/// A catalog with what its views share, each part of which is computed when it is first needed.
 #[derive(Debug)]
 pub struct CachedCatalog {
     catalog: Catalog,
@@ -51,7 +51,8 @@ impl CachedCatalog {
         })
     }
 
-    /// Lets the index be made from that of the generation before, which is faster where most documents are the same.
+    /// Lets the index be made from that of the generation before, which is faster where most
+    /// documents are the same.
     pub fn search_from(&self, before: &CachedCatalog) {
         let earlier = match before.search.get() {
             Some(index) => Some(index.clone()),
