@@ -6,7 +6,8 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use skillbook_core::{assemble::assemble, catalog::Catalog, document::Document, entry::Source, lint};
+//! use skillbook_core::catalog::{assemble::assemble, Catalog};
+//! use skillbook_core::{lint, page::document::Document, source::Source};
 //! use skillbook_core::view::{CachedCatalog, Profile, View};
 //!
 //! let source = Arc::new(Source { root: "/s".into(), ..Source::default() });

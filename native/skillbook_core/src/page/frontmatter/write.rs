@@ -9,7 +9,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 /// numbers are finite. There is always a block, an empty one without pairs: a body that begins with `---` stays body.
 ///
 /// ```
-/// use skillbook_core::{frontmatter, value::Value};
+/// use skillbook_core::{page::frontmatter, value::Value};
 ///
 /// let pairs = [("name".to_owned(), Value::Str("hello".into()))];
 /// assert_eq!(frontmatter::write(&pairs, "# Hello\n"), "---\nname: hello\n---\n# Hello\n");
