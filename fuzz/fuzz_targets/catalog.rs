@@ -4,27 +4,27 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use skillbook_core::assemble::assemble;
+use skillbook_core::catalog::assemble::assemble;
 use skillbook_core::catalog::Catalog;
-use skillbook_core::diagnostic::apply;
-use skillbook_core::document::Document;
-use skillbook_core::entry::{Source, SourceKind};
+use skillbook_core::page::diagnostic::apply;
+use skillbook_core::page::document::Document;
+use skillbook_core::source::{Source, SourceKind};
 use skillbook_core::lint::lint;
 use skillbook_core::prompt::{Limit, Options, Section};
-use skillbook_core::search::Query;
-use skillbook_core::view::{Profile, View};
+use skillbook_core::view::search::Query;
+use skillbook_core::view::{CachedCatalog, Profile, View};
 
 const PATHS: [&str; 3] = ["mail/SKILL.md", "mail/send.md", "tool/SKILL.md"];
 
-fn catalog(kind: SourceKind, files: &[Vec<u8>; 3]) -> Arc<Catalog> {
+fn catalog(kind: SourceKind, files: &[Vec<u8>; 3]) -> Arc<CachedCatalog> {
     let source = Arc::new(Source { name: "s".into(), root: "/s".into(), kind, ..Source::default() });
     let read = |(path, bytes): (&&str, &Vec<u8>)| Arc::new(Document::parse(&source.root, path, bytes));
     let documents = PATHS.iter().zip(files).map(read).collect();
     let paths = PATHS.iter().chain(&["tool/x.txt"]).map(|path| path.to_string()).collect();
-    Arc::new(Catalog::build(1, vec![assemble(&source, documents, paths)]))
+    Arc::new(CachedCatalog::new(Catalog::build(1, vec![assemble(&source, documents, paths)])))
 }
 
-fn read(catalog: &Arc<Catalog>, profile: &Profile) -> String {
+fn read(catalog: &Arc<CachedCatalog>, profile: &Profile) -> String {
     let view = View::new(catalog.clone(), profile).expect("no globs");
     let mut out = String::from(&**view.prompt());
     let names = view.entries().map(|(_, entry)| entry.name.to_string()).collect::<Vec<_>>();

@@ -2,7 +2,7 @@
 //! Frontmatter of any text: no panic, places inside the text, and three ways to read the same data agree.
 
 use libfuzzer_sys::fuzz_target;
-use skillbook_core::frontmatter::{parse, write, Document, MAX_BLOCK};
+use skillbook_core::page::frontmatter::{parse, write, Document, MAX_BLOCK};
 use skillbook_core::value::Value;
 
 fuzz_target!(|text: &str| {

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use skillbook_core::references::{find, resolve};
-use skillbook_core::sections::{headings, section, usage};
+use skillbook_core::page::references::{find, resolve};
+use skillbook_core::page::sections::{headings, section, usage};
 
 fuzz_target!(|text: &str| {
     for reference in find(text, 0) {

@@ -4,12 +4,12 @@
 use std::sync::{Arc, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
-use skillbook_core::assemble::assemble;
+use skillbook_core::catalog::assemble::assemble;
 use skillbook_core::catalog::Catalog;
-use skillbook_core::document::Document;
-use skillbook_core::entry::Source;
-use skillbook_core::search::Query;
-use skillbook_core::view::{Profile, View};
+use skillbook_core::page::document::Document;
+use skillbook_core::source::Source;
+use skillbook_core::view::search::Query;
+use skillbook_core::view::{CachedCatalog, Profile, View};
 
 const FILES: [(&str, &str); 3] = [
     ("email/send.md", "---\nname: email.send\ndescription: Sends a mêssage\naliases: [sendMail]\n---\n# Üsage\n\nemail.send --to ADDR\n"),
@@ -25,7 +25,7 @@ fn view() -> &'static View {
         let documents = FILES.iter().map(parse).collect();
         let paths = FILES.iter().map(|(path, _)| path.to_string()).collect();
         let catalog = Catalog::build(1, vec![assemble(&source, documents, paths)]);
-        View::new(Arc::new(catalog), &Profile::unrestricted()).expect("no globs")
+        View::new(Arc::new(CachedCatalog::new(catalog)), &Profile::unrestricted()).expect("no globs")
     })
 }
 

@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
-use crate::assemble::Finding;
+use crate::catalog::assemble::Finding;
+use crate::catalog::entry::{Entry, Index};
 use crate::catalog::{Catalog, EntryId, Unused, Why};
-use crate::diagnostic::Diagnostic;
-use crate::document::{strip_md, SKILL_FILE};
-use crate::entry::{Entry, Index, Kind};
 use crate::glob::Globs;
-use crate::precedence::{index, told};
+use crate::page::diagnostic::Diagnostic;
+use crate::page::document::{strip_md, SKILL_FILE};
 use crate::prompt::{Options, Placement, Reason};
+use crate::source::Kind;
 use crate::view::{Profile, View};
 
 /// What became of a name.
@@ -94,7 +94,7 @@ pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
             Some(unused) => {
                 let mut file = of_entry(view, entry, state(unused.why));
                 file.by = place_taker(catalog, all, unused);
-                file.diagnostics.push(told(catalog, unused));
+                file.diagnostics.push(catalog.told(unused));
                 file.diagnostics.sort_by(|a, b| a.place().cmp(&b.place()));
                 file
             }
@@ -106,7 +106,7 @@ pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
     }
     for domain in catalog.domains() {
         let seen = view.domain(&domain.name).and_then(|domain| domain.index().map(|index| &index.document.path));
-        let all = index(catalog, domain, |_| true, |id| catalog.uses(id));
+        let all = catalog.index(domain, |_| true, |id| catalog.uses(id));
         let is_used = |index: &Index| {
             let path = &index.document.path;
             seen == Some(path) || all.is_some_and(|used| used.document.path == *path)

@@ -36,4 +36,16 @@ impl Value {
             _ => None,
         }
     }
+
+    /// The text of a scalar; `None` for blank text, nothing, a list or a mapping.
+    pub(crate) fn plain(&self) -> Option<String> {
+        let text = match self {
+            Value::Str(text) => text.trim().to_owned(),
+            Value::Bool(value) => value.to_string(),
+            Value::Int(value) => value.to_string(),
+            Value::Float(value) => value.to_string(),
+            Value::Null | Value::List(_) | Value::Map(_) => return None,
+        };
+        (!text.is_empty()).then_some(text)
+    }
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use common::{all, skills, source};
 use proptest::prelude::*;
-use skillbook_core::assemble::{assemble, assemble_again, Assembled};
+use skillbook_core::catalog::assemble::{assemble, assemble_again, Assembled};
 use skillbook_core::catalog::Catalog;
-use skillbook_core::document::Document;
-use skillbook_core::entry::{Source, SourceKind, Trust};
 use skillbook_core::glob::Globs;
+use skillbook_core::page::document::Document;
+use skillbook_core::source::{Source, SourceKind, Trust};
 
 /// A skill's frontmatter: `name`, `description` and `domain`, each left out if empty.
 fn matter(name: &str, description: &str, domain: &str) -> String {

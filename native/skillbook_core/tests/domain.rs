@@ -2,8 +2,6 @@
 
 mod common;
 
-use std::sync::Arc;
-
 use common::{doc, skills, view};
 use proptest::prelude::*;
 
@@ -23,7 +21,7 @@ fn rendered(page: &str, grants: &[&str]) -> String {
         ("email/debug.md", &doc("email.debug", "disable-model-invocation: true\n", "")),
         ("diary/SKILL.md", &doc("diary", "", "")),
     ];
-    view(&Arc::new(skills(&files)), "p", grants, None).domain("email").unwrap().body()
+    view(&common::cached(skills(&files)), "p", grants, None).domain("email").unwrap().body()
 }
 
 #[test]

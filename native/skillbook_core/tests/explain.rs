@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use common::{doc, source, source_of, view};
 use skillbook_core::catalog::Catalog;
-use skillbook_core::entry::{Source, SourceKind, Trust};
 use skillbook_core::explain::explain;
 use skillbook_core::prompt::Options;
+use skillbook_core::source::{Source, SourceKind, Trust};
+use skillbook_core::view::CachedCatalog;
 
 /// `state path by hidden prompt codes` of each file.
-fn told(catalog: &Arc<Catalog>, name: &str) -> (Vec<String>, Vec<String>) {
+fn told(catalog: &Arc<CachedCatalog>, name: &str) -> (Vec<String>, Vec<String>) {
     let explanation =
         explain(&view(catalog, "p", &["held"], Some(&["mail.*", "a*", "n*", "family/*"])), name, &Options::default());
     let line = |file: &skillbook_core::explain::Explained| {
@@ -64,7 +65,7 @@ fn what_is_hidden_takes_no_part() {
     let records = [("areport", ""), ("areport", other)].map(|(name, more)| page(name, &format!("{weekly}{more}")));
     let records = records.into_iter().map(|text| (Trust::Medium, "areport.md".to_owned(), text));
     assembled.push(common::records(&store, records));
-    let catalog = Arc::new(Catalog::build(1, assembled));
+    let catalog = common::cached(Catalog::build(1, assembled));
     const HELD: &str = "the profile does not hold its label `other`";
     const SHOWN: &str = "in the section `skills`";
     let rows: &[(&str, &[String])] = &[
@@ -115,7 +116,7 @@ fn tells_what_became_of_a_name() {
     let notes = [("family/note.md", "# Note\n")];
     let low = [("amber.md", doc("amber", "", "y")), ("ambergris.md", doc("ambergris", "", "y"))];
     let low: Vec<(&str, &str)> = low.iter().map(|(path, text)| (*path, &**text)).collect();
-    let catalog = Arc::new(Catalog::build(
+    let catalog = common::cached(Catalog::build(
         1,
         vec![
             source("s", SourceKind::Skills, &[], &files),

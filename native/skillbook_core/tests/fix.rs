@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use skillbook_core::assemble::assemble;
-use skillbook_core::diagnostic::{apply, Code, Diagnostic, Fix};
-use skillbook_core::document::Document;
-use skillbook_core::entry::Source;
+use skillbook_core::catalog::assemble::assemble;
+use skillbook_core::page::diagnostic::{apply, Code, Diagnostic, Fix};
+use skillbook_core::page::document::Document;
+use skillbook_core::source::Source;
 use skillbook_core::value::Value;
 
 const PATH: &str = "mail/send.md";

@@ -4,8 +4,8 @@ mod common;
 
 use common::{all, doc, skills, source};
 use skillbook_core::catalog::Catalog;
-use skillbook_core::entry::SourceKind;
-use skillbook_core::help::Help;
+use skillbook_core::source::SourceKind;
+use skillbook_core::view::help::Help;
 use skillbook_core::view::View;
 
 fn text(view: &View, path: &str) -> Option<String> {

@@ -8,15 +8,16 @@ use std::sync::Arc;
 
 use common::{source, view};
 use proptest::prelude::*;
+use skillbook_core::catalog::entry::Entry;
 use skillbook_core::catalog::{Catalog, EntryId};
-use skillbook_core::entry::{Entry, Kind, Source, SourceKind, Trust};
 use skillbook_core::glob::Globs;
-use skillbook_core::help::Help;
 use skillbook_core::lint::lint;
 use skillbook_core::prompt::{Format, Limit, Options, Placement, Reason, Section};
-use skillbook_core::search::Query;
-use skillbook_core::tools::allows;
-use skillbook_core::view::View;
+use skillbook_core::source::{Kind, Source, SourceKind, Trust};
+use skillbook_core::view::help::Help;
+use skillbook_core::view::search::Query;
+use skillbook_core::view::tools::allows;
+use skillbook_core::view::{CachedCatalog, View};
 
 const LABELS: [&str; 3] = ["red", "green", "blue"];
 
@@ -211,7 +212,7 @@ fn prompts(view: &View, names: &[String], out: &mut String) {
         let ids = names.iter().filter_map(|name| view.find(name));
         *out += &format!("{:?}\n", ids.map(|id| view.placement(options, id)).collect::<Vec<_>>());
     }
-    let nothing = common::view(&Arc::new(common::skills(&[])), "reader", &[], None);
+    let nothing = common::view(&common::cached(common::skills(&[])), "reader", &[], None);
     *out += &view.news_since(&nothing);
     *out += &nothing.news_since(view);
 }
@@ -246,7 +247,7 @@ proptest! {
         // A skill and a domain at once: its commands' pages lie beside the skill's own files.
         first.push(("dom1/SKILL.md", "---\nname: both\ndomain: dom1\ndescription: d\n---\nText.\n"));
         let later = files(true);
-        let catalog = Arc::new(Catalog::build(1, vec![
+        let catalog = common::cached(Catalog::build(1, vec![
             source("s", SourceKind::Skills, &[], &first),
             source("t", SourceKind::Notes, &source_labels, &later),
         ]));
@@ -608,7 +609,7 @@ impl World {
     }
 
     /// The catalog of some of the documents and indexes, and without some names in what indexes say.
-    fn catalog(&self, generation: u64, members: &[usize], indexes: &[usize], unnamed: &[String]) -> Arc<Catalog> {
+    fn catalog(&self, generation: u64, members: &[usize], indexes: &[usize], unnamed: &[String]) -> Arc<CachedCatalog> {
         let globs = |globs: &Option<Vec<&str>>| {
             let texts = |globs: &Vec<&str>| globs.iter().map(|glob| glob.to_string()).collect::<Vec<_>>();
             globs.as_ref().map(|globs| Globs::new(&texts(globs)).unwrap())
@@ -655,7 +656,7 @@ impl World {
             let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
             common::source_of(source, &files)
         });
-        Arc::new(Catalog::build(generation, assembled.collect()))
+        common::cached(Catalog::build(generation, assembled.collect()))
     }
 
     /// A view of everything, and one of a catalog of which nothing hidden was ever written.

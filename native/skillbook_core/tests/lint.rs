@@ -2,11 +2,9 @@
 
 mod common;
 
-use std::sync::Arc;
-
 use common::{all, doc, skills, view};
-use skillbook_core::diagnostic::Diagnostic;
 use skillbook_core::lint::lint;
+use skillbook_core::page::diagnostic::Diagnostic;
 
 /// `code line:column message; hint` for each finding in the file.
 fn found(files: &[(&str, &str)], path: &str) -> Vec<String> {
@@ -165,7 +163,8 @@ fn blocks_in_skills_and_indexes() {
 fn what_a_view_does_not_show_is_not_there() {
     let labelled = READ.replace("---\n## Usage", "visibility_labels: [own]\n---\n## Usage");
     let send = "---\nname: mail.send\ndescription: Sends a message to people\n---\n## Usage\n\nmail.read --id 1\n";
-    let catalog = Arc::new(skills(&[("mail/read.md", &labelled.replace("--id <id>", "\"")), ("mail/send.md", send)]));
+    let catalog =
+        common::cached(skills(&[("mail/read.md", &labelled.replace("--id <id>", "\"")), ("mail/send.md", send)]));
     let (guest, owner) = (view(&catalog, "guest", &[], None), view(&catalog, "owner", &["own"], None));
 
     assert_eq!(

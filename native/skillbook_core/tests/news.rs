@@ -2,16 +2,14 @@
 
 mod common;
 
-use std::sync::Arc;
-
 use common::{doc, skills, source, view};
 use skillbook_core::catalog::Catalog;
-use skillbook_core::entry::SourceKind;
+use skillbook_core::source::SourceKind;
 use skillbook_core::view::View;
 
 fn of(files: &[(&str, String)], grants: &[&str]) -> View {
     let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    view(&Arc::new(skills(&files)), "p", grants, None)
+    view(&common::cached(skills(&files)), "p", grants, None)
 }
 
 const HIDDEN: &str = "disable-model-invocation: true\n";
@@ -124,7 +122,7 @@ fn each_part_is_short() {
 #[test]
 fn a_note_is_told_by_its_title() {
     let notes = |files: &[(&str, &str)]| {
-        view(&Arc::new(Catalog::build(1, vec![source("n", SourceKind::Notes, &[], files)])), "p", &[], None)
+        view(&common::cached(Catalog::build(1, vec![source("n", SourceKind::Notes, &[], files)])), "p", &[], None)
     };
     let text = notes(&[("a.md", "# Shopping\n"), ("b.md", "# b\n")]).news_since(&notes(&[]));
     assert!(text.ends_with("New:\n\n- a: Shopping\n- b\n"), "{text}");

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use common::{doc, narrowed, records, source_of, view};
 use proptest::prelude::*;
-use skillbook_core::assemble::Assembled;
+use skillbook_core::catalog::assemble::Assembled;
+use skillbook_core::catalog::entry::Entry;
 use skillbook_core::catalog::Catalog;
-use skillbook_core::entry::{Entry, Source, SourceKind, Trust};
 use skillbook_core::glob::Globs;
-use skillbook_core::view::View;
+use skillbook_core::source::{Source, SourceKind, Trust};
+use skillbook_core::view::{CachedCatalog, View};
 
 /// `/SOURCE/FILE`, a name, and more lines of frontmatter.
 type File<'a> = (&'a str, &'a str, &'a str);
@@ -20,7 +21,7 @@ const RED: &str = "visibility_labels: [red]\n";
 
 /// The catalog of some files, with the sources in the order in which they are named first. `store` and `import` are
 /// records of one source, of medium and low trust; `low` has low trust, `notes` holds notes, and `b-only` selects `b`.
-fn catalog(files: &[File]) -> Arc<Catalog> {
+fn catalog(files: &[File]) -> Arc<CachedCatalog> {
     let parts = |path: &'_ str| -> (String, String) {
         let (source, file) = path[1..].split_once('/').unwrap();
         (source.to_owned(), file.to_owned())
@@ -59,7 +60,7 @@ fn catalog(files: &[File]) -> Arc<Catalog> {
         let files: Vec<_> = texts.iter().map(|((_, file), text)| (file.as_str(), text.as_str())).collect();
         source_of(source, &files)
     });
-    Arc::new(Catalog::build(1, assembled.collect()))
+    common::cached(Catalog::build(1, assembled.collect()))
 }
 
 /// Without a name it is a note.
@@ -368,7 +369,7 @@ fn a_domain_has_the_last_index_that_is_shown() {
         ),
     ];
     for (number, (sources, without, with)) in rows.into_iter().enumerate() {
-        let catalog = Arc::new(Catalog::build(1, sources));
+        let catalog = common::cached(Catalog::build(1, sources));
         let description = |grants: &[&str]| view(&catalog, "p", grants, None).domain("email").unwrap().description();
         assert_eq!([description(&[]), description(&["red"])], [without, with], "{number}");
     }

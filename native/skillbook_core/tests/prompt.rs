@@ -2,13 +2,11 @@
 
 mod common;
 
-use std::sync::Arc;
-
 use common::{all, doc, skills, source, source_of, view};
 use skillbook_core::catalog::Catalog;
-use skillbook_core::entry::{Source, SourceKind};
 use skillbook_core::glob::Globs;
 use skillbook_core::prompt::{tokens, Format, Limit, Options, Placement, Reason, Section};
+use skillbook_core::source::{Source, SourceKind};
 use skillbook_core::view::View;
 
 const RULES: &str = r#"# Commands
@@ -308,7 +306,7 @@ fn an_empty_list_of_xml_has_no_tags() {
 
 #[test]
 fn a_replaced_entry_is_there_for_who_sees_both() {
-    let catalog = Arc::new(sourced());
+    let catalog = common::cached(sourced());
     let count = |grants: &[&str]| {
         let text = only(&view(&catalog, "p", grants, None), &[Section::AvailableSkills]);
         text.matches("<name>pdf</name>").count()
@@ -333,7 +331,7 @@ fn what_is_hidden_from_a_model_is_told_nowhere() {
         ("hidden-too.md", doc("hidden-too", "disable-model-invocation: true\ninclude_in_prompt: false\n", "Me too.")),
     ];
     let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    let catalog = Arc::new(skills(&files));
+    let catalog = common::cached(skills(&files));
     let view = view(&catalog, "p", &[], None);
     let mut told = view.help_top_level();
     told += &["mail", "gone", "shut"].map(|name| view.help_domain(name).unwrap_or_default()).concat();
@@ -357,7 +355,7 @@ fn what_is_hidden_from_a_model_is_told_nowhere() {
 
 #[test]
 fn where_entries_stand() {
-    let catalog = Arc::new(sourced());
+    let catalog = common::cached(sourced());
     let placed = |grants: &[&str], name: &str, options: &Options| {
         view(&catalog, "p", grants, None).placement(options, catalog.named(name).last().unwrap())
     };

@@ -2,14 +2,12 @@
 
 mod common;
 
-use std::sync::Arc;
-
 use common::{source_of, view};
 use proptest::prelude::*;
 use skillbook_core::catalog::Catalog;
-use skillbook_core::entry::{Source, SourceKind};
 use skillbook_core::glob::Globs;
 use skillbook_core::prompt::{tokens, Format, Limit, Options, Section};
+use skillbook_core::source::{Source, SourceKind};
 use skillbook_core::view::{Profile, View};
 
 /// Texts of the pieces that could be taken for the prompt's own.
@@ -79,7 +77,7 @@ fn catalog(texts: &[(String, String)]) -> Catalog {
 }
 
 fn all(catalog: Catalog) -> View {
-    View::new(Arc::new(catalog), &Profile::unrestricted()).unwrap()
+    View::new(common::cached(catalog), &Profile::unrestricted()).unwrap()
 }
 
 /// How many tags of this start a text has, in any case.
@@ -153,7 +151,7 @@ proptest! {
 
     #[test]
     fn one_generation_has_one_prompt(texts in texts()) {
-        let catalog = Arc::new(catalog(&texts));
+        let catalog = common::cached(catalog(&texts));
         for format in Format::ALL {
             let options = Options::of(format);
             let make = |id: &str| view(&catalog, id, &[], None).prompt_with(&options);

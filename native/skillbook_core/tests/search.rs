@@ -7,9 +7,9 @@ use std::sync::Arc;
 use common::{all, doc, skills, source, view};
 use proptest::prelude::*;
 use skillbook_core::catalog::Catalog;
-use skillbook_core::entry::{Kind, SourceKind};
-use skillbook_core::search::{Hit, Query};
-use skillbook_core::view::View;
+use skillbook_core::source::{Kind, SourceKind};
+use skillbook_core::view::search::{Hit, Query};
+use skillbook_core::view::{CachedCatalog, Profile, View};
 
 fn sample() -> View {
     let files = [
@@ -99,7 +99,7 @@ fn finds_what_a_model_is_told_of() {
         ("exclude_from_prompt_profile_ids: [other]\n", true, true),
     ];
     let found = |catalog: Catalog| {
-        let view = view(&Arc::new(catalog), "reader", &[], None);
+        let view = view(&common::cached(catalog), "reader", &[], None);
         !view.search(&Query::new("pear")).is_empty()
     };
     for (more, skill, note) in rows {
@@ -118,7 +118,7 @@ fn an_index_speaks_for_itself_alone() {
     for more in ["", "disable-model-invocation: true\n", "visibility_labels: [secret]\n"] {
         let index = format!("---\ndomain: mail\ndescription: pear\n{more}---\nplum\n");
         let command = doc("mail.send", "", "pear");
-        let catalog = Arc::new(skills(&[("mail/SKILL.md", &index), ("mail/send.md", &command)]));
+        let catalog = common::cached(skills(&[("mail/SKILL.md", &index), ("mail/send.md", &command)]));
         let view = view(&catalog, "reader", &[], None);
         for (query, expected) in [("pear", &["mail.send"][..]), ("plum", &[]), ("mail", &["mail.send"])] {
             assert_eq!(found(&view, &Query::new(query)), *expected, "{more} {query}");
@@ -237,9 +237,9 @@ fn a_later_generation_answers_as_one_that_was_made_anew() {
     };
     let first = source_of(&texts("plums", "d"));
     let queries = ["apple", "pear", "plum", "cherry", "a", "d", "c", "and"];
-    let same = |documents: &skillbook_core::assemble::Assembled, next: Catalog| {
+    let same = |documents: &skillbook_core::catalog::assemble::Assembled, next: Arc<CachedCatalog>| {
         let anew = all(Catalog::build(2, vec![again(documents)]));
-        let next = all(next);
+        let next = View::new(next, &Profile::unrestricted()).unwrap();
         for query in queries {
             assert_eq!(next.search(&Query::new(query)), anew.search(&Query::new(query)), "{query}");
         }
@@ -254,10 +254,10 @@ fn a_later_generation_answers_as_one_that_was_made_anew() {
                 *new = old.clone();
             }
         }
-        let next = Catalog::build(2, vec![again(&second)]);
+        let next = common::cached(Catalog::build(2, vec![again(&second)]));
         next.search_from(before.catalog());
         // A generation in which nobody searched hands on what it was given.
-        let third = Catalog::build(3, vec![again(&second)]);
+        let third = common::cached(Catalog::build(3, vec![again(&second)]));
         third.search_from(&next);
         same(&second, next);
         same(&second, third);
@@ -276,20 +276,20 @@ fn a_later_generation_knows_documents_of_one_name_apart() {
         (vec![three.clone(), one.clone()], "apples"),
         (vec![one.clone(), one.clone()], "apples"),
     ] {
-        let next = Catalog::build(2, sources);
+        let next = common::cached(Catalog::build(2, sources));
         next.search_from(before.catalog());
-        let next = all(next);
+        let next = View::new(next, &Profile::unrestricted()).unwrap();
         let having = |query: &&str| !next.search(&Query::new(query)).is_empty();
         assert_eq!(["apples", "pears", "plums"].into_iter().filter(having).collect::<Vec<_>>(), [found]);
     }
 }
 
-fn source_of(files: &[(String, String)]) -> skillbook_core::assemble::Assembled {
+fn source_of(files: &[(String, String)]) -> skillbook_core::catalog::assemble::Assembled {
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     source("s", SourceKind::Skills, &[], &files)
 }
 
-fn again(one: &skillbook_core::assemble::Assembled) -> skillbook_core::assemble::Assembled {
+fn again(one: &skillbook_core::catalog::assemble::Assembled) -> skillbook_core::catalog::assemble::Assembled {
     let mut copy = source_of(&[]);
     copy.entries = one.entries.clone();
     copy
@@ -320,7 +320,7 @@ proptest! {
         let catalog = |all: bool| {
             let shown = files.iter().filter(|(.., shown)| all || *shown);
             let files: Vec<_> = shown.map(|(path, text, _)| (path.as_str(), text.as_str())).collect();
-            view(&Arc::new(skills(&files)), "reader", &[], None)
+            view(&common::cached(skills(&files)), "reader", &[], None)
         };
         let (with, without) = (catalog(true), catalog(false));
         let answers = |view: &View, query: &str| -> Vec<_> {

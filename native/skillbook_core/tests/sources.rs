@@ -2,13 +2,11 @@
 
 mod common;
 
-use std::sync::Arc;
-
 use common::{all, doc, names, skills, source_of, view};
-use skillbook_core::assemble::Assembled;
+use skillbook_core::catalog::assemble::Assembled;
 use skillbook_core::catalog::{Catalog, Why};
-use skillbook_core::entry::{Selection, Source, Trust};
 use skillbook_core::glob::Globs;
+use skillbook_core::source::{Selection, Source, Trust};
 use skillbook_core::view::View;
 
 fn globs(patterns: Option<&[&str]>) -> Option<Globs> {
@@ -30,7 +28,7 @@ fn medium(name: &str, files: &[(&str, &str)]) -> Assembled {
 
 /// `code path: message` of each finding, with the paths' first `/` left out.
 fn found(view: &View) -> Vec<String> {
-    let line = |found: &skillbook_core::diagnostic::Diagnostic| {
+    let line = |found: &skillbook_core::page::diagnostic::Diagnostic| {
         format!("{} {}: {}", found.code.as_str(), &found.path.as_deref().unwrap_or("/")[1..], found.message)
     };
     view.diagnostics().map(line).collect()
@@ -215,7 +213,7 @@ fn low_trust_runs_nothing() {
 
 #[test]
 fn an_alias_that_another_entry_has_is_reported() {
-    let catalog = Arc::new(skills(&[
+    let catalog = common::cached(skills(&[
         ("a.md", &doc("a", "aliases: [b, c, a, x]\n", "")),
         ("b.md", &doc("b", "aliases: [x]\nvisibility_labels: [secret]\n", "")),
         ("d.md", &doc("d", "aliases: [x]\n", "")),
@@ -231,7 +229,7 @@ fn an_alias_that_another_entry_has_is_reported() {
 #[test]
 fn what_is_required_is_looked_for() {
     let requires = |names: &str| format!("requires: [{names}]\n");
-    let catalog = Arc::new(skills(&[
+    let catalog = common::cached(skills(&[
         ("a.md", &doc("a", &requires("b, other, email, email.send"), "")),
         ("b.md", &doc("b", &(requires("c") + "aliases: [other]\nvisibility_labels: [secret]\n"), "")),
         ("c.md", &doc("c", &requires("a"), "")),
@@ -261,7 +259,7 @@ fn what_is_required_is_looked_for() {
 fn links_of_skills_lead_to_what_can_be_read() {
     let body = "[1](references/forms.md#two) [2](scripts/) [3](./references) [4](SKILL.md) [5](https://x.y/z)\n\
                 [6](references/gone.md) [7](send.md) [8](../other/SKILL.md) [9](../other/data.csv) [10](../../etc/passwd)\n";
-    let catalog = Arc::new(skills(&[
+    let catalog = common::cached(skills(&[
         ("email/SKILL.md", &format!("---\nname: email\ndomain: email\ndescription: d\n---\n{body}")),
         ("email/references/forms.md", "x"),
         ("email/scripts/fill.py", ""),

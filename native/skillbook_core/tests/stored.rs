@@ -7,20 +7,21 @@ use std::sync::Arc;
 
 use common::{all, doc, source, view};
 use proptest::prelude::*;
-use skillbook_core::assemble::{assemble, Assembled};
+use skillbook_core::catalog::assemble::{assemble, Assembled};
+use skillbook_core::catalog::changes::Changes;
+use skillbook_core::catalog::entry::Entry;
+use skillbook_core::catalog::records::Records;
+use skillbook_core::catalog::scheduled::scheduled;
 use skillbook_core::catalog::Catalog;
-use skillbook_core::changes::Changes;
-use skillbook_core::diagnostic::Code;
-use skillbook_core::document::Document;
-use skillbook_core::entry::{Entry, Kind, Source, SourceKind, Trust};
 use skillbook_core::explain::explain;
 use skillbook_core::lint::lint;
+use skillbook_core::page::diagnostic::Code;
+use skillbook_core::page::document::Document;
+use skillbook_core::page::record::{Access, Origin, Record};
 use skillbook_core::prompt::{Format, Options};
-use skillbook_core::record::{Access, Origin, Record};
-use skillbook_core::records::Records;
-use skillbook_core::scheduled::scheduled;
-use skillbook_core::search::Query;
+use skillbook_core::source::{Kind, Source, SourceKind, Trust};
 use skillbook_core::value::Value;
+use skillbook_core::view::search::Query;
 use skillbook_core::view::{sees, Profile, View};
 
 fn record(name: &str, content: &str) -> Record {
@@ -318,7 +319,7 @@ fn who_may_see_a_record() {
         ("p", Some(&["home"]), &[&["m*"]], true),
         ("p", Some(&["home"]), &[&["m*"], &["x*"]], false),
     ];
-    let catalog = Arc::new(Catalog::build(1, vec![assembled(std::slice::from_ref(&record))]));
+    let catalog = common::cached(Catalog::build(1, vec![assembled(std::slice::from_ref(&record))]));
     let columns = access(&record);
     for (id, grants, skills, expected) in rows {
         let skills = skills.iter().map(|globs| texts(globs)).collect();
@@ -410,7 +411,7 @@ proptest! {
                 prop_assert_eq!(fields.description.as_deref(), Some(description.as_str()));
             }
         }
-        let catalog = Arc::new(Catalog::build(1, vec![assembled(&records)]));
+        let catalog = common::cached(Catalog::build(1, vec![assembled(&records)]));
         let labels: Vec<&str> = records.iter().flat_map(|record| &record.labels).map(|label| label.trim()).collect();
         let reader = view(&catalog, "reader", &labels, None);
         lint(&reader);
@@ -467,7 +468,7 @@ proptest! {
     ) {
         let skills = globs.map(|glob| texts(&[glob])).into_iter().collect();
         let profile = Profile { id: id.into(), others: Vec::new(), grants: grants.map(|grants| texts(&grants)), skills };
-        let catalog = Arc::new(Catalog::build(1, vec![assembled(std::slice::from_ref(&record))]));
+        let catalog = common::cached(Catalog::build(1, vec![assembled(std::slice::from_ref(&record))]));
         let shown = View::new(catalog, &profile).unwrap().count() == 1;
         prop_assert_eq!(sees(&profile).unwrap()(&access(&record)), shown);
     }
@@ -482,7 +483,7 @@ proptest! {
             let record = Record {
                 content: "Body".into(), labels: vec![], include_in_prompt: true, excluded_for: vec![], ..record.clone()
             };
-            let catalog = Arc::new(Catalog::build(1, vec![assembled(&[record])]));
+            let catalog = common::cached(Catalog::build(1, vec![assembled(&[record])]));
             let reader = view(&catalog, "reader", &[], None);
             let options = Options { sections: format.sections().to_vec(), ..Options::default() };
             (reader.count(), reader.prompt_with(&options).lines().count())

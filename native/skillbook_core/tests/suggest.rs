@@ -2,8 +2,6 @@
 
 mod common;
 
-use std::sync::Arc;
-
 use common::{all, doc, skills, view};
 
 const NAMES: [&str; 9] = [
@@ -72,7 +70,7 @@ fn offers_nothing_for_what_cannot_be_a_name() {
 
 #[test]
 fn offers_only_what_is_shown() {
-    let catalog = Arc::new(catalog());
+    let catalog = common::cached(catalog());
     let limited = view(&catalog, "p", &[], Some(&["email.read", "tasks.*"]));
     assert_eq!(limited.suggest("email.sned"), ["email.read"]);
     assert_eq!(limited.suggest_path("email.sned"), ["email.read", "email"]);

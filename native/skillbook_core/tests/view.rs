@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use common::{all, doc, names, skills, source_of, view};
 use skillbook_core::catalog::Catalog;
-use skillbook_core::entry::{Source, SourceKind, Trust};
-use skillbook_core::view::{Profile, View};
+use skillbook_core::source::{Source, SourceKind, Trust};
+use skillbook_core::view::{CachedCatalog, Profile, View};
 
-fn catalog() -> Arc<Catalog> {
+fn catalog() -> Arc<CachedCatalog> {
     let labels = |labels: &str| format!("visibility_labels: [{labels}]\n");
-    Arc::new(skills(&[
+    common::cached(skills(&[
         (
             "email/SKILL.md",
             "---\ndomain: email\ndescription: Mail\n---\n# Email\n- email.read: read\n- email.send: send\n",
@@ -134,9 +134,9 @@ fn an_index_leaves_out_what_is_hidden() {
 fn a_hidden_index_is_as_if_it_were_not_written() {
     let index = "---\ndomain: email\ndescription: Mail\nvisibility_labels: [x]\n---\n# email.read\n";
     let read = doc("email.read", "", "");
-    let with = Arc::new(skills(&[("email/SKILL.md", index), ("email/read.md", &read)]));
-    let without = Arc::new(skills(&[("email/read.md", &read)]));
-    let shown = |catalog: &Arc<Catalog>, grants: &[&str]| {
+    let with = common::cached(skills(&[("email/SKILL.md", index), ("email/read.md", &read)]));
+    let without = common::cached(skills(&[("email/read.md", &read)]));
+    let shown = |catalog: &Arc<CachedCatalog>, grants: &[&str]| {
         let view = view(catalog, "p", grants, None);
         let domain = view.domain("email").unwrap();
         (domain.description(), domain.body(), domain.path().map(str::to_owned))
@@ -176,7 +176,7 @@ fn diagnostics_tell_only_of_what_is_shown() {
         ("z.md".to_owned(), "no frontmatter".to_owned()),
     ];
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-    let catalog = Arc::new(skills(&files));
+    let catalog = common::cached(skills(&files));
     let seen = |view: &View| -> Vec<String> {
         view.diagnostics().map(|found| format!("{} {}", found.code.as_str(), found.path.as_deref().unwrap())).collect()
     };
@@ -215,7 +215,7 @@ fn labels_and_grants_meet_as_sets() {
     ];
     let files: Vec<_> = files.map(|(name, given)| (format!("{name}.md"), doc(name, &labels(given), ""))).into();
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-    let catalog = Arc::new(skills(&files));
+    let catalog = common::cached(skills(&files));
     let rows: [(&[&str], &[&str]); 5] = [
         (
             &["private_to_ann", "private_to_bob", "family_only", "sensitive"],
@@ -259,7 +259,7 @@ fn visibility_is_decided_in_one_order() {
             [(SourceKind::Skills, skill), (SourceKind::Notes, note)].into_iter().zip(expected)
         {
             let source = source_of(Source { name: "s".into(), kind, ..Source::default() }, &[("x.md", &text)]);
-            let view = view(&Arc::new(Catalog::build(1, vec![source])), "p", &[], None);
+            let view = view(&common::cached(Catalog::build(1, vec![source])), "p", &[], None);
             let found = view.find("x");
             assert_eq!((found.is_some(), found.is_some_and(|id| view.in_prompt(id))), (shown, in_prompt), "{text}");
         }

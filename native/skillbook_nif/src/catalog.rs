@@ -8,14 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use arc_swap::ArcSwap;
 use rustc_hash::FxHashSet;
 use rustler::{Binary, Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
-use skillbook_core::assemble::Assembled;
+use skillbook_core::catalog::assemble::Assembled;
+use skillbook_core::catalog::changes::Changes;
+use skillbook_core::catalog::entry::Entry;
+use skillbook_core::catalog::records::Records;
+use skillbook_core::catalog::scheduled::scheduled;
 use skillbook_core::catalog::{Catalog, EntryId};
-use skillbook_core::changes::Changes;
-use skillbook_core::entry::{Entry, Source, SourceKind, Trust};
 use skillbook_core::glob::{BadGlob, Globs};
-use skillbook_core::records::Records;
-use skillbook_core::scheduled::scheduled;
-use skillbook_core::view::{Profile, View};
+use skillbook_core::source::{Source, SourceKind, Trust};
+use skillbook_core::view::{CachedCatalog, Profile, View};
 
 use crate::load::Loaded;
 use crate::shared::FrozenTerm;
@@ -28,7 +29,7 @@ mod atoms {
 
 /// One generation with the terms of its entries.
 pub struct Generation {
-    pub catalog: Arc<Catalog>,
+    pub catalog: Arc<CachedCatalog>,
     terms: Box<[Arc<Terms>]>,
 }
 
@@ -52,7 +53,7 @@ impl Generation {
             same_name.filter(|(other, _)| is_it(other)).map(|(_, term)| Arc::clone(term)).unwrap_or_default()
         };
         let terms = catalog.entries().iter().map(term).collect();
-        Generation { catalog: Arc::new(catalog), terms }
+        Generation { catalog: Arc::new(CachedCatalog::new(catalog)), terms }
     }
 
     /// The entry's struct.
@@ -189,7 +190,7 @@ fn store_of(sources: &mut [Held]) -> Option<&mut Records> {
 
 fn build(number: u64, sources: &[Held], before: Option<&Generation>) -> Arc<Generation> {
     let assembled = sources.iter().map(Held::assembled);
-    let catalog = Catalog::build_after(before.map(|before| &*before.catalog), number, assembled);
+    let catalog = Catalog::build_after(before.map(|before| &**before.catalog), number, assembled);
     Arc::new(Generation::new(catalog, before))
 }
 

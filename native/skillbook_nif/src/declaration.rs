@@ -1,15 +1,13 @@
 //! `Skillbook.Declaration`: the flags that a page declares.
 
-use rustler::{Binary, Encoder, Env, NifResult, ResourceArc, Term};
-use skillbook_core::declaration::{Choice, Declaration, Flag, Positional, Type, DAYS};
+use rustler::{Binary, Encoder, Env, NifResult, Term};
+use skillbook_core::page::declaration::{Choice, Declaration, Flag, Positional, Type, DAYS};
 
 use crate::encode;
-use crate::view::ViewResource;
 
 mod atoms {
     rustler::atoms! {
         nil,
-        unknown,
         __struct__,
         declaration = "Elixir.Skillbook.Declaration",
         flag = "Elixir.Skillbook.Flag",
@@ -41,19 +39,10 @@ mod atoms {
     }
 }
 
-/// The declaration of an entry, nil if it declares nothing, or `:unknown`.
-#[rustler::nif(schedule = "DirtyCpu")]
-fn view_flags<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -> Term<'a> {
-    match std::str::from_utf8(&name).ok().and_then(|name| view.find(name)) {
-        None => atoms::unknown().encode(env),
-        Some(id) => view.declaration_term(env, id),
-    }
-}
-
 /// What a page's text declares, or `nil`.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn declaration_read<'a>(env: Env<'a>, body: Binary) -> Term<'a> {
-    encode(env, std::str::from_utf8(&body).ok().and_then(skillbook_core::declaration::read).as_ref())
+    encode(env, std::str::from_utf8(&body).ok().and_then(skillbook_core::page::declaration::read).as_ref())
 }
 
 /// A `%Skillbook.Declaration{}`, or `nil`. It never fails in fact: no map here has a key twice.

@@ -7,7 +7,7 @@ use rustler::sys::{
     enif_make_list_from_array, enif_make_map_from_arrays, enif_make_sub_binary, enif_make_tuple_from_array, ErlNifTerm,
 };
 use rustler::{Atom, Binary, Encoder, Env, NifResult, Term};
-use skillbook_core::diagnostic::Diagnostic;
+use skillbook_core::page::diagnostic::Diagnostic;
 use skillbook_core::value::Value;
 use smallvec::SmallVec;
 

@@ -1,8 +1,8 @@
 //! An entry as a `%Skillbook.Entry{}`.
 
 use rustler::{Encoder, Env, NifResult, Term};
-use skillbook_core::document::Fields;
-use skillbook_core::entry::Entry;
+use skillbook_core::catalog::entry::Entry;
+use skillbook_core::page::document::Fields;
 
 use crate::encode;
 use crate::shared::{binary, TextResource};

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
 
 use rustler::{Binary, Encoder, Env, NifResult, Resource, ResourceArc, Term};
-use skillbook_core::sections;
+use skillbook_core::page::sections;
 use skillbook_core::text::error::Error;
 use skillbook_core::text::extract::{self, Event, Unclosed};
 

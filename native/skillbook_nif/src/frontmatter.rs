@@ -3,7 +3,7 @@
 use crate::encode;
 use crate::twin::{twin, YAML_BYTES};
 use rustler::{Binary, Encoder, Env, Error, ListIterator, NifResult, Term, TermType};
-use skillbook_core::frontmatter::{self, MAX_DEPTH};
+use skillbook_core::page::frontmatter::{self, MAX_DEPTH};
 use skillbook_core::value::Value;
 
 mod atoms {

@@ -14,6 +14,7 @@ mod json;
 mod lint;
 mod load;
 mod postgres;
+mod profile;
 mod resource_file;
 mod route;
 mod runtime;

@@ -1,9 +1,9 @@
 //! `Skillbook.Lint` and the codes of `Skillbook.Diagnostic`.
 
 use rustler::{Binary, Env, NifResult, ResourceArc, Term};
-use skillbook_core::diagnostic::{Code, Diagnostic};
 use skillbook_core::excerpt::excerpt;
 use skillbook_core::lint;
+use skillbook_core::page::diagnostic::{Code, Diagnostic};
 
 use crate::encode;
 use crate::view::ViewResource;

@@ -1,7 +1,7 @@
 //! Search through a view.
 
 use rustler::{Encoder, Env, NifResult, ResourceArc, Term};
-use skillbook_core::search::{Hit, Query};
+use skillbook_core::view::search::{Hit, Query};
 
 use crate::encode;
 use crate::view::{EntryKind, ViewResource};

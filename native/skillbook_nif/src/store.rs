@@ -1,10 +1,10 @@
 //! Rows of the store's table as records, and who may see them.
 
-use rustler::{Decoder, NifMap, NifResult, NifUnitEnum, ResourceArc, Term};
-use skillbook_core::record::{list, Access, Origin, Record};
+use rustler::{Decoder, NifMap, NifResult, NifUnitEnum, Term};
+use skillbook_core::page::record::{list, Access, Origin, Record};
 use skillbook_core::view::sees;
 
-use crate::view::{profile, ViewResource};
+use crate::profile::profile;
 
 /// The columns that count, in the order in which [`Row::record`] takes them.
 const COLUMNS: [&str; 18] = [
@@ -164,15 +164,10 @@ impl From<AccessMap> for Access {
 fn stored_visible(ids: Vec<String>, grants: Term, skills: Vec<Vec<String>>, rows: Vec<Term>) -> NifResult<Vec<bool>> {
     let profile = profile(ids, grants, skills)?;
     let sees = sees(&profile).map_err(|_| rustler::Error::BadArg)?;
-    all(rows, sees)
+    seen(rows, sees)
 }
 
-/// The same for the profile of a view.
-#[rustler::nif(schedule = "DirtyCpu")]
-fn view_sees(view: ResourceArc<ViewResource>, rows: Vec<Term>) -> NifResult<Vec<bool>> {
-    all(rows, |record| view.core().sees(record))
-}
-
-fn all(rows: Vec<Term>, sees: impl Fn(&Access) -> bool) -> NifResult<Vec<bool>> {
+/// Whether a rule shows each of these `%Skillbook.Stored{}`.
+pub fn seen(rows: Vec<Term>, sees: impl Fn(&Access) -> bool) -> NifResult<Vec<bool>> {
     rows.into_iter().map(|row| Ok(sees(&row.decode::<AccessMap>()?.into()))).collect()
 }

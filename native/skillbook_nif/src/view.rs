@@ -2,17 +2,19 @@
 
 use std::sync::{Arc, OnceLock};
 
-use rustler::{Atom, Binary, Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
+use rustler::{Binary, Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
 use skillbook_core::catalog::EntryId;
-use skillbook_core::domain::DomainView;
-use skillbook_core::entry::Kind;
-use skillbook_core::help::Help;
 use skillbook_core::prompt::{Format, Limit, Options, Section};
-use skillbook_core::tools::allows;
-use skillbook_core::view::{Profile, View};
+use skillbook_core::source::Kind;
+use skillbook_core::view::domain::DomainView;
+use skillbook_core::view::help::Help;
+use skillbook_core::view::tools::allows;
+use skillbook_core::view::View;
 
 use crate::catalog::{CatalogResource, Generation};
+use crate::profile::{list_or_all, profile};
 use crate::shared::{binary, TextResource};
+use crate::store::seen;
 use crate::twin::{self, twin};
 use crate::{encode, resource_file};
 
@@ -95,21 +97,6 @@ impl ViewResource {
     }
 }
 
-/// A profile by its id and those of the others that it acts for, its grants and its lists of globs.
-pub fn profile(mut ids: Vec<String>, grants: Term, skills: Vec<Vec<String>>) -> NifResult<Profile> {
-    let others = ids.split_off(1.min(ids.len()));
-    let id = ids.pop().ok_or(rustler::Error::BadArg)?;
-    Ok(Profile { id, others, grants: list_or_all(grants)?, skills })
-}
-
-/// `:all` is `None`.
-pub fn list_or_all(term: Term) -> NifResult<Option<Vec<String>>> {
-    match term.decode::<Atom>() {
-        Ok(atom) if atom == atoms::all() => Ok(None),
-        _ => term.decode().map(Some),
-    }
-}
-
 twin! {
     /// `{:ok, view, generation}` or `{:error, {:bad_glob, glob, message}}`.
     "DirtyCpu" fn view_new_now | view_new_dirty(
@@ -180,6 +167,21 @@ twin! {
         Err(_) => Vec::new(),
     }
     .encode(env))
+}
+
+/// The declaration of an entry, nil if it declares nothing, or `:unknown`.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_flags<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -> Term<'a> {
+    match view.find_bytes(&name) {
+        None => atoms::unknown().encode(env),
+        Some(id) => view.declaration_term(env, id),
+    }
+}
+
+/// Whether the view's profile may see each of these records, as `stored_visible` does.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn view_sees(view: ResourceArc<ViewResource>, rows: Vec<Term>) -> NifResult<Vec<bool>> {
+    seen(rows, |record| view.core().sees(record))
 }
 
 #[rustler::nif]

@@ -67,7 +67,7 @@ defmodule Skillbook.SQL.Migrations.V8 do
         )#{clustered(dialect)}
         """,
         "create index skillbook_document_fields_document_index on skillbook_document_fields (document_id)",
-        # `native/skillbook_core/src/vault/postings.rs` says what terms are, and how `documents` and `places` are packed.
+        # `native/skillbook_core/src/search/rows` says what terms are, and how `documents` and `places` are packed.
         """
         create table skillbook_document_terms (
           segment_id bigint not null references skillbook_document_segments (id) on delete cascade,

@@ -1,6 +1,6 @@
 //! The flags in a text that shows what may be written.
 
-use crate::declaration::flag_name;
+use crate::page::declaration::flag_name;
 
 /// The flags of a synopsis, each with its place.
 pub(super) fn shown(text: &str) -> Vec<(usize, &str)> {

@@ -6,14 +6,15 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use skillbook_core::{assemble::assemble, catalog::Catalog, document::Document, entry::Source, lint};
-//! use skillbook_core::view::{Profile, View};
+//! use skillbook_core::catalog::{assemble::assemble, Catalog};
+//! use skillbook_core::{lint, page::document::Document, source::Source};
+//! use skillbook_core::view::{CachedCatalog, Profile, View};
 //!
 //! let source = Arc::new(Source { root: "/s".into(), ..Source::default() });
 //! let page = b"---\nname: mail.send\ndescription: Sends a message to people\n---\n## Usage\n\nmail.sned --to <name>\n";
 //! let document = Arc::new(Document::parse("/s", "mail/send.md", page));
 //! let catalog = Catalog::build(1, vec![assemble(&source, vec![document], vec![])]);
-//! let view = View::new(Arc::new(catalog), &Profile::unrestricted()).unwrap();
+//! let view = View::new(Arc::new(CachedCatalog::new(catalog)), &Profile::unrestricted()).unwrap();
 //!
 //! let found = lint::lint(&view);
 //! assert_eq!(found[0].message, "there is no command `mail.sned`");
@@ -25,7 +26,7 @@ mod page;
 pub mod strict;
 mod written;
 
-use crate::diagnostic::Diagnostic;
+use crate::page::diagnostic::Diagnostic;
 use crate::view::View;
 
 /// What is found in the pages that a view shows, by path and line.

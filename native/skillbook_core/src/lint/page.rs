@@ -2,16 +2,18 @@
 
 use strsim::jaro_winkler;
 
-use crate::declaration::{Clash, Contradiction, Declaration, Flag};
-use crate::diagnostic::{Code, Diagnostic, Severity};
-use crate::document::Document;
-use crate::entry::{command_name, Entry, Kind as EntryKind};
-use crate::frontmatter::place;
+use crate::catalog::entry::Entry;
 use crate::lint::flags;
 use crate::lint::written::{written, Part, Written};
-use crate::sections;
+use crate::page::declaration::{Clash, Contradiction, Declaration, Flag};
+use crate::page::diagnostic::{Code, Diagnostic, Severity};
+use crate::page::document::Document;
+use crate::page::frontmatter::place;
+use crate::page::sections;
+use crate::source::Kind as EntryKind;
 use crate::text::command::{self, Command, GET_SKILL};
 use crate::text::error::Kind;
+use crate::text::line::command_name;
 use crate::view::View;
 
 /// What the Agent Skills format advises for a text that a model reads at once.

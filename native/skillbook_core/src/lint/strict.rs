@@ -10,8 +10,8 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use unicode_normalization::char::is_combining_mark;
 use unicode_normalization::UnicodeNormalization;
 
-use crate::diagnostic::{Code, Diagnostic, Severity};
-use crate::frontmatter::decode;
+use crate::page::diagnostic::{Code, Diagnostic, Severity};
+use crate::page::frontmatter::decode;
 
 /// The fields that the format has.
 const FIELDS: [&str; 6] = ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::sections;
+use crate::page::sections;
 use crate::text::error::Kind;
 use crate::text::extract::{extract, Unclosed};
 use crate::text::fence::{self, closes, opener};

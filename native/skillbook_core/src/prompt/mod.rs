@@ -16,9 +16,9 @@ pub use self::limit::{tokens, Limit};
 pub use self::section::{Format, Section};
 
 use self::plan::{Plan, What};
+use crate::catalog::entry::Entry;
 use crate::catalog::EntryId;
-use crate::entry::Entry;
-use crate::help::without_heading;
+use crate::view::help::without_heading;
 use crate::view::{about, View};
 
 /// What goes into a prompt.

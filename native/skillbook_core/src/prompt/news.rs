@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::changes::Changes;
-use crate::domain::DomainView;
-use crate::entry::{push_line, Entry};
+use crate::catalog::changes::Changes;
+use crate::catalog::entry::Entry;
 use crate::prompt::notes::title;
+use crate::text::line::push_line;
+use crate::view::domain::DomainView;
 use crate::view::View;
 
 /// How many lines each part has.

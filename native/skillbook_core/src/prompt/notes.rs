@@ -1,8 +1,9 @@
 //! The sections that list notes and skills in short.
 
-use crate::entry::{push_line, Entry};
+use crate::catalog::entry::Entry;
 use crate::prompt::plan::{Plan, What};
 use crate::prompt::section::Section;
+use crate::text::line::push_line;
 use crate::view::{about, View};
 
 impl View {

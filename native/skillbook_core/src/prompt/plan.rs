@@ -3,9 +3,9 @@
 use rustc_hash::FxHashSet;
 
 use crate::catalog::EntryId;
-use crate::entry::Kind;
 use crate::prompt::limit::{Limit, Size};
 use crate::prompt::section::Section;
+use crate::source::Kind;
 
 /// What a piece of the text tells of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,12 @@
 //! The sections of the default prompt.
 
-use crate::entry::{push_line, Entry, Selection};
-use crate::help::{push_row, width};
+use crate::catalog::entry::Entry;
 use crate::prompt::notes::{title, without_title};
 use crate::prompt::plan::{Plan, What};
 use crate::prompt::section::Section;
+use crate::source::Selection;
+use crate::text::line::push_line;
+use crate::view::help::{push_row, width};
 use crate::view::{about, View};
 
 /// How many usage lines the quick reference holds.

@@ -1,8 +1,9 @@
 //! The sections that are XML, and what keeps a document from writing any of it.
 
-use crate::entry::{push_line, Entry};
+use crate::catalog::entry::Entry;
 use crate::prompt::plan::{Plan, What};
 use crate::prompt::section::Section;
+use crate::text::line::push_line;
 use crate::view::{about, View};
 
 /// The tags that the text of a skill must neither open nor close.

@@ -4,9 +4,6 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::Offset;
 use jiff::Timestamp;
 
-use super::parse;
-use super::Error;
-
 /// A cron expression, which any two spellings of the same times have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cron {
@@ -39,11 +36,6 @@ const DAY: i64 = 24 * 60 * 60;
 const CYCLE: i16 = 400;
 
 impl Cron {
-    /// Reads five or six fields or an `@` name; refused too is what would never fire.
-    pub fn parse(text: &str) -> Result<Cron, Error> {
-        parse::cron(text)
-    }
-
     /// Whether there is any day that it allows.
     pub(super) fn fires(&self) -> bool {
         (2000..2000 + CYCLE).any(|year| {

@@ -66,7 +66,14 @@ struct Values {
     last_weekdays: u8,
 }
 
-pub(super) fn cron(text: &str) -> Result<Cron, Error> {
+impl Cron {
+    /// Reads five or six fields or an `@` name; refused too is what would never fire.
+    pub fn parse(text: &str) -> Result<Cron, Error> {
+        cron(text)
+    }
+}
+
+fn cron(text: &str) -> Result<Cron, Error> {
     let trimmed = text.trim_end();
     let whole = || trimmed.len() - trimmed.trim_start().len()..trimmed.len();
     if text.len() > LONGEST {

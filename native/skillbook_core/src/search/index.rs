@@ -8,16 +8,17 @@ use std::sync::{Arc, Weak};
 
 use rustc_hash::FxHashMap;
 
-use super::snippet::{part, Parts};
+use super::parts::{part, Parts};
 use super::words::{fold, parts, stem, whole, words, LONGEST};
-use crate::document::Document;
-use crate::entry::Entry;
-use crate::sections;
+use crate::catalog::entry::Entry;
+use crate::page::document::Document;
+use crate::page::sections;
 
 /// Of so many bytes of a text, one is rarely more than the first occurrence of a term in it.
 const BYTES_FOR_A_TERM: usize = 12;
 
-/// What one occurrence in a field weighs, in halves; one in the body weighs [`super::rank`]'s share.
+/// What one occurrence in a field weighs, in halves; [`scope`](super::scope) says what one in the
+/// body weighs.
 mod weight {
     pub const NAME: u8 = 12;
     pub const WHOLE_NAME: u8 = 2;

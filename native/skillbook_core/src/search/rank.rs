@@ -4,59 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::index::Index;
+use super::scope::Scope;
 use super::terms::{Wanted, Word};
-use crate::catalog::EntryId;
-use crate::view::View;
 
 /// How soon more of a term stops to matter.
 const K1: f32 = 1.2;
-/// How much a body's length matters.
-const B: f32 = 0.75;
-/// What a term in a body of average length weighs, where one in the description weighs 3.
-const BODY: f32 = 1.0;
-
-/// The entries in which a view searches, and what is counted over them.
-#[derive(Debug)]
-pub struct Scope {
-    count: u32,
-    /// What one occurrence in an entry's body weighs; 0 for entries that are not searched.
-    body: Vec<f32>,
-}
-
-impl Scope {
-    /// What a model is told of.
-    pub fn new(view: &View, index: &Index) -> Scope {
-        let lengths = index.lengths();
-        let mut body = vec![0.0; lengths.len()];
-        let length = |id: EntryId| lengths[id.0 as usize];
-        let (mut count, mut total) = (0u32, 0u64);
-        view.listed().for_each(|(id, _)| {
-            count += 1;
-            total += u64::from(length(id));
-        });
-        let average = (total as f64 / f64::from(count.max(1))).max(1.0);
-        for (id, _) in view.listed() {
-            body[id.0 as usize] = BODY / (1.0 - B + B * (f64::from(length(id)) / average) as f32);
-        }
-        Scope { count, body }
-    }
-
-    /// Whether one of these entries is searched.
-    pub fn shows_any(&self, places: &[u32]) -> bool {
-        places.iter().any(|place| self.body[*place as usize] > 0.0)
-    }
-
-    /// How much a term says that this many entries have.
-    fn rarity(&self, having: u32) -> f32 {
-        rarity(f64::from(self.count), f64::from(having)) as f32
-    }
-}
-
-/// How much a word says that this many of all documents have.
-pub fn rarity(all: f64, having: f64) -> f64 {
-    (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
-}
-
 /// What each entry has so far.
 struct Scores {
     total: Vec<f32>,

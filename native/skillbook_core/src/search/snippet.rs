@@ -5,27 +5,25 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::index::Index;
+use super::parts::{Parts, PART};
 use super::rows::{form_of, Stems};
 use super::terms::Wanted;
 use super::words::{fold, stem, words, Beginnings, LONGEST};
-
-use super::Snippet;
-use crate::entry::Entry;
+use crate::catalog::entry::Entry;
 
 /// How long a snippet is, in bytes, without what is added at cuts.
 const LENGTH: usize = 200;
 /// How much stands before its first match.
 const LEAD: usize = 60;
-/// The index says in which parts of a body a word is, so that few of them are read. What is in one snippet begins in
-/// two parts next to each other.
-const PART: usize = 512;
-/// A bit for each part; what is behind the last of them is not searched.
-pub type Parts = u16;
 const _: () = assert!(LENGTH <= PART);
 
-/// The part in which a word begins.
-pub fn part(start: usize) -> Parts {
-    Parts::try_from(start / PART).ok().and_then(|part| (1 as Parts).checked_shl(part.into())).unwrap_or(0)
+/// A part of a text on one line.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Snippet {
+    /// At most some 200 bytes, with `…` where the text goes on.
+    pub text: String,
+    /// Where words that match stand in it, in bytes: start and length.
+    pub highlights: Vec<(usize, usize)>,
 }
 
 /// A word of a text that matches.

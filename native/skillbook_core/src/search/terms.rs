@@ -1,7 +1,7 @@
 //! From a query's words to the terms of the index that they stand for.
 
 use super::index::Index;
-use super::rank::Scope;
+use super::scope::Scope;
 use super::words::{folded, parts, stemmed, whole, words, LONGEST};
 
 /// How much of a query is read, in bytes and words.

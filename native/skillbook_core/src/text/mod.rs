@@ -22,6 +22,7 @@ pub mod command;
 pub mod error;
 pub mod extract;
 pub(crate) mod fence;
+pub mod line;
 mod scan;
 pub mod words;
 

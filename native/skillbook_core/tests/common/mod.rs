@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use skillbook_core::assemble::{assemble, Assembled};
+use skillbook_core::catalog::assemble::{assemble, Assembled};
 use skillbook_core::catalog::Catalog;
-use skillbook_core::document::Document;
-use skillbook_core::entry::{Source, SourceKind, Trust};
-use skillbook_core::record::{Origin, Record};
-use skillbook_core::view::{Profile, View};
+use skillbook_core::page::document::Document;
+use skillbook_core::page::record::{Origin, Record};
+use skillbook_core::source::{Source, SourceKind, Trust};
+use skillbook_core::view::{CachedCatalog, Profile, View};
 
 pub fn source(name: &str, kind: SourceKind, labels: &[&str], files: &[(&str, &str)]) -> Assembled {
     let labels = labels.iter().map(|label| label.to_string()).collect();
@@ -60,17 +60,22 @@ pub fn skills(files: &[(&str, &str)]) -> Catalog {
     Catalog::build(1, vec![source("s", SourceKind::Skills, &[], files)])
 }
 
-pub fn all(catalog: Catalog) -> View {
-    View::new(Arc::new(catalog), &Profile::unrestricted()).unwrap()
+/// A catalog as views share it.
+pub fn cached(catalog: Catalog) -> Arc<CachedCatalog> {
+    Arc::new(CachedCatalog::new(catalog))
 }
 
-pub fn view(catalog: &Arc<Catalog>, id: &str, grants: &[&str], skills: Option<&[&str]>) -> View {
+pub fn all(catalog: Catalog) -> View {
+    View::new(cached(catalog), &Profile::unrestricted()).unwrap()
+}
+
+pub fn view(catalog: &Arc<CachedCatalog>, id: &str, grants: &[&str], skills: Option<&[&str]>) -> View {
     narrowed(catalog, id, grants, skills.into_iter())
 }
 
 /// A view whose names have to match one glob of each list.
 pub fn narrowed<'a>(
-    catalog: &Arc<Catalog>,
+    catalog: &Arc<CachedCatalog>,
     id: &str,
     grants: &[&str],
     lists: impl Iterator<Item = &'a [&'a str]>,

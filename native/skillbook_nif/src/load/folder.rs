@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use skillbook_core::assemble::Finding;
-use skillbook_core::diagnostic::Diagnostic;
-use skillbook_core::document::{Document, SKILL_FILE};
+use skillbook_core::catalog::assemble::Finding;
+use skillbook_core::page::diagnostic::Diagnostic;
+use skillbook_core::page::document::{Document, SKILL_FILE};
 
 use super::ignores::Ignores;
-use super::read::Read;
+use super::read::{Fresh, Read};
 
 /// A folder without what is skipped or left out. Folders are nested 16 deep at most, so walking them may recurse.
 #[derive(Default)]
@@ -35,17 +35,6 @@ pub struct Markdown {
     pub read: Option<Read>,
     /// Whether `read` is what it holds now.
     pub fresh: Fresh,
-}
-
-/// How sure it is that a file still holds what was read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Fresh {
-    /// Nothing speaks against it.
-    Yes,
-    /// Its size and times tell.
-    Stamp,
-    /// It was named as changed.
-    No,
 }
 
 /// The path of something in a folder; the root's is empty.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::Match;
-use skillbook_core::diagnostic::{Code, Diagnostic, Severity};
+use skillbook_core::page::diagnostic::{Code, Diagnostic, Severity};
 
 use super::{unreadable, MAX_BYTES};
 

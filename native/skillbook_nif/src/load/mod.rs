@@ -18,14 +18,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use skillbook_core::assemble::{assemble_again, Assembled, Finding};
-use skillbook_core::diagnostic::{Code, Diagnostic, Severity};
-use skillbook_core::entry::{Source, Trust};
+use skillbook_core::catalog::assemble::{assemble_again, Assembled, Finding};
+use skillbook_core::page::diagnostic::{Code, Diagnostic, Severity};
+use skillbook_core::source::{Source, Trust};
 
-use folder::{split, Folder, Found, Fresh, Markdown};
+use folder::{split, Folder, Found, Markdown};
 use ignores::is_ignore_file;
 use parallel::parallel;
-use read::Reader;
+use read::{Fresh, Reader};
 use touched::{touched, Paths, Touched};
 use walk::{is_skipped, Walker, MAX_FILES};
 

@@ -6,17 +6,27 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use skillbook_core::assemble::Assembled;
-use skillbook_core::diagnostic::{Code, Diagnostic, Severity};
-use skillbook_core::document::Document;
-use skillbook_core::entry::{Source, SourceKind};
-use skillbook_core::last_good;
+use skillbook_core::catalog::assemble::Assembled;
+use skillbook_core::catalog::last_good;
+use skillbook_core::page::diagnostic::{Code, Diagnostic, Severity};
+use skillbook_core::page::document::Document;
+use skillbook_core::source::{Source, SourceKind};
 
-use super::folder::Fresh;
 use super::{unreadable, MAX_BYTES};
 
 /// For how many seconds after a change another one might leave the file's times as they are.
 const RECENT: i64 = 2;
+
+/// How sure it is that a file still holds what was read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Fresh {
+    /// Nothing speaks against it.
+    Yes,
+    /// Its size and times tell.
+    Stamp,
+    /// It was named as changed.
+    No,
+}
 
 /// What reading a file gave.
 pub struct Read {

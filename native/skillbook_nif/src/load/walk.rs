@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
-use skillbook_core::diagnostic::{Code, Diagnostic, Severity};
-use skillbook_core::document::strip_md;
+use skillbook_core::page::diagnostic::{Code, Diagnostic, Severity};
+use skillbook_core::page::document::strip_md;
 
 use super::folder::{join, split, Folder, Markdown};
 use super::ignores::{self, Ignores};

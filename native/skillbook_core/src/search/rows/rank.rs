@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashSet;
 
 use super::{ids, postings, Terms};
-use crate::search::rank::rarity;
+use crate::search::scope::rarity;
 
 /// So much is the sum of 1/n² without end: no document has a rank above 1.
 const SUM: f64 = 1.644_934_066_85;

@@ -1,0 +1,177 @@
+//! When an edit breaks a document that was in use: whether the version from before it stays.
+
+use super::assemble::described;
+use crate::page::diagnostic::{Code, Diagnostic, Severity};
+use crate::page::document::Document;
+
+/// The version from before the edit, with what is wrong with the new one, if it stays in use: the new one is empty or
+/// cannot be read, or `described` says that it needs a description and has none. `again` is the file's new content, or
+/// why there is none, and `bytes` are those that could be read.
+///
+/// An edit that touches `visibility_labels` may have been meant to hide the document, so nothing stays then.
+///
+/// ```
+/// use skillbook_core::page::document::Document;
+/// use skillbook_core::catalog::last_good::keep;
+///
+/// let good = Document::parse("/skills", "a.md", b"---\nname: a\ndescription: About a\n---\nText");
+/// let half = b"---\nname: a\ndescr";
+/// let kept = keep(&good, Ok(&Document::parse("/skills", "a.md", half)), half, true).unwrap();
+/// assert_eq!(kept.body(), "Text");
+/// let codes: Vec<_> = kept.diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect();
+/// assert_eq!(codes, ["frontmatter_unclosed", "kept_last_good"]);
+/// ```
+pub fn keep(
+    good: &Document,
+    again: Result<&Document, &Diagnostic>,
+    bytes: &[u8],
+    needs_description: bool,
+) -> Option<Document> {
+    let mut diagnostics = match again {
+        Err(diagnostic) => vec![diagnostic.clone()],
+        Ok(document) => broken(good, document, bytes, needs_description)?,
+    };
+    if touches_labels(&good.text, bytes) {
+        return None;
+    }
+    let message = "the version from before this edit is still used, for this one cannot be";
+    let hint = "mend the file, or delete it if the entry is to go";
+    diagnostics.push(Diagnostic::new(Code::KeptLastGood, Severity::Warning, message).hint(hint));
+    for diagnostic in &mut diagnostics {
+        diagnostic.path = Some(good.path.clone());
+    }
+    let mut kept = good.clone();
+    kept.diagnostics = diagnostics;
+    Some(kept)
+}
+
+/// What is wrong with the new version; `None` if it can be used, or must not be replaced by another.
+fn broken(good: &Document, new: &Document, bytes: &[u8], needs_description: bool) -> Option<Vec<Diagnostic>> {
+    let mut diagnostics = new.diagnostics.clone();
+    if bytes.trim_ascii().is_empty() {
+        let message = "expected a document, got an empty file";
+        diagnostics.push(Diagnostic::new(Code::DocumentEmpty, Severity::Error, message));
+        return Some(diagnostics);
+    }
+    let Some(fields) = new.fields() else {
+        let hidden = diagnostics.iter().any(|diagnostic| diagnostic.code == Code::LabelsInvalid);
+        return (!hidden).then_some(diagnostics);
+    };
+    let index = new.is_skill_file() && fields.name.is_none() && fields.domain.is_some();
+    let had = good.fields().is_some_and(|fields| fields.description.is_some());
+    let gone = needs_description && !index && had && described(fields, &mut diagnostics).is_none();
+    gone.then_some(diagnostics)
+}
+
+/// Whether the new bytes say something about labels that the old text does not say.
+fn touches_labels(old: &str, new: &[u8]) -> bool {
+    // Text in UTF-16 has a zero beside each plain letter.
+    let plain: Vec<u8> = new.iter().copied().filter(|byte| *byte != 0).collect();
+    let new = String::from_utf8_lossy(&plain);
+    let known = statements(old);
+    statements(&new).iter().any(|statement| !known.contains(statement))
+}
+
+/// Each line that mentions the labels, with the lines that go on with its value: those that do not begin a key or end
+/// the block.
+fn statements(text: &str) -> Vec<Vec<&str>> {
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    let mentions = |line: &str| line.to_ascii_lowercase().contains("visibility_labels");
+    let goes_on = |line: &&&str| {
+        let key = |c: char| c.is_alphanumeric() || matches!(c, '_' | '"' | '\'');
+        !line.starts_with(key) && !line.starts_with("---")
+    };
+    let statement = |at: usize| {
+        let rest = lines[at + 1..].iter().take_while(goes_on).copied().filter(|line| !line.is_empty());
+        std::iter::once(lines[at]).chain(rest).collect()
+    };
+    (0..lines.len()).filter(|at| mentions(lines[*at])).map(statement).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "---\nname: a\ndescription: d\nvisibility_labels: [x]\n---\nGood\n";
+
+    fn codes(good: &str, new: &[u8], needs_description: bool) -> Option<Vec<&'static str>> {
+        let good = Document::parse("/s", "a.md", good.as_bytes());
+        let again = Document::parse("/s", "a.md", new);
+        let kept = keep(&good, Ok(&again), new, needs_description)?;
+        assert_eq!(kept.text, good.text);
+        assert!(kept.diagnostics.iter().all(|diagnostic| diagnostic.path.as_deref() == Some("/s/a.md")));
+        Some(kept.diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect())
+    }
+
+    #[test]
+    fn keeps_what_was_used_before_a_broken_edit() {
+        let rows: &[(&[u8], bool, Option<&str>)] = &[
+            (b"---\nname: a\ndescription: e\n---\n", true, None),
+            (b"---\nname: a\n", true, Some("frontmatter_unclosed")),
+            (b"---\n- a\n---\n", true, Some("frontmatter_invalid")),
+            (b"---\nname: a\ndescription: [\n---\n", true, Some("frontmatter_invalid")),
+            (b"---\nname: \xff\n---\n", true, Some("invalid_utf8")),
+            (b"", true, Some("document_empty")),
+            (b" \n\n", false, Some("document_empty")),
+            (b"---\nname: a\n---\nText\n", true, Some("description_missing")),
+            (b"Text\n", true, Some("description_missing")),
+            (b"---\nname: a\n---\nText\n", false, None),
+            (b"Text\n", false, None),
+        ];
+        for (new, needs_description, reason) in rows {
+            let expected = reason.map(|reason| vec![reason, "kept_last_good"]);
+            assert_eq!(codes(GOOD, new, *needs_description), expected, "{:?}", String::from_utf8_lossy(new));
+        }
+    }
+
+    #[test]
+    fn keeps_nothing_that_the_edit_may_have_meant_to_hide() {
+        let utf16: Vec<u8> = "---\nvisibility_labels: [y]\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let list = "---\nname: a\ndescription: d\nvisibility_labels:\n- x\nvisibility: 1\n---\nGood\n";
+        let rows: &[(&str, &[u8], bool)] = &[
+            (GOOD, b"---\nvisibility_labels: [x]\n", true),
+            (GOOD, b"---\nvisibility_labels: [x]  \r\n", true),
+            (GOOD, b"---\nvisibility_labels: [x, y]\n", false),
+            (GOOD, b"---\nVisibility_Labels: [x, y]\n", false),
+            (GOOD, b"---\nname: a\n", true),
+            (GOOD, b"---\nvisibility_labels: {x: y}\ndescription: d\n---\n", false),
+            (GOOD, b"---\nvisibility_labels: [[x]]\ndescription: d\n---\n", false),
+            (GOOD, b"---\nvisibility_labels: [y]\n---\n\xff", false),
+            (GOOD, &utf16, false),
+            (list, b"---\nvisibility_labels:\n- x\nname: a\n", true),
+            (list, b"---\nvisibility_labels:\n- x\n- y\nname: a\n", false),
+            (list, b"---\nvisibility_labels:\n\n  - x\nname: a\n", false),
+            (list, b"---\nname: a\nvisibility_labels:\n- x", true),
+        ];
+        for (good, new, kept) in rows {
+            assert_eq!(codes(good, new, true).is_some(), *kept, "{:?}", String::from_utf8_lossy(new));
+        }
+    }
+
+    #[test]
+    fn keeps_an_index_for_its_own_reasons() {
+        let good = Document::parse("/s", "a/SKILL.md", b"---\nname: a\ndescription: d\n---\n");
+        let rows: &[(&str, bool)] = &[
+            ("---\ndomain: a\n---\n", false),
+            ("---\nname: a\ndomain: a\n---\n", true),
+            ("---\ntags: [a]\n---\n", true),
+        ];
+        for (new, kept) in rows {
+            let again = Document::parse("/s", "a/SKILL.md", new.as_bytes());
+            assert_eq!(keep(&good, Ok(&again), new.as_bytes(), true).is_some(), *kept, "{new:?}");
+        }
+    }
+
+    #[test]
+    fn keeps_it_when_there_is_no_document_at_all() {
+        let good = Document::parse("/s", "a.md", GOOD.as_bytes());
+        let large = Diagnostic::new(Code::FileTooLarge, Severity::Error, "too large").in_file("/s/a.md");
+        let kept = keep(&good, Err(&large), b"xxx", true).expect("it is kept");
+        assert_eq!(kept.diagnostics[0], large);
+        assert_eq!(
+            kept.diagnostics[1].message,
+            "the version from before this edit is still used, for this one cannot be"
+        );
+        assert!(keep(&good, Err(&large), b"visibility_labels: [y]", true).is_none());
+    }
+}

@@ -1,0 +1,251 @@
+//! What follows from the names of a catalog's entries, and from where they come.
+//!
+//! A generation has most entries of the one before. What is known of those is taken over, as
+//! numbers in arrays: reading the names of all takes most of the time of a small change.
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustc_hash::FxHasher;
+
+use super::entry::{Entry, Index};
+use super::id::{Domain, EntryId, Hashes, Place};
+use super::precedence::{called, Conflicts, Unused};
+
+/// Something of a source, with the rank of that source.
+pub(crate) type Ranked<'a, T> = (u32, &'a Arc<T>);
+
+/// What follows from the names of entries, and where they come from.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    /// For each entry, where it stands among those of all sources.
+    order: Vec<u32>,
+    /// For each entry that of its source.
+    pub places: Vec<Place>,
+    /// For each entry, the hashes of its name and its title.
+    hashes: Vec<Hashes>,
+    first: Table,
+    pub aliases: BTreeMap<String, Vec<EntryId>>,
+    pub domains: Vec<Domain>,
+    /// The indexes of all sources.
+    indexes: Vec<Arc<Index>>,
+    pub conflicts: Conflicts,
+    pub unused: Vec<Unused>,
+}
+
+fn hashes(entry: &Entry) -> Hashes {
+    let mut called = called(entry).map(hash);
+    let name = called.next().unwrap_or_default();
+    [name, called.next().unwrap_or(name)]
+}
+
+fn hash(text: &str) -> u32 {
+    let mut hasher = FxHasher::default();
+    text.hash(&mut hasher);
+    (hasher.finish() >> 32) as u32
+}
+
+impl Names {
+    /// Of the entries and indexes of all sources, in their order and by path. What `before` knows
+    /// of its entries is taken over where they are the same.
+    pub fn new(before: (&Names, &[Arc<Entry>]), all: &[Ranked<Entry>], indexes: &[Ranked<Index>]) -> Names {
+        let (mut names, moved, fresh) = Names::in_order(before, all);
+        let (before, _) = before;
+        let order = std::mem::take(&mut names.order);
+        let entry = |id: EntryId| -> &Entry { all[order[id.0 as usize] as usize].1 };
+        let several;
+        (names.first, several) = Table::new(&names.hashes, |a, b| entry(a).name == entry(b).name);
+
+        let still = |ids: &[EntryId]| ids.iter().filter_map(|id| moved[id.0 as usize]).collect::<Vec<_>>();
+        names.aliases = before.aliases.iter().map(|(alias, ids)| (alias.clone(), still(ids))).collect();
+        let mut domains: BTreeMap<String, Domain> = BTreeMap::new();
+        for (rank, index) in indexes {
+            let place = Place::new(*rank, &***index);
+            domains.entry(index.domain.clone()).or_default().indexes.push((place, Arc::clone(index)));
+        }
+        for domain in &before.domains {
+            domains.entry(domain.name.clone()).or_default().entries = still(&domain.entries);
+        }
+        for id in fresh {
+            for alias in &entry(id).fields().aliases {
+                names.aliases.entry(alias.clone()).or_default().push(id);
+            }
+            if let Some(domain) = &entry(id).domain {
+                domains.entry(domain.clone()).or_default().entries.push(id);
+            }
+        }
+        names.aliases.retain(|_, ids| !ids.is_empty());
+        for ids in names.aliases.values_mut() {
+            ids.sort_by_key(|id| (names.places[id.0 as usize].low, *id));
+        }
+        domains.retain(|_, domain| !domain.entries.is_empty() || !domain.indexes.is_empty());
+        for domain in domains.values_mut() {
+            domain.entries.sort();
+        }
+        names.domains = domains.into_iter().map(|(name, domain)| Domain { name, ..domain }).collect();
+        names.indexes = indexes.iter().map(|(_, index)| Arc::clone(index)).collect();
+        names.conflicts = Conflicts::new(entry, &names.places, &names.hashes, several, &names.aliases);
+        names.unused = names.conflicts.settle(&names.places, &mut vec![1; all.len()]);
+        Names { order, ..names }
+    }
+
+    /// Order, places and hashes; the number that each of the old entries has now, and the numbers
+    /// of those that are new.
+    fn in_order(
+        (before, old): (&Names, &[Arc<Entry>]),
+        all: &[Ranked<Entry>],
+    ) -> (Names, Vec<Option<EntryId>>, Vec<EntryId>) {
+        let kept = Kept::new(before, old, all);
+        let mut fresh: Vec<usize> = kept.fresh.clone().collect();
+        // Those of one name stay in the order of their sources, and of their paths.
+        fresh.sort_by_key(|at| &*all[*at].1.name);
+        let count = all.len();
+        let (order, places, hashed) = (Vec::with_capacity(count), Vec::with_capacity(count), Vec::with_capacity(count));
+        let mut names = Names { order, places, hashes: hashed, ..Names::default() };
+        let mut moved = vec![None; old.len()];
+        let mut new = Vec::with_capacity(fresh.len());
+        let mut take_over = |names: &mut Names, ids: Range<usize>| {
+            for id in ids {
+                if let Some(at) = kept.at(before.order[id] as usize) {
+                    moved[id] = Some(names.push(at, before.places[id], before.hashes[id]));
+                }
+            }
+        };
+        let mut from = 0;
+        for at in fresh {
+            let (rank, entry) = all[at];
+            let mut to = from + old[from..].partition_point(|old| old.name < entry.name);
+            // One that is gone stood where the new ones are.
+            let is_before = |id: usize| kept.at(before.order[id] as usize).is_none_or(|other| other < at);
+            while to < old.len() && old[to].name == entry.name && is_before(to) {
+                to += 1;
+            }
+            take_over(&mut names, from..to);
+            from = to;
+            new.push(names.push(at, Place::new(rank, &**entry), hashes(entry)));
+        }
+        take_over(&mut names, from..old.len());
+        (names, moved, new)
+    }
+
+    fn push(&mut self, at: usize, place: Place, hashes: Hashes) -> EntryId {
+        let id = EntryId(self.order.len() as u32);
+        self.order.push(at as u32);
+        self.places.push(place);
+        self.hashes.push(hashes);
+        id
+    }
+
+    /// Whether they are also those of other entries and indexes than those, in their order, that
+    /// they were made of.
+    pub fn hold_for(&self, entries: &[Arc<Entry>], all: &[Ranked<Entry>], indexes: &[Ranked<Index>]) -> bool {
+        let same_entry = |((before, place), at): ((&Arc<Entry>, &Place), &u32)| {
+            let (rank, after) = all[*at as usize];
+            place.rank == rank && (Arc::ptr_eq(before, after) || called_the_same(before, after))
+        };
+        let same_index = |(before, (_, after)): (&Arc<Index>, &Ranked<Index>)| Arc::ptr_eq(before, after);
+        entries.len() == all.len()
+            && self.indexes.len() == indexes.len()
+            && self.indexes.iter().zip(indexes).all(same_index)
+            && entries.iter().zip(&self.places).zip(&self.order).all(same_entry)
+    }
+
+    /// Whether an entry is used where all are seen.
+    pub fn uses(&self, id: EntryId) -> bool {
+        self.unused.binary_search_by_key(&id, |unused| unused.id).is_err()
+    }
+
+    /// The entries in the order of their names.
+    pub fn sorted(&self, all: &[Ranked<Entry>]) -> Vec<Arc<Entry>> {
+        self.order.iter().map(|at| Arc::clone(all[*at as usize].1)).collect()
+    }
+
+    /// The entries of this name, among those that these are the names of.
+    pub fn named(&self, entries: &[Arc<Entry>], name: &str) -> Range<u32> {
+        let wanted = hash(name);
+        let is = |id: u32| self.hashes[id as usize][0] == wanted && &*entries[id as usize].name == name;
+        let Some(first) = self.first.find(wanted, is) else { return 0..0 };
+        let rest = (first + 1..entries.len() as u32).take_while(|id| is(*id)).count() as u32;
+        first..first + 1 + rest
+    }
+}
+
+/// Whether two entries of one source are the same to all that [`Names`] knows of them.
+fn called_the_same(a: &Entry, b: &Entry) -> bool {
+    (&a.name, &a.domain, &a.title, a.kind, a.trust) == (&b.name, &b.domain, &b.title, b.kind, b.trust)
+        && (a.source.kind, &a.fields().aliases) == (b.source.kind, &b.fields().aliases)
+}
+
+/// Which entries of all sources are the same as before: those in front and those at the end.
+/// Between them are few, since what changes at once mostly stands together.
+struct Kept {
+    front: usize,
+    /// Where the end begins that is kept, before and now.
+    end: [usize; 2],
+    fresh: Range<usize>,
+}
+
+impl Kept {
+    fn new(names: &Names, old: &[Arc<Entry>], all: &[Ranked<Entry>]) -> Kept {
+        let mut ids = vec![0; old.len()];
+        for (id, at) in names.order.iter().enumerate() {
+            ids[*at as usize] = id;
+        }
+        let same = |(id, (rank, entry)): (&usize, &Ranked<Entry>)| {
+            names.places[*id].rank == *rank && Arc::ptr_eq(&old[*id], entry)
+        };
+        let front = ids.iter().zip(all).take_while(|pair| same(*pair)).count();
+        let rest = ids[front..].iter().rev().zip(all[front..].iter().rev());
+        let end = rest.take_while(|pair| same(*pair)).count();
+        let end = [old.len() - end, all.len() - end];
+        Kept { front, end, fresh: front..end[1] }
+    }
+
+    /// Where an entry stands now that stood there; `None` if it is gone.
+    fn at(&self, before: usize) -> Option<usize> {
+        match before {
+            at if at < self.front => Some(at),
+            at if at < self.end[0] => None,
+            at => Some(at - self.end[0] + self.end[1]),
+        }
+    }
+}
+
+/// The first entry of each name, found by the name's hash: an open table of entries' numbers.
+#[derive(Debug, Default)]
+struct Table(Box<[u32]>);
+
+impl Table {
+    const FREE: u32 = u32::MAX;
+
+    /// Of entries in the order of their names; also those of which several have one name.
+    fn new(hashes: &[Hashes], same: impl Fn(EntryId, EntryId) -> bool) -> (Table, Vec<Range<u32>>) {
+        let mut table = Table(vec![Table::FREE; (2 * hashes.len()).next_power_of_two()].into());
+        let mut several: Vec<Range<u32>> = Vec::new();
+        for (id, [name, _]) in (0..).zip(hashes) {
+            let follows = |before: u32| hashes[before as usize][0] == *name && same(EntryId(before), EntryId(id));
+            if id > 0 && follows(id - 1) {
+                match several.last_mut().filter(|ids| ids.end == id) {
+                    Some(ids) => ids.end = id + 1,
+                    None => several.push(id - 1..id + 1),
+                }
+            } else if let Some(slot) = table.slots(*name).find(|slot| table.0[*slot] == Table::FREE) {
+                table.0[slot] = id;
+            }
+        }
+        (table, several)
+    }
+
+    fn find(&self, hash: u32, is: impl Fn(u32) -> bool) -> Option<u32> {
+        let ids = self.slots(hash).map(|slot| self.0[slot]);
+        ids.take_while(|id| *id != Table::FREE).find(|id| is(*id))
+    }
+
+    /// Where an entry with this hash is looked for: half of all slots are free.
+    fn slots(&self, hash: u32) -> impl Iterator<Item = usize> {
+        let count = self.0.len();
+        (0..count).map(move |step| (hash as usize + step) & (count - 1))
+    }
+}

@@ -1,0 +1,112 @@
+//! A source of records, which come and go one at a time.
+
+use std::collections::BTreeMap;
+use std::mem::take;
+use std::sync::Arc;
+
+use super::assemble::{self, Assembled, Finding};
+use super::entry::Entry;
+use crate::page::document::Document;
+use crate::page::record::Record;
+use crate::source::Source;
+
+/// A source of records and what it holds now.
+#[derive(Debug)]
+pub struct Records {
+    source: Arc<Source>,
+    /// By id.
+    made: BTreeMap<i64, Made>,
+    assembled: Assembled,
+}
+
+/// A record's document and what the catalog gets of it; no other record has a part in that.
+#[derive(Debug)]
+struct Made {
+    document: Arc<Document>,
+    entry: Option<Arc<Entry>>,
+    findings: Vec<Arc<Finding>>,
+}
+
+/// The entries to put at their places, and the places where there are none now.
+#[derive(Default)]
+struct Changes {
+    /// By path, and of two records with one name the older one comes first.
+    entries: BTreeMap<(String, i64), Option<Arc<Entry>>>,
+    has_findings: bool,
+}
+
+impl Changes {
+    fn put(&mut self, id: i64, made: &Made, entry: Option<Arc<Entry>>) {
+        self.entries.insert((made.document.path.clone(), id), entry);
+        self.has_findings |= !made.findings.is_empty();
+    }
+}
+
+impl Records {
+    /// Of a source that holds none yet.
+    pub fn new(source: Arc<Source>) -> Records {
+        Records { source, made: BTreeMap::new(), assembled: Assembled::default() }
+    }
+
+    /// What the source holds.
+    pub fn assembled(&self) -> &Assembled {
+        &self.assembled
+    }
+
+    /// The ids of its records, in their order.
+    pub fn ids(&self) -> impl Iterator<Item = i64> + '_ {
+        self.made.keys().copied()
+    }
+
+    /// Takes records in and leaves others out; whether anything differs.
+    pub fn put(&mut self, records: impl IntoIterator<Item = Record>, removed: &[i64]) -> bool {
+        let mut changes = Changes::default();
+        for id in removed {
+            if let Some(made) = self.made.remove(id) {
+                changes.put(*id, &made, None);
+            }
+        }
+        for record in records {
+            let id = record.id;
+            let document = Document::stored(&self.source.root, &record);
+            let known = self.made.get(&id);
+            if known.is_some_and(|known| known.document.is_same(&document)) {
+                continue;
+            }
+            if let Some(known) = known {
+                changes.put(id, known, None);
+            }
+            let document = Arc::new(document);
+            let (entry, findings) = assemble::record(&self.source, &document);
+            let made = Made { document, entry, findings };
+            changes.put(id, &made, made.entry.clone());
+            self.made.insert(id, made);
+        }
+        self.take_in(changes)
+    }
+
+    fn take_in(&mut self, changes: Changes) -> bool {
+        let differs = !changes.entries.is_empty();
+        let mut entries = Vec::with_capacity(self.assembled.entries.len() + changes.entries.len());
+        // Most entries stay, and of those nothing is read.
+        let mut before = take(&mut self.assembled.entries).into_iter();
+        for ((path, id), entry) in changes.entries {
+            let place = |entry: &Arc<Entry>| {
+                let own = entry.document.of_record().map_or(0, |record| record.id);
+                entry.document.path.as_str().cmp(&path).then(own.cmp(&id))
+            };
+            let at = before.as_slice().partition_point(|entry| place(entry).is_lt());
+            entries.extend(before.by_ref().take(at));
+            if before.as_slice().first().is_some_and(|entry| place(entry).is_eq()) {
+                before.next();
+            }
+            entries.extend(entry);
+        }
+        entries.extend(before);
+        self.assembled.entries = entries;
+        if changes.has_findings {
+            self.assembled.findings = self.made.values().flat_map(|made| &made.findings).cloned().collect();
+        }
+        differs
+    }
+}

@@ -1,0 +1,297 @@
+//! What loading found out about a document: nothing is dropped or mended without one of these.
+
+use std::ops::Range;
+
+/// How much a diagnostic matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The document, or a part of it, is not used.
+    Error,
+    /// It is used, though not as written, or not as its author may expect.
+    Warning,
+    /// Worth knowing; nothing is wrong.
+    Info,
+}
+
+impl Severity {
+    /// `error`, `warning` or `info`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Info => "info",
+        }
+    }
+}
+
+/// Declares [`Code`] with the name of each code and a list of all of them.
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// What a diagnostic is about. The names are stable: configuration and tools may refer to them.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Code { $($(#[$doc])* $variant,)* }
+
+        impl Code {
+            /// All codes.
+            pub const ALL: &'static [Code] = &[$(Code::$variant,)*];
+
+            /// The code's stable name, in snake case.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Code::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// Frontmatter that strict YAML refuses was read as it was plainly meant.
+    FrontmatterRepaired = "frontmatter_repaired",
+    /// Frontmatter that could not be read.
+    FrontmatterInvalid = "frontmatter_invalid",
+    /// The frontmatter's opening `---` has no closing one.
+    FrontmatterUnclosed = "frontmatter_unclosed",
+    /// A value's YAML tag, which is left out.
+    FrontmatterTag = "frontmatter_tag",
+    /// A key that is written twice; the last one is used.
+    DuplicateKey = "duplicate_key",
+    /// A document whose bytes are not UTF-8.
+    InvalidUtf8 = "invalid_utf8",
+    /// A document that lost its text in an edit.
+    DocumentEmpty = "document_empty",
+    /// A file whose last edit broke it; the version from before is used.
+    KeptLastGood = "kept_last_good",
+    /// A file or folder that an ignore file leaves out.
+    Ignored = "ignored",
+    /// A line of an ignore file that cannot be read.
+    IgnoreInvalid = "ignore_invalid",
+    /// A file or folder that could not be read.
+    Unreadable = "unreadable",
+    /// A file larger than a document may be.
+    FileTooLarge = "file_too_large",
+    /// A source with more files than one may have; none of it is used.
+    TooManyFiles = "too_many_files",
+    /// A folder nested deeper than is followed.
+    TooDeep = "too_deep",
+    /// A symbolic link whose target does not exist, or that leads back to itself.
+    BrokenLink = "broken_link",
+    /// A symbolic link that leaves the source's root.
+    EscapingLink = "escaping_link",
+    /// A source whose folder is not there.
+    SourceMissing = "source_missing",
+    /// A source that is not trusted, so nothing of it is read.
+    SourceUntrusted = "source_untrusted",
+    /// A document without a description.
+    DescriptionMissing = "description_missing",
+    /// A document without a name; one was made from its path.
+    NameMissing = "name_missing",
+    /// A name that differs from the one its path gives.
+    NameDiffers = "name_differs",
+    /// A name longer than other readers of skills accept.
+    NameTooLong = "name_too_long",
+    /// A name with characters that other readers of skills refuse.
+    NameCharacters = "name_characters",
+    /// A command whose action is one of the command language's own words.
+    NameReserved = "name_reserved",
+    /// A description longer than other readers of skills accept.
+    DescriptionTooLong = "description_too_long",
+    /// A `compatibility` longer than other readers of skills accept.
+    CompatibilityTooLong = "compatibility_too_long",
+    /// A field with a value of the wrong type, which is not used.
+    FieldIgnored = "field_ignored",
+    /// A field with a value of the wrong type that was read as it was plainly meant.
+    FieldMended = "field_mended",
+    /// A `schedule` or a `timezone` that cannot be read, which is not used.
+    ScheduleInvalid = "schedule_invalid",
+    /// Visibility labels that cannot be read; the document is not used, for it might be seen by the wrong eyes.
+    LabelsInvalid = "labels_invalid",
+    /// A Markdown file in a source of skills that is neither a skill nor part of one.
+    NotASkill = "not_a_skill",
+    /// A name that occurs twice in one source.
+    DuplicateName = "duplicate_name",
+    /// An entry that a later source replaces.
+    Shadowed = "shadowed",
+    /// An entry or an index of a source of low trust that would take the place of another source's.
+    ReplacementRefused = "replacement_refused",
+    /// A field that a source of low trust may not use.
+    UntrustedField = "untrusted_field",
+    /// An alias that is the name or an alias of another entry.
+    AliasTaken = "alias_taken",
+    /// A `requires` that names no entry.
+    RequiresMissing = "requires_missing",
+    /// Entries that require one another in a circle.
+    RequiresCycle = "requires_cycle",
+    /// A link in a skill's body to a file that is not there.
+    ReferenceMissing = "reference_missing",
+    /// An entry that no glob of its source selects.
+    NotSelected = "not_selected",
+    /// An entry that both the `available` and the `inline` globs of its source select.
+    InlineWins = "inline_wins",
+    /// The index of a domain that has no commands.
+    DomainWithoutCommands = "domain_without_commands",
+    /// A command's name that is not two lowercase words.
+    CommandName = "command_name",
+    /// A skill or a command without a text.
+    BodyMissing = "body_missing",
+    /// A text longer than a model should have to read at once.
+    BodyLong = "body_long",
+    /// A description too short to choose by.
+    DescriptionShort = "description_short",
+    /// A command's page without a Usage section.
+    UsageMissing = "usage_missing",
+    /// A skill that is not run for a while, because its handler failed several times in a row.
+    OutOfService = "out_of_service",
+    /// A command in a page that cannot be read.
+    ExampleUnparsable = "example_unparsable",
+    /// A command in a page that does not exist.
+    ExampleUnknown = "example_unknown",
+    /// An example without a flag that is required.
+    ExampleFlagMissing = "example_flag_missing",
+    /// A flag in Usage or Examples that the Flags section does not list.
+    FlagUndocumented = "flag_undocumented",
+    /// A flag that the Flags section lists and neither Usage nor an example shows.
+    FlagUnused = "flag_unused",
+    /// A flag that Usage and the Flags section describe in two ways.
+    FlagContradiction = "flag_contradiction",
+    /// A flag's default that is none of its values.
+    FlagDefault = "flag_default",
+    /// What the Agent Skills format does not allow.
+    SpecViolation = "spec_violation",
+}
+
+/// A change to a file that has only one right form: the diagnostic is gone with it, and no field changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fix {
+    /// The bytes of the file that are replaced.
+    pub range: Range<usize>,
+    /// What takes their place.
+    pub replacement: String,
+}
+
+/// Makes the changes, whatever their order. Of two that overlap the one that begins first is made, of equals one; those
+/// that are not made may be found again in the new text.
+///
+/// ```
+/// use skillbook_core::page::diagnostic::{apply, Fix};
+///
+/// let fix = |range, replacement: &str| Fix { range, replacement: replacement.into() };
+/// assert_eq!(apply("one two", &[fix(4..7, "three"), fix(0..0, "zero ")]), "zero one three");
+/// ```
+pub fn apply(text: &str, fixes: &[Fix]) -> String {
+    let mut fixes: Vec<&Fix> = fixes.iter().collect();
+    fixes.sort_by_key(|fix| (fix.range.start, fix.range.end));
+    fixes.dedup();
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    for fix in fixes {
+        let between = text.get(done..fix.range.start);
+        if let (Some(between), true) = (between, text.is_char_boundary(fix.range.end)) {
+            out.push_str(between);
+            out.push_str(&fix.replacement);
+            done = fix.range.end;
+        }
+    }
+    out.push_str(&text[done..]);
+    out
+}
+
+/// One finding, at a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// What it is about.
+    pub code: Code,
+    /// How much it matters.
+    pub severity: Severity,
+    /// The file, as its source names it; `None` where there is only text.
+    pub path: Option<String>,
+    /// The line in the file, from 1; `None` for the file as a whole.
+    pub line: Option<u32>,
+    /// The column in characters, from 1.
+    pub column: Option<u32>,
+    /// What was expected and what came.
+    pub message: String,
+    /// What to write instead.
+    pub hint: Option<String>,
+    /// The one right way to mend it, where there is one; in a box, as few have any.
+    pub fix: Option<Box<Fix>>,
+}
+
+impl Diagnostic {
+    /// A diagnostic without a place; add it with [`Diagnostic::at`] and [`Diagnostic::in_file`].
+    pub fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
+        Diagnostic {
+            code,
+            severity,
+            path: None,
+            line: None,
+            column: None,
+            message: message.into(),
+            hint: None,
+            fix: None,
+        }
+    }
+
+    /// By what diagnostics are put in order: the path, the line and the code.
+    pub(crate) fn place(&self) -> (Option<&str>, Option<u32>, Code) {
+        (self.path.as_deref(), self.line, self.code)
+    }
+
+    /// Adds the line and the column, both from 1.
+    pub fn at(mut self, line: u32, column: u32) -> Self {
+        self.line = Some(line);
+        self.column = Some(column);
+        self
+    }
+
+    /// Adds the file.
+    pub fn in_file(mut self, path: impl Into<String>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// Adds what to write instead.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the one right way to mend it, where there is one.
+    pub fn fix(mut self, fix: Option<Fix>) -> Self {
+        self.fix = fix.map(Box::new);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_documented_and_no_other() {
+        let page = include_str!("../../../../docs/diagnostics.md");
+        let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+        let mut documented: Vec<&str> = rows.map(|(code, _)| code).collect();
+        let mut codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        documented.sort_unstable();
+        codes.sort_unstable();
+        assert_eq!(documented, codes);
+    }
+
+    #[test]
+    fn applies_fixes() {
+        let fix = |range: Range<usize>, replacement: &str| Fix { range, replacement: replacement.into() };
+        let rows = [
+            ("none", vec![], "abcdef"),
+            ("in any order", vec![fix(4..5, "E"), fix(0..1, "A")], "AbcdEf"),
+            ("the same twice", vec![fix(1..1, "-"), fix(1..1, "-")], "a-bcdef"),
+            ("overlapping", vec![fix(1..4, "X"), fix(3..5, "Y")], "aXef"),
+            ("side by side", vec![fix(1..3, "X"), fix(3..5, "Y")], "aXYf"),
+            ("outside", vec![fix(7..9, "X")], "abcdef"),
+            ("at the end", vec![fix(6..6, "g")], "abcdefg"),
+        ];
+        for (case, fixes, expected) in rows {
+            assert_eq!(apply("abcdef", &fixes), expected, "{case}");
+        }
+        assert_eq!(apply("é", &[fix(0..1, "e")]), "é", "inside a character");
+    }
+}

@@ -1,0 +1,392 @@
+//! Mending blocks that strict YAML refuses though a person would understand them.
+//!
+//! The block is cut into its entries, each with the lines that belong to it. An entry that the library can read alone is
+//! not touched. Of any other the value is put in quotes, or the items of a list are, as one line; the other lines it took
+//! are left empty, so that the rest keep their numbers. What comes out must be read by the library as a whole, or nothing is
+//! mended.
+//!
+//! Left alone is what could be meant in more than one way: a list or mapping in brackets that never closes, an entry
+//! that is indented below an entry with a value, the lines of a block scalar.
+
+use super::yaml::{self, Failure, Loaded};
+use super::{ErrorKind, BLOCK_LINE};
+use crate::page::diagnostic::{Code, Diagnostic, Fix, Severity};
+use crate::value::Value;
+use std::ops::Range;
+
+/// A broken block longer than this was not broken by a slip.
+const MAX_BROKEN: usize = 16 * 1024;
+
+/// How deep entries are looked for inside entries.
+const DEPTH: usize = 8;
+
+/// How much of a mended line its diagnostic shows, in characters.
+const SHOWN: usize = 160;
+
+/// The mended block, read, with a diagnostic for every mended line.
+pub(super) fn repair(block: &str, failure: &Failure) -> Option<(Loaded, Vec<Diagnostic>)> {
+    if failure.kind != ErrorKind::Invalid || block.len() > MAX_BROKEN {
+        return None;
+    }
+    let lines = block.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line).to_owned()).collect();
+    let mut repair = Repair { block, lines, mends: Vec::new() };
+    repair.drop_unprintable();
+    if repair.read(0..repair.lines.len()).is_err() && !repair.entries(0..repair.lines.len(), 0) {
+        return None;
+    }
+    let loaded = yaml::load(&repair.lines.join("\n")).ok()?;
+    let written = repair.written();
+    let diagnostic = |mend: &Mend| {
+        mend.diagnostic(&repair.lines).fix(written.iter().find(|fix| covers(fix, mend)).map(|(_, fix)| fix.clone()))
+    };
+    let diagnostics = repair.mends.iter().map(diagnostic).collect();
+    Some((loaded, diagnostics))
+}
+
+fn covers((lines, _): &(Range<usize>, Fix), mend: &Mend) -> bool {
+    lines.contains(&mend.line)
+}
+
+/// A line that was changed.
+struct Mend {
+    line: usize,
+    /// The last line that it took in.
+    last: usize,
+    /// From 1, in characters.
+    column: usize,
+    why: String,
+}
+
+impl Mend {
+    fn diagnostic(&self, lines: &[String]) -> Diagnostic {
+        // A blank line with a tab in it is left empty.
+        let line = Some(lines[self.line].trim()).filter(|line| !line.is_empty()).unwrap_or("an empty line");
+        let shown: String = line.chars().take(SHOWN).collect();
+        let more = if shown.len() < line.len() { "…" } else { "" };
+        Diagnostic::new(Code::FrontmatterRepaired, Severity::Warning, format!("{}; read as: {shown}{more}", self.why))
+            .at((self.line + BLOCK_LINE) as u32, self.column as u32)
+            .hint("write the line like this")
+    }
+}
+
+struct Repair<'a> {
+    block: &'a str,
+    lines: Vec<String>,
+    mends: Vec<Mend>,
+}
+
+/// How a line that begins an entry is made, in bytes of the line.
+enum Entry {
+    /// `key: value`; the value begins here, or the line ends.
+    Pair(usize),
+    /// `key:value`: the blank is missing here.
+    Glued(usize),
+    /// `- value`; the same.
+    Item(usize),
+}
+
+impl Repair<'_> {
+    /// Control characters mean nothing in text, and YAML refuses a document for one of them wherever it is.
+    fn drop_unprintable(&mut self) {
+        for (number, line) in self.lines.iter_mut().enumerate() {
+            let Some(at) = yaml::unprintable(line) else { continue };
+            let column = line[..at].chars().count() + 1;
+            line.retain(|character| !yaml::is_unprintable(character));
+            self.mends.push(Mend {
+                line: number,
+                last: number,
+                column,
+                why: "a control character is not allowed in YAML".into(),
+            });
+        }
+    }
+
+    /// Whether the library can read these lines alone, as entries.
+    fn read(&self, lines: Range<usize>) -> Result<(), String> {
+        match yaml::value(&self.lines[lines].join("\n")) {
+            Ok((Value::Map(_) | Value::List(_), _)) => Ok(()),
+            Ok(_) => Err("expected a blank after the colon".into()),
+            Err(Failure { unknown_anchor: Some(name), .. }) if self.block.contains(&format!("&{name}")) => Ok(()),
+            Err(failure) => Err(failure.message),
+        }
+    }
+
+    /// Mends the entries of these lines; false where that cannot be done.
+    fn entries(&mut self, lines: Range<usize>, depth: usize) -> bool {
+        let Some(first) = lines.clone().find(|&line| significant(&self.lines[line])) else {
+            self.indent_with_blanks(lines);
+            return true;
+        };
+        if depth == DEPTH || entry(&self.lines[first]).is_none() {
+            return false;
+        }
+        let level = indent(&self.lines[first]);
+        let begins = |line: &String| significant(line) && indent(line) <= level && entry(line).is_some();
+        let mut starts: Vec<usize> = lines.clone().filter(|&line| begins(&self.lines[line])).collect();
+        starts.push(lines.end);
+        starts.windows(2).all(|pair| self.mend(pair[0]..pair[1], depth))
+    }
+
+    /// Mends one entry, unless there is nothing to mend.
+    fn mend(&mut self, lines: Range<usize>, depth: usize) -> bool {
+        let Err(why) = self.read(lines.clone()) else { return true };
+        self.indent_with_blanks(lines.clone());
+        if self.read(lines.clone()).is_ok() {
+            return true;
+        }
+        let first = lines.start;
+        let value_at = match entry(&self.lines[first]) {
+            Some(Entry::Glued(at)) => {
+                self.lines[first].insert(at, ' ');
+                self.mended(first, at, "expected a blank after the colon".into());
+                if self.read(lines.clone()).is_ok() {
+                    return true;
+                }
+                at + 1
+            }
+            Some(Entry::Item(at)) if matches!(entry(&self.lines[first][at..]), Some(Entry::Pair(_))) => {
+                return self.item_mapping(lines, depth);
+            }
+            Some(Entry::Pair(at) | Entry::Item(at)) => at,
+            None => return false,
+        };
+        let below = first + 1..lines.end;
+        let opens_entries = |line: &String| significant(line) && entry_below(line);
+        if self.lines[first][value_at..].is_empty() {
+            let child = below.clone().find(|&line| significant(&self.lines[line]));
+            if child.is_some_and(|line| opens_entries(&self.lines[line])) {
+                return self.entries(below, depth + 1) && self.read(lines).is_ok();
+            }
+        } else if below.clone().any(|line| opens_entries(&self.lines[line])) {
+            return false;
+        }
+        let wrapped =
+            |line: &String| !significant(line) || indent(line) > indent(&self.lines[first]) || is_sentence(line);
+        if !below.clone().all(|line| wrapped(&self.lines[line])) {
+            return false;
+        }
+        // Comments stay where they are.
+        let rest: Vec<usize> = below.filter(|&line| significant(&self.lines[line])).collect();
+        let pieces = rest.iter().map(|&line| self.lines[line].trim());
+        let text = [self.lines[first][value_at..].trim_end()].into_iter().chain(pieces).collect::<Vec<_>>().join(" ");
+        let text = text.trim();
+        if text.is_empty() || is_block_scalar(&self.lines[first][value_at..]) || is_open_collection(text) {
+            return false;
+        }
+        let (mended, why) = match list(text) {
+            Some(list) => (list, why),
+            None => (quote(unwrapped(text)), reserved(text).unwrap_or(why)),
+        };
+        self.lines[first].truncate(value_at);
+        if !self.lines[first].ends_with(' ') {
+            self.lines[first].push(' ');
+        }
+        let column_at = self.lines[first].len();
+        self.lines[first].push_str(&mended);
+        let last = rest.last().copied().unwrap_or(first);
+        for line in rest {
+            self.lines[line].clear();
+        }
+        self.mended(first, column_at, why);
+        if let Some(mend) = self.mends.iter_mut().find(|mend| mend.line == first) {
+            mend.last = mend.last.max(last);
+        }
+        self.read(lines).is_ok()
+    }
+
+    /// An item that is a mapping: its entries begin where the first one does, after the dash.
+    fn item_mapping(&mut self, lines: Range<usize>, depth: usize) -> bool {
+        let dash = indent(&self.lines[lines.start]);
+        self.lines[lines.start].replace_range(dash..dash + 1, " ");
+        let mended = self.entries(lines.clone(), depth + 1);
+        self.lines[lines.start].replace_range(dash..dash + 1, "-");
+        mended && self.read(lines).is_ok()
+    }
+
+    fn indent_with_blanks(&mut self, lines: Range<usize>) {
+        for line in lines {
+            let text = &self.lines[line];
+            let white = text.len() - text.trim_start_matches([' ', '\t']).len();
+            if text[..white].contains('\t') {
+                let blanks = if white == text.len() { String::new() } else { text[..white].replace('\t', "  ") };
+                self.lines[line].replace_range(..white, &blanks);
+                self.mended(line, 0, "a tab may not indent a line".into());
+            }
+        }
+    }
+
+    /// Records a change to a line; a second one to the same line adds nothing.
+    fn mended(&mut self, line: usize, at: usize, why: String) {
+        if self.mends.iter().all(|mend| mend.line != line) {
+            let column = self.lines[line][..at].chars().count() + 1;
+            self.mends.push(Mend { line, last: line, column, why });
+        }
+    }
+
+    /// The mended lines as changes to the block. Mends that share lines are one change, for neither is right alone.
+    fn written(&self) -> Vec<(Range<usize>, Fix)> {
+        let mut spans: Vec<Range<usize>> = self.mends.iter().map(|mend| mend.line..mend.last + 1).collect();
+        spans.sort_by_key(|span| (span.start, span.end));
+        let mut joined: Vec<Range<usize>> = Vec::new();
+        for span in spans {
+            match joined.last_mut().filter(|last| span.start < last.end) {
+                Some(last) => last.end = last.end.max(span.end),
+                None => joined.push(span),
+            }
+        }
+        joined.into_iter().map(|lines| (lines.clone(), self.change(lines))).collect()
+    }
+
+    fn change(&self, lines: Range<usize>) -> Fix {
+        let mut start = 0;
+        let mut range = 0..0;
+        let mut text = Vec::new();
+        let mut end_of_line = "\n";
+        for (number, line) in self.block.split('\n').enumerate().take(lines.end) {
+            let bare = line.strip_suffix('\r').unwrap_or(line);
+            if number == lines.start {
+                range.start = start;
+                end_of_line = if bare.len() < line.len() { "\r\n" } else { "\n" };
+            }
+            // A line that was taken into the one above is gone; one that was empty stays.
+            if number >= lines.start && (!self.lines[number].is_empty() || bare.trim().is_empty()) {
+                text.push(self.lines[number].as_str());
+            }
+            range.end = start + bare.len();
+            start += line.len() + 1;
+        }
+        Fix { range, replacement: text.join(end_of_line) }
+    }
+}
+
+fn significant(line: &str) -> bool {
+    let text = line.trim_start_matches([' ', '\t']);
+    !text.is_empty() && !text.starts_with('#')
+}
+
+/// How far a line is indented, where a tab counts as the two blanks that will take its place.
+fn indent(line: &str) -> usize {
+    line.bytes().take_while(|byte| matches!(byte, b' ' | b'\t')).map(|byte| if byte == b'\t' { 2 } else { 1 }).sum()
+}
+
+fn entry(line: &str) -> Option<Entry> {
+    let text = line.trim_start_matches([' ', '\t']);
+    let start = line.len() - text.len();
+    let value = |at: usize| start + at + (text[at..].len() - text[at..].trim_start_matches([' ', '\t']).len());
+    if text == "-" || text.starts_with("- ") {
+        return Some(Entry::Item(value(1)));
+    }
+    let end = key_end(text)?;
+    match &text.as_bytes()[end..] {
+        [b':'] | [b':', b' ' | b'\t', ..] => Some(Entry::Pair(value(end + 1))),
+        // Neither an address nor a time is an entry.
+        [b':', b'/', b'/', ..] => None,
+        [b':', ..] if text.starts_with(|first: char| first.is_ascii_alphabetic()) => {
+            Some(Entry::Glued(start + end + 1))
+        }
+        _ => None,
+    }
+}
+
+/// Where a key of a plain name, or a quoted one, ends.
+fn key_end(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let end = match *bytes.first()? {
+        quote @ (b'"' | b'\'') => 2 + memchr::memchr(quote, &bytes[1..])?,
+        _ => text.find(|character: char| !(character.is_alphanumeric() || matches!(character, '_' | '-' | '.')))?,
+    };
+    (end > 0).then_some(end)
+}
+
+/// Whether a line below a key is one of its entries and not a line of its text: a sentence may well hold `Note: `, and a
+/// field's name begins with a small letter.
+fn entry_below(line: &str) -> bool {
+    let small = line.trim_start_matches([' ', '\t']).starts_with(char::is_lowercase);
+    match entry(line) {
+        Some(Entry::Item(_)) => true,
+        Some(Entry::Pair(_)) => small,
+        Some(Entry::Glued(_)) | None => false,
+    }
+}
+
+/// Whether a line that should have been indented can only be the rest of the text above it.
+fn is_sentence(line: &str) -> bool {
+    line.starts_with(char::is_alphanumeric) && !line.contains(": ") && !line.ends_with(':')
+}
+
+/// What is wrong with text for its first character, which the library says only of some.
+fn reserved(text: &str) -> Option<String> {
+    let first = text.chars().next()?;
+    match first {
+        '@' | '`' | ',' | '%' | '&' | '*' | '!' | '|' | '>' | ']' | '}' => {
+            Some(format!("an unquoted value may not begin with `{first}`"))
+        }
+        '-' | '?' if text[1..].starts_with(' ') => Some(format!("an unquoted value may not begin with `{first}`")),
+        '[' => Some("a value that begins with `[` must be a list".into()),
+        '{' => Some("a value that begins with `{` must be a mapping".into()),
+        '"' | '\'' if text[1..].contains(first) && !text.ends_with(first) => {
+            Some("nothing may follow the quote that closes a value".into())
+        }
+        '\'' if text.len() > 1 && text.ends_with('\'') => {
+            Some("a single quote inside single quotes must be doubled".into())
+        }
+        '"' if text[1..].strip_suffix('"').is_some_and(|inner| inner.contains('"')) => {
+            Some("a double quote inside double quotes needs a backslash".into())
+        }
+        _ => None,
+    }
+}
+
+/// The header of a block scalar: its text is on the lines below.
+fn is_block_scalar(value: &str) -> bool {
+    let indicators = value.strip_prefix(['|', '>']);
+    indicators.is_some_and(|rest| rest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-')))
+}
+
+/// A list or mapping in brackets that was not closed, or closed too often.
+fn is_open_collection(text: &str) -> bool {
+    let count = |wanted: [char; 2]| text.matches(wanted).count();
+    text.starts_with(['[', '{']) && count(['[', '{']) != count([']', '}'])
+}
+
+/// A list in brackets of plain items, with quotes around those that need them.
+fn list(text: &str) -> Option<String> {
+    let inner = text.strip_prefix('[')?.strip_suffix(']')?;
+    if inner.contains(['[', ']', '{', '}', '"', '\'']) {
+        return None;
+    }
+    let items = inner.split(',').map(str::trim).map(|item| match yaml::value(&format!("[{item}]")) {
+        Ok(_) => item.to_owned(),
+        Err(_) => quote(item),
+    });
+    Some(format!("[{}]", items.collect::<Vec<_>>().join(", ")))
+}
+
+/// The text without the quotes it is meant to be in: those around all of it, though there are more of them inside, and one
+/// that opens and never closes.
+fn unwrapped(text: &str) -> &str {
+    let Some(quote) = text.chars().next().filter(|first| matches!(first, '"' | '\'')) else { return text };
+    let rest = &text[1..];
+    let Some(inner) = rest.strip_suffix(quote) else {
+        return if rest.contains(quote) { text } else { rest };
+    };
+    // In `"a" and "b"` the second quote ends a word; in `"an "a" in it"` it begins one, and in `'it's'` it does neither.
+    let ends_a_word = inner.find(quote).is_some_and(|at| {
+        let spaced = |character: Option<char>| character.is_none_or(|character| !character.is_alphanumeric());
+        !inner[..at].ends_with(' ') && spaced(inner[at + 1..].chars().next())
+    });
+    if ends_a_word {
+        text
+    } else {
+        inner
+    }
+}
+
+/// One line of text as a quoted scalar: double quotes where nothing needs an escape, else single ones, which have none.
+fn quote(text: &str) -> String {
+    if text.contains(['"', '\\']) {
+        format!("'{}'", text.replace('\'', "''"))
+    } else {
+        format!("\"{text}\"")
+    }
+}

@@ -1,0 +1,233 @@
+//! The sections of a Markdown body by their headings, in the way of a manual page: Usage, Flags, Behavior, Examples.
+//!
+//! Headings are ATX headings (`## Usage`); what stands in a fenced code block is never a heading. This is no Markdown
+//! parser: headings underlined with `===` or inside quotes and lists are ordinary text.
+
+/// A heading and where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heading<'a> {
+    /// 1 for `#` up to 6 for `######`.
+    pub level: u8,
+    /// The text without the marks around it.
+    pub title: &'a str,
+    /// Where its line begins, in bytes.
+    pub start: usize,
+    /// Where the next line begins.
+    pub end: usize,
+}
+
+/// A line of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Line<'a> {
+    /// Where it begins, in bytes.
+    pub start: usize,
+    /// Where the next one begins.
+    pub end: usize,
+    /// The line without the up to three blanks before it that Markdown ignores, with its line end.
+    pub text: &'a str,
+    /// What it is to fenced code.
+    pub code: Code<'a>,
+}
+
+/// What a line is to fenced code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Code<'a> {
+    /// It stands outside.
+    Outside,
+    /// It opens a block, with this fence.
+    Opens(&'a str),
+    /// It stands between two fences.
+    Inside,
+    /// It closes the block.
+    Closes,
+}
+
+/// The lines of a body in their order.
+pub(crate) fn lines(body: &str) -> Lines<'_> {
+    Lines { body, at: 0, fences: Fences::default() }
+}
+
+/// What [`lines`] gives.
+#[derive(Debug, Clone)]
+pub(crate) struct Lines<'a> {
+    body: &'a str,
+    at: usize,
+    fences: Fences,
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = Line<'a>;
+
+    fn next(&mut self) -> Option<Line<'a>> {
+        let start = self.at;
+        let bytes = &self.body.as_bytes()[start..];
+        if bytes.is_empty() {
+            return None;
+        }
+        let end = start + memchr::memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1);
+        self.at = end;
+        let indent = bytes.iter().take(4).take_while(|byte| **byte == b' ').count();
+        let text = &self.body[start + if indent < 4 { indent } else { 0 }..end];
+        let was_open = self.fences.open.is_some();
+        let code = match (self.fences.hold(text), self.fences.open) {
+            (false, _) => Code::Outside,
+            (true, None) => Code::Closes,
+            (true, Some((_, length))) if !was_open => Code::Opens(&text[..length]),
+            (true, Some(_)) => Code::Inside,
+        };
+        Some(Line { start, end, text, code })
+    }
+}
+
+/// The headings of a body in their order.
+pub fn headings(body: &str) -> Headings<'_> {
+    Headings(lines(body))
+}
+
+/// What [`headings`] gives.
+#[derive(Debug, Clone)]
+pub struct Headings<'a>(Lines<'a>);
+
+/// Goes along the lines of a body and knows which belong to fenced code.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Fences {
+    open: Option<(u8, usize)>,
+}
+
+impl Fences {
+    /// Whether a line, without the blanks before it, is a fence or stands between two.
+    pub(crate) fn hold(&mut self, line: &str) -> bool {
+        // Most lines begin with a letter.
+        if !matches!(line.as_bytes().first(), Some(b'`' | b'~')) {
+            return self.open.is_some();
+        }
+        match (self.open, fence(line)) {
+            (None, Some(opened)) => self.open = Some(opened),
+            (Some((mark, length)), Some((other, other_length))) => {
+                if mark == other && other_length >= length && line[other_length..].trim().is_empty() {
+                    self.open = None;
+                }
+            }
+            (open, None) => return open.is_some(),
+        }
+        true
+    }
+}
+
+impl<'a> Iterator for Headings<'a> {
+    type Item = Heading<'a>;
+
+    fn next(&mut self) -> Option<Heading<'a>> {
+        self.0.find_map(|Line { start, end, text, code }| {
+            let (level, title) = heading(text).filter(|_| code == Code::Outside)?;
+            Some(Heading { level, title, start, end })
+        })
+    }
+}
+
+/// The text under the first heading with this title (letters' case does not matter), up to the next heading of its
+/// level or a higher one.
+///
+/// ```
+/// use skillbook_core::page::sections::section;
+/// let body = "# email.send\n\n## Usage\n\nemail.send --to ADDR\n\n## Flags\n";
+/// assert_eq!(section(body, "usage"), Some("\nemail.send --to ADDR\n\n"));
+/// ```
+pub fn section<'a>(body: &'a str, title: &str) -> Option<&'a str> {
+    let mut all = headings(body);
+    let found = all.find(|heading| heading.title.eq_ignore_ascii_case(title))?;
+    let end = all.find(|heading| heading.level <= found.level).map_or(body.len(), |next| next.start);
+    Some(&body[found.end..end])
+}
+
+/// The first line of the Usage section (`Usage`, `usage` or `USAGE`): a fence's lines and the marks of inline code are
+/// left out.
+pub fn usage(body: &str) -> Option<&str> {
+    // Every document is asked at every load, and most have no such word anywhere.
+    if !["Usage", "usage", "USAGE"].iter().any(|word| memchr::memmem::find(body.as_bytes(), word.as_bytes()).is_some())
+    {
+        return None;
+    }
+    let lines = section(body, "usage")?.lines().map(str::trim);
+    let line = lines.into_iter().find(|line| !line.is_empty() && fence(line).is_none() && !line.starts_with('#'))?;
+    let inner = line.strip_prefix('`').and_then(|line| line.strip_suffix('`'));
+    Some(inner.filter(|inner| !inner.contains('`')).unwrap_or(line))
+}
+
+/// The character and the length of the fence that a line opens or closes.
+fn fence(line: &str) -> Option<(u8, usize)> {
+    let mark = *line.as_bytes().first()?;
+    let length = line.bytes().take_while(|byte| *byte == mark).count();
+    // CommonMark: an info string after backticks holds no backtick, else it is inline code.
+    let inline = mark == b'`' && line[length..].contains('`');
+    (matches!(mark, b'`' | b'~') && length >= 3 && !inline).then_some((mark, length))
+}
+
+fn heading(line: &str) -> Option<(u8, &str)> {
+    let level = line.bytes().take_while(|byte| *byte == b'#').count();
+    let rest = &line[level..];
+    if level == 0 || level > 6 || !(rest.trim().is_empty() || rest.starts_with([' ', '\t'])) {
+        return None;
+    }
+    let title = rest.trim();
+    let bare = title.trim_end_matches('#');
+    // A closing run of `#` counts only after a blank: `C#` is a title.
+    let title = if bare.is_empty() || bare.ends_with([' ', '\t']) { bare.trim_end() } else { title };
+    Some((level as u8, title))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn titles(body: &str) -> Vec<(u8, &str)> {
+        headings(body).map(|heading| (heading.level, heading.title)).collect()
+    }
+
+    #[test]
+    fn finds_headings() {
+        let rows: &[(&str, &[(u8, &str)])] = &[
+            ("", &[]),
+            ("# One", &[(1, "One")]),
+            ("#One", &[]),
+            ("   ## Two ##\r\ntext", &[(2, "Two")]),
+            ("    # code", &[]),
+            ("####### seven", &[]),
+            ("# C#\n", &[(1, "C#")]),
+            ("#\n", &[(1, "")]),
+            ("```\n# in\n```\n# out", &[(1, "out")]),
+            ("```\n# in\n~~~\n# still in", &[]),
+            ("````\n```\n# in\n````\n# out", &[(1, "out")]),
+            ("~~~ cmd\n# in\n~~~ no\n# in\n~~~~\n# out", &[(1, "out")]),
+            ("```code``` text\n# out", &[(1, "out")]),
+        ];
+        for (body, expected) in rows {
+            assert_eq!(titles(body), *expected, "{body:?}");
+        }
+    }
+
+    #[test]
+    fn cuts_sections() {
+        let body = "# a\nintro\n## Usage\none\n### Note\ntwo\n## Flags\nthree\n# b\nfour\n";
+        assert_eq!(section(body, "Usage"), Some("one\n### Note\ntwo\n"));
+        assert_eq!(section(body, "FLAGS"), Some("three\n"));
+        assert_eq!(section(body, "b"), Some("four\n"));
+        assert_eq!(section(body, "Examples"), None);
+    }
+
+    #[test]
+    fn reads_the_first_usage_line() {
+        let rows = [
+            ("## Usage\n\nmail.send --to A\nmore", Some("mail.send --to A")),
+            ("## Usage\n```cmd\nmail.send --to A\n```", Some("mail.send --to A")),
+            ("## usage\n`mail.send --to A`\n", Some("mail.send --to A")),
+            ("## Usage\n`mail.send` or `mail.read`\n", Some("`mail.send` or `mail.read`")),
+            ("## Usage\n\n## Flags\nx", None),
+            ("# Usage\n## Flags\nx", Some("x")),
+            ("none", None),
+        ];
+        for (body, expected) in rows {
+            assert_eq!(usage(body), expected, "{body:?}");
+        }
+    }
+}

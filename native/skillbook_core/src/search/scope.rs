@@ -1,0 +1,50 @@
+//! The entries in which a search looks, and what is counted over them.
+
+use super::index::Index;
+
+/// How much a body's length matters.
+const B: f32 = 0.75;
+/// What a term in a body of average length weighs, where one in the description weighs 3.
+const BODY: f32 = 1.0;
+
+/// The entries in which a view searches, and what is counted over them.
+#[derive(Debug)]
+pub struct Scope {
+    count: u32,
+    /// What one occurrence in an entry's body weighs; 0 for entries that are not searched.
+    pub body: Vec<f32>,
+}
+
+impl Scope {
+    /// Those that are listed, by their numbers.
+    pub fn new<I: Iterator<Item = u32>>(index: &Index, listed: impl Fn() -> I) -> Scope {
+        let lengths = index.lengths();
+        let mut body = vec![0.0; lengths.len()];
+        let length = |id: u32| lengths[id as usize];
+        let (mut count, mut total) = (0u32, 0u64);
+        listed().for_each(|id| {
+            count += 1;
+            total += u64::from(length(id));
+        });
+        let average = (total as f64 / f64::from(count.max(1))).max(1.0);
+        for id in listed() {
+            body[id as usize] = BODY / (1.0 - B + B * (f64::from(length(id)) / average) as f32);
+        }
+        Scope { count, body }
+    }
+
+    /// Whether one of these entries is searched.
+    pub fn shows_any(&self, places: &[u32]) -> bool {
+        places.iter().any(|place| self.body[*place as usize] > 0.0)
+    }
+
+    /// How much a term says that this many entries have.
+    pub fn rarity(&self, having: u32) -> f32 {
+        rarity(f64::from(self.count), f64::from(having)) as f32
+    }
+}
+
+/// How much a word says that this many of all documents have.
+pub fn rarity(all: f64, having: f64) -> f64 {
+    (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
+}

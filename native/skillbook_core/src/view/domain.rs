@@ -1,0 +1,385 @@
+//! A domain as a view shows it: its description and its index, written by hand or made from its commands.
+//!
+//! Nothing writes a table of commands into a file. The rows are rendered when somebody reads the index, from the commands
+//! that this reader's view lists, so a row of a command that is gone or hidden never shows.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use super::view::View;
+use crate::catalog::entry::{Entry, Index};
+use crate::catalog::{Domain, EntryId};
+use crate::page::sections::{self, Code, Line};
+use crate::text::fence::offset;
+use crate::text::line::push_line;
+
+/// How many commands stand for the description of a domain that has none.
+const NAMED: usize = 5;
+/// The heading of a page under which its table of skills stands.
+const SECTION: &str = "Available Skills";
+const HEAD: &str = "| Skill | Description |\n|-------|-------------|\n";
+
+impl View {
+    /// The domains of which it shows a command, in the order of their names.
+    pub fn domains(&self) -> impl Iterator<Item = DomainView<'_>> {
+        self.catalog().domains().iter().filter_map(|domain| DomainView::new(self, domain))
+    }
+
+    /// The domain of this name.
+    pub fn domain(&self, name: &str) -> Option<DomainView<'_>> {
+        let domains = self.catalog().domains();
+        let at = domains.binary_search_by(|domain| domain.name.as_str().cmp(name)).ok()?;
+        DomainView::new(self, &domains[at])
+    }
+}
+
+/// A domain of which a view shows at least one command.
+#[derive(Clone, Copy)]
+pub struct DomainView<'a> {
+    view: &'a View,
+    domain: &'a Domain,
+    index: Option<&'a Index>,
+}
+
+impl<'a> DomainView<'a> {
+    /// `None` if the view shows none of its commands: then the domain does not exist.
+    fn new(view: &'a View, domain: &'a Domain) -> Option<DomainView<'a>> {
+        if !domain.entries.iter().any(|id| view.shows(*id)) {
+            return None;
+        }
+        let index = view.catalog().index(domain, |index| view.shows_index(index), |id| view.shows(id));
+        Some(DomainView { view, domain, index })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'a str {
+        &self.domain.name
+    }
+
+    /// The path of its index; `None` if there is none for this view.
+    pub fn path(&self) -> Option<&'a str> {
+        self.index.map(|index| index.document.path.as_str())
+    }
+
+    /// The document of its index.
+    pub fn index(&self) -> Option<&'a Index> {
+        self.index
+    }
+
+    /// Its commands that the view shows, in the order of their names.
+    pub fn entries(&self) -> impl Iterator<Item = (EntryId, &'a Arc<Entry>)> {
+        let view = self.view;
+        self.domain.entries.iter().filter_map(move |id| Some((*id, view.entry(*id)?)))
+    }
+
+    /// Those of its commands that a model is told of.
+    pub fn listed(&self) -> impl Iterator<Item = (EntryId, &'a Arc<Entry>)> {
+        let view = self.view;
+        let listed = self.domain.entries.iter().filter(move |id| view.lists(**id));
+        listed.map(move |id| (*id, view.catalog().entry(*id)))
+    }
+
+    /// Whether a model is told of it: it has a command that is listed, and its index does not say otherwise.
+    pub fn is_listed(&self) -> bool {
+        self.index.is_none_or(|index| !index.fields().hidden_from_model) && self.listed().next().is_some()
+    }
+
+    /// Whether it belongs into the profile's prompt.
+    pub fn in_prompt(&self) -> bool {
+        self.index.is_none_or(|index| self.view.includes(index.fields()))
+    }
+
+    /// The index's description on one line, else the names of its first commands.
+    pub fn description(&self) -> String {
+        let mut out = String::new();
+        if let Some(description) = self.index.and_then(|index| index.fields().description.as_deref()) {
+            push_line(&mut out, description);
+            return out;
+        }
+        let mut listed = self.listed();
+        let names: Vec<_> = listed.by_ref().take(NAMED).map(|(_, entry)| &*entry.name).collect();
+        out.push_str(&names.join(", "));
+        let more = listed.count();
+        if more > 0 {
+            out.push_str(&format!(" and {more} more"));
+        }
+        out
+    }
+
+    /// The index's body with its table of skills as this view has them; without a body, a page of that table.
+    pub fn body(&self) -> String {
+        match self.index {
+            Some(index) if !index.document.body().trim().is_empty() => self.rendered(index.document.body()),
+            _ => self.generated(),
+        }
+    }
+
+    /// A page as the view shows it. Lines that name what the view does not show or not list are left out. In the table
+    /// of skills the author's rows stay if they name something that is listed; commands that the page lists nowhere
+    /// follow them, or get a table of their own.
+    fn rendered(&self, page: &str) -> String {
+        let page = &self.without_hidden(page);
+        let lines: Vec<_> = sections::lines(page).collect();
+        let section = sections::section(page, SECTION).map(|text| {
+            let start = offset(page, text);
+            start..start + text.len()
+        });
+        let table = self.table(&lines, section.as_ref());
+        let missing = self.missing(&lines, |at| table.contains(&at) || !self.hides_part(lines[at].text));
+        let mut out = String::with_capacity(page.len());
+        let keep = |out: &mut String, lines: &[Line]| {
+            let kept = lines.iter().filter(|line| !(is_row(line) && self.hides_part(line.text)));
+            kept.for_each(|line| out.push_str(&page[line.start..line.end]));
+        };
+        if !table.is_empty() {
+            keep(&mut out, &lines[..table.start]);
+            self.push_table(&mut out, &lines[table.clone()], missing);
+            keep(&mut out, &lines[table.end..]);
+            return out;
+        }
+        let end = section.as_ref().map_or(page.len(), |section| section.end);
+        let (before, after) = lines.split_at(lines.partition_point(|line| line.end <= end));
+        keep(&mut out, before);
+        if !missing.is_empty() {
+            // Blank lines stay between the table and the next section.
+            let text = out.trim_end().len();
+            let blank = out.split_off(text + out[text..].find('\n').map_or(out.len() - text, |at| at + 1));
+            if !out.trim_start().is_empty() {
+                let fence = before.iter().rev().find_map(|line| match line.code {
+                    Code::Opens(fence) => Some(fence),
+                    Code::Closes => Some(""),
+                    Code::Inside | Code::Outside => None,
+                });
+                push_whole(&mut out, "");
+                push_whole(&mut out, fence.unwrap_or_default());
+                out.push('\n');
+            }
+            if section.is_none() {
+                out.push_str(&format!("## {SECTION}\n\n"));
+            }
+            out.push_str(HEAD);
+            missing.into_iter().for_each(|entry| push_row(&mut out, entry));
+            out.push_str(&blank);
+        }
+        keep(&mut out, after);
+        out
+    }
+
+    /// The author's table with the rows that are for this view.
+    fn push_table(&self, out: &mut String, table: &[Line], missing: Vec<&Entry>) {
+        let (head, rows) = table.split_at(head_of(table));
+        let mut rendered = String::new();
+        for row in rows {
+            match cell(row.text).and_then(|name| self.listed_as(&name)) {
+                // Its command is not left out for what else the row names.
+                Some(id) if self.hides_part(row.text) => push_row(&mut rendered, self.view.catalog().entry(id)),
+                Some(_) => push_whole(&mut rendered, row.text),
+                None => {}
+            }
+        }
+        missing.into_iter().for_each(|entry| push_row(&mut rendered, entry));
+        if rendered.is_empty() {
+            return;
+        }
+        match head.is_empty() || head.iter().any(|line| self.hides_part(line.text)) {
+            true => out.push_str(HEAD),
+            false => head.iter().for_each(|line| out.push_str(line.text)),
+        }
+        out.push_str(&rendered);
+    }
+
+    /// A page without the lines that name what is hidden, but for rows of tables: a row may be that of a listed command.
+    fn without_hidden(&self, page: &str) -> String {
+        let mut out = String::with_capacity(page.len());
+        for line in sections::lines(page) {
+            match line.code {
+                _ if is_row(&line) || !self.hides_part(line.text) => out.push_str(&page[line.start..line.end]),
+                // Without it, the block's end would begin one.
+                Code::Opens(fence) => push_whole(&mut out, fence),
+                _ => {}
+            }
+        }
+        out
+    }
+
+    /// The lines of the table of skills: the first table of its section; without a section, the first that has a row of a
+    /// command.
+    fn table(&self, lines: &[Line], section: Option<&Range<usize>>) -> Range<usize> {
+        let is_inside = |line: &Line| section.is_none_or(|section| section.contains(&line.start));
+        let mut at = 0;
+        for rows in lines.chunk_by(|a, b| is_row(a) && is_row(b) && is_inside(a) == is_inside(b)) {
+            let has_command = || rows.iter().filter_map(|row| cell(row.text)).any(|name| self.command(&name).is_some());
+            if is_row(&rows[0]) && is_inside(&rows[0]) && (section.is_some() || has_command()) {
+                return at..at + rows.len();
+            }
+            at += rows.len();
+        }
+        0..0
+    }
+
+    /// Its listed commands that no line of the page, of those that `counts`, is about.
+    fn missing(&self, lines: &[Line], counts: impl Fn(usize) -> bool) -> Vec<&'a Entry> {
+        let told = lines.iter().enumerate().filter(|(at, line)| line.code == Code::Outside && counts(*at));
+        let told = told.filter_map(|(_, line)| self.command(&subject(line.text)?));
+        let told: FxHashSet<EntryId> = told.collect();
+        self.listed().filter(|(id, _)| !told.contains(id)).map(|(_, entry)| &**entry).collect()
+    }
+
+    fn hides_part(&self, line: &str) -> bool {
+        names(line).any(|name| self.hides(name))
+    }
+
+    /// Whether a name is one of an entry that this view does not show or not list. Names of nothing at all are words.
+    fn hides(&self, name: &str) -> bool {
+        match self.view.find(name) {
+            Some(id) => !self.view.lists(id),
+            None => self.view.catalog().knows(name),
+        }
+    }
+
+    fn listed_as(&self, name: &str) -> Option<EntryId> {
+        self.view.find(name).filter(|id| self.view.lists(*id))
+    }
+
+    /// The same, if it is one of its own commands.
+    fn command(&self, name: &str) -> Option<EntryId> {
+        self.listed_as(name).filter(|id| self.view.catalog().entry(*id).domain.as_deref() == Some(self.name()))
+    }
+
+    fn generated(&self) -> String {
+        let mut out = format!("# {}\n\n", self.name());
+        if let Some(description) = self.index.and_then(|index| index.fields().description.as_deref()) {
+            push_line(&mut out, description);
+            out.push_str("\n\n");
+        }
+        out.push_str(HEAD);
+        for (_, entry) in self.listed() {
+            push_row(&mut out, entry);
+        }
+        out
+    }
+}
+
+fn push_row(out: &mut String, entry: &Entry) {
+    let cell = |text: &str| text.replace('\\', "\\\\").replace('|', "\\|");
+    out.push_str("| ");
+    push_line(out, &cell(&entry.name));
+    out.push_str(" | ");
+    push_line(out, &cell(entry.description()));
+    out.push_str(" |\n");
+}
+
+/// A line of a page, which may be its last, without a line end.
+fn push_whole(out: &mut String, line: &str) {
+    out.push_str(line);
+    if !out.ends_with('\n') {
+        out.push('\n');
+    }
+}
+
+fn is_row(line: &Line) -> bool {
+    line.code == Code::Outside && line.text.starts_with('|')
+}
+
+/// How many lines of a table are its head: two, or none where the second is no delimiter row.
+fn head_of(table: &[Line]) -> usize {
+    let is_delimiter = |line: &Line| {
+        let text = line.text.trim();
+        text.contains('-') && text.bytes().all(|byte| matches!(byte, b'|' | b'-' | b':' | b' ' | b'\t'))
+    };
+    match table {
+        [first, second, ..] if is_delimiter(second) && !is_delimiter(first) => 2,
+        _ => 0,
+    }
+}
+
+/// The first cell of a table's row, without the marks of code, emphasis and links around it.
+fn cell(row: &str) -> Option<String> {
+    let mut text = String::new();
+    let mut chars = row.trim_start().strip_prefix('|')?.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '|' => break,
+            '\\' => text.extend(chars.next()),
+            char => text.push(char),
+        }
+    }
+    let marks = |char: char| char.is_whitespace() || matches!(char, '`' | '*');
+    let bare = text.trim_matches(marks);
+    let label = bare.strip_prefix('[').and_then(|link| link.split_once("](")).map(|(label, _)| label);
+    Some(label.unwrap_or(bare).trim_matches(marks).to_owned())
+}
+
+/// The name that a line is about: the first cell of a row, or the word that a heading, an item of a list or a text
+/// begins with. An item that begins with a command and its flags is an example.
+fn subject(line: &str) -> Option<String> {
+    if line.starts_with('|') {
+        return cell(line);
+    }
+    let text = line.trim_start().trim_start_matches(['#', '-', '*', '+']).trim_start();
+    let text = text.trim_start_matches(['*', '[']);
+    let bare = text.strip_prefix('`').unwrap_or(text);
+    let (name, rest) = bare.split_at(bare.find(|char| !is_name(char)).unwrap_or(bare.len()));
+    let is_alone = bare.len() == text.len() || rest.starts_with('`');
+    (is_alone && name.contains('.')).then(|| name.trim_matches('.').to_owned())
+}
+
+/// What may be names in a line of an index: words with a dot inside, and the first cell of a table's row. Other words
+/// are left alone, for a skill may be called `notes`.
+fn names(line: &str) -> impl Iterator<Item = &str> {
+    let words = line.split(|char: char| !is_name(char));
+    let dotted = words.map(|word| word.trim_matches('.')).filter(|word| word.contains('.'));
+    let first = line.trim_start().strip_prefix('|').and_then(|row| row.split('|').next());
+    dotted.chain(first.map(|cell| cell.trim().trim_matches('`')))
+}
+
+fn is_name(char: char) -> bool {
+    char.is_alphanumeric() || matches!(char, '_' | '-' | '.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_may_be_names() {
+        let rows: [(&str, &[&str]); 8] = [
+            ("| email.send | Send |\n", &["email.send", "email.send"]),
+            ("  | `diary` | Write |", &["diary"]),
+            ("`email.send --to x`", &["email.send"]),
+            ("Use email.send.", &["email.send"]),
+            ("email.send, my-mail.read_all...", &["email.send", "my-mail.read_all"]),
+            ("email.send.later", &["email.send.later"]),
+            ("one diary ... .", &[]),
+            ("", &[]),
+        ];
+        for (line, expected) in rows {
+            assert_eq!(names(line).collect::<Vec<_>>(), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn knows_what_a_line_is_about() {
+        for (line, expected) in [
+            ("| email.send | Send |\n", Some("email.send")),
+            ("|`email.send`|", Some("email.send")),
+            ("| **[email.send](send.md)** | Send", Some("email.send")),
+            ("| a\\|b \\\\ | Send |", Some("a|b \\")),
+            ("| | email.send |", Some("")),
+            ("- email.send: Send", Some("email.send")),
+            ("  * `email.send` sends", Some("email.send")),
+            ("### email.send\n", Some("email.send")),
+            ("**email.send** sends", Some("email.send")),
+            ("[email.send](send.md)", Some("email.send")),
+            ("email.send.", Some("email.send")),
+            ("- `email.send --to x`", None),
+            ("Use email.send.", None),
+            ("- Send", None),
+            ("", None),
+        ] {
+            assert_eq!(subject(line).as_deref(), expected, "{line}");
+        }
+    }
+}

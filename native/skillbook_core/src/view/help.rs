@@ -1,0 +1,200 @@
+//! The texts that `get_skill` answers with, from the list of everything down to one file of a skill.
+
+use super::domain::DomainView;
+use super::view::View;
+use crate::catalog::entry::Entry;
+use crate::catalog::EntryId;
+use crate::page::sections;
+use crate::source::Kind;
+use crate::text::line::push_line;
+
+/// How many of a skill's files are listed; all of them can be read.
+const LISTED_FILES: usize = 100;
+
+/// The widest column of names; longer names push their description to the right.
+const WIDEST: usize = 32;
+
+/// What [`View::help`] answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Help {
+    /// A text.
+    Text(String),
+    /// A file of a skill's folder, which the caller reads.
+    File {
+        /// The skill.
+        entry: EntryId,
+        /// The file's path relative to the folder; one of the entry's files.
+        file: String,
+    },
+}
+
+impl View {
+    /// Answers `get_skill: PATH`; `None` if there is nothing of that name.
+    ///
+    /// A path is, in this order: nothing (everything there is), an entry's name, `DOMAIN.all`, a domain, an alias, or a
+    /// skill's name and one of its files (`pdf/references/forms.md`).
+    pub fn help(&self, path: &str) -> Option<Help> {
+        let path = path.trim();
+        if path.is_empty() {
+            return Some(Help::Text(self.help_top_level()));
+        }
+        if let Some(id) = self.find_named(path) {
+            let skill = self.skill_text(id)?;
+            return Some(Help::Text(match self.domain_beside(path, id) {
+                Some(index) => format!("{skill}\n\n---\n\n{index}"),
+                None => skill,
+            }));
+        }
+        let all = || path.strip_suffix(".all").and_then(|domain| self.help_domain_all(domain));
+        let text = all().or_else(|| self.help_domain(path)).or_else(|| self.help_skill(path));
+        text.map(Help::Text).or_else(|| self.help_file(path))
+    }
+
+    /// The index of the domain that has the same name as the skill, unless one document is both.
+    fn domain_beside(&self, name: &str, skill: EntryId) -> Option<String> {
+        let document = &self.entry(skill)?.document;
+        let domain = self.domain(name).filter(DomainView::is_listed)?;
+        let same = domain.index().is_some_and(|index| index.document.path == document.path);
+        (!same).then(|| domain.body().trim().to_owned())
+    }
+
+    /// All domains and all entries that belong to none, and how to go on.
+    pub fn help_top_level(&self) -> String {
+        let domains: Vec<_> =
+            self.domains().filter(DomainView::is_listed).map(|domain| (domain.name(), domain.description())).collect();
+        let of_kind = |kind: Kind| -> Vec<_> {
+            let entries = self.listed().filter(|(_, entry)| entry.kind == kind);
+            entries.map(|(_, entry)| (&*entry.name, about(entry).to_owned())).collect()
+        };
+        let (skills, notes) = (of_kind(Kind::Skill), of_kind(Kind::Note));
+        if domains.is_empty() && skills.is_empty() && notes.is_empty() {
+            return "There are no skills here.".to_owned();
+        }
+        let mut out = String::new();
+        let mut next = Vec::new();
+        if !domains.is_empty() {
+            push_table(&mut out, "Domains", &domains);
+            next.push("get_skill: <domain>           the commands of a domain");
+            next.push("get_skill: <domain>.<action>  one command: its usage, flags and examples");
+            next.push("get_skill: <domain>.all       all commands of a domain");
+        }
+        if !skills.is_empty() {
+            push_table(&mut out, "Skills", &skills);
+            next.push("get_skill: <skill>            a skill's instructions and files");
+        }
+        if !notes.is_empty() {
+            push_table(&mut out, "Notes", &notes);
+            next.push("get_skill: <note>             a note");
+        }
+        out.push_str("Go on with:\n");
+        for line in next {
+            out.push_str("\n  ");
+            out.push_str(line);
+        }
+        out
+    }
+
+    /// A domain's index; `None` if it has no command that is listed.
+    pub fn help_domain(&self, name: &str) -> Option<String> {
+        self.domain(name).filter(DomainView::is_listed).map(|domain| domain.body().trim().to_owned())
+    }
+
+    /// An entry's body and, for a skill, the list of the files beside it.
+    pub fn help_skill(&self, name: &str) -> Option<String> {
+        self.find(name).and_then(|id| self.skill_text(id))
+    }
+
+    fn skill_text(&self, id: EntryId) -> Option<String> {
+        let entry = self.entry(id)?;
+        let mut out = body(entry);
+        if !entry.files.is_empty() {
+            out.push_str(&format!("\n\n## Files\n\nRead one with `get_skill: {}/<file>`:\n", entry.name));
+            for file in entry.files.iter().take(LISTED_FILES) {
+                out.push_str("\n- ");
+                out.push_str(file);
+            }
+            if entry.files.len() > LISTED_FILES {
+                out.push_str(&format!("\n- and {} more", entry.files.len() - LISTED_FILES));
+            }
+        }
+        Some(out)
+    }
+
+    /// The bodies of all commands of a domain, each under its name.
+    pub fn help_domain_all(&self, name: &str) -> Option<String> {
+        let text = |entry: &Entry| {
+            let body = body(entry);
+            format!("# {}\n\n{}", entry.name, without_heading(&body, &entry.name).trim())
+        };
+        let domain = self.domain(name).filter(DomainView::is_listed)?;
+        let texts: Vec<_> = domain.listed().map(|(_, entry)| text(entry)).collect();
+        Some(texts.join("\n\n---\n\n"))
+    }
+
+    /// A skill's name and one of its files. Only files that were there when the skill was loaded have an answer.
+    fn help_file(&self, path: &str) -> Option<Help> {
+        path.match_indices('/').find_map(|(at, _)| {
+            let (name, file) = (&path[..at], &path[at + 1..]);
+            let id = self.find(name)?;
+            let files = &self.entry(id)?.files;
+            let place = files.binary_search_by(|known| known.as_str().cmp(file)).ok()?;
+            Some(Help::File { entry: id, file: files[place].clone() })
+        })
+    }
+}
+
+/// A note's title, another entry's description.
+fn about(entry: &Entry) -> &str {
+    match (entry.description(), &entry.title) {
+        ("", Some(title)) => title,
+        (description, _) => description,
+    }
+}
+
+/// The body without blank lines around it; an entry without one is known by its name and description.
+fn body(entry: &Entry) -> String {
+    let body = entry.body().trim();
+    match body.is_empty() {
+        true => format!("# {}\n\n{}", entry.name, entry.description()).trim_end().to_owned(),
+        false => body.to_owned(),
+    }
+}
+
+/// The text after the first line if that is a heading with this title, else the whole text.
+pub(crate) fn without_heading<'a>(body: &'a str, title: &str) -> &'a str {
+    let first = sections::headings(body).next().filter(|heading| {
+        let text = heading.title.trim_matches('`');
+        body[..heading.start].trim().is_empty() && text.eq_ignore_ascii_case(title)
+    });
+    first.map_or(body, |heading| &body[heading.end..])
+}
+
+/// A title, then a name and a description a line, the descriptions in a column.
+fn push_table(out: &mut String, title: &str, rows: &[(&str, String)]) {
+    out.push_str(title);
+    out.push_str(":\n\n");
+    let width = width(rows.iter().map(|(name, _)| *name));
+    for (name, description) in rows {
+        push_row(out, width, name, description);
+    }
+    out.push('\n');
+}
+
+/// The width of the column of names.
+pub(crate) fn width<'a>(names: impl Iterator<Item = &'a str>) -> usize {
+    names.map(length).filter(|length| *length <= WIDEST).max().unwrap_or(0)
+}
+
+pub(crate) fn push_row(out: &mut String, width: usize, name: &str, description: &str) {
+    out.push_str("  ");
+    out.push_str(name);
+    if !description.is_empty() {
+        out.extend(std::iter::repeat_n(' ', width.saturating_sub(length(name)) + 2));
+        push_line(out, description);
+    }
+    out.push('\n');
+}
+
+fn length(name: &str) -> usize {
+    name.chars().count()
+}

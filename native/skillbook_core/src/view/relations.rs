@@ -1,0 +1,241 @@
+//! What entries say of each other: which one replaces another, aliases, `requires`, links to files. All of it depends on
+//! who reads, since an entry that a view does not show must look like one that was never written.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::view::View;
+use crate::catalog::entry::Entry;
+use crate::catalog::EntryId;
+use crate::page::diagnostic::{Code, Diagnostic, Severity};
+use crate::page::document::SKILL_FILE;
+use crate::page::references::resolve;
+use crate::source::Kind;
+
+/// How many names of a circle are told.
+const TOLD: usize = 20;
+
+impl View {
+    /// The findings about entries that it shows, and what these say of each other, by path and line. Those about files
+    /// that are no entries are for unrestricted views.
+    pub fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
+        let rule = &self.visible.rule;
+        let shown = |entries: &[Arc<Entry>]| match rule.unrestricted() {
+            true => true,
+            false => !entries.is_empty() && entries.iter().all(|entry| rule.admits(entry)),
+        };
+        let findings = self.catalog().findings().iter();
+        let shown = findings.filter(|finding| shown(&finding.about)).map(|finding| &finding.diagnostic);
+        let mut all: Vec<_> = shown.chain(self.visible.relations.get_or_init(|| diagnose(self))).collect();
+        all.sort_by(|a, b| a.place().cmp(&b.place()));
+        all.into_iter()
+    }
+}
+
+/// The findings about the relations of all entries that the view shows.
+fn diagnose(view: &View) -> Vec<Diagnostic> {
+    let mut found: Vec<_> = view.unused().iter().map(|unused| view.catalog().told(unused)).collect();
+    aliases(view, &mut found);
+    requires(view, &mut found);
+    references(view, &mut found);
+    found
+}
+
+fn aliases(view: &View, found: &mut Vec<Diagnostic>) {
+    for (id, entry) in view.entries() {
+        for alias in &entry.fields().aliases {
+            let named = view.find_named(alias);
+            let Some(other) = named.or_else(|| view.find_aliased(alias)).filter(|other| *other != id) else { continue };
+            let what = if named.is_some() { "the name" } else { "also an alias" };
+            let Some(other) = view.entry(other) else { continue };
+            let message = format!("the alias `{alias}` is {what} of {}, which is found first", other.document.path);
+            let diagnostic = Diagnostic::new(Code::AliasTaken, Severity::Warning, message);
+            found.push(at(entry, "aliases", diagnostic.hint("choose another alias")));
+        }
+    }
+}
+
+fn requires(view: &View, found: &mut Vec<Diagnostic>) {
+    let mut edges: Vec<Vec<usize>> = vec![Vec::new(); view.catalog().entries().len()];
+    for (id, entry) in view.entries() {
+        for name in &entry.fields().requires {
+            match view.find(name) {
+                Some(other) => edges[id.0 as usize].push(other.0 as usize),
+                None if view.domain(name).is_some() => {}
+                None => {
+                    let message = format!("it requires `{name}`, and there is nothing of that name");
+                    let close: Vec<_> = view.suggest_path(name).iter().map(|name| format!("`{name}`")).collect();
+                    let diagnostic = Diagnostic::new(Code::RequiresMissing, Severity::Warning, message);
+                    let diagnostic = diagnostic.hint(match close.is_empty() {
+                        true => "correct the name, or add the skill".to_owned(),
+                        false => format!("did you mean {}?", close.join(" or ")),
+                    });
+                    found.push(at(entry, "requires", diagnostic));
+                }
+            }
+        }
+    }
+    for circle in circles(&edges) {
+        let entries: Vec<_> = circle.iter().filter_map(|id| view.entry(EntryId(*id as u32))).collect();
+        let Some(first) = entries.first() else { continue };
+        let mut names: Vec<&str> = entries.iter().map(|entry| &*entry.name).take(TOLD).collect();
+        names.push(if entries.len() > TOLD { "…" } else { &first.name });
+        let message = format!("`{}` requires itself: {}", first.name, names.join(" → "));
+        let diagnostic = Diagnostic::new(Code::RequiresCycle, Severity::Warning, message);
+        found.push(at(first, "requires", diagnostic.hint("leave out one of these requires")));
+    }
+}
+
+/// Circles that have no node in common, so that each node which is in one leads to one of these. Each begins with its
+/// least node. Time and memory grow with the edges.
+fn circles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let mut back: Vec<Vec<usize>> = vec![Vec::new(); edges.len()];
+    for (from, to) in edges.iter().enumerate().flat_map(|(from, list)| list.iter().map(move |to| (from, *to))) {
+        back[to].push(from);
+    }
+    // How many edges of a node lead to nodes that are still there; one without any is in no circle.
+    let mut ways: Vec<usize> = edges.iter().map(Vec::len).collect();
+    let mut gone = vec![false; edges.len()];
+    let remove = |ends: Vec<usize>, ways: &mut Vec<usize>, gone: &mut Vec<bool>| {
+        let mut ends = ends;
+        while let Some(node) = ends.pop() {
+            if std::mem::replace(&mut gone[node], true) {
+                continue;
+            }
+            for from in &back[node] {
+                ways[*from] -= 1;
+                if ways[*from] == 0 {
+                    ends.push(*from);
+                }
+            }
+        }
+    };
+    let ends = (0..edges.len()).filter(|node| ways[*node] == 0).collect();
+    remove(ends, &mut ways, &mut gone);
+    let mut found = Vec::new();
+    let mut place: Vec<Option<usize>> = vec![None; edges.len()];
+    let mut tried = vec![0; edges.len()];
+    for start in 0..edges.len() {
+        let mut path: Vec<usize> = Vec::new();
+        let mut next = Some(start).filter(|start| !gone[*start]);
+        while let Some(node) = next {
+            match place[node] {
+                None => {
+                    place[node] = Some(path.len());
+                    path.push(node);
+                }
+                Some(first) => {
+                    let mut circle = path.split_off(first);
+                    remove(circle.clone(), &mut ways, &mut gone);
+                    let least = circle.iter().enumerate().min_by_key(|(_, node)| **node).map_or(0, |(at, _)| at);
+                    circle.rotate_left(least);
+                    found.push(circle);
+                    while path.last().is_some_and(|last| gone[*last]) {
+                        path.pop();
+                    }
+                }
+            }
+            // Every node that is still there has a way on.
+            next = path.last().and_then(|last| {
+                while edges[*last].get(tried[*last]).is_some_and(|to| gone[*to]) {
+                    tried[*last] += 1;
+                }
+                edges[*last].get(tried[*last]).copied()
+            });
+        }
+    }
+    found
+}
+
+/// A link may lead to what `get_skill` gives: files of skills and documents, all as far as the view shows them.
+fn references(view: &View, found: &mut Vec<Diagnostic>) {
+    let linking = |entry: &Entry| entry.kind == Kind::Skill && !entry.document.references.is_empty();
+    let mut skills = view.entries().filter(|(_, entry)| linking(entry)).peekable();
+    if skills.peek().is_none() {
+        return;
+    }
+    let known = paths(view);
+    for (_, entry) in skills {
+        let (root, document) = (&entry.source.root, &entry.document);
+        for reference in &document.references {
+            let path = resolve(document.folder(), &reference.target);
+            let path = path.map(|path| format!("{root}/{path}"));
+            let folder = |path: &str| {
+                let inside = format!("{}/", path.trim_end_matches('/'));
+                known.range(inside.clone()..).next().is_some_and(|known| known.starts_with(&inside))
+            };
+            if path.is_some_and(|path| known.contains(&path) || folder(&path)) {
+                continue;
+            }
+            let target: String = reference.target.chars().take(100).collect();
+            let message = format!("the link leads to `{target}`, and the skill has no such file");
+            let diagnostic = Diagnostic::new(Code::ReferenceMissing, Severity::Warning, message);
+            let diagnostic = diagnostic.hint(match elsewhere(entry, &reference.target) {
+                Some(file) => format!("did you mean `{file}`?"),
+                None => "correct the link, or add the file".to_owned(),
+            });
+            found.push(diagnostic.at(reference.line, reference.column).in_file(document.path.as_str()));
+        }
+    }
+}
+
+/// The skill's file of the same name in another folder or in other letters, if there is but one.
+fn elsewhere<'a>(entry: &'a Entry, target: &str) -> Option<&'a str> {
+    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_lowercase();
+    let mut same = entry.files.iter().filter(|file| name(file) == name(target));
+    same.next().filter(|_| same.next().is_none()).map(String::as_str)
+}
+
+/// The full paths of all documents and files that the view shows.
+fn paths(view: &View) -> BTreeSet<String> {
+    let mut paths = BTreeSet::new();
+    for (_, entry) in view.entries() {
+        let document = &entry.document;
+        let folder = document.path.strip_suffix(SKILL_FILE).unwrap_or("");
+        paths.extend(entry.files.iter().map(|file| format!("{folder}{file}")));
+        paths.insert(document.path.clone());
+    }
+    let indexes = view.domains().filter_map(|domain| domain.path().map(str::to_owned));
+    paths.extend(indexes);
+    paths
+}
+
+fn at(entry: &Entry, field: &str, diagnostic: Diagnostic) -> Diagnostic {
+    entry.document.at_field(field, diagnostic).in_file(entry.document.path.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::circles;
+
+    #[test]
+    fn finds_circles() {
+        type Row<'a> = (&'a [&'a [usize]], &'a [&'a [usize]]);
+        let rows: &[Row] = &[
+            (&[], &[]),
+            (&[&[1], &[]], &[]),
+            (&[&[1, 2], &[2], &[]], &[]),
+            (&[&[0]], &[&[0]]),
+            (&[&[1], &[0]], &[&[0, 1]]),
+            (&[&[1], &[2], &[1]], &[&[1, 2]]),
+            (&[&[2], &[0], &[1]], &[&[0, 2, 1]]),
+            (&[&[1, 1], &[0, 0]], &[&[0, 1]]),
+            // Two circles on one way, and one that begins later.
+            (&[&[1, 3], &[2], &[1], &[4], &[3]], &[&[1, 2], &[3, 4]]),
+            // Two with a node in common: one is enough to be told.
+            (&[&[1, 2], &[0], &[0]], &[&[0, 1]]),
+        ];
+        for (edges, expected) in rows {
+            let edges: Vec<Vec<usize>> = edges.iter().map(|list| list.to_vec()).collect();
+            assert_eq!(circles(&edges), *expected, "{edges:?}");
+        }
+    }
+
+    #[test]
+    fn long_circles_and_dense_ones_are_no_trouble() {
+        let long: Vec<Vec<usize>> = (0..100_000).map(|node| vec![(node + 1) % 100_000]).collect();
+        assert_eq!(circles(&long)[0].len(), 100_000);
+        let dense: Vec<Vec<usize>> = (0..300).map(|_| (0..300).collect()).collect();
+        assert_eq!(circles(&dense).len(), 300);
+    }
+}

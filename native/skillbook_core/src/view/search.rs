@@ -1,0 +1,67 @@
+//! Search over the entries that a view shows.
+
+use super::view::View;
+use crate::catalog::entry::Entry;
+use crate::catalog::EntryId;
+use crate::search::rank::rank;
+use crate::search::scope::Scope;
+use crate::search::snippet::{self, Snippet};
+use crate::search::terms::Wanted;
+use crate::source::Kind;
+
+/// What is looked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Query<'a> {
+    /// Words. Of a longer text the first 256 bytes count, and of those the first 16 words.
+    pub text: &'a str,
+    /// How many hits there may be.
+    pub limit: usize,
+    /// Only entries of this kind.
+    pub kind: Option<Kind>,
+    /// Only commands of this domain.
+    pub domain: Option<&'a str>,
+    /// Only entries that have all of these tags.
+    pub tags: &'a [String],
+}
+
+impl<'a> Query<'a> {
+    /// A query for ten entries of any kind.
+    pub fn new(text: &'a str) -> Query<'a> {
+        Query { text, limit: 10, kind: None, domain: None, tags: &[] }
+    }
+
+    fn admits(&self, entry: &Entry) -> bool {
+        self.kind.is_none_or(|kind| entry.kind == kind)
+            && self.domain.is_none_or(|domain| entry.domain.as_deref() == Some(domain))
+            && self.tags.iter().all(|tag| entry.fields().tags.contains(tag))
+    }
+}
+
+/// An entry that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hit {
+    /// The entry.
+    pub id: EntryId,
+    /// How well it matches, rounded to thousandths; only comparable within one answer.
+    pub score: f32,
+    /// The part of its description or body that matches best.
+    pub snippet: Snippet,
+}
+
+impl View {
+    /// The entries that match a query, the best first and equals by name. One whose name or alias is the query comes
+    /// before all others. What says `disable-model-invocation` is not found.
+    pub fn search(&self, query: &Query) -> Vec<Hit> {
+        let index = self.catalog().search_index();
+        let scope = self.visible.search.get_or_init(|| Scope::new(index, || self.listed().map(|(id, _)| id.0)));
+        let wanted = Wanted::new(index, scope, query.text);
+        let ranked = rank(index, scope, &wanted, query.limit, |place| {
+            self.entry(EntryId(place)).is_some_and(|entry| query.admits(entry))
+        });
+        let hit = |(place, score)| {
+            let entry = self.entry(EntryId(place))?;
+            Some(Hit { id: EntryId(place), score, snippet: snippet::of(entry, place, index, &wanted) })
+        };
+        ranked.into_iter().filter_map(hit).collect()
+    }
+}

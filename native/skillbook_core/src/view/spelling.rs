@@ -1,0 +1,109 @@
+//! The names of a catalog, prepared for finding those close to another one.
+
+use rustc_hash::FxHashMap;
+
+use crate::catalog::Catalog;
+
+/// The names of a catalog prepared for the search, built when the first name is not found.
+#[derive(Debug)]
+pub(super) struct Words {
+    pub names: Vec<Name>,
+    /// The places in `names` of those that have a word.
+    pub by_word: FxHashMap<String, Vec<u32>>,
+}
+
+/// A name, prepared for the comparison with others.
+#[derive(Debug)]
+pub(super) struct Name {
+    lower: String,
+    pub length: usize,
+    /// A bit for each kind of character, to pass over most names without measuring a distance.
+    letters: u64,
+    pub words: usize,
+}
+
+impl Words {
+    /// The entries' names in their order, then the domains'.
+    pub fn new(catalog: &Catalog) -> Words {
+        let entries = catalog.entries().iter().map(|entry| &*entry.name);
+        let domains = catalog.domains().iter().map(|domain| domain.name.as_str());
+        let mut by_word: FxHashMap<String, Vec<u32>> = FxHashMap::default();
+        let name = |(at, name): (usize, &str)| {
+            let words = words(name);
+            let count = words.len();
+            for word in words {
+                by_word.entry(word).or_default().push(at as u32);
+            }
+            Name::new(name, count)
+        };
+        let names = entries.chain(domains).enumerate().map(name).collect();
+        Words { names, by_word }
+    }
+}
+
+impl Name {
+    pub fn new(name: &str, words: usize) -> Name {
+        let lower = name.to_lowercase();
+        let letters = lower.chars().fold(0, |bits, c| bits | 1 << kind(c));
+        Name { length: lower.chars().count(), lower, letters, words }
+    }
+
+    /// The edit distance to another name, if it is within `limit`; neighbours that changed places count once.
+    pub fn distance(&self, other: &Name, limit: usize) -> Option<usize> {
+        // One edit takes away at most one kind of characters and brings at most one.
+        let (gone, come) = (self.letters & !other.letters, other.letters & !self.letters);
+        let far =
+            self.length.abs_diff(other.length) > limit || gone.count_ones().max(come.count_ones()) as usize > limit;
+        let distance = if far { usize::MAX } else { strsim::osa_distance(&self.lower, &other.lower) };
+        (distance <= limit).then_some(distance)
+    }
+}
+
+/// A number below 64 for a character: one for each letter and digit, for others what is left.
+fn kind(c: char) -> u32 {
+    match c {
+        'a'..='z' => c as u32 - 'a' as u32,
+        '0'..='9' => 26 + c as u32 - '0' as u32,
+        _ => 36 + c as u32 % 28,
+    }
+}
+
+/// The words of a name in lower case: split at everything but letters and digits, and before a capital after a small
+/// letter. Single letters say too little.
+pub(super) fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut small = false;
+    for c in name.chars() {
+        if !c.is_alphanumeric() || (small && c.is_uppercase()) {
+            words.push(String::new());
+        }
+        if let (true, Some(word)) = (c.is_alphanumeric(), words.last_mut()) {
+            word.extend(c.to_lowercase());
+        }
+        small = c.is_lowercase();
+    }
+    words.retain(|word| word.chars().nth(1).is_some());
+    words.sort();
+    words.dedup();
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    #[test]
+    fn splits_names_into_words() {
+        let rows: [(&str, &[&str]); 6] = [
+            ("email.send", &["email", "send"]),
+            ("daily_news-report", &["daily", "news", "report"]),
+            ("sendEmail", &["email", "send"]),
+            ("HTTPServer", &["httpserver"]),
+            ("a.b.send.send", &["send"]),
+            ("", &[]),
+        ];
+        for (name, expected) in rows {
+            assert_eq!(words(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Profiles and lists of names as Elixir hands them over.
+
+use rustler::{Atom, NifResult, Term};
+use skillbook_core::view::Profile;
+
+mod atoms {
+    rustler::atoms! { all }
+}
+
+/// A profile by its id and those of the others that it acts for, its grants and its lists of globs.
+pub fn profile(mut ids: Vec<String>, grants: Term, skills: Vec<Vec<String>>) -> NifResult<Profile> {
+    let others = ids.split_off(1.min(ids.len()));
+    let id = ids.pop().ok_or(rustler::Error::BadArg)?;
+    Ok(Profile { id, others, grants: list_or_all(grants)?, skills })
+}
+
+/// `:all` is `None`.
+pub fn list_or_all(term: Term) -> NifResult<Option<Vec<String>>> {
+    match term.decode::<Atom>() {
+        Ok(atom) if atom == atoms::all() => Ok(None),
+        _ => term.decode().map(Some),
+    }
+}
