@@ -64,6 +64,11 @@ fn renders_the_rows_of_what_is_listed() {
             format!("## Available Skills\n| A |\n|-|\n{READ}{SEND}\n| b |\n"),
         ),
         (
+            "an empty table before it",
+            "- email.read\n- email.send\n## Available Skills\n| \n\n| mail | x",
+            format!("- email.read\n- email.send\n## Available Skills\n\n{HEAD}| mail | x\n"),
+        ),
+        (
             "only stale rows",
             "- email.read\n- email.send\n## Available Skills\n| A |\n|-|\n| email.gone | x |\n",
             "- email.read\n- email.send\n## Available Skills\n".to_owned(),

@@ -126,28 +126,34 @@ impl<'a> DomainView<'a> {
             let start = offset(page, text);
             start..start + text.len()
         });
-        let table = self.table(&lines, section.as_ref());
-        let missing = self.missing(&lines, |at| table.contains(&at) || !self.hides_part(lines[at].text));
+        let tables = self.tables(&lines, section.as_ref());
+        let first = tables.first().cloned().unwrap_or(0..0);
+        let missing = self.missing(&lines, |at| first.contains(&at) || !self.hides_part(lines[at].text));
+        // A table with nothing that is listed goes, and the next one is the table of skills.
+        let is_shown = |table: &Range<usize>| lines[table.clone()].iter().any(|row| self.row_of(row).is_some());
+        let at = if missing.is_empty() { tables.iter().position(is_shown).unwrap_or(tables.len()) } else { 0 };
+        let mut is_gone = vec![false; lines.len()];
+        tables[..at].iter().for_each(|table| is_gone[table.clone()].fill(true));
         let mut out = String::with_capacity(page.len());
-        let keep = |out: &mut String, lines: &[Line]| {
-            let kept = lines.iter().filter(|line| !(is_row(line) && self.hides_part(line.text)));
-            kept.for_each(|line| out.push_str(&page[line.start..line.end]));
+        let keep = |out: &mut String, range: Range<usize>| {
+            let kept = range.filter(|at| !is_gone[*at] && !(is_row(&lines[*at]) && self.hides_part(lines[*at].text)));
+            kept.for_each(|at| out.push_str(&page[lines[at].start..lines[at].end]));
         };
-        if !table.is_empty() {
-            keep(&mut out, &lines[..table.start]);
+        if let Some(table) = tables.get(at) {
+            keep(&mut out, 0..table.start);
             self.push_table(&mut out, &lines[table.clone()], missing);
-            keep(&mut out, &lines[table.end..]);
+            keep(&mut out, table.end..lines.len());
             return out;
         }
         let end = section.as_ref().map_or(page.len(), |section| section.end);
-        let (before, after) = lines.split_at(lines.partition_point(|line| line.end <= end));
-        keep(&mut out, before);
+        let end = lines.partition_point(|line| line.end <= end);
+        keep(&mut out, 0..end);
         if !missing.is_empty() {
             // Blank lines stay between the table and the next section.
             let text = out.trim_end().len();
             let blank = out.split_off(text + out[text..].find('\n').map_or(out.len() - text, |at| at + 1));
             if !out.trim_start().is_empty() {
-                let fence = before.iter().rev().find_map(|line| match line.code {
+                let fence = lines[..end].iter().rev().find_map(|line| match line.code {
                     Code::Opens(fence) => Some(fence),
                     Code::Closes => Some(""),
                     Code::Inside | Code::Outside => None,
@@ -163,7 +169,7 @@ impl<'a> DomainView<'a> {
             missing.into_iter().for_each(|entry| push_row(&mut out, entry));
             out.push_str(&blank);
         }
-        keep(&mut out, after);
+        keep(&mut out, end..lines.len());
         out
     }
 
@@ -172,7 +178,7 @@ impl<'a> DomainView<'a> {
         let (head, rows) = table.split_at(head_of(table));
         let mut rendered = String::new();
         for row in rows {
-            match cell(row.text).and_then(|name| self.listed_as(&name)) {
+            match self.row_of(row) {
                 // Its command is not left out for what else the row names.
                 Some(id) if self.hides_part(row.text) => push_row(&mut rendered, self.view.catalog().entry(id)),
                 Some(_) => push_whole(&mut rendered, row.text),
@@ -204,19 +210,23 @@ impl<'a> DomainView<'a> {
         out
     }
 
-    /// The lines of the table of skills: the first table of its section; without a section, the first that has a row of a
-    /// command.
-    fn table(&self, lines: &[Line], section: Option<&Range<usize>>) -> Range<usize> {
+    /// The lines of each table that may be that of skills: those of its section; without a section, the first that has a
+    /// row of a command.
+    fn tables(&self, lines: &[Line], section: Option<&Range<usize>>) -> Vec<Range<usize>> {
         let is_inside = |line: &Line| section.is_none_or(|section| section.contains(&line.start));
-        let mut at = 0;
-        for rows in lines.chunk_by(|a, b| is_row(a) && is_row(b) && is_inside(a) == is_inside(b)) {
+        let mut end = 0;
+        let tables = lines.chunk_by(|a, b| is_row(a) && is_row(b) && is_inside(a) == is_inside(b)).filter_map(|rows| {
             let has_command = || rows.iter().filter_map(|row| cell(row.text)).any(|name| self.command(&name).is_some());
-            if is_row(&rows[0]) && is_inside(&rows[0]) && (section.is_some() || has_command()) {
-                return at..at + rows.len();
-            }
-            at += rows.len();
-        }
-        0..0
+            let start = end;
+            end += rows.len();
+            (is_row(&rows[0]) && is_inside(&rows[0]) && (section.is_some() || has_command())).then_some(start..end)
+        });
+        tables.take(if section.is_some() { usize::MAX } else { 1 }).collect()
+    }
+
+    /// The listed entry that a row of a table is for.
+    fn row_of(&self, row: &Line) -> Option<EntryId> {
+        cell(row.text).and_then(|name| self.listed_as(&name))
     }
 
     /// Its listed commands that no line of the page, of those that `counts`, is about.
