@@ -1,6 +1,7 @@
 //! Blocks: which fences hold commands, where they end, and what is left as the text for the user.
 
 use skillbook_core::text::extract::{extract, steps, Event, Extractor, Unclosed};
+use skillbook_core::text::words::split;
 
 /// Case, reply, commands, text, incomplete commands.
 type Row = (&'static str, &'static str, &'static [&'static str], &'static str, &'static [&'static str]);
@@ -11,6 +12,11 @@ fn check(rows: &[Row]) {
         assert_eq!(found.commands, *commands, "{case}: commands");
         assert_eq!(found.text(), *text, "{case}: text");
         assert_eq!(found.incomplete, *incomplete, "{case}: incomplete");
+
+        for command in &found.commands {
+            let several = split(command).is_err_and(|error| error.kind().as_str() == "several_commands");
+            assert!(!several, "{case}: the tokenizer reads several commands in {command:?}");
+        }
 
         let (all, closed) = bytewise(reply);
         assert_eq!(all, [*commands, *incomplete].concat(), "{case}: commands byte by byte");
@@ -132,6 +138,8 @@ fn lines() {
         ("a dollar prompt", "```cmd\n$ a\n```", &["a"], "", &[]),
         ("an angle prompt", "```cmd\n> a\n```", &["a"], "", &[]),
         ("one prompt of two is dropped, by the tokenizer", "```cmd\n$ $ a\n```", &["$ $ a"], "", &[]),
+        ("an object behind two prompts", "```cmd\n$ $ {\"a\": 1, '\n}\n'\n```", &["$ $ {\"a\": 1, '\n}", "'"], "", &[]),
+        ("a comment behind a carriage return", "```cmd\na\n\r# '\nb\n```", &["a", "b"], "", &[]),
         ("no blank, no prompt", "```cmd\n$a\n```", &["$a"], "", &[]),
         ("a comment behind a prompt", "```cmd\n$ # a\n```", &[], "", &[]),
         ("a backslash joins", "```cmd\na \\\n  --b\nc\n```", &["a \\\n  --b", "c"], "", &[]),
@@ -225,6 +233,20 @@ fn curly_quotes() {
             "a partner behind a nested block that never closes",
             "```cmd\na --b=“x\n~~~py\ny” z\nb\n```",
             &["a --b=“x\n~~~py\ny” z", "b"],
+            "",
+            &[],
+        ),
+        (
+            "only a block's end shows that the partner is none",
+            "  ```cmd\n  a “\\\n~~~py\"$(cat <<E\n”\n1. \n```cmd a```\n~~~",
+            &["a “\\\n~~~py\"$(cat <<E\n”", "a"],
+            "~~~",
+            &[],
+        ),
+        (
+            "fences nest again behind one without a partner",
+            "```cmd\na “x \"\n~~~py\n\"\n~~~\n\"\nb\n```",
+            &["a “x \"\n~~~py\n\"\n~~~\n\"", "b"],
             "",
             &[],
         ),
@@ -340,6 +362,20 @@ fn heredocs() {
             "a curly quote without a partner before it",
             "```cmd\na “b <<E\n```\n```\nE\nc\n```",
             &["a “b <<E\n```\n```\nE", "c"],
+            "",
+            &[],
+        ),
+        (
+            "its partner inside, behind a fence that closes the block",
+            "```cmd\na “b <<E\n```\n”\nE\nc",
+            &["a “b <<E"],
+            "”\nE\nc",
+            &[],
+        ),
+        (
+            "its partner inside, behind an example of a block",
+            "```cmd\na “b <<E\n```cmd\nc\n```\n”\nE\nd\n```",
+            &["a “b <<E\n```cmd\nc\n```\n”\nE", "d"],
             "",
             &[],
         ),

@@ -51,6 +51,8 @@ fn in_a_block() -> impl Strategy<Value = String> {
             "  ```cmd\n  a “",
             "```cmd\r\na \"",
             "```cmd\na <<E ",
+            "```cmd\na “ <<E\n",
+            "```cmd\n$ $ {\"a\": 1, ",
             "<think>\n",
             "- ```cmd\n  a {",
         ]),
@@ -133,8 +135,14 @@ fn values() -> impl Strategy<Value = String> {
     prop_oneof![parts, any::<String>()]
 }
 
+/// At least 1,000 cases, and more if `PROPTEST_CASES` says so.
+fn many() -> ProptestConfig {
+    let default = ProptestConfig::default();
+    ProptestConfig { cases: default.cases.max(1_000), ..default }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
+    #![proptest_config(many())]
 
     #[test]
     fn chunks_do_not_matter(text in replies(), cuts in prop::collection::vec(any::<usize>(), 0..12), run: bool) {

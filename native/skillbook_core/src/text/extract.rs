@@ -14,7 +14,7 @@ use memchr::{memchr, memchr3, memrchr};
 use super::error::{Error, Kind};
 use super::fence::{self, Fence};
 use super::scan::{self, LineEnd, NoWords, Scan};
-use super::words::prompt;
+use super::words::{is_one, lead, prompt, start as command_start};
 use super::{MAX_COMMANDS, MAX_TEXT};
 
 /// What becomes of a block that never closes.
@@ -345,6 +345,8 @@ struct Block {
     /// What followed `cmd` on the fence's line: the command, if the block holds nothing else.
     info: String,
     commands: usize,
+    /// The fence here closes it, whatever is open.
+    limit: Option<usize>,
     /// Boxed, because few commands go on.
     open: Option<Box<Open>>,
 }
@@ -358,6 +360,9 @@ struct Open {
     nested: Option<Fence>,
     /// A fence inside a heredoc that closes the block, should the heredoc turn out never to end.
     candidate: Option<Candidate>,
+    /// The first fence that would have closed the block, had a guess not been taken back there. The
+    /// tokenizer does not know which fences close the block, so its guess may reach over it.
+    judged: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -640,8 +645,14 @@ impl Machine {
         self.at = line.next;
         self.line_start = true;
         self.text.gap();
-        let mut block =
-            Block { fence: opener.fence, indent: opener.indent, info: String::new(), commands: 0, open: None };
+        let mut block = Block {
+            fence: opener.fence,
+            indent: opener.indent,
+            info: String::new(),
+            commands: 0,
+            limit: None,
+            open: None,
+        };
         match opener.inline {
             Some(command) => {
                 let start = line.start + fence::offset(&buf[line.start..line.end], command);
@@ -669,6 +680,10 @@ impl Machine {
         let content = &buf[line.start..line.end];
         let fenced = matches!(fence::trim_start(content).as_bytes(), [b'`' | b'~', ..]);
         let closed = match &mut block.open {
+            open if block.limit.is_some_and(|limit| limit <= line.start) => {
+                let candidate = open.as_ref().and_then(|open| open.candidate);
+                Some(candidate.map_or(line.start, |candidate| candidate.line))
+            }
             Some(open) if open.scan.in_heredoc() => open.heredoc_line(block.fence, block.indent, content, line.start),
             Some(open) if open.scan.in_nested() => None,
             _ => (fenced && ends_block(content, block.fence)).then_some(line.start),
@@ -693,8 +708,11 @@ impl Machine {
                         out(Event::Command(Cow::Borrowed(fence::trim_end(command))));
                         return Ok(Step::More);
                     }
-                    let mut open = Open { start, scan: Scan::new(self.patience), nested: None, candidate: None };
-                    if self.go_on(&mut open, buf, start, line.next, out)? {
+                    let mut open =
+                        Open { start, scan: Scan::new(self.patience), nested: None, candidate: None, judged: None };
+                    // From where the tokenizer reads it.
+                    let from = start + command_start(command);
+                    if self.go_on(&mut open, buf, from, line.next, out)? {
                         self.keep(Box::new(open));
                     }
                 } else if let Some(comment) = content.find('#') {
@@ -725,6 +743,9 @@ impl Machine {
                 LineEnd::Quote | LineEnd::Joined | LineEnd::Heredoc => return Ok(true),
             };
             let Some(resume) = resume else {
+                if self.disputed(open, buf, end) {
+                    return Ok(false);
+                }
                 self.give(buf, open.start..end, out)?;
                 return Ok(false);
             };
@@ -750,7 +771,7 @@ impl Machine {
 
     /// The block closes before `end`, where a fence stands. A guess that is still open was wrong.
     fn leave<'b>(&mut self, buf: &'b str, end: usize, out: &mut impl FnMut(Event<'b>)) -> Result<Step, Error> {
-        if self.retreat(buf, end, out)? {
+        if self.retreat(buf, end, out)? || self.is_disputed(buf, end) {
             return Ok(Step::More);
         }
         self.close(buf, end, out)?;
@@ -771,7 +792,7 @@ impl Machine {
         if let Some(candidate) = open.and_then(|open| open.candidate) {
             return self.leave(buf, candidate.line, out);
         }
-        if self.retreat(buf, buf.len(), out)? {
+        if self.retreat(buf, buf.len(), out)? || self.is_disputed(buf, buf.len()) {
             return Ok(Step::More);
         }
         self.close(buf, buf.len(), out)?;
@@ -781,8 +802,13 @@ impl Machine {
 
     /// Takes back the guess that is open where the block ends, if there is one.
     fn retreat<'b>(&mut self, buf: &'b str, end: usize, out: &mut impl FnMut(Event<'b>)) -> Result<bool, Error> {
-        let Some(mut open) = self.block.as_mut().and_then(|block| block.open.take()) else { return Ok(false) };
+        let Some(block) = &mut self.block else { return Ok(false) };
+        let (fence, Some(mut open)) = (block.fence, block.open.take()) else { return Ok(false) };
         let resume = self.back(&mut open, end);
+        let closes = || line_at(buf, end, end, true).is_some_and(|line| fence::closes(&buf[end..line.end], fence));
+        if resume.is_some() && open.judged.is_none_or(|judged| end < judged) && closes() {
+            open.judged = Some(end);
+        }
         let goes_on = match resume {
             None => true,
             Some(at) => {
@@ -794,6 +820,31 @@ impl Machine {
             self.keep(open);
         }
         Ok(resume.is_some())
+    }
+
+    fn is_disputed(&mut self, buf: &str, end: usize) -> bool {
+        let Some(open) = self.block.as_mut().and_then(|block| block.open.take()) else { return false };
+        let disputed = self.disputed(&open, buf, end);
+        if !disputed {
+            self.keep(open);
+        }
+        disputed
+    }
+
+    /// Whether the tokenizer would take a command that ends at `end` for more than one. Then the
+    /// command is read anew, and the fence where its guess failed closes the block.
+    fn disputed(&mut self, open: &Open, buf: &str, end: usize) -> bool {
+        let (Some(limit), Some(block)) = (open.judged.filter(|judged| *judged < end), &mut self.block) else {
+            return false;
+        };
+        if is_one(&block.command(&buf[open.start..end])) {
+            return false;
+        }
+        block.limit = Some(limit);
+        self.patience = self.patience.saturating_sub(end - open.start);
+        self.at = memrchr(b'\n', &buf.as_bytes()[..open.start]).map_or(0, |at| at + 1);
+        self.searched = 0;
+        true
     }
 
     /// From where a command must be scanned again, as a guess was found wrong at `end`.
@@ -818,7 +869,6 @@ impl Machine {
 }
 
 impl Block {
-    /// Gives out the command at `start..end`, without its indentation and with LF line ends.
     fn give<'b>(
         &mut self,
         buf: &'b str,
@@ -827,23 +877,25 @@ impl Block {
         out: &mut impl FnMut(Event<'b>),
     ) -> Result<(), Error> {
         self.count(range.clone(), base)?;
-        let raw = &buf[range];
+        out(Event::Command(self.command(&buf[range])));
+        Ok(())
+    }
+
+    /// A command without the block's indentation, with LF line ends.
+    fn command<'b>(&self, raw: &'b str) -> Cow<'b, str> {
         let blank = raw.bytes().rev().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count();
         let raw = &raw[..raw.len() - blank];
         let lines = memchr(b'\n', raw.as_bytes()).is_some();
-        let command = if lines && (self.indent > 0 || memchr(b'\r', raw.as_bytes()).is_some()) {
-            let mut lines = raw.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
-            let mut text = lines.next().unwrap_or_default().to_owned();
-            for line in lines {
-                text.push('\n');
-                text.push_str(&line[strip(line, self.indent)..]);
-            }
-            Cow::Owned(text)
-        } else {
-            Cow::Borrowed(raw)
-        };
-        out(Event::Command(command));
-        Ok(())
+        if !lines || (self.indent == 0 && memchr(b'\r', raw.as_bytes()).is_none()) {
+            return Cow::Borrowed(raw);
+        }
+        let mut lines = raw.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
+        let mut text = lines.next().unwrap_or_default().to_owned();
+        for line in lines {
+            text.push('\n');
+            text.push_str(&line[strip(line, self.indent)..]);
+        }
+        Cow::Owned(text)
     }
 
     fn count(&mut self, range: Range<usize>, base: usize) -> Result<(), Error> {
@@ -900,10 +952,11 @@ fn ends_block(line: &str, fence: Fence) -> bool {
 /// Where a command on this line begins: behind blanks and a prompt, unless the line is blank or a comment.
 fn first_line(buf: &str, start: usize, end: usize) -> Option<usize> {
     let line = &buf[start..end];
-    let line = &line[scan::blank(line)..];
-    let skip = prompt(line);
+    let line = &line[lead(line)..];
+    let rest = &line[prompt(line)..];
+    let rest = &rest[lead(rest)..];
     // The tokenizer drops one prompt as well; of two, one is the command's.
-    let line = if prompt(&line[skip..]) == 0 { &line[skip..] } else { line };
+    let line = if prompt(rest) == 0 { rest } else { line };
     let blank = line.is_empty() || line.starts_with('#');
     (!blank).then_some(end - line.len())
 }

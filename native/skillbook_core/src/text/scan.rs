@@ -11,6 +11,11 @@
 //! and [`Scan::retreat`] goes back to it when the text ends without the partner. At most one snapshot is kept, and
 //! curly quotes nest at most [`MAX_CURLY`] deep. Where guess after guess fails nevertheless, the machine loses its
 //! [`PATIENCE`] and makes none that leaves the line, so the whole stays linear.
+//!
+//! A curly quote is read in three ways, and the first that holds is taken: it delimits and fences
+//! nest, it delimits and fences are text, it is text itself. The extractor judges a guess by the
+//! rest of its block, the tokenizer by the rest of the command, which may be less. They agree
+//! because a way that fails in a text fails in each beginning of it.
 
 use std::ops::Range;
 
@@ -182,6 +187,8 @@ pub(super) struct Scan {
     nested: Option<Fence>,
     /// Fence lines in a quote are taken for text: one of them was never closed.
     plain_fences: bool,
+    /// The curly quote that comes next is read a second time, now with fences as text.
+    again: bool,
     heredocs: Vec<Heredoc>,
     filled: usize,
     snapshot: Option<Snapshot>,
@@ -197,6 +204,10 @@ struct Snapshot {
     in_word: bool,
     flag: bool,
     mark: usize,
+    /// A code block was opened since.
+    fenced: bool,
+    /// A curly quote is read a second time.
+    again: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -222,6 +233,7 @@ impl Scan {
             joined: false,
             nested: None,
             plain_fences: false,
+            again: false,
             heredocs: Vec::new(),
             filled: 0,
             snapshot: None,
@@ -286,17 +298,22 @@ impl Scan {
         let snapshot = self.snapshot.take()?;
         self.patience = self.patience.saturating_sub(at - snapshot.at);
         sink.rewind(snapshot.mark);
-        let unclosed_fence = self.nested.take().is_some();
+        self.nested = None;
         match snapshot.what {
             Guess::Curly => {
                 self.mode = Mode::Plain;
                 self.in_word = snapshot.in_word;
                 self.flag = snapshot.flag;
-                // The partner may stand behind a fence that is text.
-                if unclosed_fence {
+                // The partner may stand behind a fence that is text, even if another closes it: that
+                // one may lie behind the command's end.
+                if snapshot.fenced {
                     self.plain_fences = true;
+                    self.again = true;
                     self.after_equals = self.in_word;
                     return Some(snapshot.at);
+                }
+                if snapshot.again {
+                    self.plain_fences = false;
                 }
                 self.after_equals = false;
                 let end = snapshot.at + "“".len();
@@ -315,8 +332,9 @@ impl Scan {
 
     fn guess<S: Sink>(&mut self, what: Guess, at: usize, sink: &S) {
         if self.snapshot.is_none() {
-            let (in_word, flag) = (self.in_word, self.flag);
-            self.snapshot = Some(Snapshot { what, at, in_word, flag, mark: sink.mark() });
+            let (in_word, flag, mark) = (self.in_word, self.flag, sink.mark());
+            let again = std::mem::take(&mut self.again);
+            self.snapshot = Some(Snapshot { what, at, in_word, flag, mark, fenced: false, again });
         }
     }
 
@@ -347,7 +365,12 @@ impl Scan {
         let joined = std::mem::take(&mut self.joined);
         match self.mode {
             Mode::Heredoc => return self.heredoc_line(src, at, end, sink),
-            Mode::Quote(quote) if line_start => at = self.fence_line(quote, src, at, end, sink),
+            Mode::Quote(quote) if line_start => {
+                if matches!(quote, Quote::Curly { .. }) && self.nested.is_none() && opens_cmd(&src[at..end]) {
+                    return LineEnd::Retreat;
+                }
+                at = self.fence_line(quote, src, at, end, sink);
+            }
             Mode::Substitution => match self.close_substitution(src, at, end) {
                 Some(next) => at = next,
                 None => return LineEnd::Heredoc,
@@ -406,6 +429,9 @@ impl Scan {
             if !opener.info.is_empty() && !opener.is_cmd() {
                 self.guess(Guess::Nested, at, sink);
                 self.nested = Some(opener.fence);
+                if let Some(snapshot) = &mut self.snapshot {
+                    snapshot.fenced = true;
+                }
             }
         }
     }
@@ -843,6 +869,11 @@ pub(super) fn blank(text: &str) -> usize {
         }
     }
     at
+}
+
+/// Whether a line opens a command block. No curly quote reaches over one: its block ends there.
+fn opens_cmd(line: &str) -> bool {
+    fence::opener(line).is_some_and(|opener| opener.is_cmd())
 }
 
 /// Whether a `#` that stands alone begins a comment here.

@@ -7,7 +7,7 @@ use memchr::memchr2;
 
 use super::error::{Error, Kind};
 use super::fence;
-use super::scan::{self, LineEnd, Quote, Scan, Sink, Unclosed, PATIENCE};
+use super::scan::{self, LineEnd, NoWords, Quote, Scan, Sink, Unclosed, PATIENCE};
 use super::{MAX_COMMAND, MAX_WORDS};
 
 /// A word of a command.
@@ -77,24 +77,34 @@ pub fn split(source: &str) -> Result<Vec<Word<'_>>, Error> {
             Some(at) => Err(several(source, at)),
         };
     }
+    let (scan, next) = read(source, at, &mut words);
+    if let Some(at) = next {
+        return Err(several(source, at));
+    }
+    match scan.unclosed() {
+        _ if scan.unescaped().is_some() => Err(unescaped(source, scan.unescaped().unwrap_or_default())),
+        Some(unclosed) => Err(unclosed_error(source, unclosed)),
+        None => words.finish(),
+    }
+}
+
+/// Runs the machine over the command that begins at `at`. Gives it, and where another command follows.
+fn read<S: Sink>(source: &str, mut at: usize, sink: &mut S) -> (Scan, Option<usize>) {
     let mut scan = Scan::new(PATIENCE);
     let mut line_start = true;
     let mut line = line_at(source, at);
     loop {
-        let line_end = scan.line(source, at, line.end, line_start, &mut words);
+        let line_end = scan.line(source, at, line.end, line_start, sink);
         let last = line.end == line.next;
         match line_end {
             LineEnd::Done => {
-                if let Some(at) = next_command(source, line.next) {
-                    return Err(several(source, at));
-                }
-                break;
+                return (scan, next_command(source, line.next));
             }
-            LineEnd::Quote if !last && &source[line.end..line.next] == "\n" => words.text(line.end..line.next),
-            LineEnd::Quote if !last => words.push("\n"),
+            LineEnd::Quote if !last && &source[line.end..line.next] == "\n" => sink.text(line.end..line.next),
+            LineEnd::Quote if !last => sink.push("\n"),
             LineEnd::Joined | LineEnd::Heredoc if !last => {}
             LineEnd::Joined | LineEnd::Quote | LineEnd::Heredoc | LineEnd::Retreat => {
-                match scan.retreat(line.end, &mut words) {
+                match scan.retreat(line.end, sink) {
                     Some(resume) => {
                         // A long line may send the scan back often: its end stays where it is.
                         if resume < at {
@@ -105,8 +115,8 @@ pub fn split(source: &str) -> Result<Vec<Word<'_>>, Error> {
                         continue;
                     }
                     None => {
-                        scan.close(source.len(), &mut words);
-                        break;
+                        scan.close(source.len(), sink);
+                        return (scan, None);
                     }
                 }
             }
@@ -115,11 +125,12 @@ pub fn split(source: &str) -> Result<Vec<Word<'_>>, Error> {
         line_start = true;
         line = line_at(source, at);
     }
-    match scan.unclosed() {
-        _ if scan.unescaped().is_some() => Err(unescaped(source, scan.unescaped().unwrap_or_default())),
-        Some(unclosed) => Err(unclosed_error(source, unclosed)),
-        None => words.finish(),
-    }
+}
+
+/// Whether no other command follows the one that a text begins with. [`split`] refuses a text that
+/// is too large anyway.
+pub(super) fn is_one(source: &str) -> bool {
+    source.len() > MAX_COMMAND || read(source, start(source), &mut NoWords).1.is_none()
 }
 
 /// A word as it is written in a command on one line: [`split`] gives it back, whatever is in it.
@@ -158,13 +169,19 @@ pub fn quote(word: &str) -> Cow<'_, str> {
 
 /// Where the command begins: behind blanks and one prompt.
 pub(super) fn start(source: &str) -> usize {
+    let lead = lead(source);
+    lead + prompt(&source[lead..])
+}
+
+/// How many bytes of blanks and line breaks a text begins with.
+pub(super) fn lead(source: &str) -> usize {
     let mut from = 0;
     loop {
         let rest = &source[from..];
         from += match rest.as_bytes().first() {
             Some(b'\r' | b'\n') => 1,
             _ => match scan::blank(rest) {
-                0 => return from + prompt(rest),
+                0 => return from,
                 len => len,
             },
         }
