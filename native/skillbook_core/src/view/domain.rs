@@ -136,7 +136,8 @@ impl<'a> DomainView<'a> {
         tables[..at].iter().for_each(|table| is_gone[table.clone()].fill(true));
         let mut out = String::with_capacity(page.len());
         let keep = |out: &mut String, range: Range<usize>| {
-            let kept = range.filter(|at| !is_gone[*at] && !(is_row(&lines[*at]) && self.hides_part(lines[*at].text)));
+            let goes = |at: usize| is_gone[at] || is_row(&lines[at]) && self.hides_part(lines[at].text);
+            let kept = range.filter(|at| !goes(*at));
             kept.for_each(|at| out.push_str(&page[lines[at].start..lines[at].end]));
         };
         if let Some(table) = tables.get(at) {
