@@ -257,7 +257,8 @@ for dialect <- [:sqlite, :postgres] do
           {:ok, :filled}
         end)
 
-      ends = for round <- 1..@kills, do: kill(context.dialect, place, round * 40)
+      # The first at once, since a quick machine needs few milliseconds for all of it.
+      ends = for round <- 1..@kills, do: kill(context.dialect, place, (round - 1) * 10)
       # At least one was in the middle.
       assert :begun in ends
 
