@@ -62,11 +62,6 @@ fn fixes(diagnostics: &[Diagnostic]) -> Vec<Fix> {
 }
 
 #[test]
-fn mends_a_slip_behind_another() {
-    check("---\ndescription:glued\n# comment\n\t\n---\nBody.");
-}
-
-#[test]
 fn mends_what_has_one_mending() {
     let rows = [
         ("a colon", "name: send\ndescription: Send: now", "name: send\ndescription: \"Send: now\""),

@@ -31,15 +31,8 @@ pub(super) fn repair(block: &str, failure: &Failure) -> Option<(Loaded, Vec<Diag
     let lines = block.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line).to_owned()).collect();
     let mut repair = Repair { block, lines, mends: Vec::new() };
     repair.drop_unprintable();
-    let all = 0..repair.lines.len();
-    if repair.read(all.clone()).is_err() {
-        if !repair.entries(all.clone(), 0) {
-            return None;
-        }
-        // What hid one slip may have been another one, such as a line of a tab below `key:value`.
-        if repair.read(all.clone()).is_err() {
-            repair.entries(all, 0);
-        }
+    if repair.read(0..repair.lines.len()).is_err() && !repair.entries(0..repair.lines.len(), 0) {
+        return None;
     }
     let loaded = yaml::load(&repair.lines.join("\n")).ok()?;
     let written = repair.written();
