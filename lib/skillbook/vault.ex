@@ -117,7 +117,7 @@ defmodule Skillbook.Vault do
     end
   end
 
-  # What has no words is in no document.
+  # A text without words is in no document.
   defp find(sql, scope, query, limit) do
     with {:ok, units} <- Query.parse(query),
          {:ok, {all, total, found}} <- Rows.find(sql, scope.segments, units, scope.filters, {:level, limit}),

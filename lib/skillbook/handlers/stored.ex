@@ -62,7 +62,7 @@ defmodule Skillbook.Handlers.Stored do
     with {:ok, version} <- Store.version(view, name, number), do: {:ok, version.entry}
   end
 
-  # Whoever asks for a skill wants its text, wherever it is kept.
+  # A request for a skill is for its text, wherever it is kept.
   defp call("skills.read", %{"name" => name}, view, _options) do
     with {:error, %StoreError{kind: :is_file}} = error <- Store.fetch(view, name),
          :error <- Shown.fetch(view, name, [:skill, :note]),
@@ -228,7 +228,7 @@ defmodule Skillbook.Handlers.Stored do
     do:
       "\nIt replaces the #{entry.kind} #{entry.name} of a file; `skills.delete #{stored.name}` brings that back."
 
-  # Who sets a schedule is told at once; later the log says it.
+  # The author of a schedule is told at once; later the log says it.
   defp never(before, entry, context) do
     if entry.schedule not in [nil, before.schedule] and not Store.runs?(context.view, entry) do
       "\nIt does not run: somebody who wrote it is no profile of the book, or had fewer rights than that. Create it anew."
@@ -279,7 +279,7 @@ defmodule Skillbook.Handlers.Stored do
     )
   end
 
-  # What is disabled or of another version is no entry's text.
+  # A disabled entry, or another version, is no entry's text.
   defp activates(view, stored) do
     with {:ok, %Entry{source: "store"} = entry} <- View.fetch(view, stored.name),
          true <- stored.content |> String.trim() |> String.ends_with?(String.trim(entry.body)) do

@@ -62,7 +62,7 @@ defmodule Skillbook.SQL.Error do
   defexception [:kind, :constraint, :message, :sql]
 
   @doc false
-  # What the native library answered.
+  # The answer of the native library.
   def result({:error, error}) when is_tuple(error), do: {:error, of(error)}
   def result(done), do: done
 

@@ -55,18 +55,11 @@ macro_rules! twin {
         if $quick:expr
         => $work:expr
     ) => {
-        $(#[$doc])*
-        #[rustler::nif]
-        fn $now<'a>(env: rustler::Env<'a> $($arguments)*) -> rustler::NifResult<rustler::Term<'a>> {
-            let $env = env;
-            if $quick {
-                $crate::twin::timed($env, || $work)
-            } else {
-                Ok($crate::twin::busy($env))
-            }
+        twin! {
+            @both $(#[$doc])* $schedule fn $now | $dirty($env $($arguments)*)
+            if $quick { $crate::twin::timed($env, || $work) } else { Ok($crate::twin::busy($env)) }
+            => $work
         }
-
-        twin!(@dirty $schedule $dirty($env $($arguments)*) $work);
     };
     (
         $(#[$doc:meta])*
@@ -74,18 +67,15 @@ macro_rules! twin {
         text $bytes:expr
         => $work:expr
     ) => {
-        $(#[$doc])*
-        #[rustler::nif]
-        fn $now<'a>(env: rustler::Env<'a> $($arguments)*) -> rustler::NifResult<rustler::Term<'a>> {
-            let $env = env;
+        twin! {
+            @both $(#[$doc])* $schedule fn $now | $dirty($env $($arguments)*)
             match $bytes {
                 0..=$crate::twin::SHORT => $work,
                 0..=$crate::twin::BYTES => $crate::twin::timed($env, || $work),
                 _ => Ok($crate::twin::busy($env)),
             }
+            => $work
         }
-
-        twin!(@dirty $schedule $dirty($env $($arguments)*) $work);
     };
     (
         $(#[$doc:meta])*
@@ -93,16 +83,24 @@ macro_rules! twin {
         kept $kept:expr
         => $work:expr
     ) => {
+        twin! {
+            @both $(#[$doc])* $schedule fn $now | $dirty($env $($arguments)*)
+            Ok($kept.unwrap_or_else(|| $crate::twin::busy($env)))
+            => $work
+        }
+    };
+    (
+        @both $(#[$doc:meta])* $schedule:literal fn $now:ident | $dirty:ident($env:ident $($arguments:tt)*)
+        $quick:expr
+        => $work:expr
+    ) => {
         $(#[$doc])*
         #[rustler::nif]
         fn $now<'a>(env: rustler::Env<'a> $($arguments)*) -> rustler::NifResult<rustler::Term<'a>> {
             let $env = env;
-            Ok($kept.unwrap_or_else(|| $crate::twin::busy($env)))
+            $quick
         }
 
-        twin!(@dirty $schedule $dirty($env $($arguments)*) $work);
-    };
-    (@dirty $schedule:literal $dirty:ident($env:ident $($arguments:tt)*) $work:expr) => {
         #[rustler::nif(schedule = $schedule)]
         fn $dirty<'a>(env: rustler::Env<'a> $($arguments)*) -> rustler::NifResult<rustler::Term<'a>> {
             let $env = env;

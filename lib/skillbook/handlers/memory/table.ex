@@ -29,7 +29,7 @@ defmodule Skillbook.Handlers.Memory.Table do
     end)
   end
 
-  # What it says counts as titles do, and more than how it was filed.
+  # The content counts as a title does, and more than category and tags.
   defp document(memory) do
     filed = Enum.join([memory.category | memory.tags], " ")
     {[memory.content], filed, [Rows.field("category", memory.category)]}

@@ -1,6 +1,6 @@
 defmodule Skillbook.Handlers.Skills.Written do
   @moduledoc false
-  # What the commands over `Skillbook.Store` say of an entry.
+  # The texts that commands over `Skillbook.Store` give of an entry.
 
   alias Skillbook.{Context, Entry, Flags, Schedule, Store, Stored, View}
 

@@ -56,7 +56,7 @@ defmodule Skillbook.SQL.Migrations.V9 do
           primary key (run_id, first)
         )
         """,
-        # What memories are called: numbers of their owner's own. Those that people have noted stay.
+        # The numbers of memories, counted for each owner. Numbers that people have noted stay.
         "alter table skillbook_memories add column number bigint not null default 0",
         "update skillbook_memories set number = id",
         "create unique index skillbook_memories_number_index on skillbook_memories (owner, number)",
