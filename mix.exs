@@ -13,7 +13,8 @@ defmodule Skillbook.MixProject do
       compilers: [:elixir, :skillbook_nif, :app],
       start_permanent: Mix.env() == :prod,
       deps: [],
-      description: "Gives language-model assistants their skills: a catalog, a command language, execution."
+      description:
+        "Gives language-model assistants their skills: a catalog, a command language, execution."
     ]
   end
 

@@ -53,7 +53,8 @@ defmodule Bench.Measure do
 
     kinds = [
       {"as written", & &1},
-      {"last word cut", fn [first, second, third] -> [first, second, String.slice(third, 0, 4)] end},
+      {"last word cut",
+       fn [first, second, third] -> [first, second, String.slice(third, 0, 4)] end},
       {"with a slip", fn [first | rest] -> [slip(first) | rest] end}
     ]
 
@@ -62,18 +63,26 @@ defmodule Bench.Measure do
       places =
         for entry <- chosen do
           words = long_words(entry.description)
-          query = for(place <- [1, 3, 5], do: Enum.at(words, place)) |> change.() |> Enum.join(" ")
+
+          query =
+            for(place <- [1, 3, 5], do: Enum.at(words, place)) |> change.() |> Enum.join(" ")
+
           query |> find.() |> Enum.find_index(&(&1 == entry.name))
         end
 
       hits = Enum.count(places, &(&1 in 0..2)) / length(places)
-      mrr = Enum.sum(for place <- places, do: if(place, do: 1 / (place + 1), else: 0)) / length(places)
+
+      mrr =
+        Enum.sum(for place <- places, do: if(place, do: 1 / (place + 1), else: 0)) /
+          length(places)
+
       label = String.pad_trailing("ranking, #{length(places)} queries #{kind}, #{who}", 66)
       IO.puts("#{label}  hit@3 #{Float.round(hits, 3)}  MRR #{Float.round(mrr, 3)}")
     end
   end
 
-  defp long_words(text), do: ~r/[[:alpha:]]{4,}/ |> Regex.scan(text) |> List.flatten() |> Enum.uniq()
+  defp long_words(text),
+    do: ~r/[[:alpha:]]{4,}/ |> Regex.scan(text) |> List.flatten() |> Enum.uniq()
 
   defp slip(word) do
     {start, <<a, b>> <> rest} = String.split_at(word, 2)
@@ -126,7 +135,10 @@ defmodule Bench.Measure do
   def duration(ns)
 
   def duration(ns) when ns < 10_000, do: "#{round(ns)} ns"
-  def duration(ns) when ns < 10_000_000, do: "#{:erlang.float_to_binary(ns / 1000, decimals: 1)} µs"
+
+  def duration(ns) when ns < 10_000_000,
+    do: "#{:erlang.float_to_binary(ns / 1000, decimals: 1)} µs"
+
   def duration(ns), do: "#{:erlang.float_to_binary(ns / 1_000_000, decimals: 1)} ms"
 
   @doc "How often a second, of the nanoseconds of one."

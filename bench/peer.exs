@@ -22,10 +22,16 @@ defmodule Bench.Peer do
   defp words(<<char, rest::binary>>, word, words, char) when char in [?", ?'],
     do: words(rest, ["" | word], words, nil)
 
-  defp words(<<char, rest::binary>>, [], words, nil) when char in [?", ?'], do: words(rest, [""], words, char)
+  defp words(<<char, rest::binary>>, [], words, nil) when char in [?", ?'],
+    do: words(rest, [""], words, char)
+
   defp words(<<?\s, rest::binary>>, [], words, nil), do: words(rest, [], words, nil)
-  defp words(<<?\s, rest::binary>>, word, words, nil), do: words(rest, [], [finish(word) | words], nil)
-  defp words(<<char, rest::binary>>, word, words, quote), do: words(rest, [char | word], words, quote)
+
+  defp words(<<?\s, rest::binary>>, word, words, nil),
+    do: words(rest, [], [finish(word) | words], nil)
+
+  defp words(<<char, rest::binary>>, word, words, quote),
+    do: words(rest, [char | word], words, quote)
 
   defp finish(word), do: word |> Enum.reverse() |> IO.iodata_to_binary()
 
@@ -54,7 +60,13 @@ defmodule Bench.Peer do
   @doc "A server that answers every request with a kilobyte, and its URL."
   def http_server do
     {:ok, listener} =
-      :gen_tcp.listen(0, [:binary, active: false, packet: :http_bin, nodelay: true, ip: {127, 0, 0, 1}])
+      :gen_tcp.listen(0, [
+        :binary,
+        active: false,
+        packet: :http_bin,
+        nodelay: true,
+        ip: {127, 0, 0, 1}
+      ])
 
     {:ok, port} = :inet.port(listener)
     spawn_link(fn -> accept(listener) end)
@@ -98,7 +110,14 @@ defmodule Bench.Peer do
     {:ok, _} =
       SQL.transaction(sql, fn sql ->
         for entry <- entries do
-          values = [entry.name, entry.title || "", Enum.join(entry.tags, " "), entry.description, entry.body]
+          values = [
+            entry.name,
+            entry.title || "",
+            Enum.join(entry.tags, " "),
+            entry.description,
+            entry.body
+          ]
+
           SQL.query!(sql, "insert into docs (#{fields}) values ($1, $2, $3, $4, $5)", values)
         end
 
@@ -118,7 +137,9 @@ defmodule Bench.Peer do
       "select name, snippet(docs, 4, '[', ']', '…', 24) from docs where docs match $1 " <>
         "order by bm25(docs, #{weights}) limit 10"
 
-    for [name, _snippet] <- SQL.query!(sql, statement, [String.replace(any, " or ", " OR ")]).rows, do: name
+    for [name, _snippet] <-
+          SQL.query!(sql, statement, [String.replace(any, " or ", " OR ")]).rows,
+        do: name
   end
 
   @doc "The entries in a table of PostgreSQL with a `tsvector`, in its four classes of weights."
@@ -143,7 +164,14 @@ defmodule Bench.Peer do
     {:ok, _} =
       SQL.transaction(sql, fn sql ->
         for entry <- entries do
-          values = [entry.name, entry.title || "", Enum.join(entry.tags, " "), entry.description, entry.body]
+          values = [
+            entry.name,
+            entry.title || "",
+            Enum.join(entry.tags, " "),
+            entry.description,
+            entry.body
+          ]
+
           SQL.query!(sql, "insert into docs (#{fields}) values ($1, $2, $3, $4, $5)", values)
         end
 
@@ -162,7 +190,8 @@ defmodule Bench.Peer do
         "select name, body, query from docs, to_tsquery('english', $1) query where search @@ query " <>
         "order by ts_rank(search, query) desc limit 10) best"
 
-    for [name, _snippet] <- SQL.query!(sql, statement, [Enum.join(String.split(query), " | ") <> ":*"]).rows,
+    for [name, _snippet] <-
+          SQL.query!(sql, statement, [Enum.join(String.split(query), " | ") <> ":*"]).rows,
         do: name
   end
 end

@@ -58,7 +58,10 @@ defmodule Bench.Rows do
         ] do
       tasks = best(fn -> command(view, "tasks.search --query #{words}") end)
 
-      show("#{label}: tasks.search of #{what}", kind(sql), [tasks, best(fn -> found(sql, "tasks", words) end)])
+      show("#{label}: tasks.search of #{what}", kind(sql), [
+        tasks,
+        best(fn -> found(sql, "tasks", words) end)
+      ])
 
       memories = best(fn -> command(view, "memory.search --query #{words}") end)
       theirs = best(fn -> found(sql, "memories", words) end)
@@ -72,7 +75,11 @@ defmodule Bench.Rows do
           {"memory.search --category fact", "memories", "created_at desc, id desc"}
         ] do
       ours = best(fn -> command(view, line) end)
-      show("#{label}: #{line}", "all columns by SQL", [ours, best(fn -> listed(sql, table, line, order) end)])
+
+      show("#{label}: #{line}", "all columns by SQL", [
+        ours,
+        best(fn -> listed(sql, table, line, order) end)
+      ])
     end
 
     for {what, line, statement} <- writes() do
@@ -109,7 +116,10 @@ defmodule Bench.Rows do
   # Texts of 12 words, of which one is rare.
   defp fill(sql, count) do
     :rand.seed(:exsss, {1, 2, 3})
-    text = fn number -> "#{Enum.map_join(1..11, " ", fn _ -> Enum.random(@words) end)} word#{number}" end
+
+    text = fn number ->
+      "#{Enum.map_join(1..11, " ", fn _ -> Enum.random(@words) end)} word#{number}"
+    end
 
     tasks =
       "skillbook_tasks (title, description, status, priority, due_date, created_by, created_at, updated_at)"
@@ -165,7 +175,8 @@ defmodule Bench.Rows do
 
   # The peers
 
-  defp kind(sql), do: if(SQL.dialect(sql) == :sqlite, do: "SQLite FTS5", else: "PostgreSQL tsvector")
+  defp kind(sql),
+    do: if(SQL.dialect(sql) == :sqlite, do: "SQLite FTS5", else: "PostgreSQL tsvector")
 
   defp peer(sql) do
     for {table, column} <- [tasks: "description", memories: "content"] do
@@ -198,7 +209,8 @@ defmodule Bench.Rows do
     {id, where, order, query} =
       case SQL.dialect(sql) do
         :sqlite ->
-          {"rowid", "bench_#{table} match $1", "rank", Enum.map_join(words, " AND ", &~s("#{&1}")) <> "*"}
+          {"rowid", "bench_#{table} match $1", "rank",
+           Enum.map_join(words, " AND ", &~s("#{&1}")) <> "*"}
 
         :postgres ->
           {"id", "body @@ q", "ts_rank(body, q) desc", Enum.join(words, " & ") <> ":*"}
@@ -233,7 +245,9 @@ defmodule Bench.Rows do
 
   defp each(fun),
     do:
-      for(at <- 1..@writes, do: elem(time(fn -> fun.(at) end), 0)) |> Enum.sort() |> Enum.at(div(@writes, 2))
+      for(at <- 1..@writes, do: elem(time(fn -> fun.(at) end), 0))
+      |> Enum.sort()
+      |> Enum.at(div(@writes, 2))
 
   defp time(fun) do
     {time, result} = :timer.tc(fun)

@@ -98,7 +98,8 @@ defmodule Bench do
     text = :binary.copy(@frontmatter)
     [_, yaml, _] = String.split(text, ~r/^---\n/m)
 
-    if Code.ensure_loaded?(:fast_yaml) and match?({:ok, _}, Application.ensure_all_started(:fast_yaml)) do
+    if Code.ensure_loaded?(:fast_yaml) and
+         match?({:ok, _}, Application.ensure_all_started(:fast_yaml)) do
       compare("frontmatter of 4 fields", "libyaml's NIF (fast_yaml)", [
         fn -> Frontmatter.parse(text) end,
         fn -> :fast_yaml.decode(yaml) end
@@ -140,7 +141,10 @@ defmodule Bench do
         fn -> Bench.Peer.route(table, line) end
       ])
 
-      profile = fn -> %Skillbook.Profile{id: "p#{System.unique_integer([:positive])}", grants: []} end
+      profile = fn ->
+        %Skillbook.Profile{id: "p#{System.unique_integer([:positive])}", grants: []}
+      end
+
       {:ok, made} = View.new(catalog, profile.())
       Skillbook.prompt(made)
 
@@ -184,7 +188,11 @@ defmodule Bench do
       ])
 
       view = load.()
-      compare("tool definitions of 127 commands", nil, [fn -> Skillbook.Tools.definitions(view) end])
+
+      compare("tool definitions of 127 commands", nil, [
+        fn -> Skillbook.Tools.definitions(view) end
+      ])
+
       compare("grammar of 1,000 commands", nil, [fn -> Skillbook.Grammar.gbnf(view) end])
     after
       File.rm_rf!(folder)
@@ -227,7 +235,9 @@ defmodule Bench do
   defp usage do
     [counted, not_counted] =
       for {name, usage} <- [bench_counted: [], bench_not_counted: false] do
-        {:ok, _pid} = Skillbook.start_link(name: name, store: ":memory:", usage: usage, watch: false)
+        {:ok, _pid} =
+          Skillbook.start_link(name: name, store: ":memory:", usage: usage, watch: false)
+
         Skillbook.view(name)
       end
 
@@ -238,7 +248,9 @@ defmodule Bench do
 
     compare("a read from Elixir, in a book that counts", "in one that does not", [
       fn -> {View.fetch(counted, "tasks.create"), Skillbook.get(counted, "tasks.create")} end,
-      fn -> {View.fetch(not_counted, "tasks.create"), Skillbook.get(not_counted, "tasks.create")} end
+      fn ->
+        {View.fetch(not_counted, "tasks.create"), Skillbook.get(not_counted, "tasks.create")}
+      end
     ])
 
     for name <- [:bench_counted, :bench_not_counted], do: Supervisor.stop(name)
@@ -294,7 +306,9 @@ defmodule Bench do
 
     compare("HTTP request, kept connection", "OTP's httpc", [
       fn -> {:ok, %{status: 200}} = Skillbook.HTTP.request(url) end,
-      fn -> {:ok, {{_, 200, _}, _, _}} = :httpc.request(:get, {address, []}, [], body_format: :binary) end
+      fn ->
+        {:ok, {{_, 200, _}, _, _}} = :httpc.request(:get, {address, []}, [], body_format: :binary)
+      end
     ])
   end
 
@@ -308,7 +322,9 @@ defmodule Bench do
 
         File.write!(
           copy,
-          Regex.replace(~r/^name: *"?([^"\n]*)"?$/m, File.read!(path), "name: \\1-#{n}", global: false)
+          Regex.replace(~r/^name: *"?([^"\n]*)"?$/m, File.read!(path), "name: \\1-#{n}",
+            global: false
+          )
         )
       end
 
@@ -317,11 +333,17 @@ defmodule Bench do
       view = View.all(catalog)
       loaded = resident()
       {built, _} = :timer.tc(fn -> Skillbook.search(view, "a") end)
-      bytes = Path.wildcard(folder <> "/*/SKILL.md") |> Enum.map(&File.stat!(&1).size) |> Enum.sum()
+
+      bytes =
+        Path.wildcard(folder <> "/*/SKILL.md") |> Enum.map(&File.stat!(&1).size) |> Enum.sum()
+
       memory("memory of #{View.count(view)} entries", loaded - before, bytes)
       memory("the same with the search index", resident() - before, bytes)
       sql = Bench.Peer.fts(View.entries(view))
-      IO.puts(row(["the index of #{View.count(view)} entries", duration(built * 1000), "", "", ""]))
+
+      IO.puts(
+        row(["the index of #{View.count(view)} entries", duration(built * 1000), "", "", ""])
+      )
 
       for query <- @typical do
         compare("search, #{length(String.split(query))} words", "SQLite FTS5", [

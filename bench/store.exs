@@ -89,15 +89,26 @@ defmodule Bench.Store do
         ]
       end
 
-    [write, read, reads, plain_write, plain_read] = rounds |> Enum.zip_with(& &1) |> Enum.map(&Enum.min/1)
+    [write, read, reads, plain_write, plain_read] =
+      rounds |> Enum.zip_with(& &1) |> Enum.map(&Enum.min/1)
+
     show("#{label}, SQL writes", "a prepared statement", [write, plain_write], &rate/1)
     show("#{label}, SQL reads", "a prepared statement", [read, plain_read], &rate/1)
-    show("#{label}, SQL reads of 8 processes", "a prepared statement, of 1", [reads, plain_read], &rate/1)
+
+    show(
+      "#{label}, SQL reads of 8 processes",
+      "a prepared statement, of 1",
+      [reads, plain_read],
+      &rate/1
+    )
+
     %{write: plain_write, read: plain_read}
   end
 
   defp peer(place) do
-    arguments = ~w(run --quiet --release -p skillbook_sql --example peer -- #{place} #{@writes} #{@reads})
+    arguments =
+      ~w(run --quiet --release -p skillbook_sql --example peer -- #{place} #{@writes} #{@reads})
+
     {output, 0} = System.cmd("cargo", arguments)
     [writes, reads] = output |> String.split() |> Enum.map(&String.to_float/1)
     [writes * 1_000_000_000 / @writes, reads * 1_000_000_000 / @reads]
@@ -111,7 +122,9 @@ defmodule Bench.Store do
 
   defp at_once(items, fun),
     do:
-      items |> Task.async_stream(fun, max_concurrency: 8, ordered: false, timeout: :infinity) |> Stream.run()
+      items
+      |> Task.async_stream(fun, max_concurrency: 8, ordered: false, timeout: :infinity)
+      |> Stream.run()
 
   # What a write takes until it is in the writer's next view.
   defp written(label, plain) do
@@ -157,7 +170,9 @@ defmodule Bench.Store do
           {"fetched from the store", fn -> {:ok, %{name: ^name}} = Store.fetch(view, name) end},
           {"fetched by a view", fn -> {:ok, %{name: ^name}} = View.fetch(view, name) end}
         ] do
-      best = Enum.min(for _ <- 1..@rounds, do: each(1..@reads, fn ats -> for _ <- ats, do: fun.() end))
+      best =
+        Enum.min(for _ <- 1..@rounds, do: each(1..@reads, fn ats -> for _ <- ats, do: fun.() end))
+
       show("#{label}: #{what}", peer, [best, plain.read], &rate/1)
     end
 
@@ -165,7 +180,9 @@ defmodule Bench.Store do
 
     compare("#{label}: listed", "the same columns by SQL", [
       fn -> {:ok, [_ | _]} = Store.list(view) end,
-      fn -> SQL.query!(sql, "select #{columns} from skillbook_entries where deleted_at is null") end
+      fn ->
+        SQL.query!(sql, "select #{columns} from skillbook_entries where deleted_at is null")
+      end
     ])
   end
 
@@ -278,5 +295,8 @@ defmodule Bench.Store do
   end
 end
 
-url = System.get_env("SKILLBOOK_POSTGRES") || raise "expected SKILLBOOK_POSTGRES; see the top of this file"
+url =
+  System.get_env("SKILLBOOK_POSTGRES") ||
+    raise "expected SKILLBOOK_POSTGRES; see the top of this file"
+
 System.argv() |> List.first("10000") |> String.to_integer() |> Bench.Store.run(url)

@@ -33,10 +33,15 @@ defmodule Bench.Vault do
       IO.puts("#{notes} notes, #{Float.round(bytes / 1_000_000, 1)} MB, #{words} different words")
 
       found =
-        if grep, do: Map.new(queries(), fn {label, _, patterns, _} -> {label, grep(patterns, folder)} end)
+        if grep,
+          do:
+            Map.new(queries(), fn {label, _, patterns, _} -> {label, grep(patterns, folder)} end)
 
       if grep,
-        do: show("ripgrep alone, its start included: --version", nil, [best(fn -> rg(["--version"]) end)])
+        do:
+          show("ripgrep alone, its start included: --version", nil, [
+            best(fn -> rg(["--version"]) end)
+          ])
 
       database("SQLite", Path.join(root, "skillbook.db"), folder, notes, found)
 
@@ -68,10 +73,14 @@ defmodule Bench.Vault do
     {:ok, %{total: ^notes}} = Vault.search(View.all(book), nil)
     read = best(fn -> read(folder) end, 3)
 
-    show("#{label}: indexed from nothing, #{round(notes / indexed * 1.0e9)} notes/s", "a read of the files", [
-      indexed,
-      read
-    ])
+    show(
+      "#{label}: indexed from nothing, #{round(notes / indexed * 1.0e9)} notes/s",
+      "a read of the files",
+      [
+        indexed,
+        read
+      ]
+    )
 
     # Times of files are of whole seconds, so what was just written is read once more.
     {:ok, %{indexed: 0}} = Vault.sync(book, "notes")
@@ -103,7 +112,11 @@ defmodule Bench.Vault do
 
         {time, :ok} =
           time(fn ->
-            File.write!(Path.join(folder, "f3/note 3.md"), "# Note 3\n\nA line, #{round}: #{word}.\n")
+            File.write!(
+              Path.join(folder, "f3/note 3.md"),
+              "# Note 3\n\nA line, #{round}: #{word}.\n"
+            )
+
             visible(book, word)
           end)
 
@@ -244,7 +257,9 @@ defmodule Bench.Vault do
   defp note(number, words, vocabulary) do
     {title, tags} =
       if rem(number, 40) == 0,
-        do: {"Notes on #{elem(vocabulary, rem(number * 7, 3000))}", ["t#{rem(number, 20)}", "titled"]},
+        do:
+          {"Notes on #{elem(vocabulary, rem(number * 7, 3000))}",
+           ["t#{rem(number, 20)}", "titled"]},
         else: {"Note #{number}", ["t#{rem(number, 20)}"]}
 
     rare = if rem(number, 2_000) == 0, do: ["zanzibar"], else: []
@@ -292,7 +307,8 @@ defmodule Bench.Vault do
     {next, rest} = Enum.split(others, 20)
 
     frequent ++
-      Enum.flat_map(Enum.zip(@known, next), &Tuple.to_list/1) ++ Enum.drop(next, length(@known)) ++ rest
+      Enum.flat_map(Enum.zip(@known, next), &Tuple.to_list/1) ++
+      Enum.drop(next, length(@known)) ++ rest
   end
 
   # Nanoseconds

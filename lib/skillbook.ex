@@ -112,7 +112,11 @@ defmodule Skillbook do
 
   @doc false
   def child_spec(options) do
-    %{id: {__MODULE__, options[:name]}, start: {__MODULE__, :start_link, [options]}, type: :supervisor}
+    %{
+      id: {__MODULE__, options[:name]},
+      start: {__MODULE__, :start_link, [options]},
+      type: :supervisor
+    }
   end
 
   @doc """
@@ -290,7 +294,8 @@ defmodule Skillbook do
   The options are those of `Skillbook.Usage.report/2`.
   """
   @spec usage(View.t(), keyword()) ::
-          {:ok, Skillbook.Usage.t()} | {:error, Skillbook.OptionError.t() | Skillbook.SQL.Error.t()}
+          {:ok, Skillbook.Usage.t()}
+          | {:error, Skillbook.OptionError.t() | Skillbook.SQL.Error.t()}
   defdelegate usage(view, options \\ []), to: Skillbook.Usage, as: :report
 
   @doc """

@@ -9,7 +9,8 @@ defmodule SkillbookTest do
 
   doctest Skillbook
 
-  defp reply(commands), do: "Sure.\n\n```cmd\n#{Enum.join(List.wrap(commands), "\n")}\n```\n\nDone."
+  defp reply(commands),
+    do: "Sure.\n\n```cmd\n#{Enum.join(List.wrap(commands), "\n")}\n```\n\nDone."
 
   describe "start_link/1" do
     test "options are checked, by name" do
@@ -118,9 +119,15 @@ defmodule SkillbookTest do
       Supervisor.stop(pid)
     end
 
-    test "a missing source is a diagnostic, a folder to write to may come later", %{tmp_dir: folder} do
+    test "a missing source is a diagnostic, a folder to write to may come later", %{
+      tmp_dir: folder
+    } do
       book =
-        book(sources: [Path.join(folder, "nowhere")], write_to: Path.join(folder, "later"), builtins: false)
+        book(
+          sources: [Path.join(folder, "nowhere")],
+          write_to: Path.join(folder, "later"),
+          builtins: false
+        )
 
       assert [%{code: :source_missing}] = Skillbook.diagnostics(book)
     end
@@ -183,7 +190,9 @@ defmodule SkillbookTest do
       Skillbook.reload(book)
       new = Skillbook.view(book)
       heading = "# Changes of what `get_skill` lists\n\n"
-      assert Skillbook.changes(old, new) == heading <> "New:\n\n- c: Another\n\nChanged:\n\n- a: New text\n"
+
+      assert Skillbook.changes(old, new) ==
+               heading <> "New:\n\n- c: Another\n\nChanged:\n\n- a: New text\n"
 
       assert_raise ArgumentError, ~r/^expected two views of one profile, got views of /, fn ->
         Skillbook.changes(old, Skillbook.View.all(book))
@@ -199,7 +208,9 @@ defmodule SkillbookTest do
       Skillbook.reload(book)
       new = Skillbook.view(book)
       assert Skillbook.prompt(old) =~ "  x  Old\n" and Skillbook.prompt(new) =~ "  x  New\n"
-      assert Skillbook.changes(old, new) == "# Changes of what `get_skill` lists\n\nChanged:\n\n- x: New\n"
+
+      assert Skillbook.changes(old, new) ==
+               "# Changes of what `get_skill` lists\n\nChanged:\n\n- x: New\n"
     end
 
     test "takes views of one book, or of one catalog", %{tmp_dir: folder} do
@@ -209,7 +220,9 @@ defmodule SkillbookTest do
       assert Skillbook.view(one).profile == Skillbook.view(two).profile
 
       error =
-        assert_raise ArgumentError, fn -> Skillbook.changes(Skillbook.view(one), Skillbook.view(two)) end
+        assert_raise ArgumentError, fn ->
+          Skillbook.changes(Skillbook.view(one), Skillbook.view(two))
+        end
 
       assert error.message ==
                "expected two views of one book, got views of #{inspect(one)} and #{inspect(two)}"
@@ -242,16 +255,23 @@ defmodule SkillbookTest do
   end
 
   describe "run/3" do
-    test "full flow: a reply with a block goes through extractor, router and handler to a result", %{
-      tmp_dir: folder
-    } do
+    test "full flow: a reply with a block goes through extractor, router and handler to a result",
+         %{
+           tmp_dir: folder
+         } do
       write(folder, %{"x/run.md" => page("x.run", handler("Text"))})
       view = Skillbook.view(book(sources: [folder]))
       report = Skillbook.run(view, reply("x.run --a b"))
       assert report.text == "Sure.\n\nDone."
 
-      assert [%{status: :ok, name: "x.run", command: "x.run --a b", content: "flags: %{\"a\" => \"b\"}"}] =
-               report.results
+      assert [
+               %{
+                 status: :ok,
+                 name: "x.run",
+                 command: "x.run --a b",
+                 content: "flags: %{\"a\" => \"b\"}"
+               }
+             ] = report.results
 
       assert is_integer(hd(report.results).duration)
     end
@@ -259,10 +279,16 @@ defmodule SkillbookTest do
     test "several commands all run, in order, and all results come back", %{tmp_dir: folder} do
       write(folder, %{"x/run.md" => page("x.run", handler("Text"))})
       view = Skillbook.view(book(sources: [folder]))
-      report = Skillbook.run(view, reply(["x.run --n 1", "x.rnu --n 2", "x.run --n 3 |", "x.run --n 4"]))
 
-      assert [%{status: :ok}, %{error: %UnknownSkillError{}}, %{error: %CommandError{}}, %{status: :ok}] =
-               report.results
+      report =
+        Skillbook.run(view, reply(["x.run --n 1", "x.rnu --n 2", "x.run --n 3 |", "x.run --n 4"]))
+
+      assert [
+               %{status: :ok},
+               %{error: %UnknownSkillError{}},
+               %{error: %CommandError{}},
+               %{status: :ok}
+             ] = report.results
 
       assert Enum.map(report.results, & &1.command) == [
                "x.run --n 1",
@@ -271,7 +297,8 @@ defmodule SkillbookTest do
                "x.run --n 4"
              ]
 
-      assert to_string(report) =~ "[2] x.rnu --n 2\nerror\n  unknown skill \"x.rnu\"; did you mean x.run?"
+      assert to_string(report) =~
+               "[2] x.rnu --n 2\nerror\n  unknown skill \"x.rnu\"; did you mean x.run?"
     end
 
     test "a block that was cut off does not run", %{tmp_dir: folder} do
@@ -284,7 +311,9 @@ defmodule SkillbookTest do
     end
 
     test "a reply that is not UTF-8 is not lost", %{tmp_dir: folder} do
-      report = Skillbook.run(Skillbook.view(book(sources: [folder])), <<"Grüße ", 0xFF, " b", 0xC3>>)
+      report =
+        Skillbook.run(Skillbook.view(book(sources: [folder])), <<"Grüße ", 0xFF, " b", 0xC3>>)
+
       assert report.text == "Grüße � b�"
       assert [%{status: :error, error: %CommandError{kind: :invalid_utf8}}] = report.results
 
@@ -307,9 +336,16 @@ defmodule SkillbookTest do
       view = Skillbook.view(book, "ann")
       now = ~U[2026-02-17 12:00:00Z]
       test = self()
-      task = Task.async(fn -> Skillbook.run(view, reply("x.run --a b"), now: now, assigns: %{tell: test}) end)
+
+      task =
+        Task.async(fn ->
+          Skillbook.run(view, reply("x.run --a b"), now: now, assigns: %{tell: test})
+        end)
+
       assert_receive {:handler, pid, context}, 60_000
-      assert %{book: ^book, view: ^view, now: ^now, write_to: write_to, assigns: %{tell: ^test}} = context
+
+      assert %{book: ^book, view: ^view, now: ^now, write_to: write_to, assigns: %{tell: ^test}} =
+               context
 
       assert {context.profile.role, context.entry.name, context.command.raw} ==
                {"boss", "x.run", "x.run --a b"}
@@ -325,7 +361,10 @@ defmodule SkillbookTest do
 
       write(
         folder,
-        Map.new(names, &{"x/#{String.downcase(&1)}.md", page("x.#{String.downcase(&1)}", handler(&1))})
+        Map.new(
+          names,
+          &{"x/#{String.downcase(&1)}.md", page("x.#{String.downcase(&1)}", handler(&1))}
+        )
       )
 
       # Long enough for a crash on a busy machine.
@@ -333,7 +372,8 @@ defmodule SkillbookTest do
       supervisor = GenServer.whereis(book)
 
       capture_log(fn ->
-        report = Skillbook.run(Skillbook.view(book), reply(Enum.map(names, &"x.#{String.downcase(&1)}")))
+        report =
+          Skillbook.run(Skillbook.view(book), reply(Enum.map(names, &"x.#{String.downcase(&1)}")))
 
         assert Enum.map(report.results, &(&1.error && &1.error.kind)) ==
                  [:crash, :crash, :crash, :timeout, :bad_return, nil]
@@ -366,7 +406,9 @@ defmodule SkillbookTest do
         "x/secret.md" => page("x.secret", visibility_labels: "[private]")
       })
 
-      book = book(sources: [folder], builtins: false, profiles: [[id: "ann", grants: ["private"]]])
+      book =
+        book(sources: [folder], builtins: false, profiles: [[id: "ann", grants: ["private"]]])
+
       names = fn view -> Enum.map(View.entries(view), & &1.name) end
       assert names.(Skillbook.view(book)) == ["x.open"]
       assert names.(Skillbook.view(book, "ann")) == ["x.open", "x.secret"]

@@ -5,7 +5,9 @@ text = File.read!(page)
 jobs = fn -> for {_name, job} <- MyApp.Quantum.jobs(), do: job.schedule end
 
 last = fn ->
-  {:ok, agenda} = Skillbook.schedule(Skillbook.View.all(MyApp.Skills), names: ["clock.tick"], last: 1_000)
+  {:ok, agenda} =
+    Skillbook.schedule(Skillbook.View.all(MyApp.Skills), names: ["clock.tick"], last: 1_000)
+
   agenda.last
 end
 

@@ -36,13 +36,20 @@ fuzz_target!(|texts: (&str, &str)| {
                 at += 1;
             }
             "-" => {
-                assert_eq!(old.next().map(|line| line.trim_end_matches('\n')), Some(line.trim_end_matches('\n')));
+                assert_eq!(
+                    old.next().map(|line| line.trim_end_matches('\n')),
+                    Some(line.trim_end_matches('\n'))
+                );
                 at += 1;
             }
             _ => panic!("{sign}{line}"),
         }
     }
     old.for_each(|line| done.push_str(line));
-    let ended = if done.ends_with('\n') && !to.ends_with('\n') { &done[..done.len() - 1] } else { &done[..] };
+    let ended = if done.ends_with('\n') && !to.ends_with('\n') {
+        &done[..done.len() - 1]
+    } else {
+        &done[..]
+    };
     assert_eq!(ended, to);
 });

@@ -11,7 +11,8 @@ fuzz_target!(|input: (Vec<u8>, bool, Vec<u8>)| {
     let (sizes, run, bytes) = input;
     let unclosed = if run { Unclosed::Run } else { Unclosed::Hold };
     let mut extractor = Extractor::new(unclosed);
-    let (mut text, mut commands, mut incomplete, mut closed) = (String::new(), Vec::new(), Vec::new(), 0);
+    let (mut text, mut commands, mut incomplete, mut closed) =
+        (String::new(), Vec::new(), Vec::new(), 0);
     let mut hidden = Vec::new();
     let mut take = |events: Vec<Event<'static>>| {
         for event in events {

@@ -14,7 +14,10 @@ fn check(text: &str) {
     let document = match parse(text) {
         Ok(document) => document,
         Err(error) => {
-            assert!(text.is_char_boundary(error.offset) && error.line >= 1 && error.column >= 1, "{error:?}");
+            assert!(
+                text.is_char_boundary(error.offset) && error.line >= 1 && error.column >= 1,
+                "{error:?}"
+            );
             return;
         }
     };

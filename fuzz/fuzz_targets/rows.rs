@@ -3,7 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use skillbook_core::search::rows::{merge, pack, rank, without, words, Document, Kept, Limit, Row, Run, Unit};
+use skillbook_core::search::rows::{
+    merge, pack, rank, without, words, Document, Kept, Limit, Row, Run, Unit,
+};
 use skillbook_core::search::snippet;
 
 fn kept<'a>(run: &'a Run, gone: &'a [u8]) -> Kept<'a> {
@@ -31,7 +33,8 @@ fuzz_target!(|input: (Vec<(String, String)>, String, Vec<(Vec<u8>, Vec<u8>)>)| {
     assert!(index.blocks.windows(2).all(|pair| pair[0].first < pair[1].first));
 
     // Every other document has gone from the first run and is in a second one.
-    let (moved, kept_in): (Vec<_>, Vec<_>) = documents.iter().cloned().partition(|document| document.id % 2 == 0);
+    let (moved, kept_in): (Vec<_>, Vec<_>) =
+        documents.iter().cloned().partition(|document| document.id % 2 == 0);
     let ids: Vec<u64> = moved.iter().map(|document| document.id).collect();
     let (gone, count) = without(&index.ids, &[], &ids);
     assert_eq!(count, moved.len());
@@ -51,23 +54,40 @@ fuzz_target!(|input: (Vec<(String, String)>, String, Vec<(Vec<u8>, Vec<u8>)>)| {
             let ranges = 0..5;
             let row = |range| {
                 let blocks = index.blocks.iter();
-                blocks.map(move |block| Row { range, gone: &[], documents: &block.documents, places: &block.places })
+                blocks.map(move |block| Row {
+                    range,
+                    gone: &[],
+                    documents: &block.documents,
+                    places: &block.places,
+                })
             };
             let rows: Vec<_> = ranges.flat_map(row).collect();
-            let found = rank(&units, &filters, &rows, documents.len(), Limit::Level(documents.len()));
+            let found =
+                rank(&units, &filters, &rows, documents.len(), Limit::Level(documents.len()));
             assert!(found.all && found.hits.iter().any(|(id, _)| *id == document.id));
         }
         let stems: Vec<_> = words(&query).into_iter().map(|word| word.stem).collect();
         let part = snippet(&document.content, &stems, std::slice::from_ref(&query));
-        assert!(part.highlights.iter().all(|(start, length)| part.text.get(*start..start + length).is_some()));
+        assert!(part
+            .highlights
+            .iter()
+            .all(|(start, length)| part.text.get(*start..start + length).is_some()));
     }
 
     let wide = || (String::new(), "\u{10FFFF}".to_owned());
-    let row = |(range, (documents, places)): (usize, &(Vec<u8>, Vec<u8>))| (range % 4, documents.clone(), places.clone());
+    let row = |(range, (documents, places)): (usize, &(Vec<u8>, Vec<u8>))| {
+        (range % 4, documents.clone(), places.clone())
+    };
     let packed: Vec<_> = rows.iter().enumerate().map(row).collect();
-    let read = packed.iter().map(|(range, documents, places)| Row { range: *range, gone: places, documents, places });
+    let read = packed.iter().map(|(range, documents, places)| Row {
+        range: *range,
+        gone: places,
+        documents,
+        places,
+    });
     let units = [Unit::Any(vec![wide()]), Unit::Phrase(vec![wide(), wide()])];
-    let found = rank(&units, &[wide()], &read.collect::<Vec<_>>(), usize::from(u8::MAX), Limit::Newest(10));
+    let found =
+        rank(&units, &[wide()], &read.collect::<Vec<_>>(), usize::from(u8::MAX), Limit::Newest(10));
     assert!(found.hits.len() <= found.total.min(10));
     let blocks = rows.iter().map(|(documents, places)| (&documents[..], &places[..])).collect();
     let gone = rows.first().map(|(_, places)| &places[..]).unwrap_or_default();

@@ -21,11 +21,14 @@ fn view() -> &'static View {
     static VIEW: OnceLock<View> = OnceLock::new();
     VIEW.get_or_init(|| {
         let source = Arc::new(Source { name: "s".into(), root: "/s".into(), ..Source::default() });
-        let parse = |(path, text): &(&str, &str)| Arc::new(Document::parse(&source.root, path, text.as_bytes()));
+        let parse = |(path, text): &(&str, &str)| {
+            Arc::new(Document::parse(&source.root, path, text.as_bytes()))
+        };
         let documents = FILES.iter().map(parse).collect();
         let paths = FILES.iter().map(|(path, _)| path.to_string()).collect();
         let catalog = Catalog::build(1, vec![assemble(&source, documents, paths)]);
-        View::new(Arc::new(CachedCatalog::new(catalog)), &Profile::unrestricted()).expect("no globs")
+        View::new(Arc::new(CachedCatalog::new(catalog)), &Profile::unrestricted())
+            .expect("no globs")
     })
 }
 

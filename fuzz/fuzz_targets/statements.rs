@@ -19,7 +19,9 @@ fuzz_target!(|text: &str| {
         }
         for given in 0..3 {
             if let Ok(statement) = one(text, dialect, given) {
-                assert!(given > 0 || found.as_ref().is_ok_and(|found| *found == [statement.clone()]));
+                assert!(
+                    given > 0 || found.as_ref().is_ok_and(|found| *found == [statement.clone()])
+                );
                 assert_eq!(statement.with_question_marks().len(), statement.text().len());
             }
         }

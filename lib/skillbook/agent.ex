@@ -220,7 +220,8 @@ defmodule Skillbook.Agent do
           activations: [Message.activation()],
           left_out: [String.t()]
         }
-  def rehydrate(view, transcript, max_tokens \\ 4_000), do: Memory.rehydrate(view, transcript, max_tokens)
+  def rehydrate(view, transcript, max_tokens \\ 4_000),
+    do: Memory.rehydrate(view, transcript, max_tokens)
 
   # The beginning
 
@@ -271,7 +272,9 @@ defmodule Skillbook.Agent do
   defp told(state), do: put_in(state.transcript.view, state.view)
 
   defp news(%{transcript: %{view: old}, view: view} = state) do
-    news = if old.generation == view.generation, do: "", else: String.trim(Prompt.changes(old, view))
+    news =
+      if old.generation == view.generation, do: "", else: String.trim(Prompt.changes(old, view))
+
     state = told(state)
 
     if news == "" do
@@ -296,10 +299,17 @@ defmodule Skillbook.Agent do
     tell(state, {:turn, state.turns})
     messages = Transcript.for_model(state.transcript)
 
-    case Telemetry.span([:skillbook, :model], about_turn(state), fn -> state |> ask(messages) |> ended() end) do
-      {:ok, answer} -> state |> replied(answer, messages) |> answered(answer.text, answer.finish_reason)
-      {:error, %{text: ""} = error} -> failed(state, error)
-      {:error, error} -> state |> replied(%{text: error.text, usage: nil}, messages) |> broken(error)
+    case Telemetry.span([:skillbook, :model], about_turn(state), fn ->
+           state |> ask(messages) |> ended()
+         end) do
+      {:ok, answer} ->
+        state |> replied(answer, messages) |> answered(answer.text, answer.finish_reason)
+
+      {:error, %{text: ""} = error} ->
+        failed(state, error)
+
+      {:error, error} ->
+        state |> replied(%{text: error.text, usage: nil}, messages) |> broken(error)
     end
   end
 
@@ -324,7 +334,8 @@ defmodule Skillbook.Agent do
     end
   end
 
-  defp stuck?(state), do: Enum.any?(state.failing, fn {_failure, times} -> times >= state.max_repeats end)
+  defp stuck?(state),
+    do: Enum.any?(state.failing, fn {_failure, times} -> times >= state.max_repeats end)
 
   defp finish(state, status, error \\ nil) do
     %Result{
@@ -339,7 +350,9 @@ defmodule Skillbook.Agent do
 
   # The model's part
 
-  defp ended({:ok, answer} = answered), do: {:stop, answered, Map.take(answer, [:finish_reason, :usage])}
+  defp ended({:ok, answer} = answered),
+    do: {:stop, answered, Map.take(answer, [:finish_reason, :usage])}
+
   defp ended({:error, error} = failed), do: {:exception, failed, %{kind: error.kind}}
 
   defp about(state), do: %{book: state.book, profile: state.view.profile.id}
@@ -385,7 +398,9 @@ defmodule Skillbook.Agent do
     do: %{state | held: {view.generation, Grammar.gbnf(view, state.grammar)}}
 
   defp grammar(%{grammar: nil, chat: chat}), do: chat
-  defp grammar(%{held: {_generation, grammar}, chat: chat}), do: Keyword.put(chat, :grammar, grammar)
+
+  defp grammar(%{held: {_generation, grammar}, chat: chat}),
+    do: Keyword.put(chat, :grammar, grammar)
 
   defp stream(state, stream, step) do
     {events, extractor} = step.(Process.get(stream))
@@ -435,7 +450,8 @@ defmodule Skillbook.Agent do
   end
 
   # What was handed out cannot be taken back, so the reply is not asked for again; but the model may go on with it.
-  defp broken(%{breaks: breaks} = state, %ModelError{kind: :cut_off, text: text}) when breaks + 1 < @breaks do
+  defp broken(%{breaks: breaks} = state, %ModelError{kind: :cut_off, text: text})
+       when breaks + 1 < @breaks do
     tell(state, {:cut_off, :broken})
     report = execute(state, text, false)
     state = %{state | text: report.text, breaks: breaks + 1}
@@ -443,7 +459,9 @@ defmodule Skillbook.Agent do
   end
 
   defp broken(state, error) do
-    {:ok, %{text: text}} = with {:error, _} <- Extractor.extract(error.text), do: {:ok, %{text: error.text}}
+    {:ok, %{text: text}} =
+      with {:error, _} <- Extractor.extract(error.text), do: {:ok, %{text: error.text}}
+
     %{state | text: text} |> add(:note, @not_answered) |> transcribed() |> failed(error)
   end
 
@@ -452,7 +470,11 @@ defmodule Skillbook.Agent do
     commands = commands(state)
 
     report =
-      Pipeline.run(state.view, text, if(whole, do: commands, else: Keyword.delete(commands, :unclosed)))
+      Pipeline.run(
+        state.view,
+        text,
+        if(whole, do: commands, else: Keyword.delete(commands, :unclosed))
+      )
 
     if report.incomplete != [], do: tell(state, {:incomplete, report.incomplete})
     report
@@ -503,15 +525,22 @@ defmodule Skillbook.Agent do
 
   # How often in a row each command has failed with the same answer.
   defp failing(report, before) do
-    failed = for result <- report.results, result.status == :error, do: {result.command, result.content}
-    Map.new(failed ++ Enum.map(report.incomplete, &{&1, :incomplete}), &{&1, Map.get(before, &1, 0) + 1})
+    failed =
+      for result <- report.results, result.status == :error, do: {result.command, result.content}
+
+    Map.new(
+      failed ++ Enum.map(report.incomplete, &{&1, :incomplete}),
+      &{&1, Map.get(before, &1, 0) + 1}
+    )
   end
 
   defp compacted(%{max_context: nil} = state), do: state
 
   defp compacted(%{max_context: max, transcript: transcript} = state) do
     compacted =
-      if Transcript.tokens(transcript) > max, do: Memory.compact(transcript, div(max, 2)), else: transcript
+      if Transcript.tokens(transcript) > max,
+        do: Memory.compact(transcript, div(max, 2)),
+        else: transcript
 
     if compacted == transcript do
       state

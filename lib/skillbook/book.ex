@@ -121,7 +121,8 @@ defmodule Skillbook.Book do
   @doc "The running book of a name."
   @spec fetch!(atom()) :: t()
   def fetch!(name) when is_atom(name) do
-    find(name) || raise ArgumentError, "expected the name of a running book, got: #{inspect(name)}"
+    find(name) ||
+      raise ArgumentError, "expected the name of a running book, got: #{inspect(name)}"
   end
 
   @doc "As `fetch!/1`, or nil; also for nil, which names none."
@@ -154,7 +155,9 @@ defmodule Skillbook.Book do
     store = if book.store, do: [book.store, {__MODULE__.Migration, book}], else: []
 
     follower =
-      if book.store, do: [%{id: Follower, start: {__MODULE__, :start_follower, [book.name]}}], else: []
+      if book.store,
+        do: [%{id: Follower, start: {__MODULE__, :start_follower, [book.name]}}],
+        else: []
 
     children =
       store ++
@@ -256,7 +259,8 @@ defmodule Skillbook.Book do
   end
 
   defp sources(options) do
-    builtins = if Keyword.get(options, :builtins, true), do: builtins(options[:vaults] || []), else: []
+    builtins =
+      if Keyword.get(options, :builtins, true), do: builtins(options[:vaults] || []), else: []
 
     with {:ok, sources} <- Source.list(builtins ++ (options[:sources] || [])) do
       {:ok, sources ++ written(expand(options[:write_to]), sources)}
@@ -304,7 +308,12 @@ defmodule Skillbook.Book do
   defp with_store(book, nil), do: book
 
   defp with_store(book, store),
-    do: %{book | store: store, sources: book.sources ++ [Source.stored()], revision: :atomics.new(1, [])}
+    do: %{
+      book
+      | store: store,
+        sources: book.sources ++ [Source.stored()],
+        revision: :atomics.new(1, [])
+    }
 
   defp store(nil, _name), do: nil
   defp store(path, name) when is_binary(path), do: store({SQLite, path: path}, name)
@@ -364,7 +373,9 @@ defmodule Skillbook.Book do
       min_interval: {"a number of seconds from 1", &Options.positive?/1},
       max_per_profile: {"a whole number from 1", &Options.positive?/1},
       dispatch: {"{module, function} or nil", &called?/1},
-      clock: {"a function without arguments, {module, function} or nil", &(is_function(&1, 0) or called?(&1))}
+      clock:
+        {"a function without arguments, {module, function} or nil",
+         &(is_function(&1, 0) or called?(&1))}
     ]
   end
 
@@ -386,7 +397,9 @@ defmodule Skillbook.Book do
 
   defp usage?(options) do
     Keyword.keyword?(options) and
-      Enum.all?(options, fn {name, value} -> Keyword.has_key?(@usage, name) and Options.positive?(value) end)
+      Enum.all?(options, fn {name, value} ->
+        Keyword.has_key?(@usage, name) and Options.positive?(value)
+      end)
   end
 
   defp watch?(poll: interval), do: Options.milliseconds?(interval)

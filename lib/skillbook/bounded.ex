@@ -39,8 +39,11 @@ defmodule Skillbook.Bounded do
 
   defp first(result, view, max) do
     case Excerpt.cut(result.content, max) do
-      {page, shown} -> finish(result, view, page, Map.merge(keep(result, view), %{from: 1, to: shown}))
-      :whole -> result
+      {page, shown} ->
+        finish(result, view, page, Map.merge(keep(result, view), %{from: 1, to: shown}))
+
+      :whole ->
+        result
     end
   end
 
@@ -57,7 +60,9 @@ defmodule Skillbook.Bounded do
     end
   end
 
-  defp shown?(view, {:entry, name}), do: match?({:ok, %Entry{name: ^name}}, View.fetch(view, name))
+  defp shown?(view, {:entry, name}),
+    do: match?({:ok, %Entry{name: ^name}}, View.fetch(view, name))
+
   defp shown?(view, {:generation, generation}), do: view.generation == generation
 
   defp keep(result, view) do
@@ -87,7 +92,9 @@ defmodule Skillbook.Bounded do
 
     content = String.trim_trailing(page) <> "\n\n" <> notice(cut)
     # A text of which the model has a part is none that it need not be sent again.
-    metadata = result.metadata |> Map.delete(:activates) |> Map.put(:cut, cut) |> with_parts(parts(result))
+    metadata =
+      result.metadata |> Map.delete(:activates) |> Map.put(:cut, cut) |> with_parts(parts(result))
+
     %{result | content: content, metadata: metadata}
   end
 
@@ -101,6 +108,8 @@ defmodule Skillbook.Bounded do
       "#{rest(cut)}]"
   end
 
-  defp rest(cut) when cut.to < cut.kept, do: "To read on, write: #{@read} --id #{cut.id} --from #{cut.to + 1}"
+  defp rest(cut) when cut.to < cut.kept,
+    do: "To read on, write: #{@read} --id #{cut.id} --from #{cut.to + 1}"
+
   defp rest(_cut), do: "They cannot be read on: ask for less at a time."
 end

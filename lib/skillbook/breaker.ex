@@ -49,11 +49,14 @@ defmodule Skillbook.Breaker do
   end
 
   @doc "What is out of service, of the entries that there are now, as `fetch` gives them."
-  @spec diagnostics(Book.t(), (String.t() -> {:ok, Entry.t()} | {:error, Exception.t()})) :: [Diagnostic.t()]
+  @spec diagnostics(Book.t(), (String.t() -> {:ok, Entry.t()} | {:error, Exception.t()})) :: [
+          Diagnostic.t()
+        ]
   def diagnostics(%{breaker: false}, _fetch), do: []
 
   def diagnostics(book, fetch) do
-    for {name, fingerprint, state, failures, since, _} <- Enum.sort(:ets.tab2list(name(book.name))),
+    for {name, fingerprint, state, failures, since, _} <-
+          Enum.sort(:ets.tab2list(name(book.name))),
         state != :closed,
         {:ok, entry} <- [fetch.(name)],
         {:ok, module} <- [Entry.fetch_handler(entry)],
@@ -135,7 +138,10 @@ defmodule Skillbook.Breaker do
   # Who tried it is gone without a word: the next one may.
   def handle_info({:DOWN, ref, :process, _pid, _reason}, state) do
     {{_pid, name}, state} = pop_in(state.trials[ref])
-    with [{_, _, :trial, _, _, _} = row] <- :ets.lookup(state.table, name), do: half_open(state, row)
+
+    with [{_, _, :trial, _, _, _} = row] <- :ets.lookup(state.table, name),
+         do: half_open(state, row)
+
     {:noreply, state}
   end
 

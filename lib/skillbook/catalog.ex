@@ -87,7 +87,11 @@ defmodule Skillbook.Catalog do
 
   defp check_stored(%__MODULE__{sources: sources}) do
     if not Enum.any?(sources, &(&1.kind == :stored)),
-      do: raise(ArgumentError, "expected a catalog with the source of a store, got one of files alone")
+      do:
+        raise(
+          ArgumentError,
+          "expected a catalog with the source of a store, got one of files alone"
+        )
   end
 
   defp change({generation, added, changed, removed}),

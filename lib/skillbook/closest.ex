@@ -12,7 +12,9 @@ defmodule Skillbook.Closest do
   @doc "The candidate closest to `word`, from `threshold` (0.0 to 1.0) on, or nil."
   @spec to(String.t(), [String.t()], float()) :: String.t() | nil
   def to(word, candidates, threshold \\ 0.75)
-  def to(word, candidates, threshold), do: word |> several(candidates, 1, threshold) |> List.first()
+
+  def to(word, candidates, threshold),
+    do: word |> several(candidates, 1, threshold) |> List.first()
 
   @doc "Up to `count` candidates close to `word`, the closest first, from `threshold` (0.0 to 1.0) on."
   @spec several(String.t(), [String.t()], pos_integer(), float()) :: [String.t()]

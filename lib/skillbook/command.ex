@@ -73,7 +73,14 @@ defmodule Skillbook.Command do
   # From the values that the native library gives: a map of known keys is built faster here.
   @spec new(tuple()) :: t()
   def new({name, raw, flags, args, placeholders, help}) do
-    %__MODULE__{name: name, raw: raw, flags: flags, args: args, placeholders: placeholders, help: help}
+    %__MODULE__{
+      name: name,
+      raw: raw,
+      flags: flags,
+      args: args,
+      placeholders: placeholders,
+      help: help
+    }
   end
 
   @doc ~S"""
@@ -86,7 +93,9 @@ defmodule Skillbook.Command do
   """
   @spec line(t()) :: String.t()
   def line(%__MODULE__{name: name, args: args, flags: flags}) do
-    flags = for {flag, given} <- Enum.sort(flags), do: Enum.join(["--" <> flag | words(given)], " ")
+    flags =
+      for {flag, given} <- Enum.sort(flags), do: Enum.join(["--" <> flag | words(given)], " ")
+
     Enum.join([word(name) | separated(Enum.map(args, &word/1), args, flags)] ++ flags, " ")
   end
 

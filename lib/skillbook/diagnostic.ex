@@ -50,7 +50,9 @@ defmodule Skillbook.Diagnostic do
   defimpl String.Chars do
     def to_string(diagnostic) do
       place =
-        [diagnostic.path, diagnostic.line, diagnostic.column] |> Enum.reject(&is_nil/1) |> Enum.join(":")
+        [diagnostic.path, diagnostic.line, diagnostic.column]
+        |> Enum.reject(&is_nil/1)
+        |> Enum.join(":")
 
       hint = if diagnostic.hint, do: "\n  hint: #{diagnostic.hint}", else: ""
       prefix = if place == "", do: "", else: place <> ": "

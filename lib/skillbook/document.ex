@@ -196,7 +196,10 @@ defmodule Skillbook.Document do
 
   defp explain({:error, :eexist}, path), do: error(:exists, path)
   defp explain({:error, :enoent}, path), do: error(:missing, path)
-  defp explain({:error, reason}, path), do: {:error, %DocumentError{kind: :io, path: path, reason: reason}}
+
+  defp explain({:error, reason}, path),
+    do: {:error, %DocumentError{kind: :io, path: path, reason: reason}}
+
   defp explain(fine, _), do: fine
 
   defp error(kind, path), do: {:error, %DocumentError{kind: kind, path: path}}

@@ -35,9 +35,12 @@ defmodule Skillbook.DocumentError do
   end
 
   def message(%{kind: :link, path: path}),
-    do: "#{path} is a symbolic link, and links are not followed here: name a folder or file in its place"
+    do:
+      "#{path} is a symbolic link, and links are not followed here: name a folder or file in its place"
 
   def message(%{kind: :exists, path: path}), do: "#{path} exists already"
   def message(%{kind: :missing, path: path}), do: "#{path} does not exist"
-  def message(%{kind: :io, path: path, reason: reason}), do: "#{path}: #{:file.format_error(reason)}"
+
+  def message(%{kind: :io, path: path, reason: reason}),
+    do: "#{path}: #{:file.format_error(reason)}"
 end

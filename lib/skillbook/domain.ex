@@ -11,7 +11,12 @@ defmodule Skillbook.Domain do
     * `:path` - its index's file, or `nil`
   """
 
-  @type t :: %__MODULE__{name: String.t(), description: String.t(), body: String.t(), path: String.t() | nil}
+  @type t :: %__MODULE__{
+          name: String.t(),
+          description: String.t(),
+          body: String.t(),
+          path: String.t() | nil
+        }
 
   @enforce_keys [:name, :description, :body]
   defstruct [:name, :description, :body, :path]

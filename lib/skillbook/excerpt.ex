@@ -55,19 +55,29 @@ defmodule Skillbook.Excerpt do
   end
 
   defp ascii(_text, at) when at <= 0, do: 0
-  defp ascii(text, at), do: if(:binary.at(text, at) in 0x20..0x7E, do: at, else: ascii(text, at - 1))
+
+  defp ascii(text, at),
+    do: if(:binary.at(text, at) in 0x20..0x7E, do: at, else: ascii(text, at - 1))
 
   defp walk(text, at, limit) do
     case String.next_grapheme(text) do
       # One that is larger than all that may be shown is parted nevertheless.
-      {grapheme, rest} when at + byte_size(grapheme) <= limit -> walk(rest, at + byte_size(grapheme), limit)
-      _ when at == 0 -> limit
-      _ -> at
+      {grapheme, rest} when at + byte_size(grapheme) <= limit ->
+        walk(rest, at + byte_size(grapheme), limit)
+
+      _ when at == 0 ->
+        limit
+
+      _ ->
+        at
     end
   end
 
   defp offset(text, characters), do: offset(text, characters, 0)
-  defp offset(<<c::utf8, rest::binary>>, left, at) when left > 0, do: offset(rest, left - 1, at + bytes(c))
+
+  defp offset(<<c::utf8, rest::binary>>, left, at) when left > 0,
+    do: offset(rest, left - 1, at + bytes(c))
+
   defp offset(_text, _left, at), do: at
 
   defp bytes(c) when c < 0x80, do: 1

@@ -61,7 +61,11 @@ defmodule Skillbook.Executor do
   @spec execute(RoutedCommand.t(), Context.t(), timeout: pos_integer(), ask: Request.ask()) ::
           {:ok, Result.t()}
           | {:error,
-             HandlerError.t() | PolicyError.t() | OutOfServiceError.t() | BusyError.t() | Exception.t()}
+             HandlerError.t()
+             | PolicyError.t()
+             | OutOfServiceError.t()
+             | BusyError.t()
+             | Exception.t()}
   def execute(routed, context, options \\ []) do
     with {:ok, book} <- book(context), do: run(routed, context, book, options)
   end
@@ -91,16 +95,23 @@ defmodule Skillbook.Executor do
     options = [args: command.args, today: DateTime.to_date(context.now)]
 
     with {:ok, flags} <- Flags.cast_declared(command.flags, declaration, options),
-         do: {:ok, %{command | flags: flags, args: if(declaration.words, do: command.args, else: [])}}
+         do:
+           {:ok,
+            %{command | flags: flags, args: if(declaration.words, do: command.args, else: [])}}
   end
 
   defp read(%RoutedCommand{entry: entry} = routed, context, book, options) do
     with :ok <- Policy.check(routed, context, ask(book, options)) do
       cond do
-        Workflow.workflow?(entry) -> Workflow.run(entry, context, Keyword.take(options, [:timeout, :ask]))
+        Workflow.workflow?(entry) ->
+          Workflow.run(entry, context, Keyword.take(options, [:timeout, :ask]))
+
         # Where nobody looks, the text of strangers is data.
-        entry.trust == :low and context.workflow != nil -> {:ok, text(entry, :ok, @strange)}
-        true -> {:ok, text(entry, :template, "")}
+        entry.trust == :low and context.workflow != nil ->
+          {:ok, text(entry, :ok, @strange)}
+
+        true ->
+          {:ok, text(entry, :template, "")}
       end
     end
   end
@@ -112,8 +123,11 @@ defmodule Skillbook.Executor do
 
   defp handled(%RoutedCommand{entry: entry} = routed, command, context, book, options) do
     with {:ok, module} <- handler(entry, context),
-         :ok <- unless_stopped(context, fn -> allowed(routed, context, book, module, options) end),
-         timeout = options[:timeout] || entry.limits[:timeout] || (book && book.timeout) || @default_timeout,
+         :ok <-
+           unless_stopped(context, fn -> allowed(routed, context, book, module, options) end),
+         timeout =
+           options[:timeout] || entry.limits[:timeout] || (book && book.timeout) ||
+             @default_timeout,
          timeout = min(timeout, Context.time_left(context)),
          context = %{context | command: command, timeout: timeout, ask: ask(book, options)},
          {:ok, worker} <- unless_stopped(context, fn -> start(book, context, module) end) do
@@ -145,7 +159,8 @@ defmodule Skillbook.Executor do
   defp database(view, book, routed) do
     {:ok, Book.sql(book)}
   rescue
-    error in ArgumentError -> {:error, if(Book.find(view.book), do: error, else: stopped(routed.entry))}
+    error in ArgumentError ->
+      {:error, if(Book.find(view.book), do: error, else: stopped(routed.entry))}
   end
 
   defp context(view, book, sql, routed, options) do
@@ -226,7 +241,8 @@ defmodule Skillbook.Executor do
   defp room(book, worker, entry) do
     limited = limited?(book, entry)
 
-    with {:error, _} = busy <- limited && Gate.enter(book, worker.pid, entry.name, limit(book, entry)) do
+    with {:error, _} = busy <-
+           limited && Gate.enter(book, worker.pid, entry.name, limit(book, entry)) do
       Worker.stop(worker)
       busy
     else
@@ -249,7 +265,13 @@ defmodule Skillbook.Executor do
 
   defp leave(book, worker, entry, module, answer) do
     if limited?(book, entry), do: Gate.leave(book, worker.pid)
-    failed = match?({:error, %HandlerError{kind: kind}} when kind in [:crash, :timeout, :bad_return], answer)
+
+    failed =
+      match?(
+        {:error, %HandlerError{kind: kind}} when kind in [:crash, :timeout, :bad_return],
+        answer
+      )
+
     Breaker.leave(book, entry, module, if(failed, do: :failed, else: :answered))
   catch
     # The book stopped meanwhile; the answer is there all the same.
@@ -257,11 +279,16 @@ defmodule Skillbook.Executor do
   end
 
   defp outcome({:ok, answer}, context, _timeout), do: answer(answer, context)
-  defp outcome({:crash, reason}, context, _timeout), do: {:error, failed(:crash, context, reason: reason)}
-  defp outcome(:timeout, context, timeout), do: {:error, failed(:timeout, context, timeout: timeout)}
+
+  defp outcome({:crash, reason}, context, _timeout),
+    do: {:error, failed(:crash, context, reason: reason)}
+
+  defp outcome(:timeout, context, timeout),
+    do: {:error, failed(:timeout, context, timeout: timeout)}
 
   defp answer(
-         {:ok, %Result{status: status, content: content, error: error, metadata: %{}} = result} = answer,
+         {:ok, %Result{status: status, content: content, error: error, metadata: %{}} = result} =
+           answer,
          context
        )
        when status in [:ok, :error, :template, :help] and (is_nil(error) or is_exception(error)) do
@@ -310,15 +337,19 @@ defmodule Skillbook.Executor do
   defp bad(answer, context), do: {:error, failed(:bad_return, context, reason: answer)}
 
   defp failed(kind, %Context{entry: entry} = context, fields) do
-    error = struct!(HandlerError, [kind: kind, name: entry.name, handler: entry.handler] ++ fields)
+    error =
+      struct!(HandlerError, [kind: kind, name: entry.name, handler: entry.handler] ++ fields)
+
     Logger.error(fn -> log(error) end, Context.logger_metadata(context))
     error
   end
 
   # The model does not see this part.
-  defp log(%{kind: :stopped} = error), do: "skill #{error.name} was not run, for its book has stopped"
+  defp log(%{kind: :stopped} = error),
+    do: "skill #{error.name} was not run, for its book has stopped"
 
-  defp log(%{kind: :crash} = error), do: "skill #{error.name} crashed: #{Exception.format_exit(error.reason)}"
+  defp log(%{kind: :crash} = error),
+    do: "skill #{error.name} crashed: #{Exception.format_exit(error.reason)}"
 
   defp log(%{kind: :timeout} = error),
     do: "skill #{error.name} took longer than #{error.timeout} ms and was stopped"

@@ -51,13 +51,19 @@ defmodule Skillbook.Explanation do
           diagnostics: [Skillbook.Diagnostic.t()]
         }
 
-  @type t :: %__MODULE__{name: String.t(), profile: String.t(), files: [file()], close: [String.t()]}
+  @type t :: %__MODULE__{
+          name: String.t(),
+          profile: String.t(),
+          files: [file()],
+          close: [String.t()]
+        }
 
   @enforce_keys [:name, :profile]
   defstruct [:name, :profile, files: [], close: []]
 
   @doc false
-  @spec new(Catalog.t() | atom(), String.t(), String.t() | Profile.t() | keyword(), keyword()) :: t()
+  @spec new(Catalog.t() | atom(), String.t(), String.t() | Profile.t() | keyword(), keyword()) ::
+          t()
   def new(%Catalog{} = catalog, name, profile, prompt) do
     case View.new(catalog, profile) do
       {:ok, view} -> of(view, name, prompt)
@@ -67,7 +73,13 @@ defmodule Skillbook.Explanation do
 
   def new(book, name, profile, prompt) do
     book = Book.fetch!(book)
-    new(book.catalog, name, if(is_list(profile), do: profile, else: Book.profile(book, profile)), prompt)
+
+    new(
+      book.catalog,
+      name,
+      if(is_list(profile), do: profile, else: Book.profile(book, profile)),
+      prompt
+    )
   end
 
   defp of(view, name, prompt) do
@@ -77,11 +89,16 @@ defmodule Skillbook.Explanation do
 
   defimpl String.Chars do
     def to_string(%{files: []} = explanation) do
-      close = if explanation.close == [], do: "", else: "; close to it: #{Enum.join(explanation.close, ", ")}"
+      close =
+        if explanation.close == [],
+          do: "",
+          else: "; close to it: #{Enum.join(explanation.close, ", ")}"
+
       "#{explanation.name}: no file gives this name#{close}"
     end
 
-    def to_string(explanation), do: Enum.map_join(explanation.files, "\n\n", &file(&1, explanation.profile))
+    def to_string(explanation),
+      do: Enum.map_join(explanation.files, "\n\n", &file(&1, explanation.profile))
 
     defp file(file, profile) do
       [
@@ -106,10 +123,12 @@ defmodule Skillbook.Explanation do
     defp state(%{state: :duplicate} = file),
       do: "not used: `#{file.name}` comes first in its source from #{file.by}"
 
-    defp state(%{state: :not_selected} = file), do: "not used: no glob of its source selects `#{file.name}`"
+    defp state(%{state: :not_selected} = file),
+      do: "not used: no glob of its source selects `#{file.name}`"
 
     defp state(%{state: :refused} = file),
-      do: "not used: its source has low trust, and `#{file.name}` is that of #{file.by || "another source"}"
+      do:
+        "not used: its source has low trust, and `#{file.name}` is that of #{file.by || "another source"}"
 
     defp state(%{state: :no_entry}), do: "not an entry"
 

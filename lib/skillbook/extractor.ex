@@ -140,9 +140,14 @@ defmodule Skillbook.Extractor do
 
   defp run?(options) do
     case Keyword.validate!(options, unclosed: :hold)[:unclosed] do
-      :hold -> false
-      :run -> true
-      other -> raise ArgumentError, "expected :unclosed to be :hold or :run, got: #{inspect(other)}"
+      :hold ->
+        false
+
+      :run ->
+        true
+
+      other ->
+        raise ArgumentError, "expected :unclosed to be :hold or :run, got: #{inspect(other)}"
     end
   end
 end

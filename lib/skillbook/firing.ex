@@ -16,7 +16,12 @@ defmodule Skillbook.Firing do
       %Skillbook.Firing{book: MyApp.Skills, name: "workflows.digest", record: nil, at: ~U[2026-03-02 08:00:00Z]}
   """
 
-  @type t :: %__MODULE__{book: atom(), name: String.t(), record: pos_integer() | nil, at: DateTime.t()}
+  @type t :: %__MODULE__{
+          book: atom(),
+          name: String.t(),
+          record: pos_integer() | nil,
+          at: DateTime.t()
+        }
 
   @enforce_keys [:book, :name, :at]
   defstruct [:book, :name, :record, :at]

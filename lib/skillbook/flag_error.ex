@@ -63,7 +63,8 @@ defmodule Skillbook.FlagError do
   def message(%{kind: :missing, flags: [flag], example: nil}),
     do: "--#{flag} is required and missing. Add it as: --#{flag} VALUE"
 
-  def message(%{kind: :missing, flags: [flag]} = e), do: "--#{flag} is required and missing. " <> write(e)
+  def message(%{kind: :missing, flags: [flag]} = e),
+    do: "--#{flag} is required and missing. " <> write(e)
 
   def message(%{kind: :missing, flags: flags}) do
     added = Enum.map_join(flags, " ", &"--#{&1} VALUE")
@@ -80,15 +81,22 @@ defmodule Skillbook.FlagError do
     do: "--#{e.flag} takes one value, got #{length(e.value)}: #{show(e.value)}. " <> write(e)
 
   def message(%{kind: :invalid} = e),
-    do: String.trim_trailing("--#{e.flag} must be #{e.expected}, got #{show(e.value)}. " <> write(e))
+    do:
+      String.trim_trailing(
+        "--#{e.flag} must be #{e.expected}, got #{show(e.value)}. " <> write(e)
+      )
 
   def message(%{kind: :unknown} = e) do
     unknown = if match?([_], e.flags), do: "unknown flag ", else: "unknown flags "
     listed = e.flags |> Enum.take(@shown_items) |> Enum.map(&shorten/1) |> names("and")
-    guess = if e.suggestions == [], do: ". ", else: "; did you mean #{names(e.suggestions, "or")}? "
+
+    guess =
+      if e.suggestions == [], do: ". ", else: "; did you mean #{names(e.suggestions, "or")}? "
 
     known =
-      if e.expected == [], do: "This command takes no flags", else: "Known flags: #{names(e.expected, "")}"
+      if e.expected == [],
+        do: "This command takes no flags",
+        else: "Known flags: #{names(e.expected, "")}"
 
     unknown <> listed <> guess <> known
   end

@@ -199,9 +199,14 @@ defmodule Skillbook.Flags do
   @spec cast_keyword(t(), String.t()) :: {:ok, t()}
   def cast_keyword(flags, name) do
     case flags do
-      %{^name => values} when is_list(values) -> {:ok, %{flags | name => Enum.map(values, &keyword/1)}}
-      %{^name => value} -> {:ok, %{flags | name => keyword(value)}}
-      _ -> {:ok, flags}
+      %{^name => values} when is_list(values) ->
+        {:ok, %{flags | name => Enum.map(values, &keyword/1)}}
+
+      %{^name => value} ->
+        {:ok, %{flags | name => keyword(value)}}
+
+      _ ->
+        {:ok, flags}
     end
   end
 
@@ -229,7 +234,9 @@ defmodule Skillbook.Flags do
 
       value ->
         meant = meant(value, allowed)
-        with :ok <- validate_enum(%{name => meant}, name, allowed), do: {:ok, Map.put(flags, name, meant)}
+
+        with :ok <- validate_enum(%{name => meant}, name, allowed),
+             do: {:ok, Map.put(flags, name, meant)}
     end
   end
 
@@ -246,13 +253,21 @@ defmodule Skillbook.Flags do
       iex> Exception.message(e)
       ~s(--size must be a size, got "XXL". Write for example: --size M)
   """
-  @spec cast(t(), String.t(), String.t(), String.t(), (term() -> {:ok, term()} | term())) :: cast()
+  @spec cast(t(), String.t(), String.t(), String.t(), (term() -> {:ok, term()} | term())) ::
+          cast()
   def cast(flags, name, expected, example, cast) do
     case value(flags, name) do
-      nil -> {:ok, flags}
-      true -> error(:no_value, name, true, expected: expected, example: example)
-      values when is_list(values) -> error(:too_many, name, values, expected: expected, example: example)
-      value -> put(flags, name, value, cast.(value), expected, example)
+      nil ->
+        {:ok, flags}
+
+      true ->
+        error(:no_value, name, true, expected: expected, example: example)
+
+      values when is_list(values) ->
+        error(:too_many, name, values, expected: expected, example: example)
+
+      value ->
+        put(flags, name, value, cast.(value), expected, example)
     end
   end
 
@@ -460,7 +475,13 @@ defmodule Skillbook.Flags do
   """
   @spec cast_emails(t(), String.t()) :: cast()
   def cast_emails(flags, name) do
-    cast_all(flags, name, "one or more e-mail addresses", "bob@example.com ann@example.com", &email/1)
+    cast_all(
+      flags,
+      name,
+      "one or more e-mail addresses",
+      "bob@example.com ann@example.com",
+      &email/1
+    )
   end
 
   @doc """
@@ -471,7 +492,9 @@ defmodule Skillbook.Flags do
   """
   @spec apply_defaults(t(), t()) :: t()
   def apply_defaults(flags, defaults) do
-    Map.merge(flags, defaults, fn name, value, default -> if given?(flags, name), do: value, else: default end)
+    Map.merge(flags, defaults, fn name, value, default ->
+      if given?(flags, name), do: value, else: default
+    end)
   end
 
   @doc """
@@ -511,10 +534,16 @@ defmodule Skillbook.Flags do
          flags = own_names(flags, declared),
          {:ok, flags} <- positional(flags, declaration, opts[:args]),
          :ok <-
-           if(declaration.words and opts[:args] != [], do: :ok, else: __MODULE__.require(flags, required)),
+           if(declaration.words and opts[:args] != [],
+             do: :ok,
+             else: __MODULE__.require(flags, required)
+           ),
          {:ok, others} <- choices(flags, declaration.choices) do
       defaults =
-        for flag <- declared, flag.default != [], flag.name not in others, do: {flag.name, flag.default}
+        for flag <- declared,
+            flag.default != [],
+            flag.name not in others,
+            do: {flag.name, flag.default}
 
       flags = apply_defaults(flags, Map.new(defaults))
       reduce(declared, flags, &declared(&2, &1, opts[:today]))
@@ -537,7 +566,10 @@ defmodule Skillbook.Flags do
 
   defp own_names(flags, declared) do
     own =
-      for %{name: name, names: [_, _ | _] = names} <- declared, other <- names, into: %{}, do: {other, name}
+      for %{name: name, names: [_, _ | _] = names} <- declared,
+          other <- names,
+          into: %{},
+          do: {other, name}
 
     for {name, value} <- flags,
         reduce: %{},
@@ -547,7 +579,9 @@ defmodule Skillbook.Flags do
   defp positional(flags, %{words: true}, _args), do: {:ok, flags}
 
   defp positional(flags, declaration, args) do
-    taking = for %{positional: how, name: name} when how != nil <- declaration.flags, do: {name, how}
+    taking =
+      for %{positional: how, name: name} when how != nil <- declaration.flags, do: {name, how}
+
     open = Enum.reject(taking, fn {name, _} -> given?(flags, name) end)
 
     args =
@@ -585,27 +619,45 @@ defmodule Skillbook.Flags do
   defp declared(flags, %{several: true, type: :one_of, name: name, values: allowed}, _today) do
     with {:ok, flags} <- cast_list(flags, name),
          flags =
-           Map.update!(flags, name, fn values -> values |> Enum.map(&meant(&1, allowed)) |> Enum.uniq() end),
+           Map.update!(flags, name, fn values ->
+             values |> Enum.map(&meant(&1, allowed)) |> Enum.uniq()
+           end),
          :ok <- validate_enum(flags, name, allowed),
          do: {:ok, flags}
   end
 
   defp declared(flags, %{several: true, name: name} = flag, today) do
     with {:ok, flags} <- cast_list(flags, name),
-         {:ok, flags} <- each(flags, name, flags[name], &declared(&1, %{flag | several: false}, today)),
+         {:ok, flags} <-
+           each(flags, name, flags[name], &declared(&1, %{flag | several: false}, today)),
          do: {:ok, Map.update!(flags, name, &Enum.uniq/1)}
   end
 
   defp declared(flags, %{name: name} = flag, today) do
     case flag.type do
-      :one_of -> cast_one_of(flags, name, flag.values)
-      :integer -> cast_integer(flags, name, min: flag.min, max: flag.max)
-      :number -> cast_number(flags, name, min: flag.min, max: flag.max)
-      :date -> cast_date(flags, name, today: if(flag.values != [], do: today))
-      :text -> cast_text(flags, name, max: flag.max, line: flag.line, empty: flag.empty)
-      :switch -> cast_boolean(flags, name)
-      :value -> if value(flags, name) == true, do: cast_text(flags, name), else: {:ok, plain(flags, name)}
-      nil -> {:ok, plain(flags, name)}
+      :one_of ->
+        cast_one_of(flags, name, flag.values)
+
+      :integer ->
+        cast_integer(flags, name, min: flag.min, max: flag.max)
+
+      :number ->
+        cast_number(flags, name, min: flag.min, max: flag.max)
+
+      :date ->
+        cast_date(flags, name, today: if(flag.values != [], do: today))
+
+      :text ->
+        cast_text(flags, name, max: flag.max, line: flag.line, empty: flag.empty)
+
+      :switch ->
+        cast_boolean(flags, name)
+
+      :value ->
+        if value(flags, name) == true, do: cast_text(flags, name), else: {:ok, plain(flags, name)}
+
+      nil ->
+        {:ok, plain(flags, name)}
     end
   end
 
@@ -665,7 +717,10 @@ defmodule Skillbook.Flags do
         result =
           with {:ok, texts} <- value |> List.wrap() |> collect(&text/1),
                parts =
-                 texts |> unbracket() |> Enum.flat_map(&String.split(&1, ",")) |> Enum.map(&String.trim/1),
+                 texts
+                 |> unbracket()
+                 |> Enum.flat_map(&String.split(&1, ","))
+                 |> Enum.map(&String.trim/1),
                [_ | _] = parts <- parts |> Enum.reject(&(&1 == "")) |> Enum.uniq() do
             collect(parts, cast)
           end
@@ -736,7 +791,8 @@ defmodule Skillbook.Flags do
         do: ~r/[\x{0}-\x{1F}\x{7F}-\x{9F}\x{2028}\x{2029}]/u,
         else: ~r/[\x{0}-\x{8}\x{B}\x{C}\x{E}-\x{1F}\x{7F}]/u
 
-    String.valid?(text) and not Regex.match?(forbidden, text) and (max == nil or String.length(text) <= max)
+    String.valid?(text) and not Regex.match?(forbidden, text) and
+      (max == nil or String.length(text) <= max)
   end
 
   defp integer(value) when is_integer(value), do: {:ok, value}
@@ -806,7 +862,10 @@ defmodule Skillbook.Flags do
     text = String.trim(text)
 
     if byte_size(text) <= 254 and
-         Regex.match?(~r/\A[^\s@<>()\[\],;:"\\]+@[^\s@<>()\[\],;:"\\.]+(\.[^\s@<>()\[\],;:"\\.]+)+\z/u, text),
+         Regex.match?(
+           ~r/\A[^\s@<>()\[\],;:"\\]+@[^\s@<>()\[\],;:"\\.]+(\.[^\s@<>()\[\],;:"\\.]+)+\z/u,
+           text
+         ),
        do: {:ok, text},
        else: :error
   end
@@ -843,7 +902,8 @@ defmodule Skillbook.Flags do
     word |> Closest.to(Enum.filter(candidates, &is_binary/1), threshold) |> List.wrap()
   end
 
-  defp within?(number, min, max), do: (min == nil or number >= min) and (max == nil or number <= max)
+  defp within?(number, min, max),
+    do: (min == nil or number >= min) and (max == nil or number <= max)
 
   defp range(nil, nil), do: ""
   defp range(min, nil), do: " from #{min} on"

@@ -32,7 +32,13 @@ defmodule Skillbook.Frontmatter do
 
   @typedoc "What frontmatter may hold."
   @type value ::
-          nil | boolean() | integer() | float() | String.t() | [value()] | %{optional(String.t()) => value()}
+          nil
+          | boolean()
+          | integer()
+          | float()
+          | String.t()
+          | [value()]
+          | %{optional(String.t()) => value()}
 
   @typedoc """
   A document, taken apart.
@@ -106,7 +112,8 @@ defmodule Skillbook.Frontmatter do
       iex> Skillbook.Frontmatter.write([{"name", "hello"}, {"description", "Note: short"}], "# Hello\n")
       "---\nname: hello\ndescription: 'Note: short'\n---\n# Hello\n"
   """
-  @spec write(%{optional(String.t()) => value()} | [{String.t(), value()}], String.t()) :: String.t()
+  @spec write(%{optional(String.t()) => value()} | [{String.t(), value()}], String.t()) ::
+          String.t()
   def write(data, body) when is_map(data) and not is_struct(data) and is_binary(body) do
     write(Enum.sort_by(data, &elem(&1, 0)), body)
   end

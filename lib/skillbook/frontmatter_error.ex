@@ -73,7 +73,9 @@ defmodule Skillbook.FrontmatterError do
   defp line_start(_text, _offset, 0), do: nil
 
   defp line_start(text, offset, left) do
-    if :binary.at(text, offset - 1) == ?\n, do: offset, else: line_start(text, offset - 1, left - 1)
+    if :binary.at(text, offset - 1) == ?\n,
+      do: offset,
+      else: line_start(text, offset - 1, left - 1)
   end
 
   defp line_end(text, offset, ahead) do

@@ -18,7 +18,8 @@ defmodule Skillbook.Gate do
   Waits for room for the worker of a skill, which the calling process is going to let run. So many of the skill run at a time;
   the room is free again at `leave/2` and when the worker ends.
   """
-  @spec enter(Book.t(), pid(), String.t(), pos_integer() | :infinity) :: :ok | {:error, BusyError.t()}
+  @spec enter(Book.t(), pid(), String.t(), pos_integer() | :infinity) ::
+          :ok | {:error, BusyError.t()}
   def enter(book, worker, skill, limit) do
     callers = [self() | Process.get(:"$callers", [])]
 
@@ -63,7 +64,12 @@ defmodule Skillbook.Gate do
       timer = Process.send_after(self(), {:expired, worker}, state.max_wait)
 
       call =
-        Map.merge(call, %{from: from, timer: timer, since: System.monotonic_time(), number: state.number})
+        Map.merge(call, %{
+          from: from,
+          timer: timer,
+          since: System.monotonic_time(),
+          number: state.number
+        })
 
       {:noreply, put_waiting(%{state | number: state.number + 1}, worker, call)}
     end
@@ -73,7 +79,8 @@ defmodule Skillbook.Gate do
   def handle_cast({:leave, worker}, state), do: {:noreply, gone(state, worker)}
 
   @impl true
-  def handle_info({:DOWN, _ref, :process, worker, _reason}, state), do: {:noreply, gone(state, worker)}
+  def handle_info({:DOWN, _ref, :process, worker, _reason}, state),
+    do: {:noreply, gone(state, worker)}
 
   def handle_info({:expired, worker}, state) do
     case state.calls do
@@ -91,7 +98,8 @@ defmodule Skillbook.Gate do
   @spec room?(map(), share(), pos_integer() | :infinity) :: boolean()
   defp room?(state, {skill, of_book, of_skill}, limit) do
     # Every number is less than :infinity.
-    (not of_book or state.running < state.limit) and (not of_skill or Map.get(state.skills, skill, 0) < limit)
+    (not of_book or state.running < state.limit) and
+      (not of_skill or Map.get(state.skills, skill, 0) < limit)
   end
 
   defp take(state, worker, call), do: count(put_in(state.calls[worker], call), call.share, 1)
@@ -114,7 +122,12 @@ defmodule Skillbook.Gate do
 
   defp count(state, {skill, of_book, of_skill}, by) do
     running = if of_book, do: state.running + by, else: state.running
-    %{state | running: running, skills: if(of_skill, do: add(state.skills, skill, by), else: state.skills)}
+
+    %{
+      state
+      | running: running,
+        skills: if(of_skill, do: add(state.skills, skill, by), else: state.skills)
+    }
   end
 
   defp add(counts, key, by) do
@@ -163,10 +176,14 @@ defmodule Skillbook.Gate do
   defp tell(state, call, granted) do
     {skill, _, _} = call.share
 
-    Telemetry.event([:skillbook, :queue, :wait], %{duration: System.monotonic_time() - call.since}, %{
-      book: state.book,
-      skill: skill,
-      granted: granted
-    })
+    Telemetry.event(
+      [:skillbook, :queue, :wait],
+      %{duration: System.monotonic_time() - call.since},
+      %{
+        book: state.book,
+        skill: skill,
+        granted: granted
+      }
+    )
   end
 end

@@ -66,19 +66,32 @@ defmodule Skillbook.Grammar do
       [{"command", alternatives(["get-skill" | names])}, {"get-skill", get_skill(view)}] ++
         List.flatten(commands)
 
-    IO.iodata_to_binary([@common | Enum.map(rules, fn {name, rule} -> [name, " ::= ", rule, "\n"] end)])
+    IO.iodata_to_binary([
+      @common | Enum.map(rules, fn {name, rule} -> [name, " ::= ", rule, "\n"] end)
+    ])
   end
 
   defp get_skill(view) do
     listed = Enum.reject(View.entries(view), & &1.hidden_from_model)
     names = Enum.map(listed, & &1.name)
-    files = for entry <- listed, file <- Enum.take(entry.files, @files), do: "#{entry.name}/#{file}"
+
+    files =
+      for entry <- listed, file <- Enum.take(entry.files, @files), do: "#{entry.name}/#{file}"
+
     told = for %{domain: domain} <- listed, domain != nil, uniq: true, do: domain
     paths = Enum.uniq(told ++ Enum.map(told, &"#{&1}.all") ++ names ++ files)
 
     case Enum.flat_map(paths, &shell_word/1) do
-      [] -> literal("get_skill")
-      words -> [literal("get_skill"), " (\":\"? \" \" (", alternatives(Enum.map(words, &literal/1)), "))?"]
+      [] ->
+        literal("get_skill")
+
+      words ->
+        [
+          literal("get_skill"),
+          " (\":\"? \" \" (",
+          alternatives(Enum.map(words, &literal/1)),
+          "))?"
+        ]
     end
   end
 
@@ -125,14 +138,19 @@ defmodule Skillbook.Grammar do
     for missing <- subsets(required) do
       others = with [_ | _] = others <- all -- missing, do: ["(", alternatives(others), ")* "]
       next = for flag <- missing, do: [flag, " ", need(name, missing -- [flag])]
-      {need(name, missing), [others | if(next == [], do: [], else: ["(", alternatives(next), ")"])]}
+
+      {need(name, missing),
+       [others | if(next == [], do: [], else: ["(", alternatives(next), ")"])]}
     end
   end
 
   # `command-3-1` and `command-3-2` missing: `command-3-need-1-2`
   defp need(name, missing) do
     numbers =
-      Enum.map(missing, &["-", binary_part(&1, byte_size(name) + 1, byte_size(&1) - byte_size(name) - 1)])
+      Enum.map(
+        missing,
+        &["-", binary_part(&1, byte_size(name) + 1, byte_size(&1) - byte_size(name) - 1)]
+      )
 
     IO.iodata_to_binary([name, "-need", numbers])
   end
@@ -155,7 +173,9 @@ defmodule Skillbook.Grammar do
     end
   end
 
-  defp value(%Flag{type: :date, values: words}), do: alternatives(["day" | Enum.map(words, &literal/1)])
+  defp value(%Flag{type: :date, values: words}),
+    do: alternatives(["day" | Enum.map(words, &literal/1)])
+
   defp value(%Flag{type: :number}), do: "number"
   defp value(%Flag{type: :integer} = flag), do: integer(flag.min, flag.max)
   defp value(%Flag{}), do: "word"
@@ -169,7 +189,9 @@ defmodule Skillbook.Grammar do
     {min, max} = {min || 0, min(max || @largest, @largest)}
 
     for length <- digits(min)..digits(max)//1 do
-      {low, high} = {if(length == 1, do: 0, else: Integer.pow(10, length - 1)), Integer.pow(10, length) - 1}
+      {low, high} =
+        {if(length == 1, do: 0, else: Integer.pow(10, length - 1)), Integer.pow(10, length) - 1}
+
       between(Integer.digits(max(min, low)), Integer.digits(min(max, high)))
     end
     |> alternatives()
@@ -179,13 +201,16 @@ defmodule Skillbook.Grammar do
 
   # The numbers between two of the same length, digit by digit.
   defp between([low], [high]), do: range(low, high)
-  defp between([digit | low], [digit | high]), do: [range(digit, digit), " (", between(low, high), ")"]
+
+  defp between([digit | low], [digit | high]),
+    do: [range(digit, digit), " (", between(low, high), ")"]
 
   defp between([first | low], [last | high]) do
     lowest = [range(first, first), " (", between(low, Enum.map(low, fn _ -> 9 end)), ")"]
     highest = [range(last, last), " (", between(Enum.map(high, fn _ -> 0 end), high), ")"]
 
-    middle = if last - first > 1, do: [[range(first + 1, last - 1), " [0-9]{#{length(low)}}"]], else: []
+    middle =
+      if last - first > 1, do: [[range(first + 1, last - 1), " [0-9]{#{length(low)}}"]], else: []
 
     alternatives([lowest] ++ middle ++ [highest])
   end

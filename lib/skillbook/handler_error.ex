@@ -42,7 +42,8 @@ defmodule Skillbook.HandlerError do
   def message(%{kind: :stopped} = error),
     do: "`#{error.name}` was not run: the skills have just been shut down. Tell the user."
 
-  def message(%{kind: :crash} = error), do: "`#{error.name}` failed: its handler crashed. #{@partly}"
+  def message(%{kind: :crash} = error),
+    do: "`#{error.name}` failed: its handler crashed. #{@partly}"
 
   def message(%{kind: :timeout} = error) do
     "`#{error.name}` was stopped: it took longer than #{Duration.text(error.timeout)}. #{@partly}"

@@ -80,15 +80,18 @@ defmodule Skillbook.Help do
 
   @doc "A domain's index."
   @spec domain(View.t(), String.t()) :: answer()
-  def domain(%View{ref: ref} = view, name), do: answer(Native.view_help_domain(ref, name), view, name)
+  def domain(%View{ref: ref} = view, name),
+    do: answer(Native.view_help_domain(ref, name), view, name)
 
   @doc "An entry's body and, for a skill with other files beside it, their list."
   @spec skill(View.t(), String.t()) :: answer()
-  def skill(%View{ref: ref} = view, name), do: answer(Native.view_help_skill(ref, name), view, name)
+  def skill(%View{ref: ref} = view, name),
+    do: answer(Native.view_help_skill(ref, name), view, name)
 
   @doc "The bodies of all commands of a domain, in the order of their names."
   @spec domain_all(View.t(), String.t()) :: answer()
-  def domain_all(%View{ref: ref} = view, name), do: answer(Native.view_help_domain_all(ref, name), view, name)
+  def domain_all(%View{ref: ref} = view, name),
+    do: answer(Native.view_help_domain_all(ref, name), view, name)
 
   defp answer(:unknown, view, name), do: {:error, View.unknown(view, name, domains: true)}
   defp answer(text, _view, _name), do: {:ok, text}

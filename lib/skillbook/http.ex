@@ -154,8 +154,12 @@ defmodule Skillbook.HTTP do
 
   defp follow(request, redirects, call, acc) do
     {adapter, adapter_options} = call.options.adapter
-    settings = Map.take(call.options, [:connect_timeout, :idle_timeout, :cacertfile, :protocol, :proxy])
-    settings = Map.put(settings, :timeout, max(call.deadline - System.monotonic_time(:millisecond), 0))
+
+    settings =
+      Map.take(call.options, [:connect_timeout, :idle_timeout, :cacertfile, :protocol, :proxy])
+
+    settings =
+      Map.put(settings, :timeout, max(call.deadline - System.monotonic_time(:millisecond), 0))
 
     state = %{acc: acc, call: call, follows: call.options.redirects > 0, gzip: nil, ended: nil}
     outcome = adapter.stream(request, settings, adapter_options, state, &part/2)
@@ -193,7 +197,8 @@ defmodule Skillbook.HTTP do
   defp placed(error, request), do: %{error | place: Request.place(request)}
 
   defp redirect(request, _status, _to, 0, call, state),
-    do: failed(request, :redirect, "there are more than #{call.options.redirects} redirects", state)
+    do:
+      failed(request, :redirect, "there are more than #{call.options.redirects} redirects", state)
 
   defp redirect(request, status, to, redirects, call, state) do
     case Request.redirect(request, status, to) do
@@ -208,7 +213,11 @@ defmodule Skillbook.HTTP do
 
   defp part({:head, status, list}, state) do
     headers = Enum.group_by(list, fn {name, _} -> String.downcase(name) end, &elem(&1, 1))
-    size = for {name, value} <- list, reduce: 0, do: (size -> size + byte_size(name) + byte_size(value) + 4)
+
+    size =
+      for {name, value} <- list,
+          reduce: 0,
+          do: (size -> size + byte_size(name) + byte_size(value) + 4)
 
     cond do
       size > @head_limit ->
@@ -227,7 +236,9 @@ defmodule Skillbook.HTTP do
   end
 
   defp part({:data, data}, %{gzip: nil} = state), do: in_time(state, &hand_out(&1, {:data, data}))
-  defp part({:data, data}, %{gzip: gzip} = state), do: in_time(state, &unpacked(Gzip.feed(gzip, data), &1))
+
+  defp part({:data, data}, %{gzip: gzip} = state),
+    do: in_time(state, &unpacked(Gzip.feed(gzip, data), &1))
 
   # Unpacked data comes in pieces of some kilobytes, whatever the ratio.
   defp unpacked(:error, state), do: stop(state, :malformed, "its gzip data is broken")
@@ -273,7 +284,9 @@ defmodule Skillbook.HTTP do
 
   @doc false
   @spec adapter?(term()) :: boolean()
-  def adapter?({module, options}), do: is_atom(module) and module != nil and Keyword.keyword?(options)
+  def adapter?({module, options}),
+    do: is_atom(module) and module != nil and Keyword.keyword?(options)
+
   def adapter?(module), do: is_atom(module) and module not in [nil, true, false]
 
   @doc false

@@ -36,14 +36,19 @@ defmodule Skillbook.JSON do
   @doc "The fields of a diagnostic, its fix as an object too."
   @spec diagnostic(Skillbook.Diagnostic.t()) :: map()
   def diagnostic(diagnostic) do
-    fix = with {offset, length, text} <- diagnostic.fix, do: %{offset: offset, length: length, text: text}
+    fix =
+      with {offset, length, text} <- diagnostic.fix,
+           do: %{offset: offset, length: length, text: text}
 
     %{Map.from_struct(diagnostic) | fix: fix}
   end
 
   # The value in terms that the library knows. What has no counterpart in JSON is shown, never a reason to fail.
   defp plain(%{__exception__: true} = error), do: error |> Exception.message() |> plain()
-  defp plain(%struct{} = value) when struct in [Date, DateTime, NaiveDateTime, Time], do: to_string(value)
+
+  defp plain(%struct{} = value) when struct in [Date, DateTime, NaiveDateTime, Time],
+    do: to_string(value)
+
   defp plain(%_{} = value), do: value |> Map.from_struct() |> plain()
   defp plain(%{} = map), do: Map.new(map, fn {key, value} -> {key(key), plain(value)} end)
 
@@ -56,8 +61,12 @@ defmodule Skillbook.JSON do
   end
 
   # Larger than a machine's: its digits as they are.
-  defp plain(value) when is_integer(value) and abs(value) > 0x7FFF_FFFF_FFFF_FFFF, do: {to_string(value)}
-  defp plain(value) when is_binary(value), do: if(String.valid?(value), do: value, else: inspect(value))
+  defp plain(value) when is_integer(value) and abs(value) > 0x7FFF_FFFF_FFFF_FFFF,
+    do: {to_string(value)}
+
+  defp plain(value) when is_binary(value),
+    do: if(String.valid?(value), do: value, else: inspect(value))
+
   defp plain(value) when is_boolean(value) or value in [nil, []] or is_number(value), do: value
   defp plain(value) when is_atom(value), do: to_string(value)
   defp plain(value), do: inspect(value)

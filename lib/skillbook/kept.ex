@@ -54,8 +54,8 @@ defmodule Skillbook.Kept do
   defp rights(%Profile{} = profile) do
     sorted = fn list -> if is_list(list), do: Enum.sort(list), else: list end
 
-    {Profile.ids(profile), sorted.(profile.grants), Profile.globs(profile), sorted.(profile.tools),
-     profile.writes}
+    {Profile.ids(profile), sorted.(profile.grants), Profile.globs(profile),
+     sorted.(profile.tools), profile.writes}
   end
 
   # A part of a binary would keep the whole of it.
@@ -63,7 +63,8 @@ defmodule Skillbook.Kept do
   defp beginning(text), do: text |> binary_part(0, character(text, @most)) |> :binary.copy()
 
   # No byte of a character but its first can begin one.
-  defp character(text, at), do: if(:binary.at(text, at) in 0x80..0xBF, do: character(text, at - 1), else: at)
+  defp character(text, at),
+    do: if(:binary.at(text, at) in 0x80..0xBF, do: character(text, at - 1), else: at)
 
   defp name(book), do: Module.concat(book, Kept)
 
@@ -84,10 +85,13 @@ defmodule Skillbook.Kept do
   # All are kept equally long, so those that came before are gone too.
   @impl true
   def handle_info({:expired, id}, state) do
-    if :ets.member(state.table, id), do: {:noreply, drop_until(state, id)}, else: {:noreply, state}
+    if :ets.member(state.table, id),
+      do: {:noreply, drop_until(state, id)},
+      else: {:noreply, state}
   end
 
-  defp bound(state), do: if(state.bytes > @bytes, do: state |> drop() |> elem(1) |> bound(), else: state)
+  defp bound(state),
+    do: if(state.bytes > @bytes, do: state |> drop() |> elem(1) |> bound(), else: state)
 
   defp drop_until(state, id) do
     case drop(state) do

@@ -26,7 +26,17 @@ defmodule Skillbook.Lint do
       true
   """
 
-  alias Skillbook.{Catalog, Diagnostic, Document, DocumentError, Native, Options, Profile, Source, View}
+  alias Skillbook.{
+    Catalog,
+    Diagnostic,
+    Document,
+    DocumentError,
+    Native,
+    Options,
+    Profile,
+    Source,
+    View
+  }
 
   # A fix may show what else is wrong with the same line.
   @rounds 5
@@ -42,7 +52,9 @@ defmodule Skillbook.Lint do
     sources = Enum.map(sources, &source/1)
     view = view(Keyword.get(options, :context, []) ++ sources, options[:profile])
     strict = if options[:strict], do: Enum.flat_map(sources, &strict(&1.path)), else: []
-    strict = if options[:profile], do: Enum.filter(strict, &(&1.path in paths(view))), else: strict
+
+    strict =
+      if options[:profile], do: Enum.filter(strict, &(&1.path in paths(view))), else: strict
 
     (View.diagnostics(view) ++ Native.lint_view(view.ref))
     |> Enum.filter(fn found -> Enum.any?(sources, &below?(found.path, &1.path)) end)
@@ -57,7 +69,9 @@ defmodule Skillbook.Lint do
   A file is replaced as a whole or not at all. Run again afterwards: a mended line can show what else is wrong with it, and
   of two fixes that overlap one is made.
   """
-  @spec apply_fixes([Diagnostic.t()]) :: [{Path.t(), {:ok, pos_integer()} | {:error, DocumentError.t()}}]
+  @spec apply_fixes([Diagnostic.t()]) :: [
+          {Path.t(), {:ok, pos_integer()} | {:error, DocumentError.t()}}
+        ]
   def apply_fixes(diagnostics) do
     diagnostics
     |> Enum.filter(& &1.fix)
@@ -137,7 +151,10 @@ defmodule Skillbook.Lint do
 
   # The documents that a view shows.
   defp paths(view) do
-    for one <- View.entries(view, []) ++ View.domains(view), one.path, into: MapSet.new(), do: one.path
+    for one <- View.entries(view, []) ++ View.domains(view),
+        one.path,
+        into: MapSet.new(),
+        do: one.path
   end
 
   defp below?(path, root), do: path == root or String.starts_with?(path || "", root <> "/")

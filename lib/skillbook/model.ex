@@ -55,7 +55,8 @@ defmodule Skillbook.Model do
     * `:timeout` - how long all of it may take, in milliseconds
     * `:on_retry` - a function that gets a `t:retry/0` before a failed attempt is made again
   """
-  @spec chat(t(), [message()], keyword(), (String.t() -> any())) :: {:ok, answer()} | {:error, ModelError.t()}
+  @spec chat(t(), [message()], keyword(), (String.t() -> any())) ::
+          {:ok, answer()} | {:error, ModelError.t()}
   def chat(%module{} = model, messages, options, on_text) when is_function(on_text, 1) do
     case validate(options) do
       :ok -> module.chat(model, messages, options, on_text)

@@ -28,7 +28,14 @@ defmodule Skillbook.ModelError do
   """
 
   @type kind ::
-          :key | :connection | :timeout | :rate_limited | :server | :refused | :bad_answer | :cut_off
+          :key
+          | :connection
+          | :timeout
+          | :rate_limited
+          | :server
+          | :refused
+          | :bad_answer
+          | :cut_off
 
   @type t :: %__MODULE__{
           kind: kind(),

@@ -44,7 +44,8 @@ defmodule Skillbook.Native do
     ignored = List.duplicate({:_, [], nil}, arity)
 
     def unquote(name)(unquote_splicing(arguments)) do
-      with :busy <- unquote(now)(unquote_splicing(arguments)), do: unquote(dirty)(unquote_splicing(arguments))
+      with :busy <- unquote(now)(unquote_splicing(arguments)),
+           do: unquote(dirty)(unquote_splicing(arguments))
     end
 
     def unquote(now)(unquote_splicing(ignored)), do: missing()

@@ -17,7 +17,8 @@ defmodule Skillbook.Options do
   defp problem({option, value}, subject, schema) do
     case Keyword.fetch(schema, option) do
       {:ok, {expected, check}} ->
-        if not check.(value), do: {:error, error(subject, schema, option, {:invalid, expected, value})}
+        if not check.(value),
+          do: {:error, error(subject, schema, option, {:invalid, expected, value})}
 
       :error ->
         {:error, error(subject, schema, option, :unknown)}
@@ -27,10 +28,15 @@ defmodule Skillbook.Options do
   @doc "Raises `ArgumentError` for an option of a connection that is none; its text has no value, for one may be secret."
   @spec known!(keyword() | term(), [atom()]) :: :ok
   def known!(options, known) do
-    unless Keyword.keyword?(options), do: raise(ArgumentError, "expected the options to be a keyword list")
+    unless Keyword.keyword?(options),
+      do: raise(ArgumentError, "expected the options to be a keyword list")
 
     with [unknown | _] <- Keyword.keys(options) -- known,
-         do: raise(ArgumentError, "expected the options #{inspect(known)}, got: #{inspect(unknown)}")
+         do:
+           raise(
+             ArgumentError,
+             "expected the options #{inspect(known)}, got: #{inspect(unknown)}"
+           )
 
     :ok
   end

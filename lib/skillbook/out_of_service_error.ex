@@ -27,10 +27,13 @@ defmodule Skillbook.OutOfServiceError do
 
   @impl true
   def message(error) do
-    since = error.since |> DateTime.truncate(:second) |> Calendar.strftime("%Y-%m-%d %H:%M:%S UTC")
+    since =
+      error.since |> DateTime.truncate(:second) |> Calendar.strftime("%Y-%m-%d %H:%M:%S UTC")
+
     times = if error.failures == 1, do: "once", else: "#{error.failures} times in a row"
 
-    "`#{error.name}` was not run: it failed #{times} and is out of service since #{since}. " <> retry(error)
+    "`#{error.name}` was not run: it failed #{times} and is out of service since #{since}. " <>
+      retry(error)
   end
 
   defp retry(%{retry_in: nil}) do

@@ -92,7 +92,8 @@ defmodule Skillbook.Package do
     * `:force` - whether what is there is replaced; `false` if it is left out
   """
   @spec export(View.t(), String.t(), Path.t(), keyword()) ::
-          {:ok, Path.t()} | {:error, UnknownSkillError.t() | PackageError.t() | Skillbook.DocumentError.t()}
+          {:ok, Path.t()}
+          | {:error, UnknownSkillError.t() | PackageError.t() | Skillbook.DocumentError.t()}
   def export(%View{} = view, name, folder, options \\ []) do
     validate!(options, [:force])
     folder = Path.expand(folder)
@@ -110,7 +111,10 @@ defmodule Skillbook.Package do
 
   defp write(folder, name, files, options) do
     Installed.recover(folder)
-    as_entry = %{"files" => Map.new(files, fn {item, bytes} -> {item.path, Installed.digest(bytes)} end)}
+
+    as_entry = %{
+      "files" => Map.new(files, fn {item, bytes} -> {item.path, Installed.digest(bytes)} end)
+    }
 
     case Installed.compare(folder, name, as_entry) do
       :same ->
@@ -118,7 +122,8 @@ defmodule Skillbook.Package do
 
       other ->
         if other == :missing or options[:force] do
-          with :ok <- Installed.put(folder, name, files, :no_entry), do: {:ok, Path.join(folder, name)}
+          with :ok <- Installed.put(folder, name, files, :no_entry),
+               do: {:ok, Path.join(folder, name)}
         else
           PackageError.new(
             :exists,
@@ -136,9 +141,13 @@ defmodule Skillbook.Package do
     Options.each(files, fn file ->
       with {:ok, bytes} <- Document.read(root, file) do
         executable =
-          match?({:ok, %{mode: mode}} when Bitwise.band(mode, 0o111) != 0, File.stat(Path.join(root, file)))
+          match?(
+            {:ok, %{mode: mode}} when Bitwise.band(mode, 0o111) != 0,
+            File.stat(Path.join(root, file))
+          )
 
-        {:ok, {%Item{path: file, type: :file, executable: executable, size: byte_size(bytes)}, bytes}}
+        {:ok,
+         {%Item{path: file, type: :file, executable: executable, size: byte_size(bytes)}, bytes}}
       end
     end)
   end
@@ -154,7 +163,9 @@ defmodule Skillbook.Package do
     ]
 
     body =
-      if entry.body == "" or String.ends_with?(entry.body, "\n"), do: entry.body, else: entry.body <> "\n"
+      if entry.body == "" or String.ends_with?(entry.body, "\n"),
+        do: entry.body,
+        else: entry.body <> "\n"
 
     Frontmatter.write(Enum.reject(fields, fn {_, value} -> value in [nil, %{}] end), body)
   end
@@ -222,7 +233,8 @@ defmodule Skillbook.Package do
 
     * `:labels` - the visibility labels of what is new, which the profile must hold; `["imported"]` if it is left out
   """
-  @spec into_store(View.t(), String.t(), keyword()) :: {:ok, [Outcome.t()]} | {:error, PackageError.t()}
+  @spec into_store(View.t(), String.t(), keyword()) ::
+          {:ok, [Outcome.t()]} | {:error, PackageError.t()}
   def into_store(%View{} = view, source, options \\ []) do
     {labels, options} = Keyword.pop(options, :labels, ["imported"])
     validate!(options)
@@ -254,9 +266,16 @@ defmodule Skillbook.Package do
 
   defp keep(view, skill, page, labels, options) do
     metadata = with %{} = metadata <- page.data["metadata"], do: metadata, else: (_ -> %{})
-    tags = with tags when is_binary(tags) <- metadata["tags"], do: String.split(tags, [",", " "], trim: true)
+
+    tags =
+      with tags when is_binary(tags) <- metadata["tags"],
+           do: String.split(tags, [",", " "], trim: true)
+
     title = with nil <- metadata["title"], do: skill.title
-    fields = Map.merge(%{title: title, description: skill.description, tags: tags}, times(metadata))
+
+    fields =
+      Map.merge(%{title: title, description: skill.description, tags: tags}, times(metadata))
+
     as = [by: :import] ++ Keyword.take(options, [:now])
     new = Map.merge(fields, %{name: skill.name, content: page.body, labels: labels})
 
@@ -322,16 +341,22 @@ defmodule Skillbook.Package do
 
     with {:ok, entries} <- chosen(names, options) do
       {same, other} =
-        Enum.split_with(entries, fn {name, entry} -> Installed.compare(to, name, entry) == :same end)
+        Enum.split_with(entries, fn {name, entry} ->
+          Installed.compare(to, name, entry) == :same
+        end)
 
-      done = for {name, entry} <- same, do: %Outcome{name: name, action: :unchanged, commit: entry["commit"]}
+      done =
+        for {name, entry} <- same,
+            do: %Outcome{name: name, action: :unchanged, commit: entry["commit"]}
 
       {by_hand, missing} =
         Enum.split_with(other, fn {name, entry} ->
           not (options[:force] || false) and Installed.compare(to, name, entry) != :missing
         end)
 
-      refused = for {name, entry} <- by_hand, do: outcome(name, unchanged_by_hand(to, name, entry, options))
+      refused =
+        for {name, entry} <- by_hand,
+            do: outcome(name, unchanged_by_hand(to, name, entry, options))
 
       # A commit stays what it is, whatever the branch is at.
       asked = fn entry -> if entry["kind"] == "git", do: %{commit: entry["commit"]}, else: %{} end
@@ -449,12 +474,20 @@ defmodule Skillbook.Package do
 
   defp choose(skills, names, place) do
     Options.each(names, fn name ->
-      case Enum.filter(skills, &(name in [&1.name, &1.title] or (&1.path != "" and &1.path == name))) do
+      case Enum.filter(
+             skills,
+             &(name in [&1.name, &1.title] or (&1.path != "" and &1.path == name))
+           ) do
         [skill] ->
           {:ok, skill}
 
         [] ->
-          PackageError.new(:skills, place, "has no skill #{inspect(name)}", "it has #{names(skills)}")
+          PackageError.new(
+            :skills,
+            place,
+            "has no skill #{inspect(name)}",
+            "it has #{names(skills)}"
+          )
 
         several ->
           paths = Enum.map_join(several, ", ", &if(&1.path == "", do: ".", else: &1.path))
@@ -469,11 +502,13 @@ defmodule Skillbook.Package do
     end)
   end
 
-  defp names(skills), do: skills |> Enum.map(& &1.name) |> Enum.uniq() |> Enum.sort() |> Enum.join(", ")
+  defp names(skills),
+    do: skills |> Enum.map(& &1.name) |> Enum.uniq() |> Enum.sort() |> Enum.join(", ")
 
   # For each of the names, grouped so that a source is opened once.
   defp each_source(names, options, asked, fun) do
-    with {:ok, entries} <- chosen(names, options), do: {:ok, sources(entries, options, asked, fun)}
+    with {:ok, entries} <- chosen(names, options),
+         do: {:ok, sources(entries, options, asked, fun)}
   end
 
   defp sources(entries, options, asked, fun) do
@@ -550,13 +585,17 @@ defmodule Skillbook.Package do
 
   # The skill is as it was, but it is asked for in another way now, or its branch has gone on.
   defp new_commit(origin, skill, entry, options) do
-    new = entry |> Map.drop(["branch", "tag", "asked_commit", "commit"]) |> Map.merge(place(origin, skill))
+    new =
+      entry
+      |> Map.drop(["branch", "tag", "asked_commit", "commit"])
+      |> Map.merge(place(origin, skill))
 
     if new == entry do
       {:ok, :unchanged, origin.commit, nil}
     else
       locked(to(options), options, skill.name, entry, fn ->
-        with :ok <- Lock.put(to(options), skill.name, new), do: {:ok, :unchanged, origin.commit, nil}
+        with :ok <- Lock.put(to(options), skill.name, new),
+             do: {:ok, :unchanged, origin.commit, nil}
       end)
     end
   end
@@ -592,9 +631,15 @@ defmodule Skillbook.Package do
   # Which skill a file is in that speaks against it.
   defp in_skill(_skill, {:ok, files}), do: {:ok, files}
   defp in_skill(%{path: ""}, error), do: error
-  defp in_skill(%{path: path}, {:error, %{place: "the skill"} = error}), do: {:error, %{error | place: path}}
-  defp in_skill(%{path: path}, {:error, %{kind: :io} = error}) when path != "", do: {:error, error}
-  defp in_skill(%{path: path}, {:error, error}), do: {:error, %{error | place: path <> "/" <> error.place}}
+
+  defp in_skill(%{path: path}, {:error, %{place: "the skill"} = error}),
+    do: {:error, %{error | place: path}}
+
+  defp in_skill(%{path: path}, {:error, %{kind: :io} = error}) when path != "",
+    do: {:error, error}
+
+  defp in_skill(%{path: path}, {:error, error}),
+    do: {:error, %{error | place: path <> "/" <> error.place}}
 
   # Nobody's folder is taken for an older state of this skill.
   defp same_source(origin, skill, entry, to, options) do
@@ -633,7 +678,9 @@ defmodule Skillbook.Package do
         if options[:force] do
           :ok
         else
-          shown = changes |> Enum.take(5) |> Enum.map_join(", ", fn {how, path} -> "#{path} #{how}" end)
+          shown =
+            changes |> Enum.take(5) |> Enum.map_join(", ", fn {how, path} -> "#{path} #{how}" end)
+
           more = if length(changes) > 5, do: " and #{length(changes) - 5} more", else: ""
 
           PackageError.new(
@@ -679,7 +726,10 @@ defmodule Skillbook.Package do
   # The pages alone, where nobody else looks, under the name that the skill will have.
   defp diagnostics(name, files) do
     scratch =
-      Path.join(System.tmp_dir!(), "skillbook-lint-#{System.pid()}-#{System.unique_integer([:positive])}")
+      Path.join(
+        System.tmp_dir!(),
+        "skillbook-lint-#{System.pid()}-#{System.unique_integer([:positive])}"
+      )
 
     root = Path.join(scratch, name)
 
@@ -795,19 +845,31 @@ defmodule Skillbook.Package do
 
     with {:ok, entries} <- if(File.dir?(to), do: begin(options), else: {:ok, %{}}) do
       case {names, Enum.find(names, &(not Map.has_key?(entries, &1)))} do
-        {[], nil} -> {:ok, Enum.sort(entries)}
-        {names, nil} -> {:ok, entries |> Map.take(names) |> Enum.sort()}
-        {_, name} -> PackageError.new(:unknown, name, "is not installed in #{to}", installed_are(entries))
+        {[], nil} ->
+          {:ok, Enum.sort(entries)}
+
+        {names, nil} ->
+          {:ok, entries |> Map.take(names) |> Enum.sort()}
+
+        {_, name} ->
+          PackageError.new(:unknown, name, "is not installed in #{to}", installed_are(entries))
       end
     end
   end
 
   defp installed_are(entries) when entries == %{}, do: "nothing is"
-  defp installed_are(entries), do: "installed are #{entries |> Map.keys() |> Enum.sort() |> Enum.join(", ")}"
+
+  defp installed_are(entries),
+    do: "installed are #{entries |> Map.keys() |> Enum.sort() |> Enum.join(", ")}"
 
   defp newest(entries, options) do
     for {place, asked} <-
-          Enum.uniq(for({_, %{"kind" => "git"} = entry} <- entries, do: {entry["source"], Lock.asked(entry)})),
+          Enum.uniq(
+            for(
+              {_, %{"kind" => "git"} = entry} <- entries,
+              do: {entry["source"], Lock.asked(entry)}
+            )
+          ),
         into: %{} do
       tell(options, "asking #{place}")
       {{place, asked}, Git.newest(place, asked)}
@@ -837,8 +899,11 @@ defmodule Skillbook.Package do
       end)
 
     case hash do
-      {:ok, hash} -> %Outcome{name: name, action: if(hash == entry["hash"], do: :current, else: :outdated)}
-      error -> outcome(name, error)
+      {:ok, hash} ->
+        %Outcome{name: name, action: if(hash == entry["hash"], do: :current, else: :outdated)}
+
+      error ->
+        outcome(name, error)
     end
   end
 
@@ -859,7 +924,9 @@ defmodule Skillbook.Package do
 
   defp validate!(options, only \\ nil) do
     schema = if only, do: Keyword.take(schema(), only), else: schema()
-    with {:error, %OptionError{} = error} <- Options.validate(options, "packages", schema), do: raise(error)
+
+    with {:error, %OptionError{} = error} <- Options.validate(options, "packages", schema),
+         do: raise(error)
   end
 
   defp schema do

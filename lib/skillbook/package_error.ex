@@ -32,14 +32,21 @@ defmodule Skillbook.PackageError do
       "pdf is not installed; installed are: docx"
   """
 
-  @type t :: %__MODULE__{kind: atom(), place: String.t(), reason: String.t(), hint: String.t() | nil}
+  @type t :: %__MODULE__{
+          kind: atom(),
+          place: String.t(),
+          reason: String.t(),
+          hint: String.t() | nil
+        }
 
   @enforce_keys [:kind, :place, :reason]
   defexception [:kind, :place, :reason, :hint]
 
   @impl true
   def message(%{place: place, reason: reason, hint: nil}), do: show(place) <> " " <> reason
-  def message(%{place: place, reason: reason, hint: hint}), do: show(place) <> " " <> reason <> "; " <> hint
+
+  def message(%{place: place, reason: reason, hint: hint}),
+    do: show(place) <> " " <> reason <> "; " <> hint
 
   # Names come from strangers' archives.
   defp show(place) do

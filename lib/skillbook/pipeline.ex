@@ -56,7 +56,9 @@ defmodule Skillbook.Pipeline do
   end
 
   # Commands outside of blocks are looked for where there is no block, or one that was not closed hides some.
-  defp notes(_view, _text, %{commands: [_ | _]} = found) when not is_map_key(found, :hidden), do: []
+  defp notes(_view, _text, %{commands: [_ | _]} = found) when not is_map_key(found, :hidden),
+    do: []
+
   defp notes(view, text, found), do: Stray.notes(view, text, found)
 
   defp each(view, lines, options) do
@@ -65,8 +67,10 @@ defmodule Skillbook.Pipeline do
     {results, _} =
       Enum.map_reduce(lines, {false, %{}}, fn
         line, {true, before} ->
-          {tell(%Result{status: :skipped, content: @skipped, command: line, duration: 0}, options),
-           {true, before}}
+          {tell(
+             %Result{status: :skipped, content: @skipped, command: line, duration: 0},
+             options
+           ), {true, before}}
 
         line, {false, before} ->
           {result, whole} = command(view, line, &fill(&1, before), options)
@@ -94,7 +98,8 @@ defmodule Skillbook.Pipeline do
         {:ok, text}
 
       _ ->
-        {:error, %PlaceholderError{kind: :none, reference: reference, number: map_size(before) + 1}}
+        {:error,
+         %PlaceholderError{kind: :none, reference: reference, number: map_size(before) + 1}}
     end
   end
 
@@ -161,7 +166,13 @@ defmodule Skillbook.Pipeline do
   # Of a line that is no command nothing is told: whatever it holds may be a secret. Flags are told as they were written, with
   # the placeholders in them.
   defp about(view, book, found) do
-    about = %{book: view.book, profile: view.profile.id, generation: view.generation, skill: nil, effect: nil}
+    about = %{
+      book: view.book,
+      profile: view.profile.id,
+      generation: view.generation,
+      skill: nil,
+      effect: nil
+    }
 
     case found do
       {:ok, %{entry: entry, command: command}} ->
@@ -211,7 +222,8 @@ defmodule Skillbook.Pipeline do
       max_result: {"a number of characters or :infinity", &Book.limit?/1},
       timeout: {"a number of milliseconds", &Options.milliseconds?/1},
       agent:
-        {"a map, a function without arguments or nil", &(is_nil(&1) or is_map(&1) or is_function(&1, 0))},
+        {"a map, a function without arguments or nil",
+         &(is_nil(&1) or is_map(&1) or is_function(&1, 0))},
       on_result: {"a function of one argument", &is_function(&1, 1)},
       workflow: {"what Skillbook.Context has as :workflow", &(is_nil(&1) or is_map(&1))}
     ]

@@ -50,7 +50,9 @@ defmodule Skillbook.Placeholder do
   end
 
   defp used(command) do
-    for text <- texts([command.args, Map.values(command.flags)]), {:name, name} <- parts(text), do: name
+    for text <- texts([command.args, Map.values(command.flags)]),
+        {:name, name} <- parts(text),
+        do: name
   end
 
   defp texts(value) when is_binary(value), do: [value]
@@ -76,8 +78,11 @@ defmodule Skillbook.Placeholder do
              size when size <= @most <- size + byte_size(joined(value)) do
           {:cont, {Map.put(values, name, value), size}}
         else
-          {:error, error} -> {:halt, {:error, error}}
-          _size -> {:halt, {:error, %PlaceholderError{kind: :too_large, reference: name, most: @most}}}
+          {:error, error} ->
+            {:halt, {:error, error}}
+
+          _size ->
+            {:halt, {:error, %PlaceholderError{kind: :too_large, reference: name, most: @most}}}
         end
       end)
 
@@ -99,7 +104,9 @@ defmodule Skillbook.Placeholder do
     end)
   end
 
-  defp inside(%{} = map, _place, fun), do: Map.new(map, fn {key, value} -> {key, inside(value, nil, fun)} end)
+  defp inside(%{} = map, _place, fun),
+    do: Map.new(map, fn {key, value} -> {key, inside(value, nil, fun)} end)
+
   defp inside(text, place, fun) when is_binary(text), do: fun.({place, 0}, text)
   defp inside(other, _place, _fun), do: other
 

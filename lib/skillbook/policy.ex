@@ -5,11 +5,22 @@ defmodule Skillbook.Policy do
 
   require Logger
 
-  alias Skillbook.{Context, Entry, PolicyError, Profile, Request, RoutedCommand, Telemetry, View, Worker}
+  alias Skillbook.{
+    Context,
+    Entry,
+    PolicyError,
+    Profile,
+    Request,
+    RoutedCommand,
+    Telemetry,
+    View,
+    Worker
+  }
 
   @dispatch "agent.dispatch"
 
-  @spec check(RoutedCommand.t(), Context.t(), Request.ask() | nil) :: :ok | {:error, PolicyError.t()}
+  @spec check(RoutedCommand.t(), Context.t(), Request.ask() | nil) ::
+          :ok | {:error, PolicyError.t()}
   def check(%RoutedCommand{entry: entry} = routed, %Context{profile: profile} = context, ask) do
     case Entry.effect(entry) do
       :read -> :ok
@@ -51,7 +62,10 @@ defmodule Skillbook.Policy do
   end
 
   defp decide(:ask, routed, _context, nil) do
-    Logger.warning("skill #{routed.name}: expected the option :ask of the book or of the run, got none")
+    Logger.warning(
+      "skill #{routed.name}: expected the option :ask of the book or of the run, got none"
+    )
+
     refused(:unanswered, routed)
   end
 
@@ -63,7 +77,8 @@ defmodule Skillbook.Policy do
       context: context
     }
 
-    worker = Worker.start(context.book, Context.logger_metadata(context), fn -> call(ask, request) end)
+    worker =
+      Worker.start(context.book, Context.logger_metadata(context), fn -> call(ask, request) end)
 
     case Worker.run(worker, :infinity) do
       {:ok, :allow} ->
@@ -90,7 +105,11 @@ defmodule Skillbook.Policy do
 
   defp bad(routed, answer) do
     got = inspect(answer, limit: 20, printable_limit: 500)
-    unanswered(routed, "expected :allow, :deny or {:deny, text} of the :ask callback, got: #{got}")
+
+    unanswered(
+      routed,
+      "expected :allow, :deny or {:deny, text} of the :ask callback, got: #{got}"
+    )
   end
 
   defp unanswered(routed, log) do

@@ -148,7 +148,8 @@ defmodule Skillbook.Profile do
           do: "nil, for the book has no :roles,",
           else: "one of the roles #{Enum.map_join(Map.keys(roles), ", ", &inspect/1)}"
 
-      {:error, %OptionError{subject: "a profile", option: :role, problem: {:invalid, expected, id}}}
+      {:error,
+       %OptionError{subject: "a profile", option: :role, problem: {:invalid, expected, id}}}
     end
   end
 
@@ -255,7 +256,8 @@ defmodule Skillbook.Profile do
       grants: all_or_texts,
       skills: all_or_texts,
       within:
-        {"a list of lists of texts", &(is_list(&1) and Enum.all?(&1, fn globs -> Options.texts?(globs) end))},
+        {"a list of lists of texts",
+         &(is_list(&1) and Enum.all?(&1, fn globs -> Options.texts?(globs) end))},
       tools: all_or_texts,
       writes: {":run, :delegate, :ask or :deny", &(&1 in [:run, :delegate, :ask, :deny])},
       labels: {"a list of texts", &Options.texts?/1},

@@ -33,7 +33,17 @@ defmodule Skillbook.Result do
         }
 
   @enforce_keys [:status, :content]
-  defstruct [:status, :content, :data, :name, :command, :error, :duration, effects: [], metadata: %{}]
+  defstruct [
+    :status,
+    :content,
+    :data,
+    :name,
+    :command,
+    :error,
+    :duration,
+    effects: [],
+    metadata: %{}
+  ]
 
   @doc """
   A result that went well.

@@ -38,7 +38,9 @@ defmodule Skillbook.Router do
   `{:help, text}` is the answer to `get_skill` and `--help`. `get_skill` takes several paths and answers them in order.
   """
   @spec route(View.t(), String.t()) ::
-          {:ok, RoutedCommand.t()} | {:help, String.t()} | {:error, CommandError.t() | UnknownSkillError.t()}
+          {:ok, RoutedCommand.t()}
+          | {:help, String.t()}
+          | {:error, CommandError.t() | UnknownSkillError.t()}
   def route(%View{} = view, line) when is_binary(line) do
     with {:help, text, _entries, _skills} <- find(view, line), do: {:help, text}
   end
@@ -56,7 +58,8 @@ defmodule Skillbook.Router do
         routed(view, entry, declaration, Command.new(command))
 
       {:get, command} ->
-        with {:ok, command} <- fill.(Command.new(command)), do: help(view, separate(view, paths(command)))
+        with {:ok, command} <- fill.(Command.new(command)),
+             do: help(view, separate(view, paths(command)))
 
       {:unknown, command} ->
         unknown(view, Command.new(command))
@@ -72,7 +75,9 @@ defmodule Skillbook.Router do
     do: routed(view, entry, Native.view_flags(ref, entry.name), command)
 
   defp routed(_view, entry, declaration, command),
-    do: {:ok, %RoutedCommand{name: entry.name, entry: entry, declaration: declaration, command: command}}
+    do:
+      {:ok,
+       %RoutedCommand{name: entry.name, entry: entry, declaration: declaration, command: command}}
 
   # `email --help` asks for a domain, which is no entry.
   defp unknown(view, %Command{help: true, name: name}), do: help(view, [name])
@@ -84,8 +89,12 @@ defmodule Skillbook.Router do
     joined = for word <- Enum.take(words, 1), do: "#{name}.#{word}"
 
     case Enum.find_value(joined ++ words, &found(view, &1)) do
-      nil -> {:error, error}
-      meant -> {:error, %{error | suggestions: Enum.take([meant | List.delete(error.suggestions, meant)], 3)}}
+      nil ->
+        {:error, error}
+
+      meant ->
+        {:error,
+         %{error | suggestions: Enum.take([meant | List.delete(error.suggestions, meant)], 3)}}
     end
   end
 

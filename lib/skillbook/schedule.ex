@@ -70,7 +70,8 @@ defmodule Skillbook.Schedule do
   """
   @spec next(t(), DateTime.t()) :: DateTime.t() | nil
   def next(%__MODULE__{ref: ref}, %DateTime{} = later_than) do
-    with at when is_integer(at) <- Native.schedule_next(ref, DateTime.to_unix(later_than)), do: utc(at)
+    with at when is_integer(at) <- Native.schedule_next(ref, DateTime.to_unix(later_than)),
+         do: utc(at)
   end
 
   @doc """
@@ -97,7 +98,9 @@ defmodule Skillbook.Schedule do
   @spec previous(t(), DateTime.t()) :: DateTime.t() | nil
   def previous(%__MODULE__{} = schedule, %DateTime{} = until) do
     # Most schedules have fired within a short span, and the shorter the span the fewer times there are in it.
-    Enum.find_value(@spans, fn span -> latest(schedule, DateTime.add(until, -span, :second), until, nil) end)
+    Enum.find_value(@spans, fn span ->
+      latest(schedule, DateTime.add(until, -span, :second), until, nil)
+    end)
   end
 
   defp latest(schedule, from, until, found) do
@@ -118,7 +121,8 @@ defmodule Skillbook.Schedule do
       "2026-10-26 13:30 +05:30"
   """
   @spec local(t(), DateTime.t()) :: String.t() | nil
-  def local(%__MODULE__{ref: ref}, %DateTime{} = at), do: Native.schedule_local(ref, DateTime.to_unix(at))
+  def local(%__MODULE__{ref: ref}, %DateTime{} = at),
+    do: Native.schedule_local(ref, DateTime.to_unix(at))
 
   @doc """
   What it means, on one line.

@@ -16,7 +16,15 @@ defmodule Skillbook.Search do
     # What is not text has no words.
     if String.valid?(query) do
       limit = Keyword.get(options, :limit, @limit)
-      Native.view_search(ref, query, limit, options[:kind], options[:domain], Keyword.get(options, :tags, []))
+
+      Native.view_search(
+        ref,
+        query,
+        limit,
+        options[:kind],
+        options[:domain],
+        Keyword.get(options, :tags, [])
+      )
     else
       []
     end

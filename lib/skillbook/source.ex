@@ -59,7 +59,16 @@ defmodule Skillbook.Source do
           | {:installed, Path.t(), keyword()}
 
   @enforce_keys [:path, :name]
-  defstruct [:path, :name, :available, :inline, kind: :skills, labels: [], optional: false, trust: :medium]
+  defstruct [
+    :path,
+    :name,
+    :available,
+    :inline,
+    kind: :skills,
+    labels: [],
+    optional: false,
+    trust: :medium
+  ]
 
   @doc "Makes a source of a path, of options, or of a source."
   @spec new(t() | Path.t() | keyword()) :: {:ok, t()} | {:error, OptionError.t()}
@@ -72,7 +81,9 @@ defmodule Skillbook.Source do
          :ok <- check_globs(options, :available),
          :ok <- check_globs(options, :inline) do
       path = Path.expand(path)
-      {:ok, struct!(%__MODULE__{path: path, name: Path.basename(path)}, Keyword.delete(options, :path))}
+
+      {:ok,
+       struct!(%__MODULE__{path: path, name: Path.basename(path)}, Keyword.delete(options, :path))}
     end
   end
 
@@ -110,7 +121,10 @@ defmodule Skillbook.Source do
   defp item({:installed, path}), do: item({:installed, path, []})
 
   defp item({:installed, path, options}) when is_binary(path) and is_list(options) do
-    item([path: path] ++ Keyword.merge([name: "installed", labels: ["imported"], trust: :low], options))
+    item(
+      [path: path] ++
+        Keyword.merge([name: "installed", labels: ["imported"], trust: :low], options)
+    )
   end
 
   defp item(source), do: with({:ok, source} <- new(source), do: {:ok, [source]})
@@ -189,9 +203,11 @@ defmodule Skillbook.Source do
 
     * `:agent` - the id of the agent whose sources are wanted; needed if the file has `agents` and no `skills`
   """
-  @spec from_json(Path.t(), keyword()) :: {:ok, [t()]} | {:error, ConfigError.t() | OptionError.t()}
+  @spec from_json(Path.t(), keyword()) ::
+          {:ok, [t()]} | {:error, ConfigError.t() | OptionError.t()}
   def from_json(path, options \\ []) do
-    with :ok <- Options.validate(options, "a configuration file", agent: {"text", &Options.text?/1}),
+    with :ok <-
+           Options.validate(options, "a configuration file", agent: {"text", &Options.text?/1}),
          {:ok, items} <- Config.read(Path.expand(path), options[:agent]) do
       Options.each(items, &new/1)
     end
@@ -200,7 +216,11 @@ defmodule Skillbook.Source do
   @doc "The skills that come with Skillbook: `:skills`, those of any book, or `:vaults`, which a book with vaults has besides."
   @spec builtin(:skills | :vaults) :: t()
   def builtin(which \\ :skills) when which in [:skills, :vaults] do
-    %__MODULE__{path: Application.app_dir(:skillbook, "priv/#{which}"), name: "builtin", trust: :high}
+    %__MODULE__{
+      path: Application.app_dir(:skillbook, "priv/#{which}"),
+      name: "builtin",
+      trust: :high
+    }
   end
 
   @doc false
@@ -217,7 +237,11 @@ defmodule Skillbook.Source do
   defp check_globs(options, option) do
     with {:error, {glob, reason}} <- Native.globs_check(options[option] || []) do
       {:error,
-       %OptionError{subject: "a source", option: option, problem: {:invalid, "globs (#{reason})", glob}}}
+       %OptionError{
+         subject: "a source",
+         option: option,
+         problem: {:invalid, "globs (#{reason})", glob}
+       }}
     end
   end
 

@@ -69,7 +69,14 @@ defmodule Skillbook.SQL do
   @type dialect :: :sqlite | :postgres
 
   @type param ::
-          nil | boolean() | integer() | float() | String.t() | {:blob, binary()} | Date.t() | DateTime.t()
+          nil
+          | boolean()
+          | integer()
+          | float()
+          | String.t()
+          | {:blob, binary()}
+          | Date.t()
+          | DateTime.t()
 
   @typedoc "A statement with its parameters, as a connection gets it."
   @type statement :: {String.t(), [nil | number() | String.t() | {:blob, binary()}]}
@@ -77,7 +84,11 @@ defmodule Skillbook.SQL do
   @type result :: %{columns: [String.t()], rows: [[term()]], num_rows: non_neg_integer()}
 
   @doc "Runs one statement; inside a transaction of the calling process, on that transaction's connection."
-  @callback query(t(), statement :: String.t(), params :: [nil | number() | String.t() | {:blob, binary()}]) ::
+  @callback query(
+              t(),
+              statement :: String.t(),
+              params :: [nil | number() | String.t() | {:blob, binary()}]
+            ) ::
               {:ok, result()} | {:error, Error.t()}
 
   @doc "Runs statements in the transaction that the calling process is in, as `query/3`, up to the first that fails."
@@ -92,7 +103,11 @@ defmodule Skillbook.SQL do
             when value: term(), reason: term()
 
   @doc "The same with statements that it begins with, as `query_all/2`; `fun` gets their results."
-  @callback transaction(t(), [statement()], fun :: (t(), [result()] -> {:ok, value} | {:error, reason})) ::
+  @callback transaction(
+              t(),
+              [statement()],
+              fun :: (t(), [result()] -> {:ok, value} | {:error, reason})
+            ) ::
               {:ok, value} | {:error, reason | Error.t()}
             when value: term(), reason: term()
 
@@ -115,7 +130,8 @@ defmodule Skillbook.SQL do
   # What `handle/1` of a connection says of a name that nothing runs under.
   @spec not_running!(module(), atom()) :: no_return()
   def not_running!(connection, name) do
-    raise ArgumentError, "expected the name of a running #{inspect(connection)}, got: #{inspect(name)}"
+    raise ArgumentError,
+          "expected the name of a running #{inspect(connection)}, got: #{inspect(name)}"
   end
 
   @doc """
@@ -130,7 +146,8 @@ defmodule Skillbook.SQL do
       "expected 1 parameter, for $1, got 2\\n  in: select $1"
   """
   @spec query(t(), String.t(), [param()]) :: {:ok, result()} | {:error, Error.t()}
-  def query(%connection{} = sql, statement, params \\ []) when is_binary(statement) and is_list(params) do
+  def query(%connection{} = sql, statement, params \\ [])
+      when is_binary(statement) and is_list(params) do
     with {:ok, {statement, params}} <- check({statement, params}),
          do: connection.query(sql, statement, params)
   end
@@ -160,14 +177,17 @@ defmodule Skillbook.SQL do
   @spec query_all(t(), [{String.t(), [param()]}]) :: {:ok, [result()]} | {:error, Error.t()}
   def query_all(%connection{} = sql, statements) do
     if function_exported?(connection, :query_all, 2) and connection.in_transaction?(sql) do
-      with {:ok, checked} <- Options.each(statements, &check/1), do: connection.query_all(sql, checked)
+      with {:ok, checked} <- Options.each(statements, &check/1),
+           do: connection.query_all(sql, checked)
     else
       Options.each(statements, fn {statement, params} -> query(sql, statement, params) end)
     end
   end
 
   defp check({statement, params}) do
-    with :ok <- check_text(statement), {:ok, params} <- encode(params, 1, []), do: {:ok, {statement, params}}
+    with :ok <- check_text(statement),
+         {:ok, params} <- encode(params, 1, []),
+         do: {:ok, {statement, params}}
   end
 
   @doc """
@@ -205,7 +225,8 @@ defmodule Skillbook.SQL do
   @spec transaction(t(), (t() -> {:ok, value} | {:error, reason})) ::
           {:ok, value} | {:error, reason | Error.t()}
         when value: term(), reason: term()
-  def transaction(%connection{} = sql, fun) when is_function(fun, 1), do: connection.transaction(sql, fun)
+  def transaction(%connection{} = sql, fun) when is_function(fun, 1),
+    do: connection.transaction(sql, fun)
 
   @doc """
   The same with statements that the transaction begins with, as `query_all/2` runs them; `fun` gets
@@ -218,12 +239,17 @@ defmodule Skillbook.SQL do
       iex> Skillbook.SQL.transaction(sql, [{"select $1", [7]}], fn _sql, [result] -> {:ok, result.rows} end)
       {:ok, [[7]]}
   """
-  @spec transaction(t(), [{String.t(), [param()]}], (t(), [result()] -> {:ok, value} | {:error, reason})) ::
+  @spec transaction(
+          t(),
+          [{String.t(), [param()]}],
+          (t(), [result()] -> {:ok, value} | {:error, reason})
+        ) ::
           {:ok, value} | {:error, reason | Error.t()}
         when value: term(), reason: term()
   def transaction(%connection{} = sql, statements, fun) when is_function(fun, 2) do
     if function_exported?(connection, :transaction, 3) do
-      with {:ok, checked} <- Options.each(statements, &check/1), do: connection.transaction(sql, checked, fun)
+      with {:ok, checked} <- Options.each(statements, &check/1),
+           do: connection.transaction(sql, checked, fun)
     else
       transaction(sql, fn sql ->
         with {:ok, results} <- query_all(sql, statements), do: fun.(sql, results)
@@ -280,7 +306,11 @@ defmodule Skillbook.SQL do
   defp encode(%Date{} = date), do: {:ok, Date.to_iso8601(date)}
 
   defp encode(%DateTime{} = time) do
-    {:ok, time |> DateTime.shift_zone!("Etc/UTC") |> DateTime.truncate(:second) |> DateTime.to_iso8601()}
+    {:ok,
+     time
+     |> DateTime.shift_zone!("Etc/UTC")
+     |> DateTime.truncate(:second)
+     |> DateTime.to_iso8601()}
   end
 
   defp encode(param) when is_integer(param) do
@@ -290,7 +320,9 @@ defmodule Skillbook.SQL do
   end
 
   defp encode(param) when is_binary(param) do
-    if String.valid?(param), do: {:ok, param}, else: {:error, "a string in UTF-8 (bytes are {:blob, binary})"}
+    if String.valid?(param),
+      do: {:ok, param},
+      else: {:error, "a string in UTF-8 (bytes are {:blob, binary})"}
   end
 
   defp encode(_param), do: {:error, @types}

@@ -114,7 +114,9 @@ defmodule Skillbook.Store do
   def create(%View{} = view, fields, options \\ []) when is_map(fields) do
     with {:ok, options} <- read_options(options, [:by, :now]),
          {:ok, fields} <- Fields.create(fields) do
-      written = write(view, options, fields.name, &with(:ok <- free(&1), do: insert(&1, :added, fields)))
+      written =
+        write(view, options, fields.name, &with(:ok <- free(&1), do: insert(&1, :added, fields)))
+
       with {:ok, {:added, stored}} <- written, do: {:ok, stored}
     end
   end
@@ -146,7 +148,8 @@ defmodule Skillbook.Store do
   """
   @spec update(View.t(), String.t(), map(), keyword()) ::
           {:ok, %{entry: Stored.t(), before: Stored.t()}} | {:error, error()}
-  def update(%View{} = view, name, changes, options \\ []) when is_binary(name) and is_map(changes) do
+  def update(%View{} = view, name, changes, options \\ [])
+      when is_binary(name) and is_map(changes) do
     with {:ok, options} <- read_options(options),
          {:ok, changes} <- Fields.update(changes) do
       change(view, name, :update, options, &edit(view, &1, changes))
@@ -165,7 +168,8 @@ defmodule Skillbook.Store do
   defp edited(nil, before), do: {:ok, before.content}
 
   defp edited(edit, before) do
-    with {:ok, content} <- Edit.apply(edit, before.content, before.name), do: Fields.content(content)
+    with {:ok, content} <- Edit.apply(edit, before.content, before.name),
+         do: Fields.content(content)
   end
 
   defp keeps_own(view, %{labels: labels}) do
@@ -196,7 +200,8 @@ defmodule Skillbook.Store do
   @spec delete(View.t(), String.t(), keyword()) :: {:ok, Stored.t()} | {:error, error()}
   def delete(%View{} = view, name, options \\ []) when is_binary(name) do
     with {:ok, options} <- read_options(options),
-         {:ok, deleted} <- change(view, name, :delete, options, &{:ok, %{&1 | deleted_at: options.now}}),
+         {:ok, deleted} <-
+           change(view, name, :delete, options, &{:ok, %{&1 | deleted_at: options.now}}),
          do: {:ok, deleted.before}
   end
 
@@ -218,7 +223,8 @@ defmodule Skillbook.Store do
 
   @doc "Takes an entry out of the catalog, until it is enabled. One that is disabled stays as it is."
   @spec disable(View.t(), String.t(), keyword()) :: {:ok, Stored.t()} | {:error, error()}
-  def disable(%View{} = view, name, options \\ []), do: switch(view, name, :disable, false, options)
+  def disable(%View{} = view, name, options \\ []),
+    do: switch(view, name, :disable, false, options)
 
   defp switch(view, name, action, enabled, options) when is_binary(name) do
     with {:ok, options} <- read_options(options),
@@ -238,7 +244,8 @@ defmodule Skillbook.Store do
       iex> {milk.content, milk.version}
       {"Two bottles.", 3}
   """
-  @spec restore(View.t(), String.t(), pos_integer(), keyword()) :: {:ok, Stored.t()} | {:error, error()}
+  @spec restore(View.t(), String.t(), pos_integer(), keyword()) ::
+          {:ok, Stored.t()} | {:error, error()}
   def restore(%View{} = view, name, number, options \\ []) when is_binary(name) do
     with {:ok, options} <- read_options(options) do
       restored =
@@ -301,7 +308,8 @@ defmodule Skillbook.Store do
     fields = Map.merge(%{title: title}, fields)
 
     with {:ok, name} <- free_name(write, title),
-         do: insert(write, :added, Map.merge(fields, %{name: name, kind: :note, content: content}))
+         do:
+           insert(write, :added, Map.merge(fields, %{name: name, kind: :note, content: content}))
   end
 
   defp write_note(_write, nil, title, _fields), do: {:error, {:not_found, title}}
@@ -352,7 +360,12 @@ defmodule Skillbook.Store do
     with :ok <- Options.validate(options, "a list of the store", list_schema()),
          {:ok, sql} <- database(view),
          {:ok, rows} <- Table.list(sql) do
-      entries = rows |> Enum.filter(&listed?(&1, options)) |> visible(view) |> Enum.sort_by(&{&1.name, &1.id})
+      entries =
+        rows
+        |> Enum.filter(&listed?(&1, options))
+        |> visible(view)
+        |> Enum.sort_by(&{&1.name, &1.id})
+
       {:ok, entries}
     end
   end
@@ -413,7 +426,8 @@ defmodule Skillbook.Store do
   @spec version(View.t(), String.t(), pos_integer()) :: {:ok, Version.t()} | {:error, error()}
   def version(%View{} = view, name, number) when is_binary(name) do
     read(view, fn read ->
-      with {:ok, stored} <- resolve_any(read, name), do: find_version(read.sql, view, stored, number)
+      with {:ok, stored} <- resolve_any(read, name),
+           do: find_version(read.sql, view, stored, number)
     end)
   end
 
@@ -436,7 +450,9 @@ defmodule Skillbook.Store do
       with {:ok, stored} <- resolve_any(read, name),
            {:ok, %{entry: from}} <- find_version(sql, view, stored, from),
            {:ok, %{entry: to}} <- find_version(sql, view, stored, to) do
-        pairs = for field <- @compared, do: {field, Map.fetch!(from, field), Map.fetch!(to, field)}
+        pairs =
+          for field <- @compared, do: {field, Map.fetch!(from, field), Map.fetch!(to, field)}
+
         fields = Enum.reject(pairs, fn {_field, old, new} -> old == new end)
         {:ok, %{content: Diff.unified(from.content, to.content), fields: fields}}
       end
@@ -446,7 +462,8 @@ defmodule Skillbook.Store do
   # Writing
 
   defp read_options(options, known \\ [:by, :now, :expected_version]) do
-    with :ok <- Options.validate(options, "a write to the store", Keyword.take(write_schema(), known)) do
+    with :ok <-
+           Options.validate(options, "a write to the store", Keyword.take(write_schema(), known)) do
       given = Map.merge(%{by: :user, expected_version: nil, fields: %{}}, Map.new(options))
       now = given |> Map.get_lazy(:now, &DateTime.utc_now/0) |> DateTime.shift_zone!("Etc/UTC")
       {:ok, Map.put(given, :now, DateTime.truncate(now, :second))}
@@ -474,7 +491,9 @@ defmodule Skillbook.Store do
           write = Map.merge(options, %{sql: sql, view: view, revision: revision, named: named})
 
           with {:ok, {before, stored}} <- fun.(write) do
-            if before == stored, do: {:error, {:unchanged, stored}}, else: {:ok, {{before, stored}, revision}}
+            if before == stored,
+              do: {:error, {:unchanged, stored}},
+              else: {:ok, {{before, stored}, revision}}
           end
         end)
 
@@ -517,7 +536,8 @@ defmodule Skillbook.Store do
     labels = Enum.sort(Enum.uniq(Map.get(fields, :labels, []) ++ write.view.profile.labels))
     first = %Stored{kind: :skill, source: :user, created_at: write.now, version: 0}
 
-    with {:ok, stored} <- put(write, :create, nil, struct!(first, Map.put(fields, :labels, labels))),
+    with {:ok, stored} <-
+           put(write, :create, nil, struct!(first, Map.put(fields, :labels, labels))),
          do: {:ok, {how, stored}}
   end
 
@@ -556,8 +576,9 @@ defmodule Skillbook.Store do
     end
   end
 
-  defp expected(%{expected_version: expected}, before) when expected == nil or expected == before.version,
-    do: :ok
+  defp expected(%{expected_version: expected}, before)
+       when expected == nil or expected == before.version,
+       do: :ok
 
   defp expected(write, before) do
     {:error,
@@ -611,7 +632,8 @@ defmodule Skillbook.Store do
          do: if(scheduled?(before), do: :ok, else: few(write, stored, limits[:max_per_profile]))
   end
 
-  defp scheduled?(before), do: before != nil and before.deleted_at == nil and before.schedule != nil
+  defp scheduled?(before),
+    do: before != nil and before.deleted_at == nil and before.schedule != nil
 
   defp runner(profile, book) do
     id = Writers.writer(profile, book.profiles)
@@ -642,7 +664,12 @@ defmodule Skillbook.Store do
 
   defp numbered(write, _before, stored) do
     with {:ok, %{deleted: deleted}} <- named(write, stored.name) do
-      numbers = for one <- deleted, one.version > stored.version, as_visible?(one, stored), do: one.version
+      numbers =
+        for one <- deleted,
+            one.version > stored.version,
+            as_visible?(one, stored),
+            do: one.version
+
       {:ok, %{stored | version: Enum.max(numbers, fn -> stored.version end)}}
     end
   end
@@ -657,7 +684,9 @@ defmodule Skillbook.Store do
     profile = write.view.profile
 
     source =
-      Enum.max_by([stored.source, write.by], fn source -> Enum.find_index(@sources, &(&1 == source)) end)
+      Enum.max_by([stored.source, write.by], fn source ->
+        Enum.find_index(@sources, &(&1 == source))
+      end)
 
     %{
       stored
@@ -772,7 +801,8 @@ defmodule Skillbook.Store do
   defp named(%{named: %{name: name} = named}, name), do: {:ok, named}
 
   defp named(at, name) do
-    with {:ok, {live, deleted}} <- Table.named(at.sql, name), do: {:ok, %{live: live, deleted: deleted}}
+    with {:ok, {live, deleted}} <- Table.named(at.sql, name),
+         do: {:ok, %{live: live, deleted: deleted}}
   end
 
   defp find_deleted(sql, view, name) do
@@ -797,7 +827,9 @@ defmodule Skillbook.Store do
   defp find_version(_sql, _view, stored, number), do: no_version(stored, number)
 
   defp no_version(stored, number),
-    do: {:error, %StoreError{kind: :no_version, name: stored.name, value: number, actual: stored.version}}
+    do:
+      {:error,
+       %StoreError{kind: :no_version, name: stored.name, value: number, actual: stored.version}}
 
   # Outside of the transaction: no writer has to wait while all entries are looked through for names that are close.
   defp told({:error, {:not_found, name}}, sql, view), do: not_found(sql, view, name)
@@ -810,7 +842,9 @@ defmodule Skillbook.Store do
       names = rows |> visible(view) |> Enum.map(& &1.name) |> Enum.uniq()
       suggestions = if askable?(name), do: Closest.several(name, names, 3), else: []
       deleted_at = deleted && deleted.deleted_at
-      {:error, %StoreError{kind: :not_found, name: name, suggestions: suggestions, deleted_at: deleted_at}}
+
+      {:error,
+       %StoreError{kind: :not_found, name: name, suggestions: suggestions, deleted_at: deleted_at}}
     end
   end
 

@@ -114,7 +114,10 @@ defmodule Skillbook.StoreError do
 
   def message(%{kind: :is_file} = error) do
     "#{show(error.name)} comes from a file, which the store neither changes nor keeps versions of. " <>
-      if(error.name =~ ".", do: "Change the file", else: "Create an entry of this name to replace it")
+      if(error.name =~ ".",
+        do: "Change the file",
+        else: "Create an entry of this name to replace it"
+      )
   end
 
   def message(%{kind: :exists} = error),

@@ -14,7 +14,9 @@ defmodule Skillbook.Stray do
   @marks ["```", "~~~", "<"]
 
   # Info strings of blocks that a command may have been meant in. Any other language is taken at its word.
-  @infos ["" | ~w(bash sh shell zsh console terminal text txt plaintext json command commands cmdline)]
+  @infos [
+    "" | ~w(bash sh shell zsh console terminal text txt plaintext json command commands cmdline)
+  ]
 
   @thought ~r/<think(?:ing)?>.*?(?:<\/think(?:ing)?>|\z)/s
   @tag ~r/<(?:(?:tool_call|function_call|cmd|command)>|\|python_tag\|>)\s*(.+?)\s*(?:<[\/|]|\z)/s
@@ -108,7 +110,8 @@ defmodule Skillbook.Stray do
   defp body([], _fence, body), do: {Enum.reverse(body), []}
 
   defp body([line | lines], fence, body) do
-    with [_, closing, ""] <- Regex.run(@fence, line), true <- String.starts_with?(closing, fence) do
+    with [_, closing, ""] <- Regex.run(@fence, line),
+         true <- String.starts_with?(closing, fence) do
       {Enum.reverse(body), lines}
     else
       _ -> body(lines, fence, [line | body])
@@ -130,10 +133,16 @@ defmodule Skillbook.Stray do
   defp line(view, text) do
     with [start, name] <- Regex.run(@name, text), true <- command?(view, name) do
       [line | _] =
-        text |> String.replace_prefix("$ ", "") |> String.replace_prefix("> ", "") |> String.split("\n")
+        text
+        |> String.replace_prefix("$ ", "")
+        |> String.replace_prefix("> ", "")
+        |> String.split("\n")
 
       call? =
-        String.starts_with?(binary_part(text, byte_size(start), byte_size(text) - byte_size(start)), "(")
+        String.starts_with?(
+          binary_part(text, byte_size(start), byte_size(text) - byte_size(start)),
+          "("
+        )
 
       [if(call? or not whole?(line), do: "#{name} --FLAG VALUE", else: line)]
     else
@@ -143,7 +152,9 @@ defmodule Skillbook.Stray do
 
   defp whole?(line), do: String.length(line) <= @shown and match?({:ok, _}, Command.parse(line))
 
-  defp json(view, {:ok, calls}) when is_list(calls), do: Enum.flat_map(calls, &json(view, {:ok, &1}))
+  defp json(view, {:ok, calls}) when is_list(calls),
+    do: Enum.flat_map(calls, &json(view, {:ok, &1}))
+
   defp json(view, {:ok, %{"function" => %{} = call}}), do: json(view, {:ok, call})
 
   defp json(view, {:ok, %{"name" => tool} = call}) when is_binary(tool) do

@@ -29,7 +29,8 @@ defmodule Skillbook.Telemetry do
   Events around a work: `:start`, then `:stop` or `:exception`, as the function says, with more metadata. If it raises,
   throws or exits, that is an `:exception` with `:kind`, and goes on.
   """
-  @spec span(name(), map(), (() -> {:stop | :exception, value, map()})) :: value when value: term()
+  @spec span(name(), map(), (() -> {:stop | :exception, value, map()})) :: value
+        when value: term()
   def span(name, metadata, fun) do
     began = System.monotonic_time()
     event(name ++ [:start], %{monotonic_time: began, system_time: System.system_time()}, metadata)

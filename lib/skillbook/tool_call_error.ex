@@ -44,10 +44,12 @@ defmodule Skillbook.ToolCallError do
   end
 
   def message(%{kind: :arguments} = error),
-    do: "the arguments of #{shown(error.name)}: #{error.reason}. Write for example: #{error.example}"
+    do:
+      "the arguments of #{shown(error.name)}: #{error.reason}. Write for example: #{error.example}"
 
   def message(%{kind: :call}),
-    do: "expected a tool call with a name and arguments. Call for example get_skill without arguments"
+    do:
+      "expected a tool call with a name and arguments. Call for example get_skill without arguments"
 
   defp shown(name), do: String.slice(name, 0, @shown)
 

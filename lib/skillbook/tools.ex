@@ -69,7 +69,9 @@ defmodule Skillbook.Tools do
   """
   @spec definitions(View.t(), keyword()) :: [map()]
   def definitions(%View{} = view, options \\ []) do
-    with {:error, error} <- Options.validate(options, "tool definitions", schema()), do: raise(error)
+    with {:error, error} <- Options.validate(options, "tool definitions", schema()),
+         do: raise(error)
+
     shape = Keyword.get(options, :shape, :openai)
     limit = Keyword.get(options, :limit, @limit)
 
@@ -79,9 +81,11 @@ defmodule Skillbook.Tools do
           not entry.hidden_from_model and entry.name != @get_skill,
           do: entry
 
-    {shown, left_out} = entries |> named(options[:names]) |> Enum.sort_by(& &1.name) |> Enum.split(limit - 1)
+    {shown, left_out} =
+      entries |> named(options[:names]) |> Enum.sort_by(& &1.name) |> Enum.split(limit - 1)
 
-    for tool <- [get_skill(length(left_out)) | Enum.map(shown, &tool(view, &1))], do: shape(tool, shape)
+    for tool <- [get_skill(length(left_out)) | Enum.map(shown, &tool(view, &1))],
+        do: shape(tool, shape)
   end
 
   @doc false
@@ -135,7 +139,9 @@ defmodule Skillbook.Tools do
   defp example(_view, @get_skill), do: ~s({"path": "NAME"})
 
   defp example(view, name) do
-    flags = with %Declaration{flags: flags} <- declaration(view, name), do: flags, else: (nil -> [])
+    flags =
+      with %Declaration{flags: flags} <- declaration(view, name), do: flags, else: (nil -> [])
+
     shown = with [] <- Enum.filter(flags, & &1.required), do: Enum.take(flags, 1)
     "{#{Enum.map_join(shown, ", ", &~s("#{Schema.name(&1.name)}": #{example(&1)}))}}"
   end
@@ -164,9 +170,17 @@ defmodule Skillbook.Tools do
   defp unknown(view, tool, suggestions) do
     name = if String.valid?(tool), do: tool, else: inspect(tool)
     chosen = for %{data: %{"tool" => _}} = entry <- listed(view, nil), do: Name.of(view, entry)
-    tools = for name <- suggestions, {:ok, entry} <- [View.fetch(view, name)], do: Name.of(view, entry)
+
+    tools =
+      for name <- suggestions, {:ok, entry} <- [View.fetch(view, name)], do: Name.of(view, entry)
+
     near = name |> Closest.to(chosen, @near) |> List.wrap()
-    %ToolCallError{kind: :unknown, name: name, suggestions: Enum.take(Enum.uniq(near ++ tools), 3)}
+
+    %ToolCallError{
+      kind: :unknown,
+      name: name,
+      suggestions: Enum.take(Enum.uniq(near ++ tools), 3)
+    }
   end
 
   defp named(entries, nil), do: entries
@@ -237,7 +251,9 @@ defmodule Skillbook.Tools do
   end
 
   # Where no flag is declared, the usage is all that says what to write.
-  defp usage(%{kind: :command, usage: usage}, nil) when is_binary(usage), do: "Usage: #{one_line(usage)}"
+  defp usage(%{kind: :command, usage: usage}, nil) when is_binary(usage),
+    do: "Usage: #{one_line(usage)}"
+
   defp usage(_entry, _declaration), do: ""
 
   defp choices(%Declaration{choices: choices}) do
@@ -256,7 +272,12 @@ defmodule Skillbook.Tools do
   end
 
   defp shape(tool, :openai) do
-    function = %{"name" => tool.name, "description" => tool.description, "parameters" => tool.schema}
+    function = %{
+      "name" => tool.name,
+      "description" => tool.description,
+      "parameters" => tool.schema
+    }
+
     %{"type" => "function", "function" => function}
   end
 

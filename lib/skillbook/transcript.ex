@@ -86,14 +86,16 @@ defmodule Skillbook.Transcript do
   About how many tokens the conversation has, by an estimate that rather counts too many.
   """
   @spec tokens(t()) :: non_neg_integer()
-  def tokens(%__MODULE__{messages: messages}), do: messages |> Enum.map(&estimate(&1.content)) |> Enum.sum()
+  def tokens(%__MODULE__{messages: messages}),
+    do: messages |> Enum.map(&estimate(&1.content)) |> Enum.sum()
 
   @doc false
   # A token for four ASCII characters and one for each other, as of prompts, and some for the role of a message.
   @spec estimate(String.t()) :: non_neg_integer()
   def estimate(text), do: estimate(text, 0, 0)
 
-  defp estimate(<<byte, rest::binary>>, ascii, others) when byte < 0x80, do: estimate(rest, ascii + 1, others)
+  defp estimate(<<byte, rest::binary>>, ascii, others) when byte < 0x80,
+    do: estimate(rest, ascii + 1, others)
 
   defp estimate(<<byte, rest::binary>>, ascii, others) when byte >= 0xC0,
     do: estimate(rest, ascii, others + 1)
@@ -154,13 +156,23 @@ defmodule Skillbook.Transcript do
          nil <- messages |> Enum.drop(1) |> Enum.find_index(&(&1.kind == :prompt)) do
       {:ok, messages}
     else
-      {:error, _} = error -> error
-      place -> wrong("#{path}[#{place + 1}].kind", "a prompt only as the first message", show("prompt"))
+      {:error, _} = error ->
+        error
+
+      place ->
+        wrong("#{path}[#{place + 1}].kind", "a prompt only as the first message", show("prompt"))
     end
   end
 
   defp message(value, path) do
-    checks = [kind: &kind/2, content: &text/2, at: &time/2, activations: &activations/2, usage: &usage/2]
+    checks = [
+      kind: &kind/2,
+      content: &text/2,
+      at: &time/2,
+      activations: &activations/2,
+      usage: &usage/2
+    ]
+
     with {:ok, fields} <- object(value, path, checks), do: {:ok, struct!(Message, fields)}
   end
 
@@ -170,7 +182,9 @@ defmodule Skillbook.Transcript do
     do: object(value, path, name: &text/2, hash: &text/2, command: &text/2, answer: &text/2)
 
   defp usage(nil, _path), do: {:ok, nil}
-  defp usage(value, path), do: object(value, path, prompt_tokens: &whole/2, completion_tokens: &whole/2)
+
+  defp usage(value, path),
+    do: object(value, path, prompt_tokens: &whole/2, completion_tokens: &whole/2)
 
   defp kind(value, path) do
     case Enum.find(@kinds, &(to_string(&1) == value)) do
@@ -195,7 +209,9 @@ defmodule Skillbook.Transcript do
   end
 
   defp list(values, path, check) when is_list(values) do
-    values |> Enum.with_index() |> Options.each(fn {value, place} -> check.(value, "#{path}[#{place}]") end)
+    values
+    |> Enum.with_index()
+    |> Options.each(fn {value, place} -> check.(value, "#{path}[#{place}]") end)
   end
 
   defp list(value, path, _check), do: wrong(path, "a list", show(value))
@@ -214,8 +230,11 @@ defmodule Skillbook.Transcript do
 
     with {:ok, done, left} <- result do
       case Map.keys(left) do
-        [] -> {:ok, done}
-        [key | _] -> wrong(path, "the fields #{Enum.join(Keyword.keys(checks), ", ")}", "also #{show(key)}")
+        [] ->
+          {:ok, done}
+
+        [key | _] ->
+          wrong(path, "the fields #{Enum.join(Keyword.keys(checks), ", ")}", "also #{show(key)}")
       end
     end
   end
@@ -235,5 +254,7 @@ defmodule Skillbook.Transcript do
   defp show(value), do: inspect(value, limit: 5, printable_limit: 60)
 
   defp wrong("", expected, got), do: wrong(nil, expected, got)
-  defp wrong(path, expected, got), do: {:error, %TranscriptError{path: path, expected: expected, got: got}}
+
+  defp wrong(path, expected, got),
+    do: {:error, %TranscriptError{path: path, expected: expected, got: got}}
 end

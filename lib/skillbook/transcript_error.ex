@@ -23,6 +23,9 @@ defmodule Skillbook.TranscriptError do
   defexception [:path, :expected, :got]
 
   @impl true
-  def message(%{path: nil} = error), do: "the transcript: expected #{error.expected}, got: #{error.got}"
-  def message(error), do: "the transcript's #{error.path}: expected #{error.expected}, got: #{error.got}"
+  def message(%{path: nil} = error),
+    do: "the transcript: expected #{error.expected}, got: #{error.got}"
+
+  def message(error),
+    do: "the transcript's #{error.path}: expected #{error.expected}, got: #{error.got}"
 end

@@ -106,7 +106,10 @@ defmodule Skillbook.Usage do
   # An hour or a day counts if a part of it lies between the two times.
   defp rows(book, since, until, profile, options) do
     bucket = if options[:by] == :time, do: "bucket", else: "''"
-    everybody = options[:profiles] == :all or (options[:profiles] == nil and Profile.unrestricted?(profile))
+
+    everybody =
+      options[:profiles] == :all or (options[:profiles] == nil and Profile.unrestricted?(profile))
+
     {own, params} = if everybody, do: {"", []}, else: {"and profile = $4", [profile.id]}
     hour = hour(since)
 
@@ -119,11 +122,16 @@ defmodule Skillbook.Usage do
 
     with :ok <- Writer.flush(book.name),
          {:ok, %{rows: rows}} <-
-           SQL.query(Book.sql(book), statement, [hour, binary_part(hour, 0, 10), hour(until)] ++ params),
+           SQL.query(
+             Book.sql(book),
+             statement,
+             [hour, binary_part(hour, 0, 10), hour(until)] ++ params
+           ),
          do: {:ok, rows}
   end
 
-  defp hour(time), do: time |> DateTime.shift_zone!("Etc/UTC") |> DateTime.to_iso8601() |> binary_part(0, 13)
+  defp hour(time),
+    do: time |> DateTime.shift_zone!("Etc/UTC") |> DateTime.to_iso8601() |> binary_part(0, 13)
 
   defp build(rows, profile, shown, since, until, options) do
     names = shown |> View.entries() |> MapSet.new(& &1.name)

@@ -89,9 +89,11 @@ defmodule Skillbook.Vault do
       [{"May.md", "May", [], 5}, {"Plan.md", "Plan", ["work"], 5}]
   """
   @spec search(View.t(), String.t() | nil, keyword()) ::
-          {:ok, %{hits: [Hit.t()], total: non_neg_integer(), match: :all | :any}} | {:error, Exception.t()}
+          {:ok, %{hits: [Hit.t()], total: non_neg_integer(), match: :all | :any}}
+          | {:error, Exception.t()}
   def search(%View{} = view, query, options \\ []) do
-    with {:error, error} <- Options.validate(options, "a search of vaults", search_schema()), do: raise(error)
+    with {:error, error} <- Options.validate(options, "a search of vaults", search_schema()),
+         do: raise(error)
 
     with {:ok, sql} <- fetch_sql(view),
          {:ok, scope} <- scope(sql, view, options) do
@@ -104,7 +106,8 @@ defmodule Skillbook.Vault do
       tags: {"a list of texts", &Options.texts?/1},
       folder: {"text or nil", &(is_nil(&1) or Options.text?(&1))},
       fields:
-        {"a list of pairs of texts", &(is_list(&1) and Enum.all?(&1, fn pair -> match?({_, _}, pair) end))},
+        {"a list of pairs of texts",
+         &(is_list(&1) and Enum.all?(&1, fn pair -> match?({_, _}, pair) end))},
       vault: {"text or nil", &(is_nil(&1) or Options.text?(&1))},
       limit: {"an integer from 1 to #{@most}", &(is_integer(&1) and &1 in 1..@most)}
     ]
@@ -120,7 +123,8 @@ defmodule Skillbook.Vault do
   # A text without words is in no document.
   defp find(sql, scope, query, limit) do
     with {:ok, units} <- Query.parse(query),
-         {:ok, {all, total, found}} <- Rows.find(sql, scope.segments, units, scope.filters, {:level, limit}),
+         {:ok, {all, total, found}} <-
+           Rows.find(sql, scope.segments, units, scope.filters, {:level, limit}),
          {:ok, top} <- first(sql, found, limit),
          {:ok, hits} <- hits(sql, scope, top, units) do
       {:ok, %{hits: hits, total: total, match: if(all or total == 0, do: :all, else: :any)}}
@@ -137,7 +141,8 @@ defmodule Skillbook.Vault do
     {_, score} = List.last(found)
     {above, level} = Enum.split_while(found, &(elem(&1, 1) > score))
 
-    with {:ok, level} <- Table.first_of(sql, Enum.map(level, &elem(&1, 0)), limit - length(above)),
+    with {:ok, level} <-
+           Table.first_of(sql, Enum.map(level, &elem(&1, 0)), limit - length(above)),
          do: {:ok, above ++ Enum.map(level, &{&1, score})}
   end
 
@@ -151,7 +156,9 @@ defmodule Skillbook.Vault do
 
       {:ok,
        for {{score, document}, {snippet, highlights}} <- Enum.zip(found, snippets) do
-         fields = Map.merge(document, %{score: score / @parts, snippet: snippet, highlights: highlights})
+         fields =
+           Map.merge(document, %{score: score / @parts, snippet: snippet, highlights: highlights})
+
          struct!(Hit, Map.delete(fields, :content))
        end
        |> Enum.sort_by(&{-&1.score, &1.vault, &1.path, &1.id})}
@@ -170,7 +177,8 @@ defmodule Skillbook.Vault do
       folder = folder(options[:folder] || "")
 
       tags =
-        for tag <- Keyword.get(options, :tags, []), do: tag |> String.trim_leading("#") |> String.trim("/")
+        for tag <- Keyword.get(options, :tags, []),
+            do: tag |> String.trim_leading("#") |> String.trim("/")
 
       fields = Enum.map(tags, &{"tags", &1}) ++ Keyword.get(options, :fields, [])
 
@@ -198,7 +206,8 @@ defmodule Skillbook.Vault do
       {vaults, name} ->
         case Enum.filter(vaults, &(&1.name == name)) do
           [] ->
-            {:error, %VaultError{kind: :unknown_vault, name: name, available: Enum.map(vaults, & &1.name)}}
+            {:error,
+             %VaultError{kind: :unknown_vault, name: name, available: Enum.map(vaults, & &1.name)}}
 
           vaults ->
             {:ok, vaults}
@@ -255,7 +264,8 @@ defmodule Skillbook.Vault do
       :exists
       iex> {:ok, _} = File.rm_rf(folder)
   """
-  @spec create(View.t(), map()) :: {:ok, %{vault: String.t(), path: String.t()}} | {:error, Exception.t()}
+  @spec create(View.t(), map()) ::
+          {:ok, %{vault: String.t(), path: String.t()}} | {:error, Exception.t()}
   def create(%View{} = view, fields) do
     labels = (Map.get(fields, :labels, []) ++ view.profile.labels) |> Enum.uniq() |> Enum.sort()
 
@@ -347,7 +357,8 @@ defmodule Skillbook.Vault do
       iex> {:ok, _} = File.rm_rf(folder)
   """
   @spec edit(View.t(), String.t(), Edit.t(), keyword()) ::
-          {:ok, %{vault: String.t(), path: String.t(), changed: boolean()}} | {:error, Exception.t()}
+          {:ok, %{vault: String.t(), path: String.t(), changed: boolean()}}
+          | {:error, Exception.t()}
   def edit(%View{} = view, name, edit, options \\ []) do
     with {:ok, sql} <- fetch_sql(view),
          {:ok, document} <- resolve(sql, view, name, options[:vault]),
@@ -371,26 +382,33 @@ defmodule Skillbook.Vault do
          changed = kept <> body,
          {:ok, edited} <- note(document, changed),
          :ok <- same_frontmatter(document, before, edited),
-         {:ok, _} <- if(changed == text, do: {:ok, text}, else: Document.replace(root, document.id, changed)),
+         {:ok, _} <-
+           if(changed == text, do: {:ok, text}, else: Document.replace(root, document.id, changed)),
          :ok <- take_in(sql, vault, document.id, changed) do
       {:ok, %{vault: vault.name, path: document.path, changed: changed != text}}
     end
   end
 
   defp read(_view, root, document) do
-    with {:error, %{kind: :missing}} <- Document.read(root, document.id), do: not_found(document.path, [])
+    with {:error, %{kind: :missing}} <- Document.read(root, document.id),
+         do: not_found(document.path, [])
   end
 
   defp note(document, text) do
     case Note.read(document.id, document.path, text) do
-      {:ok, note, _warning} -> {:ok, note}
-      {:error, reason} -> {:error, %VaultError{kind: :unreadable, name: document.path, reason: reason}}
+      {:ok, note, _warning} ->
+        {:ok, note}
+
+      {:error, reason} ->
+        {:error, %VaultError{kind: :unreadable, name: document.path, reason: reason}}
     end
   end
 
   # The file may have been given labels since it was indexed.
   defp readable(view, document, note) do
-    if Profile.foreign(view.profile, note.labels) == [], do: :ok, else: not_found(document.path, [])
+    if Profile.foreign(view.profile, note.labels) == [],
+      do: :ok,
+      else: not_found(document.path, [])
   end
 
   defp owned(view, vault, document, note) do
@@ -434,15 +452,23 @@ defmodule Skillbook.Vault do
   # Comparing with all of very many takes longer than it helps.
   defp close(name, titles), do: Closest.several(name, Enum.take(titles, @suggested_from), 3)
 
-  defp not_found(name, close), do: {:error, %VaultError{kind: :not_found, name: name, available: close}}
+  defp not_found(name, close),
+    do: {:error, %VaultError{kind: :not_found, name: name, available: close}}
 
   defp writable(view, name) do
     with {:ok, vaults} <- named(view, name) do
       case {vaults, Enum.filter(vaults, &folder?/1)} do
-        {[vault], []} -> {:error, %VaultError{kind: :no_folder, name: vault.name}}
-        {_, [%{producer: {Folder, options}} = vault]} -> {:ok, vault, options[:path]}
-        {_, []} -> {:error, %VaultError{kind: :no_vaults}}
-        {_, several} -> {:error, %VaultError{kind: :which, available: Enum.map(several, & &1.name)}}
+        {[vault], []} ->
+          {:error, %VaultError{kind: :no_folder, name: vault.name}}
+
+        {_, [%{producer: {Folder, options}} = vault]} ->
+          {:ok, vault, options[:path]}
+
+        {_, []} ->
+          {:error, %VaultError{kind: :no_vaults}}
+
+        {_, several} ->
+          {:error, %VaultError{kind: :which, available: Enum.map(several, & &1.name)}}
       end
     end
   end
@@ -453,7 +479,10 @@ defmodule Skillbook.Vault do
   # Other systems and Obsidian's links take fewer characters than this one.
   defp file_name(title) do
     name =
-      title |> String.replace(~r/[\/\\:*?"<>|#^\[\]\x00-\x1f\x7f]+/u, " ") |> String.split() |> Enum.join(" ")
+      title
+      |> String.replace(~r/[\/\\:*?"<>|#^\[\]\x00-\x1f\x7f]+/u, " ")
+      |> String.split()
+      |> Enum.join(" ")
 
     name = name |> String.slice(0, 100) |> String.trim() |> String.trim_trailing(".")
 
@@ -536,7 +565,9 @@ defmodule Skillbook.Vault do
     with nil <- Enum.find(vaults, &(&1.name == name)) do
       if vaults == [],
         do: {:error, %VaultError{kind: :no_vaults}},
-        else: {:error, %VaultError{kind: :unknown_vault, name: name, available: Enum.map(vaults, & &1.name)}}
+        else:
+          {:error,
+           %VaultError{kind: :unknown_vault, name: name, available: Enum.map(vaults, & &1.name)}}
     else
       vault -> {:ok, vault}
     end

@@ -26,7 +26,8 @@ defmodule Skillbook.Watcher do
   @spec put_stored(atom(), %{columns: [String.t()], rows: [[term()]]}, :all | :some) :: [
           {integer(), String.t()}
         ]
-  def put_stored(book, rows, which), do: GenServer.call(name(book), {:put_stored, rows, which}, :infinity)
+  def put_stored(book, rows, which),
+    do: GenServer.call(name(book), {:put_stored, rows, which}, :infinity)
 
   @spec subscribe(atom()) :: :ok
   def subscribe(book) do
@@ -56,7 +57,13 @@ defmodule Skillbook.Watcher do
   defp watch(%{watch: false}), do: nil
 
   defp watch(%{watch: watch, sources: sources}) do
-    roots = for source <- sources, source.trust != :none, source.kind != :stored, uniq: true, do: source.path
+    roots =
+      for source <- sources,
+          source.trust != :none,
+          source.kind != :stored,
+          uniq: true,
+          do: source.path
+
     poll = if is_list(watch), do: watch[:poll]
     Native.watch_start(roots, poll != nil, poll || @interval)
   end

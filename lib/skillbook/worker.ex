@@ -57,7 +57,8 @@ defmodule Skillbook.Worker do
   defp guarded(fun) do
     fun.()
   catch
-    kind, reason -> exit({:shutdown, {__MODULE__, reason(kind, reason, without_values(__STACKTRACE__))}})
+    kind, reason ->
+      exit({:shutdown, {__MODULE__, reason(kind, reason, without_values(__STACKTRACE__))}})
   end
 
   defp reason(:error, error, stack), do: {Exception.normalize(:error, error, stack), stack}

@@ -89,8 +89,9 @@ defmodule Skillbook.Workflow do
 
   @doc "Whether calling an entry runs its commands."
   @spec workflow?(Entry.t()) :: boolean()
-  def workflow?(%Entry{kind: :command, handler: nil, trust: trust, body: body}) when trust != :low,
-    do: not match?({:ok, [], _}, Native.behavior_steps(body))
+  def workflow?(%Entry{kind: :command, handler: nil, trust: trust, body: body})
+      when trust != :low,
+      do: not match?({:ok, [], _}, Native.behavior_steps(body))
 
   def workflow?(_entry), do: false
 
@@ -129,11 +130,14 @@ defmodule Skillbook.Workflow do
   @spec run(Entry.t(), Context.t(), keyword()) :: {:ok, Result.t()} | {:error, Exception.t()}
   def run(%Entry{} = entry, %Context{} = context, options \\ []) do
     with {:ok, plan} <- plan(entry, context.command, context),
-         {:ok, state} <- enter(entry, context, options[:timeout] || entry.limits[:timeout] || @max_time) do
+         {:ok, state} <-
+           enter(entry, context, options[:timeout] || entry.limits[:timeout] || @max_time) do
       kept(entry, context, length(plan.steps), state, fn run ->
         done = &Runs.step(context, run, &1, &2)
         {results, ended} = all(plan, state, context, done, options)
-        {ended || :done, length(results), nil, result(results, ended, entry, below(plan, context), run)}
+
+        {ended || :done, length(results), nil,
+         result(results, ended, entry, below(plan, context), run)}
       end)
     end
   end
@@ -166,7 +170,8 @@ defmodule Skillbook.Workflow do
   # The page
 
   @doc "The lines of its page with their names, and the text below them, or why it cannot be run."
-  @spec lines(Entry.t()) :: {:ok, [{String.t() | nil, String.t()}], String.t()} | {:error, WorkflowError.t()}
+  @spec lines(Entry.t()) ::
+          {:ok, [{String.t() | nil, String.t()}], String.t()} | {:error, WorkflowError.t()}
   def lines(entry) do
     case Native.behavior_steps(entry.body) do
       {:ok, lines, _rest} when length(lines) > @max_steps ->
@@ -186,10 +191,17 @@ defmodule Skillbook.Workflow do
 
   defp on_error(%Entry{data: data} = entry) do
     case data["on_error"] do
-      nil -> {:ok, :stop}
-      "stop" -> {:ok, :stop}
-      "continue" -> {:ok, :continue}
-      other -> page(entry, nil, "expected on_error to be stop or continue, got: #{inspect(other)}")
+      nil ->
+        {:ok, :stop}
+
+      "stop" ->
+        {:ok, :stop}
+
+      "continue" ->
+        {:ok, :continue}
+
+      other ->
+        page(entry, nil, "expected on_error to be stop or continue, got: #{inspect(other)}")
     end
   end
 
@@ -197,13 +209,22 @@ defmodule Skillbook.Workflow do
     read =
       for {{name, line}, number} <- Enum.with_index(lines, 1) do
         with {:ok, command} <- Command.parse(line),
-             do: %{number: number, name: name, line: line, command: command, uses: Placeholder.names(command)},
+             do: %{
+               number: number,
+               name: name,
+               line: line,
+               command: command,
+               uses: Placeholder.names(command)
+             },
              else: ({:error, error} -> {number, error})
       end
 
     case Enum.find(read, &is_tuple/1) do
-      nil -> {:ok, read}
-      {number, error} -> page(entry, number, "step #{number} cannot be read: #{Exception.message(error)}")
+      nil ->
+        {:ok, read}
+
+      {number, error} ->
+        page(entry, number, "step #{number} cannot be read: #{Exception.message(error)}")
     end
   end
 
@@ -218,7 +239,8 @@ defmodule Skillbook.Workflow do
 
   defp declared(declaration, given) do
     for flag <- declaration.flags,
-        value = given |> Map.get(flag.name, if(flag.type == :switch, do: false, else: :none)) |> texts(),
+        value =
+          given |> Map.get(flag.name, if(flag.type == :switch, do: false, else: :none)) |> texts(),
         name <- flag.names,
         into: %{},
         do: {name, value}
@@ -271,7 +293,11 @@ defmodule Skillbook.Workflow do
     all = for %{name: name} when name != nil <- steps, do: name
 
     Enum.find_value(steps, :ok, fn step ->
-      before = for %{name: name, number: number} when name != nil <- steps, number < step.number, do: name
+      before =
+        for %{name: name, number: number} when name != nil <- steps,
+            number < step.number,
+            do: name
+
       Enum.find_value(step.uses, &unknown(entry, step, &1, before, all, declared))
     end)
   end
@@ -454,7 +480,8 @@ defmodule Skillbook.Workflow do
 
       {:ok, %{Result.error(error) | data: data, effects: effects, metadata: metadata}}
     else
-      {:ok, Result.ok(String.trim_trailing(text), data: data, effects: effects, metadata: metadata)}
+      {:ok,
+       Result.ok(String.trim_trailing(text), data: data, effects: effects, metadata: metadata)}
     end
   end
 
@@ -463,7 +490,8 @@ defmodule Skillbook.Workflow do
   end
 
   defp head(entry, plan, results, :time),
-    do: "#{entry.name} stopped after step #{length(results)} of #{length(plan.steps)}, for its time was over."
+    do:
+      "#{entry.name} stopped after step #{length(results)} of #{length(plan.steps)}, for its time was over."
 
   defp head(entry, plan, results, :steps) do
     "#{entry.name} stopped after step #{length(results)} of #{length(plan.steps)}, for with the workflows that it is part " <>
@@ -496,13 +524,20 @@ defmodule Skillbook.Workflow do
     lines =
       for step <- plan.steps do
         name = if step.name, do: " #{step.name}", else: ""
-        {:ok, filled} = Placeholder.fill_page(step.command, &{:ok, Map.get(plan.values, &1, "{#{&1}}")})
+
+        {:ok, filled} =
+          Placeholder.fill_page(step.command, &{:ok, Map.get(plan.values, &1, "{#{&1}}")})
+
         "[#{step.number}#{name}] #{filled.raw}#{unknown(view, step)}"
       end
 
     steps = if length(lines) == 1, do: "1 step", else: "#{length(lines)} steps"
     rest = if plan.rest == "", do: [], else: ["Then: #{plan.rest}"]
-    Enum.join(["#{entry.name} would run #{steps}, on_error: #{plan.on_error}:" | lines] ++ rest, "\n")
+
+    Enum.join(
+      ["#{entry.name} would run #{steps}, on_error: #{plan.on_error}:" | lines] ++ rest,
+      "\n"
+    )
   end
 
   defp unknown(view, step) do

@@ -20,7 +20,16 @@ defmodule Skillbook.WorkflowError do
 
   @type t :: %__MODULE__{
           kind:
-            :page | :build | :value | :depth | :stopped | :steps | :time | :elsewhere | :not_built | :agent,
+            :page
+            | :build
+            | :value
+            | :depth
+            | :stopped
+            | :steps
+            | :time
+            | :elsewhere
+            | :not_built
+            | :agent,
           name: String.t(),
           step: pos_integer() | nil,
           text: String.t()

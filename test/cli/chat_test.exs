@@ -20,7 +20,15 @@ defmodule Skillbook.CLI.ChatTest do
 
   # The exit status, standard output and standard error of a conversation whose lines come from a pipe.
   defp chat(folder, args, input) do
-    argv = ["--dir", Path.join(folder, "skills"), "--no-builtins", "--db", ":memory:", "chat" | args]
+    argv = [
+      "--dir",
+      Path.join(folder, "skills"),
+      "--no-builtins",
+      "--db",
+      ":memory:",
+      "chat" | args
+    ]
+
     test = self()
 
     errors =
@@ -48,7 +56,9 @@ defmodule Skillbook.CLI.ChatTest do
     {_server, url} = ChatServer.start(script)
     path = Path.join(folder, "it.json")
     input = "Say\\\none.\n:save #{path}\n\nAnd now?\n:tokens\n:quit\n"
-    assert {0, output, errors} = chat(folder, ["--url", url, "--model", "m", "--system", "Be Ann."], input)
+
+    assert {0, output, errors} =
+             chat(folder, ["--url", url, "--model", "m", "--system", "Be Ann."], input)
 
     assert ["Let me see.", "So.", "One it is.", "saved in " <> _, "Bye.", "used: about " <> used] =
              lines(output)
@@ -69,7 +79,10 @@ defmodule Skillbook.CLI.ChatTest do
     assert_received {:chat,
                      %{
                        body: %{
-                         "messages" => [%{"content" => "Be Ann.\n\n" <> _}, %{"content" => "Say\none."}]
+                         "messages" => [
+                           %{"content" => "Be Ann.\n\n" <> _},
+                           %{"content" => "Say\none."}
+                         ]
                        }
                      }}
 
@@ -81,15 +94,26 @@ defmodule Skillbook.CLI.ChatTest do
     input = ":resume #{path}\nGo on.\n:profile ann\nStart.\n:resume #{path}\n"
     assert {1, output, errors} = chat(folder, args, input)
 
-    assert ["the conversation has 5 messages", "Again.", "a new conversation, on behalf of ann", "New."] =
-             lines(output)
+    assert [
+             "the conversation has 5 messages",
+             "Again.",
+             "a new conversation, on behalf of ann",
+             "New."
+           ] = lines(output)
 
     assert errors == "skillbook: #{path} is a conversation of the profile default, not of ann\n"
 
     assert_receive {:chat,
                     %{
                       body: %{
-                        "messages" => [_, %{"content" => "Say\none."}, _, _, _, %{"content" => "Go on."}]
+                        "messages" => [
+                          _,
+                          %{"content" => "Say\none."},
+                          _,
+                          _,
+                          _,
+                          %{"content" => "Go on."}
+                        ]
                       }
                     }}
 
@@ -141,7 +165,9 @@ defmodule Skillbook.CLI.ChatTest do
   end
 
   test "a reply is bounded, and held to the commands of its view", %{tmp_dir: folder} do
-    write(folder, %{"skills/notes/hidden.md" => page("notes.hidden", visibility_labels: "[internal]")})
+    write(folder, %{
+      "skills/notes/hidden.md" => page("notes.hidden", visibility_labels: "[internal]")
+    })
 
     for {args, max_tokens, grammar?, hidden?} <- [
           {[], 4000, false, false},
@@ -167,14 +193,18 @@ defmodule Skillbook.CLI.ChatTest do
           {["y", "yes"], ["one", "two"], nil},
           {["n", "y"], ["two"], "whoever was asked did not allow it. Do not try again"},
           {["always"], ["one", "two"], nil},
-          {["no not on a Monday", "what?"], [], "whoever was asked did not allow it: not on a Monday"},
+          {["no not on a Monday", "what?"], [],
+           "whoever was asked did not allow it: not on a Monday"},
           {["why", "n", "y"], ["two"], nil},
           {[], [], "whoever was asked did not allow it. Do not try again"}
         ] do
       {_server, url} = ChatServer.start([ChatServer.answer(block), ChatServer.answer("So.")])
       input = Enum.map_join(["Go." | answers], &(&1 <> "\n"))
       assert {0, "So.\n", errors} = chat(folder, ["--url", url, "--model", "m", "--ask"], input)
-      assert errors =~ "  notes.echo --text one\n  Run it? y/n/always/why> #{List.first(answers, "")}"
+
+      assert errors =~
+               "  notes.echo --text one\n  Run it? y/n/always/why> #{List.first(answers, "")}"
+
       assert errors =~ "  [1] ok: Text" or errors =~ "  [1] template"
       assert errors =~ "Its page is " == "why" in answers
       for text <- ["one", "two"], do: assert(errors =~ "echo: #{text}" == text in ran)
@@ -197,16 +227,22 @@ defmodule Skillbook.CLI.ChatTest do
     server = ["--url", "http://a", "--model", "m"]
 
     for {args, input, status, message} <- [
-          {[], "", 2, "`chat` needs --url URL, the model's server, such as http://localhost:8080"},
-          {["--url", "http://a"], "", 2, "`chat` needs --model NAME, the model's name on the server"},
+          {[], "", 2,
+           "`chat` needs --url URL, the model's server, such as http://localhost:8080"},
+          {["--url", "http://a"], "", 2,
+           "`chat` needs --model NAME, the model's name on the server"},
           {["--url", "a", "--model", "m"], "", 2,
            ~s(--url expects a URL such as "https://api.openai.com/v1", got: a)},
           {server ++ ["--key-env", "NO_SUCH_KEY"], "", 2,
            "the environment variable NO_SUCH_KEY, which --key-env names, is not set or empty"},
-          {server ++ ["--max-turns", "0"], "", 2, "--max-turns expects a whole number from 1, got: 0"},
-          {server ++ ["--max-context", "-5"], "", 2, "--max-context expects a whole number from 1, got: -5"},
-          {server ++ ["--max-tokens", "-1"], "", 2, "--max-tokens expects a whole number from 0, got: -1"},
-          {server ++ ["--temperature", "-1"], "", 2, "--temperature expects a number from 0, got: -1.0"},
+          {server ++ ["--max-turns", "0"], "", 2,
+           "--max-turns expects a whole number from 1, got: 0"},
+          {server ++ ["--max-context", "-5"], "", 2,
+           "--max-context expects a whole number from 1, got: -5"},
+          {server ++ ["--max-tokens", "-1"], "", 2,
+           "--max-tokens expects a whole number from 0, got: -1"},
+          {server ++ ["--temperature", "-1"], "", 2,
+           "--temperature expects a number from 0, got: -1.0"},
           {server ++ ["--resume", gone], "", 2, "cannot read #{gone}: no such file or directory"},
           {server ++ ["--resume", bad], "", 2,
            "#{bad}: the transcript: expected an object with the field `version`, got: none"},
@@ -229,7 +265,10 @@ defmodule Skillbook.CLI.ChatTest do
 
   test "words of its own", %{tmp_dir: folder} do
     server = ["--url", "http://a", "--model", "m"]
-    assert {0, output, ""} = chat(folder, server, ":help\n:prompt\n:profile\n:profile default\n:tokens\n")
+
+    assert {0, output, ""} =
+             chat(folder, server, ":help\n:prompt\n:profile\n:profile default\n:tokens\n")
+
     assert output =~ "A line is a message to the model"
     assert output =~ "get_skill"
     assert output =~ "\ndefault\n"

@@ -15,7 +15,9 @@ defmodule Skillbook.CLI.LintTest do
     output =
       capture_io(fn ->
         errors =
-          capture_io(:stderr, fn -> send(self(), {:status, CLI.run(["--no-builtins", "lint" | args])}) end)
+          capture_io(:stderr, fn ->
+            send(self(), {:status, CLI.run(["--no-builtins", "lint" | args])})
+          end)
 
         send(self(), {:errors, errors})
       end)
@@ -52,7 +54,10 @@ defmodule Skillbook.CLI.LintTest do
 
   test "the status is 0 for hints alone and for nothing", %{tmp_dir: folder} do
     assert {"Nothing is wrong.\n", 0} = lint([folder])
-    assert errors() == "skillbook: there is no Markdown file to look at in #{Path.relative_to_cwd(folder)}\n"
+
+    assert errors() ==
+             "skillbook: there is no Markdown file to look at in #{Path.relative_to_cwd(folder)}\n"
+
     assert {"Nothing is wrong.\n", 0} = lint(["mix.exs"])
     assert errors() == "skillbook: there is no Markdown file to look at in mix.exs\n"
     write(folder, %{"a.md" => "---\nname: a\ndescription: Short\n---\nx"})
@@ -83,8 +88,12 @@ defmodule Skillbook.CLI.LintTest do
     write(folder, %{"mail/send.md" => @page})
     assert {output, 1} = lint([folder, "--fix"])
     refute output =~ "frontmatter_repaired"
-    assert errors() == "fixed 1 place in #{Path.relative_to_cwd(Path.join(folder, "mail/send.md"))}\n"
-    assert File.read!(Path.join(folder, "mail/send.md")) =~ ~s(description: "Sends: a message to people"\n)
+
+    assert errors() ==
+             "fixed 1 place in #{Path.relative_to_cwd(Path.join(folder, "mail/send.md"))}\n"
+
+    assert File.read!(Path.join(folder, "mail/send.md")) =~
+             ~s(description: "Sends: a message to people"\n)
   end
 
   test "--profile looks as that profile sees the skills", %{tmp_dir: folder} do
@@ -120,7 +129,8 @@ defmodule Skillbook.CLI.LintTest do
     write(folder, %{
       "mail/send.md" =>
         "---\nname: post.send\ndescription: Sends a message to people\n---\n## Usage\n\nread\n",
-      "read.md" => "---\nname: read\ndescription: Reads a message of people\n---\n```cmd\npost.send\n```\n"
+      "read.md" =>
+        "---\nname: read\ndescription: Reads a message of people\n---\n```cmd\npost.send\n```\n"
     })
 
     read = Path.join(folder, "read.md")
@@ -131,7 +141,8 @@ defmodule Skillbook.CLI.LintTest do
     assert output =~ "\n1 warning\n"
     # The folder given is only there to be used.
     write(folder, %{
-      "other/x.md" => "---\nname: x\ndescription: Tells of other commands\n---\n```cmd\npost.send\n```\n"
+      "other/x.md" =>
+        "---\nname: x\ndescription: Tells of other commands\n---\n```cmd\npost.send\n```\n"
     })
 
     other = Path.join(folder, "other")
@@ -141,7 +152,8 @@ defmodule Skillbook.CLI.LintTest do
 
   test "--strict takes the format's verdict", %{tmp_dir: folder} do
     write(folder, %{
-      "pdf/SKILL.md" => "---\nname: pdf\ndescription: Reads all kinds of forms\nversion: 1\n---\nx"
+      "pdf/SKILL.md" =>
+        "---\nname: pdf\ndescription: Reads all kinds of forms\nversion: 1\n---\nx"
     })
 
     assert {_, 0} = lint([folder])
@@ -152,7 +164,10 @@ defmodule Skillbook.CLI.LintTest do
   test "json is an array of objects", %{tmp_dir: folder} do
     write(folder, %{"mail/send.md" => @page})
     assert {json, 1} = lint([folder, "--format", "json"])
-    assert json =~ ~S("fix":{"length":39,"offset":20,"text":"description: \"Sends: a message to people\""})
+
+    assert json =~
+             ~S("fix":{"length":39,"offset":20,"text":"description: \"Sends: a message to people\""})
+
     assert json =~ ~S("code":"example_unknown","column":1,"fix":null,)
     write(folder, %{"mail/send.md" => "text"})
     assert {"[" <> _, 0} = lint([folder, "--format", "json"])
@@ -163,7 +178,8 @@ defmodule Skillbook.CLI.LintTest do
   test "sarif has what the format requires", %{tmp_dir: folder} do
     write(folder, %{
       "a b/mäil.md" => "\uFEFF" <> @page,
-      "crlf.md" => "---\r\ndescription: 😀 a: b\r\ntags: a, b\r\n---\r\n```cmd\r\nno.such 😀\r\n```\r\n",
+      "crlf.md" =>
+        "---\r\ndescription: 😀 a: b\r\ntags: a, b\r\n---\r\n```cmd\r\nno.such 😀\r\n```\r\n",
       "odd.md" => "---\nname: odd\n---\n",
       "wide.md" =>
         "---\nname: wide\ndescription: Shows wide letters well\n---\n```cmd\nwide --x '😀' | b\n```\n"
@@ -173,7 +189,12 @@ defmodule Skillbook.CLI.LintTest do
     assert Enum.sort(Map.keys(log)) == ["$schema", "runs", "version"]
     assert %{"version" => "2.1.0", "$schema" => "https://" <> _, "runs" => [run]} = log
     assert Enum.sort(Map.keys(run)) == [:columnKind, :results, :tool]
-    assert %{tool: %{driver: %{name: "skillbook", version: version, rules: rules}}, results: results} = run
+
+    assert %{
+             tool: %{driver: %{name: "skillbook", version: version, rules: rules}},
+             results: results
+           } = run
+
     assert is_binary(version)
     assert run.columnKind == "utf16CodeUnits"
     assert Enum.uniq_by(rules, & &1.id) == rules
@@ -184,7 +205,10 @@ defmodule Skillbook.CLI.LintTest do
       assert %{message: %{text: text}, ruleId: id, ruleIndex: index, level: level} = result
       assert is_binary(text) and Enum.at(rules, index).id == id
       assert level in [:error, :warning, "note"]
-      assert [%{physicalLocation: %{artifactLocation: %{uri: uri}, region: region}}] = result.locations
+
+      assert [%{physicalLocation: %{artifactLocation: %{uri: uri}, region: region}}] =
+               result.locations
+
       assert uri in ["a%20b/m%C3%A4il.md", "crlf.md", "odd.md", "wide.md"]
       assert region.startLine >= 1 and Map.get(region, :startColumn, 1) >= 1
 
@@ -201,7 +225,8 @@ defmodule Skillbook.CLI.LintTest do
 
     # A letter of another plane is two code units.
     places =
-      for %{ruleId: :example_unparsable, locations: [%{physicalLocation: place}]} <- results, do: place.region
+      for %{ruleId: :example_unparsable, locations: [%{physicalLocation: place}]} <- results,
+          do: place.region
 
     assert places == [%{startLine: 6, startColumn: 15}]
     assert {"{" <> _, 1} = lint([folder, "--format", "sarif"])
@@ -209,7 +234,10 @@ defmodule Skillbook.CLI.LintTest do
 
   test "sarif: what lies outside of the folder has a whole URI", %{tmp_dir: folder} do
     write(folder, %{"odd.md" => "---\nname: odd\n---\n"})
-    assert %{"runs" => [run]} = [folder] |> Skillbook.Lint.run() |> Sarif.log(Path.join(folder, "other"))
+
+    assert %{"runs" => [run]} =
+             [folder] |> Skillbook.Lint.run() |> Sarif.log(Path.join(folder, "other"))
+
     assert [%{locations: [%{physicalLocation: %{artifactLocation: %{uri: uri}}}]}] = run.results
     assert uri == "file://" <> URI.encode(Path.join(Path.expand(folder), "odd.md"))
   end
@@ -218,7 +246,8 @@ defmodule Skillbook.CLI.LintTest do
     texts = %{
       "bom.md" => "\uFEFF---\ndescription: Sends: a message\n---\nText\n",
       "crlf.md" => "---\r\nname: crlf\r\ndescription: 😀 a: b 😀\r\ntags: a, b\r\n---\r\nText\r\n",
-      "many.md" => "---\nname: many\ndescription: é: x\n  more\nversion: 1\ntitle: 12\n---\nText\n"
+      "many.md" =>
+        "---\nname: many\ndescription: é: x\n  more\nversion: 1\ntitle: 12\n---\nText\n"
     }
 
     write(folder, texts)
@@ -228,7 +257,11 @@ defmodule Skillbook.CLI.LintTest do
     replaced =
       for {file, text} <- texts, into: %{} do
         replacements =
-          for %{fixes: [%{artifactChanges: [%{artifactLocation: %{uri: ^file}, replacements: all}]}]} <-
+          for %{
+                fixes: [
+                  %{artifactChanges: [%{artifactLocation: %{uri: ^file}, replacements: all}]}
+                ]
+              } <-
                 results,
               replacement <- all,
               do: replacement
@@ -238,13 +271,18 @@ defmodule Skillbook.CLI.LintTest do
       end
 
     Skillbook.Lint.apply_fixes(found)
-    assert replaced == Map.new(texts, fn {file, _} -> {file, File.read!(Path.join(folder, file))} end)
+
+    assert replaced ==
+             Map.new(texts, fn {file, _} -> {file, File.read!(Path.join(folder, file))} end)
   end
 
   # What a reader of SARIF does: from the last region to the first, so that no place moves.
   defp replace(text, replacements) do
     replacements
-    |> Enum.sort_by(fn %{deletedRegion: r} -> {r.startLine, r.startColumn, r.endLine, r.endColumn} end, :desc)
+    |> Enum.sort_by(
+      fn %{deletedRegion: r} -> {r.startLine, r.startColumn, r.endLine, r.endColumn} end,
+      :desc
+    )
     |> Enum.reduce(text, fn %{deletedRegion: region, insertedContent: %{text: new}}, text ->
       from = offset(text, region.startLine, region.startColumn)
       to = offset(text, region.endLine, region.endColumn)
@@ -256,7 +294,10 @@ defmodule Skillbook.CLI.LintTest do
     {before, [rest | _]} = text |> String.split("\n") |> Enum.split(line - 1)
     mark = if line == 1 and String.starts_with?(rest, "\uFEFF"), do: 3, else: 0
     rest = binary_part(rest, mark, byte_size(rest) - mark)
-    <<units::binary-size((column - 1) * 2), _::binary>> = :unicode.characters_to_binary(rest, :utf8, :utf16)
+
+    <<units::binary-size((column - 1) * 2), _::binary>> =
+      :unicode.characters_to_binary(rest, :utf8, :utf16)
+
     within = units |> :unicode.characters_to_binary(:utf16, :utf8) |> byte_size()
     before |> Enum.map(&(byte_size(&1) + 1)) |> Enum.sum() |> Kernel.+(mark + within)
   end
@@ -265,7 +306,9 @@ defmodule Skillbook.CLI.LintTest do
     write(folder, %{"mail/send.md" => @page})
 
     explain = fn args ->
-      capture_io(fn -> send(self(), CLI.run(["--dir", folder, "--no-builtins", "explain" | args])) end)
+      capture_io(fn ->
+        send(self(), CLI.run(["--dir", folder, "--no-builtins", "explain" | args]))
+      end)
     end
 
     capture_io(:stderr, fn ->
@@ -279,14 +322,20 @@ defmodule Skillbook.CLI.LintTest do
 
       assert_received 0
       assert explain.(["mail/send.md"]) == explain.(["send"])
-      assert explain.([Path.relative_to_cwd(Path.join(folder, "mail/send.md"))]) == explain.(["send"])
+
+      assert explain.([Path.relative_to_cwd(Path.join(folder, "mail/send.md"))]) ==
+               explain.(["send"])
+
       for _ <- 1..4, do: assert_received(0)
 
       assert explain.(["send", "--max-tokens", "10"]) =~
                "in the prompt of `default`: left out for lack of room, from the section `quick_reference`\n"
 
       assert_received 0
-      assert explain.(["mail.sned"]) == "mail.sned: no file gives this name; close to it: mail.send, mail\n"
+
+      assert explain.(["mail.sned"]) ==
+               "mail.sned: no file gives this name; close to it: mail.send, mail\n"
+
       assert_received 1
     end)
   end

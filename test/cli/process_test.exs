@@ -8,7 +8,9 @@ defmodule Skillbook.CLI.ProcessTest do
 
   # Whatever there is to build is built here, so that no test sees it happen.
   setup_all do
-    {_, 0} = System.cmd(@skillbook, ["--version"], env: [{"MIX_ENV", "test"}], stderr_to_stdout: true)
+    {_, 0} =
+      System.cmd(@skillbook, ["--version"], env: [{"MIX_ENV", "test"}], stderr_to_stdout: true)
+
     :ok
   end
 
@@ -45,7 +47,13 @@ defmodule Skillbook.CLI.ProcessTest do
   end
 
   defp environment(folder) do
-    [{"MIX_ENV", "test"}, {"XDG_STATE_HOME", folder}, {"NO_COLOR", nil}, {"TERM", "xterm"}, {"LC_ALL", "C"}]
+    [
+      {"MIX_ENV", "test"},
+      {"XDG_STATE_HOME", folder},
+      {"NO_COLOR", nil},
+      {"TERM", "xterm"},
+      {"LC_ALL", "C"}
+    ]
   end
 
   # Standard output and the status; standard error goes to a file that `errors/1` reads.
@@ -70,7 +78,18 @@ defmodule Skillbook.CLI.ProcessTest do
           )
 
     {_server, url} = ChatServer.start(List.duplicate(ChatServer.answer("The tea is ready."), 20))
-    args = ["--no-builtins", "--db", ":memory:", "schedule", "--run", "--url", url, "--model", "m"]
+
+    args = [
+      "--no-builtins",
+      "--db",
+      ":memory:",
+      "schedule",
+      "--run",
+      "--url",
+      url,
+      "--model",
+      "m"
+    ]
 
     env =
       for {name, value} <- environment(folder),
@@ -165,7 +184,9 @@ defmodule Skillbook.CLI.ProcessTest do
   end
 
   test "list, get and prompt read", %{folder: folder} do
-    assert {"notes.echo  command  Says a text again, wörd for word\n", 0} = skillbook(folder, ["list"])
+    assert {"notes.echo  command  Says a text again, wörd for word\n", 0} =
+             skillbook(folder, ["list"])
+
     assert {json, 0} = skillbook(folder, ["list", "--json"])
     assert json =~ ~S("name":"notes.echo")
     assert {body, 0} = skillbook(folder, ["get", "notes.echo"])
@@ -173,7 +194,10 @@ defmodule Skillbook.CLI.ProcessTest do
     assert {prompt, 0} = skillbook(folder, ["prompt"])
     assert prompt =~ "notes"
     assert {"## Domains\n" <> _, 0} = skillbook(folder, ["prompt", "--section", "domains"])
-    assert {"Left out for lack of room: " <> _, 0} = skillbook(folder, ["prompt", "--max-chars", "300"])
+
+    assert {"Left out for lack of room: " <> _, 0} =
+             skillbook(folder, ["prompt", "--max-chars", "300"])
+
     assert {"", 2} = skillbook(folder, ["prompt", "--format", "xml", "--section", "rules"])
 
     assert errors(folder) ==
@@ -227,8 +251,12 @@ defmodule Skillbook.CLI.ProcessTest do
     command =
       ~s(printf '```cmd\nmarkdown.search quarter*\n```\n' | "$0" --db n.db --vault 'my notes' run - --json)
 
-    {json, 0} = System.cmd("sh", ["-c", command, @skillbook], cd: folder, env: environment(folder))
-    {:ok, %{"results" => [%{"content" => "2 notes: text \"quarter*\"\n" <> _}]}} = Skillbook.JSON.decode(json)
+    {json, 0} =
+      System.cmd("sh", ["-c", command, @skillbook], cd: folder, env: environment(folder))
+
+    {:ok, %{"results" => [%{"content" => "2 notes: text \"quarter*\"\n" <> _}]}} =
+      Skillbook.JSON.decode(json)
+
     assert File.exists?(Path.join(folder, "n.db"))
   end
 
@@ -237,7 +265,9 @@ defmodule Skillbook.CLI.ProcessTest do
     assert output =~ ~r/\Anotes.echo  command  \d+\.\d{3}\n  Says a text again, wörd for word\n\z/
     assert errors(folder) == ""
 
-    assert {output, 0} = skillbook(folder, ["--color", "always", "search", "text", "--kind", "command"])
+    assert {output, 0} =
+             skillbook(folder, ["--color", "always", "search", "text", "--kind", "command"])
+
     assert output =~ "\e[1mnotes.echo\e[0m  \e[2mcommand  "
     assert output =~ "Says a \e[1mtext\e[0m again"
 
@@ -258,13 +288,19 @@ defmodule Skillbook.CLI.ProcessTest do
   end
 
   test "what is only read leaves no database behind", %{folder: folder} do
-    {_, 0} = System.cmd(@skillbook, ["--no-builtins", "list"], cd: folder, env: environment(folder))
+    {_, 0} =
+      System.cmd(@skillbook, ["--no-builtins", "list"], cd: folder, env: environment(folder))
+
     refute File.exists?(Path.join(folder, ".skillbook"))
   end
 
   test "diagnostics are counted on standard error and listed when asked for", %{folder: folder} do
     for name <- ~w(a b c d),
-        do: File.write!(Path.join(folder, "skills/notes/#{name}.md"), "---\nname: notes.#{name}\n---\n")
+        do:
+          File.write!(
+            Path.join(folder, "skills/notes/#{name}.md"),
+            "---\nname: notes.#{name}\n---\n"
+          )
 
     assert {list, 0} = skillbook(folder, ["list"])
     assert list =~ "notes.echo"
@@ -283,10 +319,12 @@ defmodule Skillbook.CLI.ProcessTest do
     for {args, message} <- [
           {["lst"], "skillbook: unknown command `lst`; did you mean `list`?\n"},
           {["--dri", "x"], "skillbook: unknown option `--dri`; did you mean `--dir`?\n"},
-          {["list", "x"], "skillbook: `list` takes no argument, got: x\nSee: skillbook list --help\n"},
+          {["list", "x"],
+           "skillbook: `list` takes no argument, got: x\nSee: skillbook list --help\n"},
           {["lint", "--no-builtins", "--dir", "skills/notes", "no"],
            "skillbook: `lint` expects folders or files, and there is nothing at no\nSee: skillbook lint --help\n"},
-          {["run", "no/such.md"], "skillbook: cannot read no/such.md: no such file or directory\n"},
+          {["run", "no/such.md"],
+           "skillbook: cannot read no/such.md: no such file or directory\n"},
           {["run", "skills"],
            "skillbook: cannot read skills: it is a folder, and a file with a model's reply is expected\n"}
         ] do
@@ -301,9 +339,15 @@ defmodule Skillbook.CLI.ProcessTest do
   end
 
   test "a reader that leaves is no error", %{folder: folder} do
-    File.write!(Path.join(folder, "skills/notes/echo.md"), String.duplicate("long\n", 200_000), [:append])
+    File.write!(Path.join(folder, "skills/notes/echo.md"), String.duplicate("long\n", 200_000), [
+      :append
+    ])
+
     script = ~s("$0" --no-builtins --db :memory: get notes.echo 2> err | head -n 1)
-    assert {line, 0} = System.cmd("sh", ["-c", script, @skillbook], cd: folder, env: environment(folder))
+
+    assert {line, 0} =
+             System.cmd("sh", ["-c", script, @skillbook], cd: folder, env: environment(folder))
+
     assert line =~ "notes.echo"
     assert errors(folder) == ""
   end
@@ -327,11 +371,17 @@ defmodule Skillbook.CLI.ProcessTest do
     # no terminals to give.
     @script System.find_executable("script")
     @terminal @script &&
-                match?({_, 0}, System.cmd(@script, ["-qec", "true", "/dev/null"], stderr_to_stdout: true))
+                match?(
+                  {_, 0},
+                  System.cmd(@script, ["-qec", "true", "/dev/null"], stderr_to_stdout: true)
+                )
     @tag skip: not @terminal && "needs util-linux's script"
-    test "edits, completes and remembers lines on a terminal, and stops a command", %{folder: folder} do
+    test "edits, completes and remembers lines on a terminal, and stops a command", %{
+      folder: folder
+    } do
       {port, say} = on_terminal(folder, "shell")
       await(port, "skillbook> ")
+
       # Tab for the name and the flag, a letter too many and Backspace, a letter put in from the left.
       say.("notes.e\t--te\tneX\d\e[D\e[Do\e[F\r", "echo: one")
       say.("\e[A\d\d\dtwo\r", "echo: two")
@@ -451,7 +501,11 @@ defmodule Skillbook.CLI.ProcessTest do
       Port.command(port, <<4>>)
       assert_receive {^port, {:exit_status, 0}}, 60_000
       # Answers are no part of the history.
-      assert lines(File.read!(Path.join(folder, "skillbook/history"))) == ["Say one.", "Again.", "Once more."]
+      assert lines(File.read!(Path.join(folder, "skillbook/history"))) == [
+               "Say one.",
+               "Again.",
+               "Once more."
+             ]
     end
   end
 end

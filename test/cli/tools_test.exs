@@ -62,8 +62,10 @@ defmodule Skillbook.CLI.ToolsTest do
   test "what is wrong is said", %{tmp_dir: folder} do
     for {args, message} <- [
           {["tools", "x"], "`tools` takes no argument, got: x\nSee: skillbook tools --help"},
-          {["grammar", "x"], "`grammar` takes no argument, got: x\nSee: skillbook grammar --help"},
-          {["tools", "--shape", "google"], "--shape expects one of openai, anthropic, mcp, got: google"},
+          {["grammar", "x"],
+           "`grammar` takes no argument, got: x\nSee: skillbook grammar --help"},
+          {["tools", "--shape", "google"],
+           "--shape expects one of openai, anthropic, mcp, got: google"},
           {["tools", "--limit", "0"], "--limit expects a whole number from 1, got: 0"},
           {["tools", "--names", "a{"], "--names expects globs ("},
           {["grammar", "--names", "["], "--names expects globs ("}

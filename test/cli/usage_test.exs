@@ -8,7 +8,14 @@ defmodule Skillbook.CLI.UsageTest do
   @color %Terminal{color: true, width: 60}
 
   defp row(key, read, run, failed, duration),
-    do: %{key: key, read: read, run: run, failed: failed, count: read + run + failed, duration: duration}
+    do: %{
+      key: key,
+      read: read,
+      run: run,
+      failed: failed,
+      count: read + run + failed,
+      duration: duration
+    }
 
   defp report(rows, options \\ []) do
     sum = fn field -> rows |> Enum.map(&Map.get(&1, field)) |> Enum.sum() end
@@ -85,7 +92,9 @@ defmodule Skillbook.CLI.UsageTest do
   test "what has no name is told of, and who has no restrictions has none" do
     text = report([row("", 0, 2, 0, 1.0)], unnamed: 1234, by: :profile) |> lines(@plain)
     assert text =~ "(unrestricted)"
-    assert text =~ "\n1,234 more, of which there were too many different ones at once to name them"
+
+    assert text =~
+             "\n1,234 more, of which there were too many different ones at once to name them"
   end
 
   test "nothing counted says what to do" do

@@ -36,7 +36,8 @@ defmodule Skillbook.AgentTest do
       "mail/draft.md" =>
         page("mail.draft", [], "# mail.draft\n\n" <> String.duplicate("Write it well. ", 20)),
       "poem.md" =>
-        "---\nname: poem\ndescription: Poems\n---\n" <> String.duplicate("A line of five syllables. ", 20),
+        "---\nname: poem\ndescription: Poems\n---\n" <>
+          String.duplicate("A line of five syllables. ", 20),
       "tiny.md" => "---\nname: tiny\ndescription: Tiny\n---\nBe brief.",
       "secret.md" =>
         "---\nname: secret\ndescription: Secret\nvisibility_labels: [inner]\n---\n" <>
@@ -58,7 +59,11 @@ defmodule Skillbook.AgentTest do
 
     Model.Function.new(fn messages, options ->
       :counters.add(calls, 1, 1)
-      reply = Enum.at(replies, :counters.get(calls, 1) - 1) || flunk("the model was asked once too often")
+
+      reply =
+        Enum.at(replies, :counters.get(calls, 1) - 1) ||
+          flunk("the model was asked once too often")
+
       send(self(), {:asked, messages, options})
       if is_function(reply), do: reply.(messages), else: reply
     end)
@@ -140,7 +145,9 @@ defmodule Skillbook.AgentTest do
         for pieces <- [[reply], String.codepoints(reply), for(<<byte <- reply>>, do: <<byte>>)] do
           run(book, [pieces, "Done."])
           events = events()
-          {for({:text, text} <- events, into: "", do: text), for({:command, command} <- events, do: command)}
+
+          {for({:text, text} <- events, into: "", do: text),
+           for({:command, command} <- events, do: command)}
         end
 
       assert whole ==
@@ -200,7 +207,9 @@ defmodule Skillbook.AgentTest do
       assert %{depth: 2, turns_left: 4, model: %Model.Function{}} = agent
       assert agent.time_left in 1..600_000
       assert agent.tokens_left in 1..9_999
-      assert [%{content: "no run"}] = Skillbook.run(Skillbook.view(book), cmd("mail.send")).results
+
+      assert [%{content: "no run"}] =
+               Skillbook.run(Skillbook.view(book), cmd("mail.send")).results
     end
 
     test "refuses options that are none", %{book: book} do
@@ -209,12 +218,15 @@ defmodule Skillbook.AgentTest do
             {[model: nil], "expected a model as the option :model of a run, got: nil"},
             {[chat: [x: 1]], ~r/\Aunknown option :x for a model's answer/},
             {[commands: [x: 1]], ~r/\Aunknown option :x for run/},
-            {[max_turns: 0], "expected a whole number from 1 as the option :max_turns of a run, got: 0"}
+            {[max_turns: 0],
+             "expected a whole number from 1 as the option :max_turns of a run, got: 0"}
           ] do
         assert_raise Skillbook.OptionError, message, fn -> run(book, [], options) end
       end
 
-      assert_raise Skillbook.OptionError, "a run needs the option :model", fn -> Agent.run(book, "a", []) end
+      assert_raise Skillbook.OptionError, "a run needs the option :model", fn ->
+        Agent.run(book, "a", [])
+      end
     end
   end
 
@@ -236,14 +248,18 @@ defmodule Skillbook.AgentTest do
       :ok = Skillbook.reload(book)
     end
 
-    assert_raise Skillbook.OptionError, ~r/:names/, fn -> run(book, [], grammar: [names: "mail"]) end
+    assert_raise Skillbook.OptionError, ~r/:names/, fn ->
+      run(book, [], grammar: [names: "mail"])
+    end
   end
 
   # The commands of `mail` in the grammar that each turn was asked with.
   defp grammars do
     receive do
       {:asked, _messages, options} ->
-        names = Regex.scan(~r/^command-\d+ ::= "(mail\.\w+)"/m, Keyword.get(options, :grammar, ""))
+        names =
+          Regex.scan(~r/^command-\d+ ::= "(mail\.\w+)"/m, Keyword.get(options, :grammar, ""))
+
         [Enum.map(names, &List.last/1) | grammars()]
     after
       0 -> []
@@ -252,7 +268,11 @@ defmodule Skillbook.AgentTest do
 
   describe "an end" do
     test "by a limit leaves the conversation whole", %{book: book} do
-      big = %{text: cmd("tiny"), usage: %{prompt_tokens: 50, completion_tokens: 50}, finish_reason: :stop}
+      big = %{
+        text: cmd("tiny"),
+        usage: %{prompt_tokens: 50, completion_tokens: 50},
+        finish_reason: :stop
+      }
 
       for {replies, options, status, turns} <- [
             {[cmd("tiny"), cmd("tiny")], [max_turns: 2], :max_turns, 2},
@@ -266,7 +286,9 @@ defmodule Skillbook.AgentTest do
 
         assert kinds(result) ==
                  [:prompt, :input] ++
-                   List.flatten(List.duplicate([:reply, :report], length(replies) - length(asked))) ++ asked
+                   List.flatten(
+                     List.duplicate([:reply, :report], length(replies) - length(asked))
+                   ) ++ asked
       end
     end
 
@@ -283,7 +305,8 @@ defmodule Skillbook.AgentTest do
       assert %{status: :max_time, turns: 1, error: %{kind: :timeout}} =
                run(book, [], model: model, max_time: 20)
 
-      assert %{status: :error, error: %{kind: :timeout}} = run(book, [], model: model, chat: [timeout: 20])
+      assert %{status: :error, error: %{kind: :timeout}} =
+               run(book, [], model: model, chat: [timeout: 20])
     end
 
     test "comes to a model that is stuck", %{book: book} do
@@ -370,7 +393,11 @@ defmodule Skillbook.AgentTest do
       answer = %{text: "```cmd\ntiny", usage: nil, finish_reason: :stop}
       broken = {:error, %ModelError{kind: :cut_off, reason: "broken", text: answer.text}}
 
-      for reply <- [%{answer | finish_reason: :length}, %{answer | finish_reason: :filtered}, broken] do
+      for reply <- [
+            %{answer | finish_reason: :length},
+            %{answer | finish_reason: :filtered},
+            broken
+          ] do
         run(book, [reply, "Done."], commands: [unclosed: :run])
         events = events()
         assert for({:result, result} <- events, do: result) == []
@@ -382,12 +409,19 @@ defmodule Skillbook.AgentTest do
       cut = %{text: cmd("tiny") <> "\n\nThen I", usage: nil, finish_reason: :length}
       run(book, [cut, "Done."])
       assert [_, second] = asked()
-      assert last(second) =~ ~r/\A\[1\] tiny\n.*\n\nYour reply reached its limit of tokens and ends there.\z/s
+
+      assert last(second) =~
+               ~r/\A\[1\] tiny\n.*\n\nYour reply reached its limit of tokens and ends there.\z/s
     end
 
     test "since the connection broke goes on", %{book: book} do
       cut =
-        {:error, %ModelError{kind: :cut_off, reason: "broken", text: cmd("tiny") <> "\n\n```cmd\nmail.dra"}}
+        {:error,
+         %ModelError{
+           kind: :cut_off,
+           reason: "broken",
+           text: cmd("tiny") <> "\n\n```cmd\nmail.dra"
+         }}
 
       result = run(book, [cut, "the rest"])
       assert %{status: :done, turns: 2} = result
@@ -450,7 +484,10 @@ defmodule Skillbook.AgentTest do
       assert content =~ "[2] mail.draft\nok: instructions to follow\n  " <> @above
 
       result = run(book, [cmd("get_skill: mail.all"), cmd("get_skill: mail.all"), "Done."])
-      assert [_, %{content: content}] = for(%{kind: :report} = m <- result.transcript.messages, do: m)
+
+      assert [_, %{content: content}] =
+               for(%{kind: :report} = m <- result.transcript.messages, do: m)
+
       assert content =~ "in the answer to `get_skill: mail.all`"
     end
 
@@ -462,7 +499,8 @@ defmodule Skillbook.AgentTest do
     test "is sent again when it changed", %{book: book, folder: folder} do
       change = fn _messages ->
         write(folder, %{
-          "poem.md" => "---\nname: poem\ndescription: Poems\n---\n" <> String.duplicate("New lines. ", 30)
+          "poem.md" =>
+            "---\nname: poem\ndescription: Poems\n---\n" <> String.duplicate("New lines. ", 30)
         })
 
         Skillbook.reload(book)
@@ -479,10 +517,16 @@ defmodule Skillbook.AgentTest do
 
     test "is sent again after it was left out", %{book: book} do
       result = run(book, [cmd("mail.draft"), "Done."])
-      transcript = Agent.compact(run(book, ["More."], transcript: result.transcript).transcript, 1)
+
+      transcript =
+        Agent.compact(run(book, ["More."], transcript: result.transcript).transcript, 1)
+
       assert [%{name: "mail.draft"}] = transcript.left_out
       result = run(book, [cmd("mail.draft"), "Done."], transcript: transcript)
-      assert [%{content: content}] = for(%{kind: :report} = m <- result.transcript.messages, do: m)
+
+      assert [%{content: content}] =
+               for(%{kind: :report} = m <- result.transcript.messages, do: m)
+
       assert content =~ "Write it well."
     end
   end
@@ -513,7 +557,8 @@ defmodule Skillbook.AgentTest do
     test "is not told what the profile may not see", %{book: book, folder: folder} do
       change = fn _messages ->
         write(folder, %{
-          "hidden.md" => "---\nname: hidden\ndescription: X\nvisibility_labels: [inner]\n---\nHello."
+          "hidden.md" =>
+            "---\nname: hidden\ndescription: X\nvisibility_labels: [inner]\n---\nHello."
         })
 
         Skillbook.reload(book)
@@ -528,9 +573,19 @@ defmodule Skillbook.AgentTest do
     test "goes on where it ended", %{book: book} do
       first = run(book, ["Hello."], [], "Hi.")
       second = run(book, ["Fine."], [transcript: first.transcript], "How are you?")
-      assert Enum.map(second.transcript.messages, & &1.kind) == [:prompt, :input, :reply, :input, :reply]
+
+      assert Enum.map(second.transcript.messages, & &1.kind) == [
+               :prompt,
+               :input,
+               :reply,
+               :input,
+               :reply
+             ]
+
       assert List.starts_with?(second.transcript.messages, first.transcript.messages)
-      assert [_, [_, _, %{role: :assistant, content: "Hello."}, %{content: "How are you?"}]] = asked()
+
+      assert [_, [_, _, %{role: :assistant, content: "Hello."}, %{content: "How are you?"}]] =
+               asked()
     end
 
     test "that was kept goes on with the same prompt, or with a new one if skills changed", %{
@@ -543,7 +598,10 @@ defmodule Skillbook.AgentTest do
       end
 
       first = run(book, [cmd("mail.draft"), "Hello."], system: "You are Ann.")
-      second = run(book, [cmd("mail.draft"), "Fine."], transcript: keep.(first), system: "You are Ann.")
+
+      second =
+        run(book, [cmd("mail.draft"), "Fine."], transcript: keep.(first), system: "You are Ann.")
+
       assert List.starts_with?(second.transcript.messages, first.transcript.messages)
       assert Enum.at(second.transcript.messages, -2).content =~ "The same is above"
 
@@ -559,8 +617,10 @@ defmodule Skillbook.AgentTest do
       first = run(book, [cmd("secret"), "Hello."], profile: "inner")
 
       for {profile, message} <- [
-            {"default", ~s(the transcript: expected one of the profile "default", got: one of "inner")},
-            {"other", ~s(the transcript: expected one of the profile "other", got: one of "inner")}
+            {"default",
+             ~s(the transcript: expected one of the profile "default", got: one of "inner")},
+            {"other",
+             ~s(the transcript: expected one of the profile "other", got: one of "inner")}
           ] do
         assert_raise Skillbook.TranscriptError, message, fn ->
           run(book, ["No."], transcript: first.transcript, profile: profile)
@@ -572,12 +632,19 @@ defmodule Skillbook.AgentTest do
       inner = %Skillbook.Profile{id: "ann", grants: ["inner"]}
       first = run(book, [cmd("secret"), cmd("tiny"), "Hello."], profile: inner)
       assert inspect(first.transcript) =~ "Hush"
-      transcript = %{first.transcript | left_out: [%{name: "secret", hash: "", command: "", answer: ""}]}
+
+      transcript = %{
+        first.transcript
+        | left_out: [%{name: "secret", hash: "", command: "", answer: ""}]
+      }
 
       second = run(book, ["Fine."], transcript: transcript, profile: %{inner | grants: []})
       assert [prompt, _, _, withdrawn, _, kept | _] = second.transcript.messages
       refute prompt.content =~ "secret"
-      assert withdrawn.content =~ "(What stood here held a text that has changed, or can no longer be read."
+
+      assert withdrawn.content =~
+               "(What stood here held a text that has changed, or can no longer be read."
+
       assert kept.content =~ "Be brief."
       refute Transcript.to_json(second.transcript) =~ "Hush"
       assert second.transcript.left_out == []
@@ -594,7 +661,9 @@ defmodule Skillbook.AgentTest do
     end
   end
 
-  test "a transcript with a prompt of what its profile may no longer see gets a new one", %{tmp_dir: folder} do
+  test "a transcript with a prompt of what its profile may no longer see gets a new one", %{
+    tmp_dir: folder
+  } do
     page = fn labels, text ->
       "---\nname: diary\ndescription: #{text}\nvisibility_labels: [#{labels}]\n---\nIt.\n"
     end
@@ -602,7 +671,11 @@ defmodule Skillbook.AgentTest do
     write(folder, %{"diary/SKILL.md" => page.("", "Hush."), "open.md" => "# Open\n\nOpen.\n"})
     book = book(sources: [folder])
     model = Model.Function.new(fn _, _ -> "Done." end)
-    run = fn transcript -> Agent.run(book, "Hi", model: model, transcript: transcript).transcript end
+
+    run = fn transcript ->
+      Agent.run(book, "Hi", model: model, transcript: transcript).transcript
+    end
+
     first = run.(nil)
     assert hd(first.messages).content =~ "Hush."
 
@@ -623,7 +696,8 @@ defmodule Skillbook.AgentTest do
           "---\nname: deep\ndescription: X\nvisibility_labels: [inner]\n---\n" <>
             String.duplicate("Hush ", 100),
         "deep/more.md" => "Hush, file.",
-        "open/SKILL.md" => "---\nname: open\ndescription: X\n---\n" <> String.duplicate("Loud ", 100),
+        "open/SKILL.md" =>
+          "---\nname: open\ndescription: X\n---\n" <> String.duplicate("Loud ", 100),
         "open/more.md" => "Loud, file."
       })
 
@@ -683,7 +757,9 @@ defmodule Skillbook.AgentTest do
 
     defp holds?(book, transcript, profile),
       do:
-        Transcript.to_json(run(book, ["Fine."], transcript: transcript, profile: profile).transcript) =~
+        Transcript.to_json(
+          run(book, ["Fine."], transcript: transcript, profile: profile).transcript
+        ) =~
           "Hush"
 
     test "under its name or alias loses their texts", %{
@@ -694,7 +770,11 @@ defmodule Skillbook.AgentTest do
     } do
       bare = %{profile | grants: []}
       assert holds?(book, transcript, profile)
-      write(folder, %{"other.md" => "---\nname: other\ndescription: X\naliases: [secret]\n---\nAnother."})
+
+      write(folder, %{
+        "other.md" => "---\nname: other\ndescription: X\naliases: [secret]\n---\nAnother."
+      })
+
       File.rm!(Path.join(folder, "secret.md"))
       Skillbook.reload(book)
       refute holds?(book, transcript, bare)
@@ -727,7 +807,9 @@ defmodule Skillbook.AgentTest do
 
       exchange = fn ->
         replies = for _ <- 1..:rand.uniform(3), kind <- [:reply, :report], do: kind
-        [:input] ++ Enum.random([[], [:news]]) ++ replies ++ Enum.random([[], [:note]]) ++ [:reply]
+
+        [:input] ++
+          Enum.random([[], [:news]]) ++ replies ++ Enum.random([[], [:note]]) ++ [:reply]
       end
 
       kinds = [:prompt | Enum.flat_map(1..:rand.uniform(5), fn _ -> exchange.() end)]
@@ -753,7 +835,10 @@ defmodule Skillbook.AgentTest do
         last_input = transcript.messages |> Enum.reverse() |> Enum.find(&(&1.kind == :input))
         assert last_input in compacted.messages
 
-        assert Enum.map_join(Transcript.for_model(compacted), &(&1.role |> to_string() |> String.first())) =~
+        assert Enum.map_join(
+                 Transcript.for_model(compacted),
+                 &(&1.role |> to_string() |> String.first())
+               ) =~
                  ~r/\As(ua)+\z/
 
         for {%{kind: :report}, place} <- Enum.with_index(compacted.messages) do
@@ -773,7 +858,10 @@ defmodule Skillbook.AgentTest do
       transcript = conversation(3)
       tokens = Transcript.tokens(transcript)
       assert Agent.compact(transcript, tokens) == transcript
-      assert length(Agent.compact(transcript, tokens - 1).messages) < length(transcript.messages) + 1
+
+      assert length(Agent.compact(transcript, tokens - 1).messages) <
+               length(transcript.messages) + 1
+
       assert Transcript.tokens(Agent.compact(transcript, tokens - 30)) <= tokens
     end
 
@@ -781,7 +869,15 @@ defmodule Skillbook.AgentTest do
       long = String.duplicate("Words. ", 300)
 
       result =
-        run(book, [cmd("mail.draft"), cmd("tiny") <> long, cmd("tiny") <> long, cmd("mail.draft"), "Done."],
+        run(
+          book,
+          [
+            cmd("mail.draft"),
+            cmd("tiny") <> long,
+            cmd("tiny") <> long,
+            cmd("mail.draft"),
+            "Done."
+          ],
           max_context: 1_000
         )
 
@@ -825,7 +921,10 @@ defmodule Skillbook.AgentTest do
             {outer, ["mail.send --help"], 1_000, [], []}
           ] do
         given = Agent.rehydrate(view, read(names), room)
-        assert {names, Enum.map(given.activations, & &1.name), given.left_out} == {names, restored, left_out}
+
+        assert {names, Enum.map(given.activations, & &1.name), given.left_out} ==
+                 {names, restored, left_out}
+
         assert given.text == "" == (restored == [] and left_out == [])
         for name <- names -- (restored ++ left_out), do: refute(given.text =~ name)
         for name <- restored ++ left_out, do: assert(given.text =~ name)

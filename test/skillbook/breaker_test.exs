@@ -22,14 +22,20 @@ defmodule Skillbook.BreakerTest do
 
   defp run(book, does, line \\ "x.run") do
     [result] =
-      Pipeline.commands(Skillbook.view(book), [line], assigns: %{call: call(does)}, timeout: timeout(does))
+      Pipeline.commands(Skillbook.view(book), [line],
+        assigns: %{call: call(does)},
+        timeout: timeout(does)
+      )
 
     result
   end
 
   defp call(:answer), do: fn _, _ -> {:ok, "fine"} end
   defp call(:error), do: fn _, _ -> {:error, "no such room"} end
-  defp call(:error_result), do: fn _, _ -> {:ok, %Skillbook.Result{status: :error, content: "no"}} end
+
+  defp call(:error_result),
+    do: fn _, _ -> {:ok, %Skillbook.Result{status: :error, content: "no"}} end
+
   defp call(:crash), do: fn _, _ -> raise "oops" end
   defp call(:hang), do: fn _, _ -> Process.sleep(:infinity) end
   defp call(:nonsense), do: fn _, _ -> :nonsense end
@@ -73,7 +79,10 @@ defmodule Skillbook.BreakerTest do
     assert Skillbook.diagnostics(book) == []
     for _ <- 1..2, do: run(book, :crash)
     result = run(book, :answer)
-    assert %OutOfServiceError{name: "x.run", failures: 2, since: since, retry_in: retry_in} = result.error
+
+    assert %OutOfServiceError{name: "x.run", failures: 2, since: since, retry_in: retry_in} =
+             result.error
+
     assert DateTime.compare(since, before) != :lt and retry_in in 1..600
     time = Calendar.strftime(since, "%Y-%m-%d %H:%M:%S")
 
@@ -93,10 +102,14 @@ defmodule Skillbook.BreakerTest do
     # Another skill with the same handler has its own count, and help is no call.
     assert run(book, :answer, "x.other").status == :ok
     assert run(book, :answer, "x.run --help").status == :help
-    assert_receive {[:skillbook, :breaker, :opened], %{failures: 2}, %{book: ^book, skill: "x.run"}}
+
+    assert_receive {[:skillbook, :breaker, :opened], %{failures: 2},
+                    %{book: ^book, skill: "x.run"}}
   end
 
-  test "of many that fail at a time, those after the last that counts say nothing new", %{tmp_dir: folder} do
+  test "of many that fail at a time, those after the last that counts say nothing new", %{
+    tmp_dir: folder
+  } do
     book = start(folder, failures: 5, cooldown: 600_000)
     test = self()
 
@@ -108,7 +121,9 @@ defmodule Skillbook.BreakerTest do
     view = Skillbook.view(book)
 
     for _ <- 1..30 do
-      spawn_link(fn -> send(test, {:done, Pipeline.commands(view, ["x.run"], assigns: %{call: call})}) end)
+      spawn_link(fn ->
+        send(test, {:done, Pipeline.commands(view, ["x.run"], assigns: %{call: call})})
+      end)
     end
 
     handlers = for _ <- 1..30, do: assert_receive({:runs, _}, 60_000) |> elem(1)
@@ -125,7 +140,10 @@ defmodule Skillbook.BreakerTest do
     refute in_service?(book)
     text = page("x.run", handler("Call"), "Mended.\n")
 
-    for {files, serves} <- [{%{"x/other.md" => page("x.other")}, false}, {%{"x/run.md" => text}, true}] do
+    for {files, serves} <- [
+          {%{"x/other.md" => page("x.other")}, false},
+          {%{"x/run.md" => text}, true}
+        ] do
       write(folder, files)
       Skillbook.reload(book)
       assert {files, in_service?(book)} == {files, serves}
@@ -140,7 +158,11 @@ defmodule Skillbook.BreakerTest do
 
   test "new code of the handler has not failed", %{tmp_dir: folder} do
     name = "Skillbook.BreakerTest.Code#{System.unique_integer([:positive])}"
-    code = fn body -> Code.compile_string("defmodule #{name} do def execute(_, _), do: #{body} end") end
+
+    code = fn body ->
+      Code.compile_string("defmodule #{name} do def execute(_, _), do: #{body} end")
+    end
+
     code.("raise \"old\"")
     write(folder, %{"x/code.md" => page("x.code", handler: name)})
     book = book(sources: [folder], builtins: false, breaker: [failures: 1, cooldown: 600_000])
@@ -157,7 +179,10 @@ defmodule Skillbook.BreakerTest do
     defp cooled(folder) do
       book = start(folder, failures: 2, cooldown: 1)
       for _ <- 1..2, do: run(book, :crash)
-      assert_receive {[:skillbook, :breaker, :half_open], %{failures: 2}, %{skill: "x.run"}}, 60_000
+
+      assert_receive {[:skillbook, :breaker, :half_open], %{failures: 2}, %{skill: "x.run"}},
+                     60_000
+
       book
     end
 
@@ -203,7 +228,10 @@ defmodule Skillbook.BreakerTest do
       [{_, _, :half_open, 2, since, _}] = :ets.tab2list(Module.concat(book, Breaker))
       assert %HandlerError{kind: :crash} = run(book, :crash).error
       assert_receive {[:skillbook, :breaker, :opened], %{failures: 3}, %{skill: "x.run"}}
-      assert_receive {[:skillbook, :breaker, :half_open], %{failures: 3}, %{skill: "x.run"}}, 60_000
+
+      assert_receive {[:skillbook, :breaker, :half_open], %{failures: 3}, %{skill: "x.run"}},
+                     60_000
+
       assert [{_, _, :half_open, 3, ^since, _}] = :ets.tab2list(Module.concat(book, Breaker))
       # An error is an answer.
       assert run(book, :error).content == "no such room"
@@ -224,7 +252,10 @@ defmodule Skillbook.BreakerTest do
       assert_receive :tries, 60_000
       refute in_service?(book)
       Process.exit(caller, :kill)
-      assert_receive {[:skillbook, :breaker, :half_open], %{failures: 2}, %{skill: "x.run"}}, 60_000
+
+      assert_receive {[:skillbook, :breaker, :half_open], %{failures: 2}, %{skill: "x.run"}},
+                     60_000
+
       assert in_service?(book)
     end
 
@@ -248,7 +279,11 @@ defmodule Skillbook.BreakerTest do
       end
 
       view = Skillbook.view(book)
-      spawn_link(fn -> send(test, {:done, Pipeline.commands(view, ["x.other"], assigns: %{call: call})}) end)
+
+      spawn_link(fn ->
+        send(test, {:done, Pipeline.commands(view, ["x.other"], assigns: %{call: call})})
+      end)
+
       assert_receive {:runs, handler}, 60_000
       assert %Skillbook.BusyError{} = run(book, :answer).error
       assert_receive {[:skillbook, :breaker, :half_open], _, _}, 60_000
@@ -269,7 +304,9 @@ defmodule Skillbook.BreakerTest do
 
       view = Skillbook.view(book)
 
-      spawn_link(fn -> send(test, {:done, hd(Pipeline.commands(view, ["x.run"], assigns: %{call: call}))}) end)
+      spawn_link(fn ->
+        send(test, {:done, hd(Pipeline.commands(view, ["x.run"], assigns: %{call: call}))})
+      end)
 
       assert_receive {:runs, handler}, 60_000
       for _ <- 1..2, do: run(book, :crash)
@@ -279,7 +316,9 @@ defmodule Skillbook.BreakerTest do
     end
   end
 
-  test "without a breaker, and without a book, a handler is called however often it fails", %{tmp_dir: folder} do
+  test "without a breaker, and without a book, a handler is called however often it fails", %{
+    tmp_dir: folder
+  } do
     book = start(folder, false)
     for _ <- 1..7, do: assert(%HandlerError{} = run(book, :crash).error)
     assert in_service?(book)
@@ -288,15 +327,24 @@ defmodule Skillbook.BreakerTest do
     assert view == %{view | book: nil}
 
     for _ <- 1..7 do
-      assert [%{error: %HandlerError{}}] = Pipeline.commands(view, ["x.run"], assigns: %{call: call(:crash)})
+      assert [%{error: %HandlerError{}}] =
+               Pipeline.commands(view, ["x.run"], assigns: %{call: call(:crash)})
     end
   end
 
   test "five failures and half a minute, if nothing else is said", %{tmp_dir: folder} do
-    for {breaker, expected} <- [{[], {5, 30_000}}, {[failures: 2], {2, 30_000}}, {[cooldown: 1], {5, 1}}] do
+    for {breaker, expected} <- [
+          {[], {5, 30_000}},
+          {[failures: 2], {2, 30_000}},
+          {[cooldown: 1], {5, 1}}
+        ] do
       book = start(folder, breaker)
       {failures, cooldown} = expected
-      assert Enum.sort(Skillbook.Book.fetch!(book).breaker) == [cooldown: cooldown, failures: failures]
+
+      assert Enum.sort(Skillbook.Book.fetch!(book).breaker) == [
+               cooldown: cooldown,
+               failures: failures
+             ]
     end
 
     book = book(sources: [folder], builtins: false)

@@ -30,7 +30,10 @@ defmodule Skillbook.BuiltinSkillsTest do
       )
 
     inline =
-      Regex.scan(~r/`((?:agent|markdown|memory|notes|results|skills|tasks|workflows?)\.[a-z_]+[^`]*)`/, text)
+      Regex.scan(
+        ~r/`((?:agent|markdown|memory|notes|results|skills|tasks|workflows?)\.[a-z_]+[^`]*)`/,
+        text
+      )
 
     for [_, line] <- lines ++ inline, not String.contains?(line, ["<", "["]), do: line
   end
@@ -74,9 +77,15 @@ defmodule Skillbook.BuiltinSkillsTest do
       assert entry.kind == :command
       assert entry.effects in [:read, :write], entry.name
       assert entry.tags != [], entry.name
-      assert entry.body |> String.trim_leading() |> String.starts_with?("# #{entry.name}\n"), entry.name
+
+      assert entry.body |> String.trim_leading() |> String.starts_with?("# #{entry.name}\n"),
+             entry.name
+
       assert String.starts_with?(entry.usage, entry.name), entry.name
-      for title <- ~w(Usage Behavior Examples), do: assert(section(entry, title), "#{entry.name}: #{title}")
+
+      for title <- ~w(Usage Behavior Examples),
+          do: assert(section(entry, title), "#{entry.name}: #{title}")
+
       assert commands(section(entry, "Examples")) != [], entry.name
 
       for line <- String.split(section(entry, "Examples"), "\n", trim: true),
@@ -89,7 +98,10 @@ defmodule Skillbook.BuiltinSkillsTest do
                workflow.build/domain workflow.build/flags workflow.build/name workflow.build/steps
                workflow.run/with workflow.show/run)
 
-  test "a page declares what its handler gets, and Usage shows all of it", %{view: view, entries: entries} do
+  test "a page declares what its handler gets, and Usage shows all of it", %{
+    view: view,
+    entries: entries
+  } do
     open =
       for entry <- handled(entries),
           {:ok, declaration} = View.flags(view, entry.name),
@@ -145,7 +157,8 @@ defmodule Skillbook.BuiltinSkillsTest do
 
   # What works with entries needs those that pages speak of, in a book of its own.
   defp in_book(name, line, files) do
-    if name =~ ~r/\A(markdown|notes|skills)\./ or name in ["workflow.delete", "workflow.run", "workflow.show"] do
+    if name =~ ~r/\A(markdown|notes|skills)\./ or
+         name in ["workflow.delete", "workflow.run", "workflow.show"] do
       book = :"pages_#{System.unique_integer([:positive])}"
       sources = [[path: files, kind: :notes]]
 
@@ -170,7 +183,9 @@ defmodule Skillbook.BuiltinSkillsTest do
 
       {:ok, _} = Store.create(view, fields)
       {:ok, _} = Store.update(view, "weekly-report", %{tags: ["reports"]})
-      {:ok, :added, _} = Store.put_note(view, "School Schedule", "Monday: Math", fields: %{tags: ["family"]})
+
+      {:ok, :added, _} =
+        Store.put_note(view, "School Schedule", "Monday: Math", fields: %{tags: ["family"]})
 
       if name == "workflow.delete" do
         built = "workflow.build --name weekly_report --description x"

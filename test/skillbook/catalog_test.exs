@@ -28,7 +28,8 @@ defmodule Skillbook.CatalogTest do
   defp names(catalog), do: for(entry <- View.entries(View.all(catalog)), do: entry.name)
 
   defp findings(catalog, root) do
-    for found <- Catalog.diagnostics(catalog), do: {found.code, Path.relative_to(found.path, root)}
+    for found <- Catalog.diagnostics(catalog),
+        do: {found.code, Path.relative_to(found.path, root)}
   end
 
   describe "load/1" do
@@ -62,7 +63,8 @@ defmodule Skillbook.CatalogTest do
       email.send --to ADDR
       """)
 
-      assert [entry] = View.entries(View.all(load([[path: root, name: "mine", labels: ["inner"]]])))
+      assert [entry] =
+               View.entries(View.all(load([[path: root, name: "mine", labels: ["inner"]]])))
 
       assert entry == %Skillbook.Entry{
                name: "email.send",
@@ -155,7 +157,10 @@ defmodule Skillbook.CatalogTest do
     test "reports a source that is not there, or is a file", %{tmp_dir: root} do
       write(root, [{"a.md", skill("a")}])
       assert [%{code: :source_missing}] = Catalog.diagnostics(load(Path.join(root, "nowhere")))
-      assert [%{code: :source_missing, message: message}] = Catalog.diagnostics(load(Path.join(root, "a.md")))
+
+      assert [%{code: :source_missing, message: message}] =
+               Catalog.diagnostics(load(Path.join(root, "a.md")))
+
       assert message == "expected a folder, got a file"
     end
 
@@ -283,9 +288,11 @@ defmodule Skillbook.CatalogTest do
       rows = [
         {{:path, "x"}, "expected a keyword list for a source, got: {:path, \"x\"}"},
         {[name: "x"], "a source needs the option :path"},
-        {[path: "x", labels: "a"], "expected a list of texts as the option :labels of a source, got: \"a\""},
+        {[path: "x", labels: "a"],
+         "expected a list of texts as the option :labels of a source, got: \"a\""},
         {[path: ""], "expected a path as the option :path of a source, got: \"\""},
-        {[path: "x", kind: :note], "expected :skills or :notes as the option :kind of a source, got: :note"}
+        {[path: "x", kind: :note],
+         "expected :skills or :notes as the option :kind of a source, got: :note"}
       ]
 
       for {options, message} <- rows do

@@ -18,11 +18,13 @@ defmodule Skillbook.CommandSkillsTest do
 
   @moduletag :tmp_dir
 
-  defp reply(commands), do: "On it.\n\n```cmd\n#{Enum.join(List.wrap(commands), "\n")}\n```\n\nDone."
+  defp reply(commands),
+    do: "On it.\n\n```cmd\n#{Enum.join(List.wrap(commands), "\n")}\n```\n\nDone."
 
   defp mail(folder) do
     write(folder, %{
-      "email/SKILL.md" => "---\ndomain: email\ndescription: Write mail\n---\n# Email\n\nThe index.\n",
+      "email/SKILL.md" =>
+        "---\ndomain: email\ndescription: Write mail\n---\n# Email\n\nThe index.\n",
       "email/send.md" => page("email.send", handler("Text"), "# email.send\n\nSends it.\n"),
       "email/draft.md" => page("email.draft", [], "# email.draft\n\nDrafts it.\n")
     })
@@ -30,7 +32,8 @@ defmodule Skillbook.CommandSkillsTest do
 
   describe "the extractor" do
     test "extracts a single block" do
-      assert {:ok, %{commands: ["email.send --to bob"]}} = Extractor.extract(reply("email.send --to bob"))
+      assert {:ok, %{commands: ["email.send --to bob"]}} =
+               Extractor.extract(reply("email.send --to bob"))
     end
 
     test "extracts multiple blocks" do
@@ -47,7 +50,8 @@ defmodule Skillbook.CommandSkillsTest do
     end
 
     test "handles output with only text" do
-      assert Extractor.extract("Hello.\n") == {:ok, %{commands: [], text: "Hello.", incomplete: []}}
+      assert Extractor.extract("Hello.\n") ==
+               {:ok, %{commands: [], text: "Hello.", incomplete: []}}
     end
   end
 
@@ -76,7 +80,10 @@ defmodule Skillbook.CommandSkillsTest do
     end
 
     test "parses flags as pairs of key and value" do
-      assert Command.parse!("email.send --to bob --subject Hi").flags == %{"to" => "bob", "subject" => "Hi"}
+      assert Command.parse!("email.send --to bob --subject Hi").flags == %{
+               "to" => "bob",
+               "subject" => "Hi"
+             }
     end
 
     test "handles boolean flags" do
@@ -101,12 +108,15 @@ defmodule Skillbook.CommandSkillsTest do
     end
 
     test "gives a skill's body", %{tmp_dir: folder} do
-      assert folder |> mail() |> view() |> Help.skill("email.send") == {:ok, "# email.send\n\nSends it."}
+      assert folder |> mail() |> view() |> Help.skill("email.send") ==
+               {:ok, "# email.send\n\nSends it."}
     end
 
     test "answers --help instead of running", %{tmp_dir: folder} do
       view = folder |> mail() |> view()
-      assert Router.route(view, "email.send --to bob --help") == {:help, "# email.send\n\nSends it."}
+
+      assert Router.route(view, "email.send --to bob --help") ==
+               {:help, "# email.send\n\nSends it."}
     end
   end
 
@@ -166,7 +176,8 @@ defmodule Skillbook.CommandSkillsTest do
       {:ok, catalog} = Catalog.load([folder])
 
       codes =
-        for diagnostic <- Catalog.diagnostics(catalog), do: {Path.basename(diagnostic.path), diagnostic.code}
+        for diagnostic <- Catalog.diagnostics(catalog),
+            do: {Path.basename(diagnostic.path), diagnostic.code}
 
       assert codes == [{"nameless.md", :name_missing}, {"wordless.md", :description_missing}]
       assert {:ok, _} = View.fetch(View.all(catalog), "email.nameless")
@@ -217,7 +228,9 @@ defmodule Skillbook.CommandSkillsTest do
              ).status ==
                :ok
 
-      {:ok, document} = folder |> Path.join("workflows/digest.md") |> File.read!() |> Frontmatter.parse()
+      {:ok, document} =
+        folder |> Path.join("workflows/digest.md") |> File.read!() |> Frontmatter.parse()
+
       assert document.diagnostics == []
 
       assert Map.take(document.data, ~w(name description handler)) == %{
@@ -239,7 +252,8 @@ defmodule Skillbook.CommandSkillsTest do
       book = book(write_to: folder, watch: false)
 
       for name <- ["Digest", "di-gest", "1st", "\"a b\"", "../x", "all"],
-          do: assert({name, build(book, "--name #{name} --description D").status} == {name, :error})
+          do:
+            assert({name, build(book, "--name #{name} --description D").status} == {name, :error})
 
       assert File.ls!(folder) == []
     end
@@ -256,7 +270,10 @@ defmodule Skillbook.CommandSkillsTest do
       view = Skillbook.view(book(sources: [mail(folder)]))
       report = Skillbook.run(view, reply("email.send --to bob"))
       assert report.text == "On it.\n\nDone."
-      assert [%{status: :ok, name: "email.send", content: "flags: %{\"to\" => \"bob\"}"}] = report.results
+
+      assert [%{status: :ok, name: "email.send", content: "flags: %{\"to\" => \"bob\"}"}] =
+               report.results
+
       assert to_string(report) == "[1] email.send --to bob\nok\n  flags: %{\"to\" => \"bob\"}"
     end
 
@@ -273,9 +290,14 @@ defmodule Skillbook.CommandSkillsTest do
       assert {result.status, result.content} == {:help, "# email.send\n\nSends it."}
     end
 
-    test "a skill that a command makes: the file is there, and the book has read it", %{tmp_dir: folder} do
+    test "a skill that a command makes: the file is there, and the book has read it", %{
+      tmp_dir: folder
+    } do
       book = book(write_to: folder)
-      line = ~s(workflow.build --name test_skill --description "Tests it" --steps "Try tasks.search.")
+
+      line =
+        ~s(workflow.build --name test_skill --description "Tests it" --steps "Try tasks.search.")
+
       assert [%{status: :ok}] = Skillbook.run(Skillbook.view(book), reply(line)).results
       assert File.exists?(Path.join(folder, "workflows/test_skill.md"))
       [result] = Skillbook.run(Skillbook.view(book), reply("workflows.test_skill")).results

@@ -30,7 +30,8 @@ defmodule Skillbook.CommandTest do
   test "flags, arguments and help" do
     for {line, name, flags, args, help} <- [
           {"a", "a", %{}, [], false},
-          {"a x --b --c d --c e -- --f", "a", %{"b" => true, "c" => ["d", "e"]}, ["x", "--f"], false},
+          {"a x --b --c d --c e -- --f", "a", %{"b" => true, "c" => ["d", "e"]}, ["x", "--f"],
+           false},
           {"a --b -5 --c \"--d\"", "a", %{"b" => "-5", "c" => "--d"}, [], false},
           {"a --b c --help", "a", %{"b" => "c", "help" => true}, [], true},
           {"a -h", "a", %{}, ["-h"], true},
@@ -53,8 +54,13 @@ defmodule Skillbook.CommandTest do
 
     assert {:error, %CommandError{kind: :invalid_utf8, offset: 2}} = Command.parse("a \xFF")
     assert {:error, %CommandError{kind: :empty_command}} = Command.parse(" ")
-    assert {:error, %CommandError{kind: :command_too_large}} = Command.parse(String.duplicate("x", 1_048_577))
-    assert {:error, %CommandError{kind: :too_many_words}} = Command.tokenize(String.duplicate("x ", 10_001))
+
+    assert {:error, %CommandError{kind: :command_too_large}} =
+             Command.parse(String.duplicate("x", 1_048_577))
+
+    assert {:error, %CommandError{kind: :too_many_words}} =
+             Command.tokenize(String.duplicate("x ", 10_001))
+
     assert_raise CommandError, ~r/this is not a shell/, fn -> Command.parse!("a && b") end
     assert_raise FunctionClauseError, fn -> Command.parse(~c"charlist") end
   end

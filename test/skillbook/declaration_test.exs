@@ -34,8 +34,11 @@ defmodule Skillbook.DeclarationTest do
   defp error(:ok), do: :ok
 
   test "what a page declares", %{tmp_dir: folder} do
-    assert %Declaration{flags: flags, choices: [%{names: ["on", "off"], required: false}], words: false} =
-             declaration(folder)
+    assert %Declaration{
+             flags: flags,
+             choices: [%{names: ["on", "off"], required: false}],
+             words: false
+           } = declaration(folder)
 
     assert Enum.map(flags, &{&1.name, &1.type, &1.several}) == [
              {"id", :value, false},
@@ -85,7 +88,8 @@ defmodule Skillbook.DeclarationTest do
       {%{"id" => "1", "cuont" => "2"}, [],
        "unknown flag --cuont; did you mean --count? Known flags: --id, --count, --n, --to, --mode, --due, --all, " <>
          "--note, --tags, --on, --off"},
-      {%{"id" => true}, [], "--id needs a value and has none. Write for example: --id \"some text\""},
+      {%{"id" => true}, [],
+       "--id needs a value and has none. Write for example: --id \"some text\""},
       {%{"id" => ["two", "words"]}, [], :ok},
       {%{"id" => "1", "n" => "9"}, [], :ok},
       {%{"id" => "1", "n" => "10"}, [],
@@ -121,7 +125,10 @@ defmodule Skillbook.DeclarationTest do
 
   test "words and required choices that Usage shows", %{tmp_dir: folder} do
     flags = "\n\n## Flags\n\n--id  Which\n--to  Whom\n"
-    declaration = declaration(folder, "## Usage\n\nx.run <file> (--id <id> | --to <name>)#{flags}")
+
+    declaration =
+      declaration(folder, "## Usage\n\nx.run <file> (--id <id> | --to <name>)#{flags}")
+
     assert Flags.check(%{"id" => "1"}, declaration, ["a", "b"]) == :ok
 
     assert error(Flags.check(%{}, declaration, ["a"])) ==
@@ -134,7 +141,9 @@ defmodule Skillbook.DeclarationTest do
 
     lines =
       for entry <- View.entries(view),
-          [examples] <- [Regex.run(~r/## Examples\n\n(.*)\z/s, entry.body, capture: :all_but_first)],
+          [examples] <- [
+            Regex.run(~r/## Examples\n\n(.*)\z/s, entry.body, capture: :all_but_first)
+          ],
           line <- String.split(examples, "\n", trim: true),
           do: Skillbook.Command.parse!(line)
 
@@ -151,9 +160,10 @@ defmodule Skillbook.DeclarationTest do
     end
   end
 
-  test "flags are checked before a handler runs, and on a strict page before its text is given", %{
-    tmp_dir: folder
-  } do
+  test "flags are checked before a handler runs, and on a strict page before its text is given",
+       %{
+         tmp_dir: folder
+       } do
     write(folder, %{
       "x/handled.md" => page("x.handled", [handler: "Skillbook.TestHandlers.Text"], @page),
       "x/plain.md" => page("x.plain", [strict: true], @page),

@@ -17,7 +17,8 @@ defmodule Skillbook.DiffTest do
           {"a", "a\n", "@@ -1 +1 @@\n-a\n#{end_mark}+a\n"},
           {"a\nb", "c\nb", "@@ -1,2 +1,2 @@\n-a\n+c\n b\n#{end_mark}"},
           {"a\r\n", "a\n", "@@ -1 +1 @@\n-a\r\n+a\n"},
-          {lines(1..9), lines(1..4) <> lines(6..9), "@@ -2,7 +2,6 @@\n 2\n 3\n 4\n-5\n 6\n 7\n 8\n"},
+          {lines(1..9), lines(1..4) <> lines(6..9),
+           "@@ -2,7 +2,6 @@\n 2\n 3\n 4\n-5\n 6\n 7\n 8\n"},
           # Six lines between two changes are in one hunk, seven are not.
           {lines(1..8), "x\n" <> lines(2..7) <> "y\n",
            "@@ -1,8 +1,8 @@\n-1\n+x\n 2\n 3\n 4\n 5\n 6\n 7\n-8\n+y\n"},
@@ -50,7 +51,9 @@ defmodule Skillbook.DiffTest do
   end
 
   defp touched(text) do
-    text |> String.split("\n") |> Enum.map_join("\n", &if(:rand.uniform(4) == 1, do: "x", else: &1))
+    text
+    |> String.split("\n")
+    |> Enum.map_join("\n", &if(:rand.uniform(4) == 1, do: "x", else: &1))
   end
 
   # Takes the lines of the text in turn: those that a hunk does not have stay.

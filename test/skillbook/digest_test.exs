@@ -100,7 +100,9 @@ defmodule Skillbook.DigestTest do
   end
 
   defp run(book, line, now) do
-    [result] = Skillbook.run(Skillbook.view(book, "ann"), "````cmd\n#{line}\n````", now: now).results
+    [result] =
+      Skillbook.run(Skillbook.view(book, "ann"), "````cmd\n#{line}\n````", now: now).results
+
     assert {line, :ok} == {line, result.status}, result.content
     result
   end
@@ -166,7 +168,9 @@ defmodule Skillbook.DigestTest do
 
       {:ok, note} = Store.fetch(Skillbook.view(book, "ann"), "Digest of 2026-03-03")
       assert %{author: "ann", source: :agent, labels: ["ann"], include_in_prompt: false} = note
-      assert {:error, %{kind: :not_found}} = Store.fetch(Skillbook.view(book, "bob"), "Digest of 2026-03-03")
+
+      assert {:error, %{kind: :not_found}} =
+               Store.fetch(Skillbook.view(book, "bob"), "Digest of 2026-03-03")
 
       case kind do
         :commands ->
@@ -191,7 +195,9 @@ defmodule Skillbook.DigestTest do
 
         :prose ->
           assert text == "The digest is stored; the bank is late."
-          assert note.content == "## Late\n\n  T-1 [todo, high, due 2026-03-02 (overdue), @ann] Call the bank"
+
+          assert note.content ==
+                   "## Late\n\n  T-1 [todo, high, due 2026-03-02 (overdue), @ann] Call the bank"
       end
 
       assert %{data: [%{status: "done", ran: ran}]} = run(book, "workflow.show #{@name}", morning)
@@ -199,14 +205,21 @@ defmodule Skillbook.DigestTest do
 
       # Somebody moves it to nine o'clock.
       path = Path.join(folder, "workflows/morning.md")
-      File.write!(folder <> ".moved", path |> File.read!() |> String.replace("0 8 * * 1-5", "0 9 * * 1-5"))
+
+      File.write!(
+        folder <> ".moved",
+        path |> File.read!() |> String.replace("0 8 * * 1-5", "0 9 * * 1-5")
+      )
+
       # As an editor does it: nobody reads half of it.
       File.rename!(folder <> ".moved", path)
       changed(book, :changed)
       assert %{@name => %{expression: "0 9 * * 1-5"}} = Scheduler.registered(book)
       assert %{next: [%{at: [~U[2026-03-03 09:00:00Z]]}]} = agenda(book, "ann", morning)
 
-      assert run(book, "workflow.delete #{@name}", morning).content =~ "Deleted workflows.morning."
+      assert run(book, "workflow.delete #{@name}", morning).content =~
+               "Deleted workflows.morning."
+
       changed(book, :removed)
       refute is_map_key(Scheduler.registered(book), @name)
       assert %{next: [], last: []} = agenda(book, "ann", morning)

@@ -3,7 +3,16 @@ defmodule Skillbook.DispatchTest do
 
   import ExUnit.CaptureLog
 
-  alias Skillbook.{Agent, Command, DispatchError, FlagError, Model, Tools, UnknownSkillError, View}
+  alias Skillbook.{
+    Agent,
+    Command,
+    DispatchError,
+    FlagError,
+    Model,
+    Tools,
+    UnknownSkillError,
+    View
+  }
 
   doctest Skillbook.DispatchError
 
@@ -38,7 +47,8 @@ defmodule Skillbook.DispatchTest do
       "diary/search.md" => page("diary.search", handler),
       "diary/secret.md" => page("diary.secret", handler ++ [visibility_labels: "[inner]"]),
       "poem.md" => "---\nname: poem\ndescription: Poems\n---\nRhyme.",
-      "quiet.md" => "---\nname: quiet\ndescription: Quiet\ndisable-model-invocation: true\n---\nHush."
+      "quiet.md" =>
+        "---\nname: quiet\ndescription: Quiet\ndisable-model-invocation: true\n---\nHush."
     }
   end
 
@@ -62,7 +72,10 @@ defmodule Skillbook.DispatchTest do
 
       :counters.add(at, which, 1)
       send(test, {who, messages, options})
-      reply = Enum.at(replies, :counters.get(at, which) - 1) || raise "#{who} was asked once too often"
+
+      reply =
+        Enum.at(replies, :counters.get(at, which) - 1) || raise "#{who} was asked once too often"
+
       if is_function(reply), do: reply.(messages), else: reply
     end)
   end
@@ -89,7 +102,11 @@ defmodule Skillbook.DispatchTest do
   end
 
   defp report(result, number \\ 0),
-    do: Enum.at(for(%{kind: :report, content: text} <- result.transcript.messages, do: text), number)
+    do:
+      Enum.at(
+        for(%{kind: :report, content: text} <- result.transcript.messages, do: text),
+        number
+      )
 
   defp events do
     receive do
@@ -152,7 +169,9 @@ defmodule Skillbook.DispatchTest do
              - poem: Poems
              """
 
-      assert [dispatched] = for(%{name: "agent.dispatch"} = result <- results(events()), do: result)
+      assert [dispatched] =
+               for(%{name: "agent.dispatch"} = result <- results(events()), do: result)
+
       assert dispatched.effects == [:noted]
       assert %Agent.Result{status: :done, transcript: %{messages: [_ | _]}} = dispatched.data
     end
@@ -170,7 +189,9 @@ defmodule Skillbook.DispatchTest do
 
       run(book, [dispatch, "Done."], child)
 
-      statuses = for {:agent, "agent-1", {:result, result}} <- events(), do: {result.command, result.status}
+      statuses =
+        for {:agent, "agent-1", {:result, result}} <- events(),
+            do: {result.command, result.status}
 
       assert statuses == [
                {"mail.search", :ok},
@@ -194,13 +215,22 @@ defmodule Skillbook.DispatchTest do
 
     test "has a report of a bounded length", %{tmp_dir: folder} do
       book = start(folder)
-      commands = Enum.map_join(1..40, "\n", &"mail.send --subject #{&1} --body #{String.duplicate("x", 200)}")
+
+      commands =
+        Enum.map_join(
+          1..40,
+          "\n",
+          &"mail.send --subject #{&1} --body #{String.duplicate("x", 200)}"
+        )
+
       dispatch = cmd("agent.dispatch --mission Do. --skills mail.send")
       result = run(book, [dispatch, "Done."], [cmd(commands), String.duplicate("word ", 10_000)])
       text = report(result)
       assert text =~ "  It ran:\n  - 10 more before these\n  - mail.send --subject 11 --body xxx"
       assert String.length(text) < 31_000
-      assert Enum.max(for "  - " <> line <- String.split(text, "\n"), do: String.length(line)) < 130
+
+      assert Enum.max(for "  - " <> line <- String.split(text, "\n"), do: String.length(line)) <
+               130
     end
 
     test "ends with who waits for it", %{tmp_dir: folder} do
@@ -210,7 +240,9 @@ defmodule Skillbook.DispatchTest do
       caller =
         spawn(fn ->
           model =
-            script([cmd("agent.dispatch --mission Do. --skills mail.send")], [cmd("mail.send --wait 1")])
+            script([cmd("agent.dispatch --mission Do. --skills mail.send")], [
+              cmd("mail.send --wait 1")
+            ])
 
           Agent.run(book, "Go.", model: model, commands: [assigns: %{test: test}])
         end)
@@ -247,7 +279,9 @@ defmodule Skillbook.DispatchTest do
 
       line = "agent.dispatch --mission Do. --skills mail.send"
       child = [answer.(cmd("mail.send")), answer.(cmd("mail.send")), answer.(cmd("mail.send"))]
-      result = run(book, [answer.(cmd(line)), answer.("Done.")], child, max_turns: 5, max_tokens: 1_000)
+
+      result =
+        run(book, [answer.(cmd(line)), answer.("Done.")], child, max_turns: 5, max_tokens: 1_000)
 
       assert %{status: :done, turns: 2} = result
       assert result.usage == %{prompt_tokens: 50, completion_tokens: 5, estimated: false}
@@ -267,7 +301,9 @@ defmodule Skillbook.DispatchTest do
       book = start(folder)
       line = "agent.dispatch --mission Do. --skills mail.send --max-turns 1"
       result = run(book, [cmd(line), "Done."], [cmd("mail.send")])
-      assert report(result) =~ "error\n  agent-1 was not done when it had no turns left, after 1 turn."
+
+      assert report(result) =~
+               "error\n  agent-1 was not done when it had no turns left, after 1 turn."
     end
 
     test "is seen by the second of a reply", %{tmp_dir: folder} do
@@ -345,7 +381,9 @@ defmodule Skillbook.DispatchTest do
     test "are those of who dispatches, for what they name", %{tmp_dir: folder} do
       book =
         start(folder,
-          profiles: [[id: "ann", grants: ["inner"], skills: ["diary.*", "mail.*", "agent.*", "poem"]]]
+          profiles: [
+            [id: "ann", grants: ["inner"], skills: ["diary.*", "mail.*", "agent.*", "poem"]]
+          ]
         )
 
       view = Skillbook.view(book, "ann")
@@ -434,7 +472,9 @@ defmodule Skillbook.DispatchTest do
       assert report(result, 1) =~
                ~s(- mail.send --to bob: ok\n  - diary.write: error: unknown skill "diary.write")
 
-      assert_received {:ran, "mail.send", %{"to" => "bob"}, %{profile: %{id: "ann", writes: :run}}}
+      assert_received {:ran, "mail.send", %{"to" => "bob"},
+                       %{profile: %{id: "ann", writes: :run}}}
+
       refute_received {:ran, _, _, _}
     end
 
@@ -473,15 +513,23 @@ defmodule Skillbook.DispatchTest do
                  "may be inside of each other. Leave agent.dispatch out of --skills"
 
       result =
-        run(book, [outer, "Done."], [cmd(@inner), cmd("mail.search"), "Inner.", "Outer."], max_depth: 2)
+        run(book, [outer, "Done."], [cmd(@inner), cmd("mail.search"), "Inner.", "Outer."],
+          max_depth: 2
+        )
 
       assert result.status == :done
       assert report(result) =~ "- #{@inner}: ok"
       assert_received {:ran, "mail.search", _, %{agent: %{depth: 2, max_depth: 2}}}
-      assert Enum.any?(events(), &match?({:agent, "agent-1", {:agent, "agent-1", {:text, "Inner."}}}, &1))
+
+      assert Enum.any?(
+               events(),
+               &match?({:agent, "agent-1", {:agent, "agent-1", {:text, "Inner."}}}, &1)
+             )
 
       result = run(book, [cmd(@inner), "Done."], [], max_depth: 0)
-      assert report(result) =~ "`agent.dispatch` was not run: this run may dispatch no agents. Do it yourself"
+
+      assert report(result) =~
+               "`agent.dispatch` was not run: this run may dispatch no agents. Do it yourself"
     end
 
     test "is that of the run, wherever the command comes from", %{tmp_dir: folder} do
@@ -510,7 +558,8 @@ defmodule Skillbook.DispatchTest do
       "arguments" => %{"mission" => "Do.", "skills" => ["mail.send", "poem"]}
     }
 
-    assert {%{error: %DispatchError{kind: :no_run}}, %{"isError" => true}} = Tools.call(view, call)
+    assert {%{error: %DispatchError{kind: :no_run}}, %{"isError" => true}} =
+             Tools.call(view, call)
 
     run(book, [cmd("mail.send"), "Done."], [])
     assert_received {:ran, "mail.send", _, %{agent: agent}}
@@ -555,7 +604,10 @@ defmodule Skillbook.DispatchTest do
     told =
       for number <- 1..12 do
         :rand.seed(:exsss, {4, 5, number})
-        entries = for at <- 0..7, do: {"#{pick(~w(a b c))}.e#{at}", "zq#{at}qz", some(~w(red green))}
+
+        entries =
+          for at <- 0..7, do: {"#{pick(~w(a b c))}.e#{at}", "zq#{at}qz", some(~w(red green))}
+
         grants = some(~w(red green))
         skills = pick([:all, ["a.*", "agent.*"], ["*.e1", "*.e2", "b.*", "agent.dispatch"]])
         names = ["nothing", "agent.dispatch" | for({name, _, _} <- entries, do: name)]
@@ -629,7 +681,11 @@ defmodule Skillbook.DispatchTest do
   defp written_book(folder, entries, grants, skills) do
     files =
       Map.new(entries, fn {name, marker, labels} ->
-        fields = [title: marker, visibility_labels: "[#{Enum.join(labels, ", ")}]", tags: "[#{marker}]"]
+        fields = [
+          title: marker,
+          visibility_labels: "[#{Enum.join(labels, ", ")}]",
+          tags: "[#{marker}]"
+        ]
 
         {String.replace(name, ".", "/") <> ".md",
          page(name, fields, "#{marker}\n\n## Usage\n\n#{name} --#{marker}\n")}

@@ -12,7 +12,10 @@ defmodule Skillbook.DocumentTest do
 
   # Hidden files too: a temporary file left behind must show.
   defp files(root) do
-    root |> Path.join("**") |> Path.wildcard(match_dot: true) |> Enum.map(&Path.relative_to(&1, root))
+    root
+    |> Path.join("**")
+    |> Path.wildcard(match_dot: true)
+    |> Enum.map(&Path.relative_to(&1, root))
   end
 
   test "create makes folders and leaves nothing but the file", %{tmp_dir: root} do
@@ -64,9 +67,14 @@ defmodule Skillbook.DocumentTest do
     end
 
     {:ok, _} = Document.create(root, "a/c.md", "4")
-    assert {:ok, ".trash/20260301T080001Z/a/c.md"} = Document.discard(root, "a/c.md", DateTime.add(now, 1))
+
+    assert {:ok, ".trash/20260301T080001Z/a/c.md"} =
+             Document.discard(root, "a/c.md", DateTime.add(now, 1))
+
     assert message(Document.discard(root, "a/c.md", now)) == "a/c.md does not exist"
-    assert message(Document.discard(root, ".trash/a/c.md", now)) =~ "is no path of a file below the folder"
+
+    assert message(Document.discard(root, ".trash/a/c.md", now)) =~
+             "is no path of a file below the folder"
 
     outside = Path.join(root, "outside")
     File.mkdir_p!(outside)
@@ -144,7 +152,9 @@ defmodule Skillbook.DocumentTest do
           {"real/c.md", "real/c.md"},
           {"real/dangling.md", "real/dangling.md"}
         ] do
-      text = "#{part} is a symbolic link, and links are not followed here: name a folder or file in its place"
+      text =
+        "#{part} is a symbolic link, and links are not followed here: name a folder or file in its place"
+
       assert message(Document.create(root, path, "x")) == text
       assert message(Document.replace(root, path, "x")) == text
       assert message(Document.read(root, path)) == text

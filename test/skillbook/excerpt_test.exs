@@ -65,7 +65,15 @@ defmodule Skillbook.ExcerptTest do
   end
 
   test "from a character on" do
-    rows = [{"aäb", 1, "aäb"}, {"aäb", 2, "äb"}, {"aäb", 3, "b"}, {"aäb", 4, ""}, {"aäb", 9, ""}, {"", 1, ""}]
+    rows = [
+      {"aäb", 1, "aäb"},
+      {"aäb", 2, "äb"},
+      {"aäb", 3, "b"},
+      {"aäb", 4, ""},
+      {"aäb", 9, ""},
+      {"", 1, ""}
+    ]
+
     for {text, from, rest} <- rows, do: assert(Excerpt.from(text, from) == rest)
   end
 end

@@ -40,7 +40,8 @@ defmodule Skillbook.ExecutorTest do
     assert {:error, %RuntimeError{message: "no room on Friday"}} =
              execute(folder, "Skillbook.TestHandlers.ErrorText")
 
-    assert {:error, %NotFoundError{id: "R-1"}} = execute(folder, "Skillbook.TestHandlers.ErrorStruct")
+    assert {:error, %NotFoundError{id: "R-1"}} =
+             execute(folder, "Skillbook.TestHandlers.ErrorStruct")
   end
 
   test "a crash is an error that names the skill and hides the rest", %{tmp_dir: folder} do
@@ -66,7 +67,8 @@ defmodule Skillbook.ExecutorTest do
           assert {:error, %HandlerError{kind: :bad_return} = error} =
                    execute(folder, "Skillbook.TestHandlers.#{handler}", "x.run")
 
-          assert Exception.message(error) =~ "`x.run` failed: its handler gave an answer that cannot be read."
+          assert Exception.message(error) =~
+                   "`x.run` failed: its handler gave an answer that cannot be read."
         end)
 
       assert log =~ "skill x.run: expected {:ok, text}"
@@ -90,7 +92,10 @@ defmodule Skillbook.ExecutorTest do
         call = fn _, _ -> {:error, %Skillbook.TestHandlers.BadMessage{how: how}} end
 
         assert [%{status: :error, error: %HandlerError{kind: ^kind}}] =
-                 Skillbook.Pipeline.commands(view, ["x.call"], assigns: %{call: call}, timeout: 200)
+                 Skillbook.Pipeline.commands(view, ["x.call"],
+                   assigns: %{call: call},
+                   timeout: 200
+                 )
       end
     end)
 
@@ -126,7 +131,10 @@ defmodule Skillbook.ExecutorTest do
             [%{text | name: <<255>>}],
             [Map.put(text, :more, 1)]
           ],
-          do: assert({texts, run.(metadata: %{key => texts, more: 1}).metadata} == {texts, %{more: 1}})
+          do:
+            assert(
+              {texts, run.(metadata: %{key => texts, more: 1}).metadata} == {texts, %{more: 1}}
+            )
 
       assert run.(metadata: %{key => [1, text], more: 1}).metadata == %{key => [text], more: 1}
     end
@@ -146,7 +154,9 @@ defmodule Skillbook.ExecutorTest do
   end
 
   @tag :capture_log
-  test "the time limit: the call's, else the page's, else the book's, else half a minute", %{tmp_dir: folder} do
+  test "the time limit: the call's, else the page's, else the book's, else half a minute", %{
+    tmp_dir: folder
+  } do
     rows = [
       {nil, nil, 15, 15},
       {nil, "1s", 15, 1_000},
@@ -177,7 +187,12 @@ defmodule Skillbook.ExecutorTest do
   end
 
   defp timed_out(limit) do
-    %HandlerError{kind: :timeout, name: "x.run", handler: "Skillbook.TestHandlers.Hang", timeout: limit}
+    %HandlerError{
+      kind: :timeout,
+      name: "x.run",
+      handler: "Skillbook.TestHandlers.Hang",
+      timeout: limit
+    }
   end
 
   test "limits that cannot be read get a diagnostic", %{tmp_dir: folder} do
@@ -187,16 +202,23 @@ defmodule Skillbook.ExecutorTest do
         ] do
       write(folder, %{"x/run.md" => page("x.run", [{field, value}])})
       {:ok, catalog} = Skillbook.Catalog.load([folder])
-      assert [%{code: :field_ignored, line: 4, message: message}] = Skillbook.Catalog.diagnostics(catalog)
+
+      assert [%{code: :field_ignored, line: 4, message: message}] =
+               Skillbook.Catalog.diagnostics(catalog)
+
       assert message =~ "expected #{expected} for `#{field}`, got "
     end
 
     write(folder, %{"x/run.md" => page("x.run", timeout: "1.5m", max_running: 3)})
-    assert %{limits: %{timeout: 90_000, max_running: 3}} = Skillbook.View.fetch!(view(folder), "x.run")
+
+    assert %{limits: %{timeout: 90_000, max_running: 3}} =
+             Skillbook.View.fetch!(view(folder), "x.run")
   end
 
   test "the log has what crashed, and no argument of a call", %{tmp_dir: folder} do
-    log = capture_log(fn -> execute(folder, "Skillbook.TestHandlers.Picky", "x.run --a secret") end)
+    log =
+      capture_log(fn -> execute(folder, "Skillbook.TestHandlers.Picky", "x.run --a secret") end)
+
     assert log =~ "skill x.run crashed: an exception was raised:\n    ** (FunctionClauseError)"
     assert log =~ "Skillbook.TestHandlers.Picky.execute/2"
     refute log =~ "secret"
@@ -212,7 +234,10 @@ defmodule Skillbook.ExecutorTest do
       raise "oops"
     end
 
-    capture_log(fn -> execute(folder, "Skillbook.TestHandlers.Call", "x.run", assigns: %{call: call}) end)
+    capture_log(fn ->
+      execute(folder, "Skillbook.TestHandlers.Call", "x.run", assigns: %{call: call})
+    end)
+
     assert_receive {:linked, linked}
     ref = Process.monitor(linked)
     assert_receive {:DOWN, ^ref, :process, _, _}, 60_000
@@ -221,7 +246,14 @@ defmodule Skillbook.ExecutorTest do
   test "only modules with execute/2 are handlers, and nothing becomes an atom", %{tmp_dir: folder} do
     name = "Nowhere.Atom#{System.unique_integer([:positive])}"
 
-    for handler <- [name, "String", "Skillbook", "erlang", "\"not a module\"", String.duplicate("A", 300)] do
+    for handler <- [
+          name,
+          "String",
+          "Skillbook",
+          "erlang",
+          "\"not a module\"",
+          String.duplicate("A", 300)
+        ] do
       capture_log(fn ->
         assert {:error, %HandlerError{kind: :missing} = error} = execute(folder, handler)
         assert Exception.message(error) =~ "`x.run` cannot run: its handler"
@@ -234,7 +266,10 @@ defmodule Skillbook.ExecutorTest do
   test "a handler ends with its caller", %{tmp_dir: folder} do
     test = self()
 
-    caller = spawn(fn -> execute(folder, "Skillbook.TestHandlers.Tell", "x.run", assigns: %{tell: test}) end)
+    caller =
+      spawn(fn ->
+        execute(folder, "Skillbook.TestHandlers.Tell", "x.run", assigns: %{tell: test})
+      end)
 
     assert_receive {:handler, handler, _context}, 60_000
     ref = Process.monitor(handler)

@@ -44,7 +44,8 @@ defmodule Skillbook.ExtractorTest do
     end
 
     test "invalid UTF-8 is an error with its place" do
-      assert {:error, %CommandError{kind: :invalid_utf8, offset: 3} = error} = Extractor.extract("abc\xFFdef")
+      assert {:error, %CommandError{kind: :invalid_utf8, offset: 3} = error} =
+               Extractor.extract("abc\xFFdef")
 
       assert Exception.message(error) ==
                "the text is not valid UTF-8: byte 3 begins no character\nhint: send the reply as UTF-8"
@@ -65,7 +66,10 @@ defmodule Skillbook.ExtractorTest do
         Extractor.extract("", unclosd: :run)
       end
 
-      assert_raise ArgumentError, ~r/got: :maybe/, fn -> Extractor.extract("", unclosed: :maybe) end
+      assert_raise ArgumentError, ~r/got: :maybe/, fn ->
+        Extractor.extract("", unclosed: :maybe)
+      end
+
       assert_raise FunctionClauseError, fn -> Extractor.extract(:text) end
     end
   end
@@ -86,7 +90,10 @@ defmodule Skillbook.ExtractorTest do
     test "an error ends the stream, whichever chunk it is in" do
       {events, state} = Extractor.feed(Extractor.new(), "a\xC3")
       assert events == [text: "a"]
-      assert {[error: %CommandError{kind: :invalid_utf8, offset: 1}], state} = Extractor.feed(state, "(")
+
+      assert {[error: %CommandError{kind: :invalid_utf8, offset: 1}], state} =
+               Extractor.feed(state, "(")
+
       assert {[], state} = Extractor.feed(state, "more")
       assert {[], _state} = Extractor.finish(state)
     end
@@ -108,7 +115,9 @@ defmodule Skillbook.ExtractorTest do
   defp chunks(text, size) when byte_size(text) <= size, do: [text]
 
   defp chunks(text, size),
-    do: [binary_part(text, 0, size) | chunks(binary_part(text, size, byte_size(text) - size), size)]
+    do: [
+      binary_part(text, 0, size) | chunks(binary_part(text, size, byte_size(text) - size), size)
+    ]
 
   defp joined(events) do
     {commands, text, open} =

@@ -27,15 +27,19 @@ defmodule Skillbook.FaultsTest do
       {"fine/SKILL.md", skill("fine"), "fine", []},
       {"bom/SKILL.md", "\uFEFF" <> skill("bom"), "bom", []},
       {"crlf/SKILL.md", String.replace(skill("crlf"), "\n", "\r\n"), "crlf", []},
-      {"unclosed/SKILL.md", "---\nname: unclosed\ndescription: d\n", nil, [:frontmatter_unclosed]},
+      {"unclosed/SKILL.md", "---\nname: unclosed\ndescription: d\n", nil,
+       [:frontmatter_unclosed]},
       {"colon/SKILL.md", matter("name: colon\ndescription: Use it: always"), "colon",
        [:frontmatter_repaired]},
       {"brackets/SKILL.md", matter("name: brackets\ndescription: d\nhint: [a] [b]"), "brackets",
        [:frontmatter_repaired]},
-      {"control/SKILL.md", matter("name: control\ndescription: a\x01b"), "control", [:frontmatter_repaired]},
-      {"comma/SKILL.md", matter("name: comma\ndescription: , and so on"), "comma", [:frontmatter_repaired]},
+      {"control/SKILL.md", matter("name: control\ndescription: a\x01b"), "control",
+       [:frontmatter_repaired]},
+      {"comma/SKILL.md", matter("name: comma\ndescription: , and so on"), "comma",
+       [:frontmatter_repaired]},
       {"dot/SKILL.md", matter("name: dot\ndescription: .NET things"), "dot", []},
-      {"bracket/SKILL.md", matter("name: bracket\ndescription: [open"), nil, [:frontmatter_invalid]},
+      {"bracket/SKILL.md", matter("name: bracket\ndescription: [open"), nil,
+       [:frontmatter_invalid]},
       {"list/SKILL.md", matter("- a\n- b"), nil, [:frontmatter_invalid]},
       {"bare/SKILL.md", "# No frontmatter\n", nil, [:description_missing]},
       {"empty/SKILL.md", "", nil, [:description_missing]},
@@ -46,19 +50,22 @@ defmodule Skillbook.FaultsTest do
       {long <> "/SKILL.md", skill(long), long, [:name_too_long]},
       {"Odd_Name/SKILL.md", skill("Odd_Name"), "Odd_Name", [:name_characters]},
       {"two--hyphens/SKILL.md", skill("two--hyphens"), "two--hyphens", [:name_characters]},
-      {"wordy/SKILL.md", matter("name: wordy\ndescription: #{String.duplicate("x", 1025)}"), "wordy",
-       [:description_too_long]},
-      {"demanding/SKILL.md", skill("demanding", "compatibility: #{String.duplicate("x", 501)}"), "demanding",
-       [:compatibility_too_long]},
+      {"wordy/SKILL.md", matter("name: wordy\ndescription: #{String.duplicate("x", 1025)}"),
+       "wordy", [:description_too_long]},
+      {"demanding/SKILL.md", skill("demanding", "compatibility: #{String.duplicate("x", 501)}"),
+       "demanding", [:compatibility_too_long]},
       {"same/1/SKILL.md", skill("same"), "same", [:name_differs]},
       {"same/2/SKILL.md", skill("same"), nil, [:duplicate_name, :name_differs]},
       {"same/3/SKILL.md", skill("same", "tags: [x]"), nil, [:duplicate_name, :name_differs]},
       {"replaced/SKILL.md", skill("replaced"), nil, [:shadowed]},
-      {"latin/SKILL.md", matter("name: latin\ndescription: caf" <> <<0xE9>>), nil, [:invalid_utf8]},
+      {"latin/SKILL.md", matter("name: latin\ndescription: caf" <> <<0xE9>>), nil,
+       [:invalid_utf8]},
       {"binary/SKILL.md", <<0xFF, 0xFE, 0, 0>>, nil, [:invalid_utf8]},
-      {"large/SKILL.md", String.pad_trailing(skill("large"), @mebibyte + 1), nil, [:file_too_large]},
+      {"large/SKILL.md", String.pad_trailing(skill("large"), @mebibyte + 1), nil,
+       [:file_too_large]},
       {"bomb/SKILL.md", bomb(), nil, [:frontmatter_invalid]},
-      {"nested/SKILL.md", matter("name: nested\ndescription: d\nx: " <> String.duplicate("[", 5000)), nil,
+      {"nested/SKILL.md",
+       matter("name: nested\ndescription: d\nx: " <> String.duplicate("[", 5000)), nil,
        [:frontmatter_invalid]},
       {"nested-well/SKILL.md",
        matter(
@@ -75,8 +82,10 @@ defmodule Skillbook.FaultsTest do
       {"README.md", "# For people\n", nil, [:not_a_skill]},
       {"loose.md", "# A text\n", nil, [:not_a_skill]},
       {"mail/all.md", skill("mail.all"), nil, [:name_reserved]},
-      {"tagged/SKILL.md", matter("name: !x tagged\ndescription: d"), "tagged", [:frontmatter_tag]},
-      {"twice/SKILL.md", matter("name: a\nname: twice\ndescription: d"), "twice", [:duplicate_key]},
+      {"tagged/SKILL.md", matter("name: !x tagged\ndescription: d"), "tagged",
+       [:frontmatter_tag]},
+      {"twice/SKILL.md", matter("name: a\nname: twice\ndescription: d"), "twice",
+       [:duplicate_key]},
       # Of these the rules say that they are passed over, or parts of a skill.
       {"fine/references/more.md", "# More\n", nil, []},
       {".hidden/SKILL.md", skill("hidden"), nil, []},
@@ -130,7 +139,10 @@ defmodule Skillbook.FaultsTest do
 
   test "each file is accounted for", %{first: first, later: later} do
     {:ok, catalog} = Catalog.load([first, later])
-    entries = Map.new(View.entries(View.all(catalog)), &{Path.relative_to(&1.path, first), &1.name})
+
+    entries =
+      Map.new(View.entries(View.all(catalog)), &{Path.relative_to(&1.path, first), &1.name})
+
     diagnostics = Catalog.diagnostics(catalog)
     found = Enum.group_by(diagnostics, &Path.relative_to(&1.path, first), & &1.code)
 
@@ -158,9 +170,13 @@ defmodule Skillbook.FaultsTest do
     assert Enum.sum(for {_, codes} <- found, do: length(codes)) == length(diagnostics)
 
     written =
-      for path <- Path.wildcard(first <> "/**/*.md", match_dot: true), do: Path.relative_to(path, first)
+      for path <- Path.wildcard(first <> "/**/*.md", match_dot: true),
+          do: Path.relative_to(path, first)
 
-    told = fn path -> Enum.any?(Map.keys(found), &(path == &1 or String.starts_with?(path, &1 <> "/"))) end
+    told = fn path ->
+      Enum.any?(Map.keys(found), &(path == &1 or String.starts_with?(path, &1 <> "/")))
+    end
+
     lost = Enum.reject(written, &(is_map_key(entries, &1) or told.(&1) or &1 in @passed_over))
     # A folder is no document, whatever its name.
     assert lost == ["a-folder/SKILL.md"]
@@ -188,12 +204,21 @@ defmodule Skillbook.FaultsTest do
     end
   end
 
-  test "two sources that both name what they list are both in the XML prompt", %{first: first, later: later} do
-    {:ok, catalog} = Catalog.load([[path: first, available: ["replaced"]], [path: later, available: ["*"]]])
-    assert [found] = for(found <- Catalog.diagnostics(catalog), found.code == :shadowed, do: found)
+  test "two sources that both name what they list are both in the XML prompt", %{
+    first: first,
+    later: later
+  } do
+    {:ok, catalog} =
+      Catalog.load([[path: first, available: ["replaced"]], [path: later, available: ["*"]]])
+
+    assert [found] =
+             for(found <- Catalog.diagnostics(catalog), found.code == :shadowed, do: found)
+
     assert {found.severity, found.path} == {:warning, Path.join(first, "replaced/SKILL.md")}
     prompt = Skillbook.prompt(View.all(catalog), format: :xml)
-    for folder <- [first, later], do: assert(prompt =~ "<location>#{folder}/replaced/SKILL.md</location>")
+
+    for folder <- [first, later],
+        do: assert(prompt =~ "<location>#{folder}/replaced/SKILL.md</location>")
   end
 
   test "each thing said names a file, and errors say what to expect", %{first: first} do

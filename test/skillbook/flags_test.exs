@@ -50,7 +50,8 @@ defmodule Skillbook.FlagsTest do
 
     test "refuses unknown flags and offers the nearest" do
       rows = [
-        {%{"limt" => "5"}, "unknown flag --limt; did you mean --limit? Known flags: --due-before, --limit"},
+        {%{"limt" => "5"},
+         "unknown flag --limt; did you mean --limit? Known flags: --due-before, --limit"},
         {%{"zebra" => "5"}, "unknown flag --zebra. Known flags: --due-before, --limit"},
         {%{"zebra" => nil}, "unknown flag --zebra. Known flags: --due-before, --limit"},
         {%{"limt" => "5", "due-befor" => true},
@@ -59,17 +60,25 @@ defmodule Skillbook.FlagsTest do
          "unknown flag --#{String.duplicate("x", 60)}.... Known flags: --due-before, --limit"}
       ]
 
-      for {flags, text} <- rows, do: assert(message(Flags.known(flags, ["due-before", "limit"])) == text)
+      for {flags, text} <- rows,
+          do: assert(message(Flags.known(flags, ["due-before", "limit"])) == text)
     end
 
     test "says so when the command has no flags" do
-      assert message(Flags.known(%{"x" => true}, [])) == "unknown flag --x. This command takes no flags"
+      assert message(Flags.known(%{"x" => true}, [])) ==
+               "unknown flag --x. This command takes no flags"
     end
 
     test "the error holds the data" do
       assert {:error, %FlagError{} = e} = Flags.known(%{"limt" => "5"}, ["limit"])
 
-      assert %{kind: :unknown, flag: "limt", flags: ["limt"], expected: ["limit"], suggestions: ["limit"]} = e
+      assert %{
+               kind: :unknown,
+               flag: "limt",
+               flags: ["limt"],
+               expected: ["limit"],
+               suggestions: ["limit"]
+             } = e
     end
   end
 
@@ -90,12 +99,17 @@ defmodule Skillbook.FlagsTest do
 
     test "refuses words that are left over" do
       rows = [
-        {%{}, ["report"], [], ~s("report" stands without a flag. Put its flag in front: --FLAG "report")},
-        {%{}, ["-due", "x"], [], ~s("-due x" stands without a flag. A flag begins with two dashes: --due)},
-        {%{}, ["/due"], [], ~s("/due" stands without a flag. A flag begins with two dashes: --due)},
-        {%{}, ["due=x y"], [], ~s("due=x y" stands without a flag. A flag begins with two dashes: --due)},
+        {%{}, ["report"], [],
+         ~s("report" stands without a flag. Put its flag in front: --FLAG "report")},
+        {%{}, ["-due", "x"], [],
+         ~s("-due x" stands without a flag. A flag begins with two dashes: --due)},
+        {%{}, ["/due"], [],
+         ~s("/due" stands without a flag. A flag begins with two dashes: --due)},
+        {%{}, ["due=x y"], [],
+         ~s("due=x y" stands without a flag. A flag begins with two dashes: --due)},
         {%{}, ["-5"], [], ~s("-5" stands without a flag. Put its flag in front: --FLAG "-5")},
-        {%{}, ["/a/b"], [], ~s("/a/b" stands without a flag. Put its flag in front: --FLAG "/a/b")},
+        {%{}, ["/a/b"], [],
+         ~s("/a/b" stands without a flag. Put its flag in front: --FLAG "/a/b")},
         {%{}, ["T-1", "T-2"], ["id"],
          ~s("T-2" is one word too many: only --id may be given without the flag's name, once. Put its flag in front: --FLAG "T-2")},
         {%{"id" => "T-1"}, ["T-1"], ["id"],
@@ -140,8 +154,10 @@ defmodule Skillbook.FlagsTest do
 
     test "refuses others" do
       rows = [
-        {"urgent", ~s(--f must be one of high, in_progress, low, got "urgent". Write for example: --f high)},
-        {"High", ~s(--f must be one of high, in_progress, low, got "High". Write for example: --f high)},
+        {"urgent",
+         ~s(--f must be one of high, in_progress, low, got "urgent". Write for example: --f high)},
+        {"High",
+         ~s(--f must be one of high, in_progress, low, got "High". Write for example: --f high)},
         {"in_progres",
          ~s(--f must be one of high, in_progress, low, got "in_progres". Write for example: --f in_progress)},
         {["high", "x", "y"],
@@ -177,7 +193,9 @@ defmodule Skillbook.FlagsTest do
   end
 
   test "cast_integer/3" do
-    plain = fn got -> {:error, "--f must be a whole number, got #{got}. Write for example: --f 10"} end
+    plain = fn got ->
+      {:error, "--f must be a whole number, got #{got}. Write for example: --f 10"}
+    end
 
     check(
       [
@@ -221,7 +239,8 @@ defmodule Skillbook.FlagsTest do
     check(
       [
         {"greatest", "5", 5},
-        {"above", "6", {:error, ~s(--f must be a whole number up to 5, got "6". Write for example: --f 5)}}
+        {"above", "6",
+         {:error, ~s(--f must be a whole number up to 5, got "6". Write for example: --f 5)}}
       ],
       &Flags.cast_integer(&1, "f", max: 5)
     )
@@ -273,7 +292,8 @@ defmodule Skillbook.FlagsTest do
         {"absent", nil, nil},
         {"word", "report", error.(~s("report"))},
         {"2", 2, error.("2")},
-        {"several", ["a", "b"], {:error, ~s(--f takes one value, got 2: "a", "b". Write it as: --f)}}
+        {"several", ["a", "b"],
+         {:error, ~s(--f takes one value, got 2: "a", "b". Write it as: --f)}}
       ],
       &Flags.cast_boolean(&1, "f")
     )
@@ -295,7 +315,8 @@ defmodule Skillbook.FlagsTest do
         {"negative year", "-2026-02-28", error.(~s("-2026-02-28"))},
         {"date and time", "2026-02-28T10:00:00Z", error.(~s("2026-02-28T10:00:00Z"))},
         {"today unknown", "today", error.(~s("today"))},
-        {"no value", true, {:error, "--f needs a value and has none. Write for example: --f 2026-03-01"}}
+        {"no value", true,
+         {:error, "--f needs a value and has none. Write for example: --f 2026-03-01"}}
       ],
       &Flags.cast_date(&1, "f")
     )
@@ -353,8 +374,10 @@ defmodule Skillbook.FlagsTest do
         {"false", false, error.("false")},
         {"object", %{}, error.("an object")},
         {"object among words", ["a", %{}],
-         {:error, ~s(--f takes one value, got 2: "a", an object. Write for example: --f "some text")}},
-        {"no value", true, {:error, ~s(--f needs a value and has none. Write for example: --f "some text")}}
+         {:error,
+          ~s(--f takes one value, got 2: "a", an object. Write for example: --f "some text")}},
+        {"no value", true,
+         {:error, ~s(--f needs a value and has none. Write for example: --f "some text")}}
       ],
       &Flags.cast_text(&1, "f")
     )
@@ -390,7 +413,8 @@ defmodule Skillbook.FlagsTest do
 
   test "cast_list/2" do
     error = fn got ->
-      {:error, "--f must be one or more values, each one line, got #{got}. Write for example: --f one two"}
+      {:error,
+       "--f must be one or more values, each one line, got #{got}. Write for example: --f one two"}
     end
 
     check(
@@ -407,7 +431,8 @@ defmodule Skillbook.FlagsTest do
         {"nothing", "", error.(~s(""))},
         {"line break", ["a", "b\nc"], error.(~S("b\nc"))},
         {"object", ["a", %{}], error.(~s("a", an object))},
-        {"no value", true, {:error, "--f needs a value and has none. Write for example: --f one two"}}
+        {"no value", true,
+         {:error, "--f needs a value and has none. Write for example: --f one two"}}
       ],
       &Flags.cast_list(&1, "f")
     )
@@ -415,7 +440,8 @@ defmodule Skillbook.FlagsTest do
 
   test "cast_email/2 and cast_emails/2" do
     error = fn got ->
-      {:error, "--f must be an e-mail address, got #{got}. Write for example: --f bob@example.com"}
+      {:error,
+       "--f must be an e-mail address, got #{got}. Write for example: --f bob@example.com"}
     end
 
     check(
@@ -429,7 +455,8 @@ defmodule Skillbook.FlagsTest do
         {"line break", "bob@example.com\nBcc: x@y.z", error.(~S("bob@example.com\nBcc: x@y.z"))},
         {"trailing dot", "bob@example.", error.(~s("bob@example."))},
         {"several", ["a@b.de", "c@d.de"],
-         {:error, ~s(--f takes one value, got 2: "a@b.de", "c@d.de". Write for example: --f bob@example.com)}}
+         {:error,
+          ~s(--f takes one value, got 2: "a@b.de", "c@d.de". Write for example: --f bob@example.com)}}
       ],
       &Flags.cast_email(&1, "f")
     )
@@ -453,11 +480,20 @@ defmodule Skillbook.FlagsTest do
     assert Flags.apply_defaults(%{"limit" => 5}, defaults) == %{"limit" => 5, "sort" => "due"}
     assert Flags.apply_defaults(%{"limit" => nil, "sort" => []}, defaults) == defaults
     assert Flags.apply_defaults(%{"sort" => false}, defaults) == %{"limit" => 20, "sort" => false}
-    assert Flags.apply_defaults(%{"x" => 1}, defaults) == %{"limit" => 20, "sort" => "due", "x" => 1}
+
+    assert Flags.apply_defaults(%{"x" => 1}, defaults) == %{
+             "limit" => 20,
+             "sort" => "due",
+             "x" => 1
+           }
   end
 
   test "a conflict names both flags" do
-    e = %FlagError{kind: :conflict, flags: ["due", "clear"], expected: "one sets what the other takes away"}
+    e = %FlagError{
+      kind: :conflict,
+      flags: ["due", "clear"],
+      expected: "one sets what the other takes away"
+    }
 
     assert Exception.message(e) ==
              "--due and --clear contradict each other: one sets what the other takes away"

@@ -53,13 +53,15 @@ defmodule Skillbook.FrontmatterTest do
             {"---\n---\nb", %{}, "b"},
             {"---\na: b --- c\n---\n---\n", %{"a" => "b --- c"}, "---\n"}
           ] do
-        assert {:ok, %{data: ^data, body: ^body, present: true, diagnostics: []}} = Frontmatter.parse(text)
+        assert {:ok, %{data: ^data, body: ^body, present: true, diagnostics: []}} =
+                 Frontmatter.parse(text)
       end
     end
 
     test "takes text without a block as body" do
       for text <- ["", "b", "\n---\na: 1\n---\n", "----\n", " ---\n"] do
-        assert Frontmatter.parse(text) == {:ok, %{data: %{}, body: text, present: false, diagnostics: []}}
+        assert Frontmatter.parse(text) ==
+                 {:ok, %{data: %{}, body: text, present: false, diagnostics: []}}
       end
     end
 
@@ -76,7 +78,9 @@ defmodule Skillbook.FrontmatterTest do
         assert {:ok, %{data: %{"a" => ^value}, body: "body", diagnostics: [diagnostic]}} =
                  Frontmatter.parse(block(yaml))
 
-        assert %Diagnostic{code: :frontmatter_repaired, severity: :warning, path: nil, line: 2} = diagnostic
+        assert %Diagnostic{code: :frontmatter_repaired, severity: :warning, path: nil, line: 2} =
+                 diagnostic
+
         assert String.ends_with?(diagnostic.message, "; read as: " <> line), diagnostic.message
         assert diagnostic.hint == "write the line like this"
       end
@@ -88,7 +92,10 @@ defmodule Skillbook.FrontmatterTest do
 
     test "tells of several mended lines, duplicates and tags" do
       assert ["2:4 frontmatter_repaired", "4:4 frontmatter_tag", "5:1 duplicate_key"] =
-               for(d <- diagnostics("a: b: c\nd: e\nf: !g h\nd: i"), do: "#{d.line}:#{d.column} #{d.code}")
+               for(
+                 d <- diagnostics("a: b: c\nd: e\nf: !g h\nd: i"),
+                 do: "#{d.line}:#{d.column} #{d.code}"
+               )
     end
 
     test "gives the same for short and for long documents" do
@@ -96,8 +103,12 @@ defmodule Skillbook.FrontmatterTest do
       body = String.duplicate("é", 100_000)
 
       assert {:ok, %{data: %{"name" => "a"}, body: ^body}} = Frontmatter.parse(head <> body)
-      assert {:error, %{kind: :encoding, offset: 200_016}} = Frontmatter.parse(head <> body <> "\xFF")
-      assert {:error, %{kind: :too_large}} = Frontmatter.parse("---\n" <> String.duplicate("a: b\n", 300_000))
+
+      assert {:error, %{kind: :encoding, offset: 200_016}} =
+               Frontmatter.parse(head <> body <> "\xFF")
+
+      assert {:error, %{kind: :too_large}} =
+               Frontmatter.parse("---\n" <> String.duplicate("a: b\n", 300_000))
     end
 
     test "takes binaries only" do
@@ -107,7 +118,9 @@ defmodule Skillbook.FrontmatterTest do
     end
 
     test "refuses nesting without end, and reads it to the limit" do
-      nested = fn depth -> "a: " <> String.duplicate("[", depth) <> String.duplicate("]", depth) end
+      nested = fn depth ->
+        "a: " <> String.duplicate("[", depth) <> String.duplicate("]", depth)
+      end
 
       assert %{"a" => [_]} = data(nested.(63))
       assert {:error, %{kind: :too_deep}} = Frontmatter.parse(block(nested.(64)))
@@ -169,7 +182,9 @@ defmodule Skillbook.FrontmatterTest do
     end
 
     test "are raised by parse!/1" do
-      assert_raise FrontmatterError, ~r/never closed|closing `---`/, fn -> Frontmatter.parse!("---\n") end
+      assert_raise FrontmatterError, ~r/never closed|closing `---`/, fn ->
+        Frontmatter.parse!("---\n")
+      end
     end
   end
 
@@ -194,7 +209,14 @@ defmodule Skillbook.FrontmatterTest do
               "emoji" => "😀",
               "control" => "a\0\e\r\n"
             },
-            %{"null" => "null", "1" => "1", "yes" => "true", "a: b" => "c: d", "" => "#", "k\nk" => "- x"},
+            %{
+              "null" => "null",
+              "1" => "1",
+              "yes" => "true",
+              "a: b" => "c: d",
+              "" => "#",
+              "k\nk" => "- x"
+            },
             %{"inf" => ".inf", "date" => "2026-02-27", "breaks" => "a\u0085b\u2028c\u2029d\uFEFF"}
           ],
           body <- ["", "body\n", "---\na: 1\n---\n", "\n\n"] do

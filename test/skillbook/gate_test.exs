@@ -146,7 +146,9 @@ defmodule Skillbook.GateTest do
              "`x.text` was not run: too many commands were running, and its turn did not come within 20 ms. " <>
                "Try again later, or tell the user."
 
-    assert_receive {[:skillbook, :queue, :wait], %{duration: _}, %{skill: "x.text", granted: false}}
+    assert_receive {[:skillbook, :queue, :wait], %{duration: _},
+                    %{skill: "x.text", granted: false}}
+
     finish(1, first)
     assert [%{status: :ok}] = Pipeline.commands(view, ["x.text"])
     empty(gate)
@@ -174,7 +176,10 @@ defmodule Skillbook.GateTest do
 
   test "who is killed while it waits never runs", %{tmp_dir: folder} do
     {view, gate} = start(folder, max_running: 1)
-    [_, waiting, _] = for name <- 1..3, do: {conversation(view, name, "x.a"), heard(gate)} |> elem(0)
+
+    [_, waiting, _] =
+      for name <- 1..3, do: {conversation(view, name, "x.a"), heard(gate)} |> elem(0)
+
     first = runs(1)
     Process.exit(waiting, :kill)
     # The worker ends with its caller, and the gate hears of it.
@@ -227,7 +232,9 @@ defmodule Skillbook.GateTest do
       do: raise_to(most, place, now)
   end
 
-  test "however many are killed, wherever they are, the room is free in the end", %{tmp_dir: folder} do
+  test "however many are killed, wherever they are, the room is free in the end", %{
+    tmp_dir: folder
+  } do
     {view, gate} = start(folder, max_running: 3, max_running_per_skill: 2)
 
     # Half of the handlers come to an end by themselves.
@@ -275,7 +282,9 @@ defmodule Skillbook.GateTest do
         {:ok, hd(Task.await(Task.async(run))).content}
     end
 
-    assert [%{content: "flags: %{}"}] = Pipeline.commands(view, ["x.call --depth 2"], assigns: %{call: call})
+    assert [%{content: "flags: %{}"}] =
+             Pipeline.commands(view, ["x.call --depth 2"], assigns: %{call: call})
+
     empty(gate)
   end
 end

@@ -88,7 +88,8 @@ defmodule Skillbook.GrammarTest do
   test "numbers within their bounds", %{tmp_dir: folder} do
     for {range, good, bad} <- [
           {"from 1 to 9", [1, 9], [0, 10, -1, "01"]},
-          {"from 0 to 255", [0, 9, 10, 99, 100, 199, 200, 249, 250, 255], [256, 260, 300, 1000, "00"]},
+          {"from 0 to 255", [0, 9, 10, 99, 100, 199, 200, 249, 250, 255],
+           [256, 260, 300, 1000, "00"]},
           {"from 17 to 4321", [17, 19, 20, 99, 100, 999, 1000, 3999, 4000, 4299, 4321],
            [7, 16, 4322, 4330, 5000]},
           {"from 50 to 50", [50], [49, 51, 5]},
@@ -148,7 +149,8 @@ defmodule Skillbook.GrammarTest do
       assert length(commands) == text |> String.split("\n") |> count()
 
       for line <- commands do
-        assert match?({:ok, _}, Router.route(view, line)) or match?({:help, _}, Router.route(view, line)),
+        assert match?({:ok, _}, Router.route(view, line)) or
+                 match?({:help, _}, Router.route(view, line)),
                text
       end
     end

@@ -92,14 +92,24 @@ defmodule Skillbook.HelpTest do
       text = Prompt.text(view)
 
       assert text ==
-               Prompt.text(view, sections: [:other, :notes, :quick_reference, :skills, :domains, :rules])
+               Prompt.text(view,
+                 sections: [:other, :notes, :quick_reference, :skills, :domains, :rules]
+               )
 
       assert text == Prompt.text(view, format: :default)
       assert text == Prompt.text(view, preloaded: ["nothing"])
 
       assert text == Prompt.text(view)
       headings = for "#" <> _ = line <- String.split(text, "\n"), do: line
-      assert headings == ["# Commands", "## Domains", "## Skills", "## Quick reference", "## Also available"]
+
+      assert headings == [
+               "# Commands",
+               "## Domains",
+               "## Skills",
+               "## Quick reference",
+               "## Also available"
+             ]
+
       assert text =~ "\n- diary: My diary\n"
       refute text =~ "email.draft"
     end
@@ -147,10 +157,12 @@ defmodule Skillbook.HelpTest do
              "expected one of :default, :xml, :notes, :list as the option :format of the prompt, got: :xlm"},
             {[format: :xml, sections: [:rules]],
              "expected a format or sections, not both as the option :format of the prompt, got: :xml"},
-            {[max_chars: -1], "expected a number or nil as the option :max_chars of the prompt, got: -1"},
+            {[max_chars: -1],
+             "expected a number or nil as the option :max_chars of the prompt, got: -1"},
             {[max_tokens: "9"],
              "expected a number or nil as the option :max_tokens of the prompt, got: \"9\""},
-            {[preloaded: "a"], "expected a list of texts as the option :preloaded of the prompt, got: \"a\""}
+            {[preloaded: "a"],
+             "expected a list of texts as the option :preloaded of the prompt, got: \"a\""}
           ] do
         assert_raise Skillbook.OptionError, message, fn -> Prompt.text(view, options) end
       end

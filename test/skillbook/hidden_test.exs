@@ -37,19 +37,25 @@ defmodule Skillbook.HiddenTest do
 
     %{
       "mail/zqx.md" =>
-        page("mail.zqx", handler("Text") ++ labels ++ [aliases: "[mail.zqxsend, zqxmail]", tags: "[zqxtag]"]),
+        page(
+          "mail.zqx",
+          handler("Text") ++ labels ++ [aliases: "[mail.zqxsend, zqxmail]", tags: "[zqxtag]"]
+        ),
       "mail/zqxfail.md" => page("mail.zqxfail", handler("Raise") ++ labels),
       "zqxd/SKILL.md" =>
         "---\ndomain: zqxd\ndescription: zqx things\nvisibility_labels: [secret]\n---\nAbout\n",
-      "zqxd/act.md" => page("zqxd.act", handler("Text") ++ labels, "## Flags\n\n- `--zqxflag a|b`: zqx\n"),
+      "zqxd/act.md" =>
+        page("zqxd.act", handler("Text") ++ labels, "## Flags\n\n- `--zqxflag a|b`: zqx\n"),
       "zqxskill/SKILL.md" =>
         "---\nname: zqxskill\ndescription: zqx\nvisibility_labels: [secret]\n---\nzqx lines\n",
       "zqxskill/zqxfile.md" => "zqx file\n",
       # Of names that a guest sees, first by path.
-      "azqx/SKILL.md" => "---\nname: haiku\ndescription: zqx\nvisibility_labels: [secret]\n---\nzqx lines\n",
+      "azqx/SKILL.md" =>
+        "---\nname: haiku\ndescription: zqx\nvisibility_labels: [secret]\n---\nzqx lines\n",
       "mail/azqx.md" => page("mail.send", handler("Raise") ++ labels),
       "zqxodd.md" => page("zqx odd name", labels),
-      "zqxnote.md" => "---\nname: zqxnote\nvisibility_labels: [secret]\n---\n# zqx note\n\nA zqx note.\n"
+      "zqxnote.md" =>
+        "---\nname: zqxnote\nvisibility_labels: [secret]\n---\n# zqx note\n\nA zqx note.\n"
     }
   end
 
@@ -119,7 +125,10 @@ defmodule Skillbook.HiddenTest do
     |> String.replace(~r/duration: \d+/, "duration: 0")
     |> String.replace(~r/--id [a-z2-7]{16}|id: "[a-z2-7]{16}"/, "ID")
     |> String.replace(~r/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC|Try again in \d+ s/, "TIME")
-    |> String.replace(~r/(day|hour|microsecond|minute|month|second|year|retry_in): (\{\d+, \d\}|\d+)/, "TIME")
+    |> String.replace(
+      ~r/(day|hour|microsecond|minute|month|second|year|retry_in): (\{\d+, \d\}|\d+)/,
+      "TIME"
+    )
   end
 
   defp assigns, do: [assigns: %{call: fn _, _ -> {:ok, String.duplicate("long ", 100)} end}]
@@ -134,8 +143,14 @@ defmodule Skillbook.HiddenTest do
       for line <- lines(word),
           tool = line |> String.split() |> hd() |> String.replace(".", "__"),
           call <- [
-            %{"id" => 1, "function" => %{"name" => tool, "arguments" => "{\"path\": \"#{word}skill\""}},
-            %{"id" => 1, "function" => %{"name" => tool, "arguments" => "{\"path\": \"#{word}skill\"}"}},
+            %{
+              "id" => 1,
+              "function" => %{"name" => tool, "arguments" => "{\"path\": \"#{word}skill\""}
+            },
+            %{
+              "id" => 1,
+              "function" => %{"name" => tool, "arguments" => "{\"path\": \"#{word}skill\"}"}
+            },
             %{"type" => "function_call", "call_id" => 1, "name" => tool, "arguments" => "[]"},
             %{"type" => "tool_use", "id" => 1, "name" => tool, "input" => %{"zz" => 1}},
             %{"name" => Tools.Name.from("#{word} odd name"), "arguments" => %{}}
@@ -155,7 +170,8 @@ defmodule Skillbook.HiddenTest do
        limit <- [3, 128],
        do: Tools.definitions(view, shape: shape, limit: limit)
      ), Grammar.gbnf(view), Skillbook.prompt(view), Skillbook.prompt(view, format: :notes),
-     Enum.map(Skillbook.search(view, "#{word} send"), & &1.name), {run.status, run.text, run.turns},
+     Enum.map(Skillbook.search(view, "#{word} send"), & &1.name),
+     {run.status, run.text, run.turns},
      Enum.map(run.transcript.messages, &{&1.kind, &1.content, &1.activations})}
   end
 
@@ -169,7 +185,11 @@ defmodule Skillbook.HiddenTest do
 
     [got, expected] =
       for {book, place} <- [{with, "b"}, {without, "a"}],
-          do: book |> everything(@guest, @marker) |> same() |> String.replace("#{folder}/#{place}/", "")
+          do:
+            book
+            |> everything(@guest, @marker)
+            |> same()
+            |> String.replace("#{folder}/#{place}/", "")
 
     # Piece by piece, so that a difference can be read.
     [got, expected] = for text <- [got, expected], do: String.split(text, ~r/(?<=[,}]) /)

@@ -31,14 +31,18 @@ defmodule Skillbook.HTTPTest do
         ignore = fn _part, acc -> {:cont, acc} end
         assert {:error, error, :acc} = HTTP.stream(url, [timeout: 500], :acc, ignore), name
         assert {name, error.kind} == {name, :timeout}
-        assert Exception.message(error) =~ ~r/\Alocalhost:\d+: the time for the whole answer is over\z/
+
+        assert Exception.message(error) =~
+                 ~r/\Alocalhost:\d+: the time for the whole answer is over\z/
+
         assert (System.monotonic_time(:millisecond) - started) in 490..3_000, name
         assert_receive :hung_up, 5_000
       end
     end
 
     test "a reader that takes too long is told when it goes on" do
-      {_server, url} = HTTPServer.start([[{:head, 200, []}, {:chunk, "a"}, {:chunk, "b"}, :silent]])
+      {_server, url} =
+        HTTPServer.start([[{:head, 200, []}, {:chunk, "a"}, {:chunk, "b"}, :silent]])
 
       slow = fn part, parts ->
         if part == {:data, "a"}, do: assert_receive(:hung_up, 5_000)
@@ -63,7 +67,9 @@ defmodule Skillbook.HTTPTest do
             assert response.body == "12345678"
 
           {:error, error} ->
-            assert Exception.message(error) =~ ~r/\Alocalhost:\d+: the answer has more than 8 bytes\z/
+            assert Exception.message(error) =~
+                     ~r/\Alocalhost:\d+: the answer has more than 8 bytes\z/
+
             assert error.kind == :too_large
         end
       end
@@ -100,7 +106,9 @@ defmodule Skillbook.HTTPTest do
       answer = HTTPServer.answer("one")
 
       {_server, url} =
-        HTTPServer.start([answer ++ [:read] ++ HTTPServer.answer("two") ++ [:read, {:head, 204, []}]])
+        HTTPServer.start([
+          answer ++ [:read] ++ HTTPServer.answer("two") ++ [:read, {:head, 204, []}]
+        ])
 
       for {body, status} <- [{"one", 200}, {"two", 200}, {"", 204}] do
         assert {:ok, %{body: ^body, status: ^status}} = HTTP.request(url)
@@ -110,7 +118,14 @@ defmodule Skillbook.HTTPTest do
     end
 
     test "are kept after an answer of which the end was not wanted, if it comes at once" do
-      steps = [{:head, 200, []}, {:chunk, "one"}, {:await, :go_on}, :end, :read | HTTPServer.answer("two")]
+      steps = [
+        {:head, 200, []},
+        {:chunk, "one"},
+        {:await, :go_on},
+        :end,
+        :read | HTTPServer.answer("two")
+      ]
+
       {server, url} = HTTPServer.start([steps])
 
       assert {:halted, _} =
@@ -139,7 +154,9 @@ defmodule Skillbook.HTTPTest do
             {:post, "x", nil},
             {:patch, "x", nil}
           ] do
-        {_server, url} = HTTPServer.start([HTTPServer.answer("one") ++ [:read], HTTPServer.answer("two")])
+        {_server, url} =
+          HTTPServer.start([HTTPServer.answer("one") ++ [:read], HTTPServer.answer("two")])
+
         assert {:ok, %{body: "one"}} = HTTP.request(url)
         outcome = HTTP.request(url: url, method: method, body: body)
 
@@ -202,7 +219,9 @@ defmodule Skillbook.HTTPTest do
       packed = :zlib.gzip(body)
 
       {_server, url} =
-        HTTPServer.start(List.duplicate(HTTPServer.answer(packed, [{"content-encoding", "gzip"}]), 2))
+        HTTPServer.start(
+          List.duplicate(HTTPServer.answer(packed, [{"content-encoding", "gzip"}]), 2)
+        )
 
       assert {:ok, response} = HTTP.request(url)
       assert response.body == body
@@ -216,7 +235,10 @@ defmodule Skillbook.HTTPTest do
 
     test "may have several parts" do
       packed = :zlib.gzip("one, ") <> :zlib.gzip("two")
-      {_server, url} = HTTPServer.start([HTTPServer.answer(packed, [{"content-encoding", "x-gzip"}])])
+
+      {_server, url} =
+        HTTPServer.start([HTTPServer.answer(packed, [{"content-encoding", "x-gzip"}])])
+
       assert {:ok, %{body: "one, two"}} = HTTP.request(url)
     end
 
@@ -226,7 +248,9 @@ defmodule Skillbook.HTTPTest do
       one = IO.iodata_to_binary(:zlib.deflate(zlib, "one", :sync))
       two = IO.iodata_to_binary(:zlib.deflate(zlib, "two", :finish))
       head = {:head, 200, [{"content-encoding", "gzip"}]}
-      {server, url} = HTTPServer.start([[head, {:chunk, one}, {:await, :one}, {:chunk, two}, :end]])
+
+      {server, url} =
+        HTTPServer.start([[head, {:chunk, one}, {:await, :one}, {:chunk, two}, :end]])
 
       assert {:ok, ["two", "one"]} =
                HTTP.stream(url, [], [], fn
@@ -244,13 +268,18 @@ defmodule Skillbook.HTTPTest do
       zlib = :zlib.open()
       :ok = :zlib.deflateInit(zlib, :default, :deflated, 31, 8, :default)
       zeros = :binary.copy(<<0>>, 1024 * 1024)
-      packed = for n <- 1..128, do: :zlib.deflate(zlib, zeros, if(n == 128, do: :finish, else: :none))
+
+      packed =
+        for n <- 1..128, do: :zlib.deflate(zlib, zeros, if(n == 128, do: :finish, else: :none))
+
       packed = IO.iodata_to_binary(packed)
       answer = HTTPServer.answer(packed, [{"content-encoding", "gzip"}])
       {_server, url} = HTTPServer.start([answer, answer])
 
       assert {:error, error} = HTTP.request(url)
-      assert Exception.message(error) =~ ~r/\Alocalhost:\d+: the answer has more than 8388608 bytes\z/
+
+      assert Exception.message(error) =~
+               ~r/\Alocalhost:\d+: the answer has more than 8388608 bytes\z/
 
       # A reader of parts gets small ones.
       largest = fn
@@ -268,16 +297,21 @@ defmodule Skillbook.HTTPTest do
       for {body, kind, reason} <- [
             {"no gzip at all, though it is long enough", :malformed, "its gzip data is broken"},
             {packed <> "and more", :malformed, "its gzip data is broken"},
-            {binary_part(packed, 0, byte_size(packed) - 4), :closed, "its gzip data ends too early"}
+            {binary_part(packed, 0, byte_size(packed) - 4), :closed,
+             "its gzip data ends too early"}
           ] do
-        {_server, url} = HTTPServer.start([HTTPServer.answer(body, [{"content-encoding", "gzip"}])])
+        {_server, url} =
+          HTTPServer.start([HTTPServer.answer(body, [{"content-encoding", "gzip"}])])
+
         assert {:error, %Error{kind: ^kind, reason: ^reason}} = HTTP.request(url)
       end
     end
 
     test "of nothing is nothing" do
       {_server, url} =
-        HTTPServer.start([[{:head, 200, [{"content-encoding", "gzip"}, {"content-length", "20"}]}]])
+        HTTPServer.start([
+          [{:head, 200, [{"content-encoding", "gzip"}, {"content-length", "20"}]}]
+        ])
 
       assert {:ok, %{body: ""}} = HTTP.request(url: url, method: :head)
     end
@@ -287,8 +321,12 @@ defmodule Skillbook.HTTPTest do
     defp redirect(status, to), do: [{:head, status, [{"location", to}, {"content-length", "0"}]}]
 
     test "are followed only when it is asked for" do
-      {_server, url} = HTTPServer.start([redirect(302, "/b"), redirect(302, "/b"), HTTPServer.answer("b")])
-      assert {:ok, %{status: 302, headers: %{"location" => ["/b"]}}} = HTTP.request(url, protocol: :http1)
+      {_server, url} =
+        HTTPServer.start([redirect(302, "/b"), redirect(302, "/b"), HTTPServer.answer("b")])
+
+      assert {:ok, %{status: 302, headers: %{"location" => ["/b"]}}} =
+               HTTP.request(url, protocol: :http1)
+
       assert {:ok, %{status: 200, body: "b"}} = HTTP.request(url <> "/a?b", redirects: 1)
       assert_received {:request, %{line: "GET /a?b HTTP/1.1"}}
       assert_received {:request, %{line: "GET /b HTTP/1.1"}}
@@ -316,7 +354,9 @@ defmodule Skillbook.HTTPTest do
         headers = [{"content-type", "text/plain"}]
 
         assert {:ok, %{status: 200}} =
-                 HTTP.request([url: url, method: method, body: "x", headers: headers], redirects: 1)
+                 HTTP.request([url: url, method: method, body: "x", headers: headers],
+                   redirects: 1
+                 )
 
         assert_received {:request, %{line: first}}
         assert first =~ ~r/\A#{String.upcase(to_string(method))} /
@@ -331,19 +371,27 @@ defmodule Skillbook.HTTPTest do
       {_server, other} = HTTPServer.start([HTTPServer.answer("other")])
       {_server, url} = HTTPServer.start([redirect(302, "/b"), redirect(302, other <> "/c")])
       assert {:ok, %{body: "other"}} = HTTP.request([url: url, headers: headers], redirects: 5)
-      assert_received {:request, %{line: "GET / HTTP/1.1", headers: %{"authorization" => @secret}}}
 
       assert_received {:request,
-                       %{line: "GET /b HTTP/1.1", headers: %{"authorization" => @secret, "cookie" => _}}}
+                       %{line: "GET / HTTP/1.1", headers: %{"authorization" => @secret}}}
 
-      assert_received {:request, %{line: "GET /c HTTP/1.1", headers: %{"x-other" => "kept"} = headers}}
+      assert_received {:request,
+                       %{
+                         line: "GET /b HTTP/1.1",
+                         headers: %{"authorization" => @secret, "cookie" => _}
+                       }}
+
+      assert_received {:request,
+                       %{line: "GET /c HTTP/1.1", headers: %{"x-other" => "kept"} = headers}}
+
       refute Map.has_key?(headers, "authorization") or Map.has_key?(headers, "cookie")
     end
 
     test "lead nowhere" do
       for {to, reason} <- [
             {"ftp://example.com", "it redirects to an address that cannot be used"},
-            {"http://user:password@example.com", "it redirects to an address that cannot be used"},
+            {"http://user:password@example.com",
+             "it redirects to an address that cannot be used"},
             {"http://", "it redirects to an address that cannot be used"},
             {"a b", "it redirects to an address that cannot be used"}
           ] do
@@ -366,7 +414,10 @@ defmodule Skillbook.HTTPTest do
       {_server, proxy} = HTTPServer.start([HTTPServer.answer("by proxy")])
       proxy = String.replace(proxy, "//", "//ann:#{@secret}@")
       assert {:ok, %{body: "by proxy"}} = HTTP.request("http://example.test/a?b", proxy: proxy)
-      assert_received {:request, %{line: "GET http://example.test/a?b HTTP/1.1", headers: headers}}
+
+      assert_received {:request,
+                       %{line: "GET http://example.test/a?b HTTP/1.1", headers: headers}}
+
       assert headers["proxy-authorization"] == "Basic " <> Base.encode64("ann:#{@secret}")
     end
 
@@ -396,7 +447,9 @@ defmodule Skillbook.HTTPTest do
             "the proxy opens no connection: proxy authorization required"
           ] do
         assert {:error, error} = HTTP.request("https://example.test/a", proxy: proxy)
-        assert {error.kind, Exception.message(error)} == {:connect, "example.test:443: " <> reason}
+
+        assert {error.kind, Exception.message(error)} ==
+                 {:connect, "example.test:443: " <> reason}
       end
     end
 
@@ -411,15 +464,22 @@ defmodule Skillbook.HTTPTest do
       message =
         ~r/expected :env, nil, a URL or a function that gives one as the option :proxy of an HTTP request, got: :hidden/
 
-      assert_raise Skillbook.OptionError, message, fn -> HTTP.request("http://a", proxy: 'http://ann:x@a') end
+      assert_raise Skillbook.OptionError, message, fn ->
+        HTTP.request("http://a", proxy: 'http://ann:x@a')
+      end
     end
   end
 
   describe "TLS" do
     test "to an address that the certificate names" do
       {tls, authority} = Certificates.make([{127, 0, 0, 1}])
-      {_server, "https://localhost:" <> port} = HTTPServer.start([HTTPServer.answer("a"), []], tls: tls)
-      assert {:ok, %{body: "a"}} = HTTP.request("https://127.0.0.1:#{port}", cacertfile: authority)
+
+      {_server, "https://localhost:" <> port} =
+        HTTPServer.start([HTTPServer.answer("a"), []], tls: tls)
+
+      assert {:ok, %{body: "a"}} =
+               HTTP.request("https://127.0.0.1:#{port}", cacertfile: authority)
+
       assert {:error, error} = HTTP.request("https://localhost:#{port}", cacertfile: authority)
 
       assert {error.kind, Exception.message(error)} ==
@@ -437,7 +497,9 @@ defmodule Skillbook.HTTPTest do
             {trusted, nil, "TLS: its certificate is from an authority that is not trusted"}
           ] do
         {_server, url} = HTTPServer.start([[]], tls: tls)
-        assert {:error, %{kind: :certificate, reason: ^reason}} = HTTP.request(url, cacertfile: cacertfile)
+
+        assert {:error, %{kind: :certificate, reason: ^reason}} =
+                 HTTP.request(url, cacertfile: cacertfile)
       end
 
       {_server, url} = HTTPServer.start([HTTPServer.answer("a")], tls: trusted)
@@ -469,7 +531,8 @@ defmodule Skillbook.HTTPTest do
   end
 
   describe "HTTP/2" do
-    defp http2(serve, options \\ []), do: HTTPServer.start([[{:http2, serve}]], [first: :nothing] ++ options)
+    defp http2(serve, options \\ []),
+      do: HTTPServer.start([[{:http2, serve}]], [first: :nothing] ++ options)
 
     test "where the server offers it" do
       {tls, authority} = Certificates.make(["localhost"])
@@ -515,14 +578,16 @@ defmodule Skillbook.HTTPTest do
 
     test "faults" do
       for {name, frames, kind} <- [
-            {"a stream that is broken off", [HTTP2.head([]), HTTP2.data("a"), HTTP2.reset(2)], :closed},
+            {"a stream that is broken off", [HTTP2.head([]), HTTP2.data("a"), HTTP2.reset(2)],
+             :closed},
             {"one that is refused for good", [HTTP2.reset(11)], :closed},
             {"a frame that is none", [{0, 0xFF, <<200, 1>>}], :closed},
             {"silence", [HTTP2.head([])], :idle_timeout}
           ] do
         {_server, url} = http2(fn send -> Enum.each(frames, send) end)
 
-        assert {:error, error} = HTTP.request([url: url, method: :post], protocol: :http2, idle_timeout: 500),
+        assert {:error, error} =
+                 HTTP.request([url: url, method: :post], protocol: :http2, idle_timeout: 500),
                name
 
         assert {name, error.kind} == {name, kind}
@@ -542,7 +607,10 @@ defmodule Skillbook.HTTPTest do
           end)
 
         ignore = fn _part, acc -> {:cont, acc} end
-        assert {:error, error, nil} = HTTP.stream(url, [protocol: :http2, timeout: 500], nil, ignore)
+
+        assert {:error, error, nil} =
+                 HTTP.stream(url, [protocol: :http2, timeout: 500], nil, ignore)
+
         # Data without anything in it is an attack on HTTP/2, and the client hangs up.
         assert error.kind == if(data == "a", do: :timeout, else: :closed)
       end
@@ -555,7 +623,11 @@ defmodule Skillbook.HTTPTest do
       body = "{\"key\": \"#{@secret}\"}"
 
       {_server, url} =
-        HTTPServer.start([HTTPServer.answer(@secret), [{:raw, "no HTTP\r\n\r\n"}], HTTPServer.answer("a")])
+        HTTPServer.start([
+          HTTPServer.answer(@secret),
+          [{:raw, "no HTTP\r\n\r\n"}],
+          HTTPServer.answer("a")
+        ])
 
       request = [method: :post, url: url <> "/?key=#{@secret}", headers: headers, body: body]
       {:ok, response} = HTTP.request(request)
@@ -580,9 +652,14 @@ defmodule Skillbook.HTTPTest do
             Task.start(fn ->
               receive do:
                         (:go ->
-                           HTTP.stream(Keyword.put(request, :headers, fn -> headers end), [], nil, fn _, _ ->
-                             raise "oh"
-                           end))
+                           HTTP.stream(
+                             Keyword.put(request, :headers, fn -> headers end),
+                             [],
+                             nil,
+                             fn _, _ ->
+                               raise "oh"
+                             end
+                           ))
             end)
 
           monitor = Process.monitor(pid)

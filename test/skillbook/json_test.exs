@@ -68,7 +68,9 @@ defmodule Skillbook.JSONTest do
 
     for {deep, inner} <- [{%{"a" => 1}, ~S({"a":1})}, {{1}, ~S("{1}")}] do
       deep = Enum.reduce(1..100_000, deep, fn _, deep -> [deep] end)
-      assert JSON.encode(deep) == String.duplicate("[", 100_000) <> inner <> String.duplicate("]", 100_000)
+
+      assert JSON.encode(deep) ==
+               String.duplicate("[", 100_000) <> inner <> String.duplicate("]", 100_000)
     end
   end
 

@@ -9,7 +9,8 @@ defmodule Skillbook.LintTest do
   @moduletag :tmp_dir
 
   defp found(sources, options \\ []) do
-    for one <- Lint.run(sources, options), do: {Path.basename(one.path), one.line, one.column, one.code}
+    for one <- Lint.run(sources, options),
+        do: {Path.basename(one.path), one.line, one.column, one.code}
   end
 
   test "finds what loading finds and what is in the pages", %{tmp_dir: folder} do
@@ -45,12 +46,17 @@ defmodule Skillbook.LintTest do
     })
 
     violations = for one <- Lint.run([folder], strict: true), one.code == :spec_violation, do: one
-    assert Enum.map(violations, &Path.relative_to(&1.path, folder)) == ["b/deep/SKILL.md", "c/skill.md"]
+
+    assert Enum.map(violations, &Path.relative_to(&1.path, folder)) == [
+             "b/deep/SKILL.md",
+             "c/skill.md"
+           ]
   end
 
   test "fixes files, as often as it takes, and tells what it did", %{tmp_dir: folder} do
     write(folder, %{
-      "mail/send.md" => "---\r\ndescription: Sends: a message to people\r\ntags: a, b\r\n---\r\nBody\r\n",
+      "mail/send.md" =>
+        "---\r\ndescription: Sends: a message to people\r\ntags: a, b\r\n---\r\nBody\r\n",
       "mail/SKILL.md" => "---\ndomain: mail\ndescription: About mail\n---\n",
       "clean.md" => "---\nname: clean\ndescription: Does what it is there for\n---\nBody\n"
     })
@@ -74,13 +80,17 @@ defmodule Skillbook.LintTest do
 
     File.ln_s!(".real/mail.md", Path.join(folder, "mail.md"))
     path = Path.join(folder, "mail.md")
-    assert {[{^path, {:error, %Skillbook.DocumentError{kind: :link}}}], [_ | _]} = Lint.fix([folder])
+
+    assert {[{^path, {:error, %Skillbook.DocumentError{kind: :link}}}], [_ | _]} =
+             Lint.fix([folder])
   end
 
   test "a wrong option is refused" do
-    assert_raise Skillbook.OptionError, ~r/unknown option :strickt for lint, did you mean :strict\?/, fn ->
-      Lint.run([], strickt: true)
-    end
+    assert_raise Skillbook.OptionError,
+                 ~r/unknown option :strickt for lint, did you mean :strict\?/,
+                 fn ->
+                   Lint.run([], strickt: true)
+                 end
   end
 
   test "the page of diagnostics has every code" do

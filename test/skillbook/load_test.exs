@@ -7,7 +7,9 @@ defmodule Skillbook.LoadTest do
   @moduletag :tmp_dir
   @moduletag :capture_log
 
-  test "conversations keep apart and leave nothing behind, whatever handlers do", %{tmp_dir: folder} do
+  test "conversations keep apart and leave nothing behind, whatever handlers do", %{
+    tmp_dir: folder
+  } do
     write(folder, Load.pages())
     figures = Load.run(folder, 300)
     assert %{commands: 960, results: %{ok: ok, error: 60} = results, out_of_service: 3} = figures

@@ -19,7 +19,9 @@ defmodule Skillbook.LongResultsTest do
   defp lines(count), do: Enum.map_join(1..count, &String.pad_leading("#{&1}\n", 10, "."))
 
   defp run(view, line, options \\ [], answer \\ {:ok, lines(10)}) do
-    [result] = Pipeline.commands(view, [line], [assigns: %{call: fn _, _ -> answer end}] ++ options)
+    [result] =
+      Pipeline.commands(view, [line], [assigns: %{call: fn _, _ -> answer end}] ++ options)
+
     result
   end
 
@@ -51,7 +53,10 @@ defmodule Skillbook.LongResultsTest do
   end
 
   defp read_on(view, result, texts) do
-    case Regex.run(~r/\A(.*)\n\n\[Cut: .* To read on, write: (results\.read .*)\]\z/s, result.content) do
+    case Regex.run(
+           ~r/\A(.*)\n\n\[Cut: .* To read on, write: (results\.read .*)\]\z/s,
+           result.content
+         ) do
       [_, text, line] -> read_on(view, run(view, line), [text | texts])
       nil -> {result, [String.trim_trailing(result.content) | texts]}
     end
@@ -72,11 +77,19 @@ defmodule Skillbook.LongResultsTest do
 
     for {of_book, of_run, shown} <- rows do
       book = book([sources: [folder]] ++ if(of_book, do: [max_result: of_book], else: []))
-      result = run(Skillbook.view(book), "x.say", if(of_run, do: [max_result: of_run], else: []), long)
+
+      result =
+        run(Skillbook.view(book), "x.say", if(of_run, do: [max_result: of_run], else: []), long)
+
       assert {of_book, of_run, result.metadata[:cut][:to]} == {of_book, of_run, shown}
     end
 
-    assert run(Skillbook.view(book(sources: [folder])), "x.say", [], {:ok, String.duplicate("é", 30_000)}).metadata ==
+    assert run(
+             Skillbook.view(book(sources: [folder])),
+             "x.say",
+             [],
+             {:ok, String.duplicate("é", 30_000)}
+           ).metadata ==
              %{}
 
     view = view(folder)
@@ -119,7 +132,9 @@ defmodule Skillbook.LongResultsTest do
       answer = {:ok, Skillbook.Result.ok("short", metadata: %{cut: cut})}
       assert %{content: "short", metadata: %{cut: ^cut}} = run(view, "x.say", [], answer)
       answer = {:ok, Skillbook.Result.ok(lines(10), metadata: %{cut: cut})}
-      assert %{metadata: %{cut: %{id: <<_::128>>, from: 1, to: 30}}} = run(view, "x.say", [], answer)
+
+      assert %{metadata: %{cut: %{id: <<_::128>>, from: 1, to: 30}}} =
+               run(view, "x.say", [], answer)
     end
   end
 
@@ -193,7 +208,9 @@ defmodule Skillbook.LongResultsTest do
 
       # As if it had never been.
       unless readable do
-        assert result.content == "there is no result #{id}, or no longer; run the command that gave it again"
+        assert result.content ==
+                 "there is no result #{id}, or no longer; run the command that gave it again"
+
         assert %NotFoundError{kind: "result"} = result.error
       end
     end
@@ -214,7 +231,11 @@ defmodule Skillbook.LongResultsTest do
     Skillbook.reload(book)
     # What `get_skill` told of may be hidden now.
     assert readable.() == [:ok, :error]
-    write(folder, %{"x/say.md" => page("x.say", handler("Call") ++ [visibility_labels: "[secret]"])})
+
+    write(folder, %{
+      "x/say.md" => page("x.say", handler("Call") ++ [visibility_labels: "[secret]"])
+    })
+
     Skillbook.reload(book)
     assert readable.() == [:error, :error]
   end
@@ -249,9 +270,10 @@ defmodule Skillbook.LongResultsTest do
     assert run(view, "results.read --id #{id} --from 100").content == "\n"
   end
 
-  test "what is kept is bounded: the oldest go first, and of a very long one the beginning stays", %{
-    tmp_dir: folder
-  } do
+  test "what is kept is bounded: the oldest go first, and of a very long one the beginning stays",
+       %{
+         tmp_dir: folder
+       } do
     book = book(sources: [folder])
     view = Skillbook.view(book)
     # 4 MiB and two characters, of two bytes each.
@@ -265,8 +287,15 @@ defmodule Skillbook.LongResultsTest do
              "ééé\n\n[Cut: these are the characters 2097150 to 2097152 of 2097154; 2 are left out. " <>
                "They cannot be read on: ask for less at a time.]"
 
-    ids = [cut.id | for(_ <- 1..8, do: run(view, "x.say", [max_result: 30], {:ok, long}).metadata.cut.id)]
-    assert Enum.map(ids, &run(view, "results.read --id #{&1}").status) == [:error | List.duplicate(:ok, 8)]
+    ids = [
+      cut.id
+      | for(_ <- 1..8, do: run(view, "x.say", [max_result: 30], {:ok, long}).metadata.cut.id)
+    ]
+
+    assert Enum.map(ids, &run(view, "results.read --id #{&1}").status) == [
+             :error | List.duplicate(:ok, 8)
+           ]
+
     assert length(kept(book)) == 8
   end
 

@@ -37,7 +37,9 @@ defmodule Skillbook.NativeTest do
 
     for {name, arity} <- @functions, round <- 1..100 do
       # Reproducible, and different for each function.
-      arguments = for n <- 1..arity//1, do: Enum.at(values, :erlang.phash2({name, round, n}, length(values)))
+      arguments =
+        for n <- 1..arity//1,
+            do: Enum.at(values, :erlang.phash2({name, round, n}, length(values)))
 
       try do
         apply(Native, name, arguments)
@@ -51,10 +53,15 @@ defmodule Skillbook.NativeTest do
 
   @tag :tmp_dir
   test "what may take long is left to a dirty scheduler", %{catalog: catalog, tmp_dir: folder} do
-    page = fn name, body -> "---\nname: #{name}\ndescription: d\nallowed-tools: Read\n---\n\n#{body}\n" end
+    page = fn name, body ->
+      "---\nname: #{name}\ndescription: d\nallowed-tools: Read\n---\n\n#{body}\n"
+    end
+
     File.mkdir_p!(Path.join(folder, "many"))
 
-    for n <- 1..65, do: File.write!(Path.join(folder, "many/a#{n}.md"), page.("many.a#{n}", "Text."))
+    for n <- 1..65,
+        do: File.write!(Path.join(folder, "many/a#{n}.md"), page.("many.a#{n}", "Text."))
+
     File.write!(Path.join(folder, "long.md"), page.("long", String.duplicate("text ", 13_200)))
     {:ok, large} = Catalog.load([folder])
 
@@ -90,7 +97,8 @@ defmodule Skillbook.NativeTest do
       frontmatter_parse: {["a"], [String.duplicate("a", 4 * 1024 + 1)]},
       http_client: {[http], [%{http | connect_timeout: 2}]},
       sql_statements:
-        {["select 1", :sqlite, 0], [String.duplicate(" ", 8 * 1024) <> "select 1", :postgres, nil]},
+        {["select 1", :sqlite, 0],
+         [String.duplicate(" ", 8 * 1024) <> "select 1", :postgres, nil]},
       json_decode: {["[1]"], [~s("#{String.duplicate("a", 8 * 1024)}")]},
       json_encode: {[%{"a" => [1]}, false], [[String.duplicate("a", 8 * 1024)], false]},
       json_encode: {[[a: 1], false], [Enum.to_list(0..8_192), false]},
@@ -125,10 +133,17 @@ defmodule Skillbook.NativeTest do
       assert apply(Native, name, slow) != :busy
     end
 
-    twins = for {name, _} <- @functions, "won_" <> twin <- [name |> to_string() |> String.reverse()], do: twin
+    twins =
+      for {name, _} <- @functions,
+          "won_" <> twin <- [name |> to_string() |> String.reverse()],
+          do: twin
 
     assert Enum.sort(twins) ==
-             rows |> Keyword.keys() |> Enum.uniq() |> Enum.map(&String.reverse("#{&1}")) |> Enum.sort()
+             rows
+             |> Keyword.keys()
+             |> Enum.uniq()
+             |> Enum.map(&String.reverse("#{&1}"))
+             |> Enum.sort()
   end
 
   test "no bytes do harm", %{view: view} do
@@ -180,6 +195,8 @@ defmodule Skillbook.NativeTest do
 
     deep = String.duplicate("[", 5_000) <> String.duplicate("]", 5_000)
     assert {:error, %{kind: :invalid_json}} = Command.parse(~s(haiku {"a": #{deep}}))
-    assert {:error, %{kind: :invalid_json}} = Skillbook.Router.route(view, ~s(haiku {"a": #{deep}}))
+
+    assert {:error, %{kind: :invalid_json}} =
+             Skillbook.Router.route(view, ~s(haiku {"a": #{deep}}))
   end
 end

@@ -11,10 +11,19 @@ defmodule Skillbook.PackageTest do
   @yes [accept: &__MODULE__.yes/1]
   def yes(_question), do: true
 
-  defp skill(name, body \\ "# Page\n"), do: "---\nname: #{name}\ndescription: Does #{name} well\n---\n#{body}"
+  defp skill(name, body \\ "# Page\n"),
+    do: "---\nname: #{name}\ndescription: Does #{name} well\n---\n#{body}"
 
   defp git!(folder, args) do
-    settings = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
+    settings = [
+      "-c",
+      "user.name=a",
+      "-c",
+      "user.email=a@example.com",
+      "-c",
+      "commit.gpgsign=false"
+    ]
+
     {output, 0} = System.cmd("git", settings ++ args, cd: folder, stderr_to_stdout: true)
     String.trim(output)
   end
@@ -44,9 +53,12 @@ defmodule Skillbook.PackageTest do
   defp actions({:ok, outcomes}), do: for(outcome <- outcomes, do: {outcome.name, outcome.action})
   defp actions({:error, error}), do: Exception.message(error)
 
-  defp messages({:ok, outcomes}), do: for(%{error: error} <- outcomes, error, do: Exception.message(error))
+  defp messages({:ok, outcomes}),
+    do: for(%{error: error} <- outcomes, error, do: Exception.message(error))
 
-  test "installs, updates, restores and removes the skills of a git repository", %{tmp_dir: folder} do
+  test "installs, updates, restores and removes the skills of a git repository", %{
+    tmp_dir: folder
+  } do
     {root, first, to} = repository(folder)
     to_it = [to: to] ++ @yes
 
@@ -64,7 +76,9 @@ defmodule Skillbook.PackageTest do
              {"two", :installed}
            ]
 
-    assert {:ok, %{"one" => %{"commit" => ^first, "path" => "skills/one"}}} = Package.installed(to)
+    assert {:ok, %{"one" => %{"commit" => ^first, "path" => "skills/one"}}} =
+             Package.installed(to)
+
     assert actions(Package.install(root, to_it ++ [names: ["one"]])) == [{"one", :unchanged}]
     assert actions(Package.outdated([], to: to)) == [{"one", :current}, {"two", :current}]
 
@@ -74,7 +88,8 @@ defmodule Skillbook.PackageTest do
     assert actions(Package.outdated([], to: to)) == [{"one", :outdated}, {"two", :outdated}]
 
     # Nobody accepted the new host; what is there stays.
-    assert {:ok, [one, %{name: "two", action: :unchanged, commit: ^second}]} = Package.update([], to: to)
+    assert {:ok, [one, %{name: "two", action: :unchanged, commit: ^second}]} =
+             Package.update([], to: to)
 
     assert Exception.message(one.error) ==
              "one can do more than what was accepted; read what it can do, then accept it with --yes"
@@ -98,7 +113,9 @@ defmodule Skillbook.PackageTest do
     assert actions(Package.update(["one"], to_it)) == [{"one", :updated}]
     assert File.read!(Path.join(to, "one/SKILL.md")) =~ "new.io"
 
-    by_hand = "one was changed by hand (mine.md added); keep a copy of it, then replace it with --force"
+    by_hand =
+      "one was changed by hand (mine.md added); keep a copy of it, then replace it with --force"
+
     write(to, %{"one/mine.md" => "mine"})
 
     for change <- [&Package.update/2, &Package.remove/2, &Package.restore/2],
@@ -109,26 +126,41 @@ defmodule Skillbook.PackageTest do
     refute File.exists?(Path.join(to, "one/mine.md"))
 
     # An older state, by tag and by commit
-    assert actions(Package.install(root, to_it ++ [names: ["one"], tag: "v1"])) == [{"one", :updated}]
+    assert actions(Package.install(root, to_it ++ [names: ["one"], tag: "v1"])) == [
+             {"one", :updated}
+           ]
+
     assert {:ok, %{"one" => %{"commit" => ^first, "tag" => "v1"}}} = Package.installed(to)
-    assert actions(Package.install(root, to_it ++ [names: ["one"], commit: second])) == [{"one", :updated}]
+
+    assert actions(Package.install(root, to_it ++ [names: ["one"], commit: second])) == [
+             {"one", :updated}
+           ]
+
     assert actions(Package.outdated(["one"], to: to)) == [{"one", :pinned}]
 
     File.rm_rf!(Path.join(to, "one"))
     assert actions(Package.restore([], to: to)) == [{"one", :restored}, {"two", :unchanged}]
-    assert actions(Package.remove(["one", "two"], to: to)) == [{"one", :removed}, {"two", :removed}]
+
+    assert actions(Package.remove(["one", "two"], to: to)) == [
+             {"one", :removed},
+             {"two", :removed}
+           ]
+
     assert File.ls!(to) == ["skills.lock.json"]
     assert actions(Package.remove(["one"], to: to)) == "one is not installed in #{to}; nothing is"
   end
 
-  test "what git is asked for is no option of it, and only some protocols are spoken", %{tmp_dir: folder} do
+  test "what git is asked for is no option of it, and only some protocols are spoken", %{
+    tmp_dir: folder
+  } do
     {root, _, to} = repository(folder)
 
     for {source, options, text} <- [
           {root, [branch: "--upload-pack=x"], "is no name of a branch"},
           {root, [tag: "a..b"], "is no name of a tag"},
           {root, [commit: "main"], "is no commit; write all 40 hexadecimal digits of it"},
-          {root, [branch: "main", tag: "v1"], "is asked for by --branch and --tag; write one of them"},
+          {root, [branch: "main", tag: "v1"],
+           "is asked for by --branch and --tag; write one of them"},
           {root, [branch: "none"], "has no branch none"},
           {"ext::sh -c id", [], "is no address that is fetched from"},
           {"http://example.com/a.git", [], "is no address that is fetched from"},
@@ -167,7 +199,10 @@ defmodule Skillbook.PackageTest do
              "skills/one/etc is a link, and links are not installed; ask its author for a copy of the file"
            ]
 
-    assert actions(Package.install(root, [to: to, names: ["two"]] ++ @yes)) == [{"two", :installed}]
+    assert actions(Package.install(root, [to: to, names: ["two"]] ++ @yes)) == [
+             {"two", :installed}
+           ]
+
     refute File.exists?(marker)
   end
 
@@ -196,7 +231,10 @@ defmodule Skillbook.PackageTest do
     write(from, %{"one/SKILL.md" => skill("one", "other")})
     File.rm_rf!(Path.join(to, "one"))
     assert [message] = messages(Package.restore([], to: to))
-    assert message =~ ~r/^one is not what was installed: .* look at what changed and take it with `update`$/
+
+    assert message =~
+             ~r/^one is not what was installed: .* look at what changed and take it with `update`$/
+
     refute File.exists?(Path.join(to, "one"))
   end
 
@@ -223,7 +261,11 @@ defmodule Skillbook.PackageTest do
            ]
 
     assert hd(messages({:ok, outcomes})) == "bare has no description in its SKILL.md"
-    assert actions(Package.install(from, [to: to, names: ["odd-name"]] ++ @yes)) == [{"odd-name", :installed}]
+
+    assert actions(Package.install(from, [to: to, names: ["odd-name"]] ++ @yes)) == [
+             {"odd-name", :installed}
+           ]
+
     assert Enum.sort(File.ls!(to)) == ["fine", "odd-name", "skills.lock.json"]
   end
 
@@ -232,7 +274,8 @@ defmodule Skillbook.PackageTest do
           {"{", "line 1"},
           {"[]", "expected an object with `version` and `skills`"},
           {~s({"version": 2, "skills": {}}), "expected version 1, got 2"},
-          {~s({"version": 1, "skills": {"../a": {}}}), ~s(the entry "../a" is none that was written here)}
+          {~s({"version": 1, "skills": {"../a": {}}}),
+           ~s(the entry "../a" is none that was written here)}
         ] do
       write(to, %{"skills.lock.json" => text})
       assert {:error, %{kind: :lock} = error} = Package.outdated([], to: to)
@@ -245,7 +288,10 @@ defmodule Skillbook.PackageTest do
     to = Path.join(folder, "to")
     {:ok, _} = Package.install(from, [to: to] ++ @yes)
     {:ok, catalog} = Catalog.load([{:installed, to}])
-    assert %{trust: :low, labels: ["imported"], source: "installed"} = View.fetch!(View.all(catalog), "one")
+
+    assert %{trust: :low, labels: ["imported"], source: "installed"} =
+             View.fetch!(View.all(catalog), "one")
+
     {:ok, view} = View.new(catalog, id: "guest")
     assert View.count(view) == 0
     {:ok, catalog} = Catalog.load([{:installed, to, name: "vendor", labels: []}])
@@ -254,13 +300,22 @@ defmodule Skillbook.PackageTest do
 
   test "an export is a valid skill and comes back as it was", %{tmp_dir: folder} do
     {:ok, catalog} =
-      Catalog.load(["test/support/fixtures/skills", [path: "test/support/fixtures/notes", kind: :notes]])
+      Catalog.load([
+        "test/support/fixtures/skills",
+        [path: "test/support/fixtures/notes", kind: :notes]
+      ])
 
     view = View.all(catalog)
 
     for name <- ["pdf-processing", "email.send", "shopping", "family/dinner"] do
       {:ok, path} = Package.export(view, name, folder)
-      assert for(one <- Lint.run([path], strict: true), one.code == :spec_violation, do: one.message) == []
+
+      assert for(
+               one <- Lint.run([path], strict: true),
+               one.code == :spec_violation,
+               do: one.message
+             ) == []
+
       assert {:ok, ^path} = Package.export(view, name, folder)
       File.write!(Path.join(path, "more.md"), "more")
       assert {:error, %{kind: :exists}} = Package.export(view, name, folder)
@@ -269,15 +324,34 @@ defmodule Skillbook.PackageTest do
     end
 
     assert {:error, %Skillbook.UnknownSkillError{}} = Package.export(view, "nothing", folder)
-    assert Enum.sort(File.ls!(folder)) == ["email-send", "family-dinner", "pdf-processing", "shopping"]
+
+    assert Enum.sort(File.ls!(folder)) == [
+             "email-send",
+             "family-dinner",
+             "pdf-processing",
+             "shopping"
+           ]
   end
 
   test "a schedule goes out and comes in, where it runs nothing", %{tmp_dir: folder} do
     view = Skillbook.view(book(store: ":memory:", builtins: false))
-    digest = %{title: "Digest", description: "Sums up", content: "Sum up.", timezone: "Europe/Berlin"}
+
+    digest = %{
+      title: "Digest",
+      description: "Sums up",
+      content: "Sum up.",
+      timezone: "Europe/Berlin"
+    }
+
     {:ok, entry} = Skillbook.Store.create(view, Map.put(digest, :schedule, "0 8 * * 1"))
     {:ok, path} = Package.export(Skillbook.view(view.book), entry.name, folder)
-    assert for(one <- Lint.run([path], strict: true), one.code == :spec_violation, do: one.message) == []
+
+    assert for(
+             one <- Lint.run([path], strict: true),
+             one.code == :spec_violation,
+             do: one.message
+           ) == []
+
     other = book(store: ":memory:", builtins: false)
 
     for {schedule, expected} <- [
@@ -287,9 +361,15 @@ defmodule Skillbook.PackageTest do
           {"daily", {nil, nil}}
         ] do
       page = Path.join(path, "SKILL.md")
-      text = page |> File.read!() |> String.replace(~r/schedule: .*/, "schedule: #{inspect(schedule)}")
+
+      text =
+        page |> File.read!() |> String.replace(~r/schedule: .*/, "schedule: #{inspect(schedule)}")
+
       File.write!(page, text)
-      {:ok, [_]} = Package.into_store(Skillbook.view(other), path, [labels: [], force: true] ++ @yes)
+
+      {:ok, [_]} =
+        Package.into_store(Skillbook.view(other), path, [labels: [], force: true] ++ @yes)
+
       {:ok, imported} = Skillbook.Store.fetch(Skillbook.view(other), "digest")
       assert {imported.schedule, imported.timezone} == expected
       assert Skillbook.Scheduler.registered(other) == %{}
@@ -297,7 +377,11 @@ defmodule Skillbook.PackageTest do
   end
 
   test "two at a time take turns, and the file of a dead one holds nobody up", %{tmp_dir: folder} do
-    from = write(Path.join(folder, "from"), for(n <- 1..6, into: %{}, do: {"s#{n}/SKILL.md", skill("s#{n}")}))
+    from =
+      write(
+        Path.join(folder, "from"),
+        for(n <- 1..6, into: %{}, do: {"s#{n}/SKILL.md", skill("s#{n}")})
+      )
 
     to =
       write(Path.join(folder, "to"), %{
@@ -306,7 +390,8 @@ defmodule Skillbook.PackageTest do
       })
 
     1..6
-    |> Task.async_stream(&Package.install(from, [to: to, names: ["s#{&1}"], patience: 60_000] ++ @yes),
+    |> Task.async_stream(
+      &Package.install(from, [to: to, names: ["s#{&1}"], patience: 60_000] ++ @yes),
       max_concurrency: 6,
       timeout: 120_000
     )
@@ -317,10 +402,14 @@ defmodule Skillbook.PackageTest do
     assert Enum.reject(File.ls!(to), &String.starts_with?(&1, "s")) == []
 
     # A living one does.
-    erlang = self() |> :erlang.pid_to_list() |> to_string() |> String.trim("<") |> String.trim(">")
+    erlang =
+      self() |> :erlang.pid_to_list() |> to_string() |> String.trim("<") |> String.trim(">")
+
     own = "#{System.pid()}-#{start()}-#{erlang}-1"
     write(to, %{".skillbook-turn-#{own}" => ""})
-    assert {:error, %{kind: :busy}} = Package.install(from, [to: to, names: ["s1"], patience: 0] ++ @yes)
+
+    assert {:error, %{kind: :busy}} =
+             Package.install(from, [to: to, names: ["s1"], patience: 0] ++ @yes)
   end
 
   defp start do
@@ -386,7 +475,10 @@ defmodule Skillbook.PackageTest do
       {:ok, outcomes} = Package.outdated([], to: to)
       assert Enum.all?(outcomes, &(&1.action in [:current, :outdated]))
       assert Enum.sort(File.ls!(to)) in [["one", "skills.lock.json"], []]
-      texts = for path <- Path.wildcard(Path.join(to, "one/f*.md")), uniq: true, do: File.read!(path)
+
+      texts =
+        for path <- Path.wildcard(Path.join(to, "one/f*.md")), uniq: true, do: File.read!(path)
+
       assert texts in [["a"], ["b"]]
       assert length(Path.wildcard(Path.join(to, "one/*"))) == 31
     end

@@ -45,12 +45,17 @@ defmodule Skillbook.PathsTest do
     start(folder)
     view = Skillbook.view(:paths)
     more = "--description Brews --content Boil"
-    create = fn n -> "Created" <> _ = run(view, "skills.create --name tea#{n} --title Tea #{more}") end
+
+    create = fn n ->
+      "Created" <> _ = run(view, "skills.create --name tea#{n} --title Tea #{more}")
+    end
+
     within(create, modules: 35, switches: 66, native: 10)
   end
 
   defp start(folder, name \\ :paths),
-    do: start_supervised!({Skillbook, [name: name, sources: [folder], store: ":memory:"] ++ @quiet})
+    do:
+      start_supervised!({Skillbook, [name: name, sources: [folder], store: ":memory:"] ++ @quiet})
 
   defp run(view, line) do
     %{results: [result]} = Skillbook.run(view, "```cmd\n#{line}\n```")

@@ -44,7 +44,10 @@ defmodule Skillbook.PipelineTest do
     ]
 
     for {lines, continued, halted} <- rows do
-      statuses = fn options -> view |> Pipeline.commands(lines, options) |> Enum.map(& &1.status) end
+      statuses = fn options ->
+        view |> Pipeline.commands(lines, options) |> Enum.map(& &1.status)
+      end
+
       assert {lines, statuses.([])} == {lines, continued}
       assert {lines, statuses.(on_error: :continue)} == {lines, continued}
       assert {lines, statuses.(on_error: :halt)} == {lines, halted}
@@ -75,7 +78,10 @@ defmodule Skillbook.PipelineTest do
     assert %{error: %Skillbook.HandlerError{kind: :crash}} = killed
 
     assert late.error.kind == :stopped
-    assert late.content == "`x.tell` was not run: the skills have just been shut down. Tell the user."
+
+    assert late.content ==
+             "`x.tell` was not run: the skills have just been shut down. Tell the user."
+
     # Reading goes on with the view, whether or not there is still somebody to keep the rest.
     assert %{status: :help, metadata: %{cut: %{to: 30_000}}} = long
   end
@@ -105,7 +111,8 @@ defmodule Skillbook.PipelineTest do
     view = view(folder)
 
     for {options, message} <- [
-          {[on_error: :stop], "expected :continue or :halt as the option :on_error of run, got: :stop"},
+          {[on_error: :stop],
+           "expected :continue or :halt as the option :on_error of run, got: :stop"},
           {[unclosed: :run], ~r/^unknown option :unclosed for run/}
         ] do
       assert_raise OptionError, message, fn -> Pipeline.commands(view, [], options) end
@@ -145,10 +152,15 @@ defmodule Skillbook.PipelineTest do
       [result] = Pipeline.commands(view, [line])
       activates = result.metadata[:activates]
       assert {line, activates && Enum.map(activates, & &1.name)} == {line, names}
-      for %{name: name} = one <- activates || [], do: assert(one == Entry.activation(View.fetch!(view, name)))
+
+      for %{name: name} = one <- activates || [],
+          do: assert(one == Entry.activation(View.fetch!(view, name)))
     end
 
     # What `printf Skill | sha256sum` begins with.
-    assert Entry.activation(View.fetch!(view, "skill")) == %{name: "skill", hash: "6df1bb18a59ab97d"}
+    assert Entry.activation(View.fetch!(view, "skill")) == %{
+             name: "skill",
+             hash: "6df1bb18a59ab97d"
+           }
   end
 end

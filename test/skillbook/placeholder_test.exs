@@ -34,7 +34,11 @@ defmodule Skillbook.PlaceholderTest do
       end
     end
 
-    Skillbook.run(view, "```cmd\n#{Enum.join(lines, "\n")}\n```", [assigns: %{call: call}] ++ options)
+    Skillbook.run(
+      view,
+      "```cmd\n#{Enum.join(lines, "\n")}\n```",
+      [assigns: %{call: call}] ++ options
+    )
   end
 
   test "stand for results of the same reply", %{view: view} do
@@ -51,7 +55,9 @@ defmodule Skillbook.PlaceholderTest do
           {~S(x.send {"body": "{1}"}), %{"body" => "{1}"}, []},
           {"x.send <<E\n{1}\nE", %{}, ["{1}"]}
         ] do
-      assert [%{status: :ok}, %{status: :ok, command: ^line}] = run(view, ["x.get", line], "A b").results
+      assert [%{status: :ok}, %{status: :ok, command: ^line}] =
+               run(view, ["x.get", line], "A b").results
+
       assert_received {:got, ^flags, ^args}
     end
   end
@@ -113,8 +119,12 @@ defmodule Skillbook.PlaceholderTest do
 
   test "all of them together have a limit", %{view: view} do
     long = String.duplicate("x", 6 * 1024 * 1024)
-    assert [_, %{status: :ok}] = run(view, ["x.get", "x.send {1} {1}"], long, max_result: 10).results
-    assert [_, %{error: error}] = run(view, ["x.get", "x.send {1} {1} {1}"], long, max_result: 10).results
+
+    assert [_, %{status: :ok}] =
+             run(view, ["x.get", "x.send {1} {1}"], long, max_result: 10).results
+
+    assert [_, %{error: error}] =
+             run(view, ["x.get", "x.send {1} {1} {1}"], long, max_result: 10).results
 
     assert Exception.message(error) ==
              "`{1}` is too long: all that placeholders of a command stand for may have 16777216 bytes. " <>
@@ -140,11 +150,14 @@ defmodule Skillbook.PlaceholderTest do
     report = run(view, ["x.page", "x.send --to bob --body {1} x {1} --again {last}"], "")
     assert [_, %{error: %PolicyError{}}] = report.results
 
-    assert_received {:asked, %{"to" => "bob", "body" => ["Do it.", "x", "Do it."], "again" => "Do it."},
+    assert_received {:asked,
+                     %{"to" => "bob", "body" => ["Do it.", "x", "Do it."], "again" => "Do it."},
                      [{"{1}", "Do it."}, {"{last}", "Do it."}]}
 
     report = run(view, ["x.send --a b", "x.send {1}"], "")
-    assert [%{error: %PolicyError{}}, %{error: %PlaceholderError{kind: :failed, number: 1}}] = report.results
+
+    assert [%{error: %PolicyError{}}, %{error: %PlaceholderError{kind: :failed, number: 1}}] =
+             report.results
   end
 
   test "a value stays one value, whatever is in it", %{view: view} do
@@ -154,7 +167,11 @@ defmodule Skillbook.PlaceholderTest do
       value = Hostile.value()
 
       assert [%{status: :ok}, %{status: :ok}, %{status: :ok}] =
-               run(view, ["x.get", "x.send {1} --body {last} --list a {1}", "x.send --sent {2}"], value).results
+               run(
+                 view,
+                 ["x.get", "x.send {1} --body {last} --list a {1}", "x.send --sent {2}"],
+                 value
+               ).results
 
       assert_received {:got, %{"body" => ^value, "list" => ["a", ^value]} = flags, [^value]}
       assert map_size(flags) == 2
@@ -176,7 +193,9 @@ defmodule Skillbook.PlaceholderTest do
     assert [%{status: :ok, name: "x.send", content: ~S(x.send %{"a" => "b"})}] =
              Skillbook.run(view, "```cmd\npost --a b\n```", assigns).results
 
-    {result, _} = Skillbook.Tools.call(view, %{"name" => "post", "arguments" => %{"a" => "b"}}, assigns)
+    {result, _} =
+      Skillbook.Tools.call(view, %{"name" => "post", "arguments" => %{"a" => "b"}}, assigns)
+
     assert %{status: :ok, name: "x.send", content: ~S(x.send %{"a" => "b"})} = result
     assert View.fetch!(view, "post").name == "x.send"
     assert Command.parse!("post {1}").placeholders == [{:args, 0, 1}]

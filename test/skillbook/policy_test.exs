@@ -51,7 +51,8 @@ defmodule Skillbook.PolicyTest do
     ]
 
     reads =
-      for action <- ~w(search get list read find show count), do: {[name: "x.#{action}", handler: "A"], :read}
+      for action <- ~w(search get list read find show count),
+          do: {[name: "x.#{action}", handler: "A"], :read}
 
     for {fields, effect} <- rows ++ reads,
         do: assert({fields, Entry.effect(entry.(fields))} == {fields, effect})
@@ -109,8 +110,18 @@ defmodule Skillbook.PolicyTest do
       "odd.md" => page("change it", handler("Call"))
     })
 
-    names = ~w(x.change X.CHANGE X.Change x.list X.LIST alter x.get ｘ.change x.chang\u0435 x/change x:change)
-    behind = ["", " --a b", " {\"a\": \"b\"}", " {\"help\": false}", " --help=false", " <<E\na\nE", " # x.do"]
+    names =
+      ~w(x.change X.CHANGE X.Change x.list X.LIST alter x.get ｘ.change x.chang\u0435 x/change x:change)
+
+    behind = [
+      "",
+      " --a b",
+      " {\"a\": \"b\"}",
+      " {\"help\": false}",
+      " --help=false",
+      " <<E\na\nE",
+      " # x.do"
+    ]
 
     lines =
       for(name <- names, more <- behind, do: name <> more) ++
@@ -208,7 +219,12 @@ defmodule Skillbook.PolicyTest do
                "Write: agent.dispatch --mission \"WHAT IS TO BE DONE\" --skills x.send"
 
     hidden = view(folder, writes: :delegate, skills: ["x.*"])
-    assert run(hidden, "x.send").error == %PolicyError{kind: :delegate, name: "x.send", dispatch: false}
+
+    assert run(hidden, "x.send").error == %PolicyError{
+             kind: :delegate,
+             name: "x.send",
+             dispatch: false
+           }
   end
 
   describe "ask" do
@@ -223,15 +239,22 @@ defmodule Skillbook.PolicyTest do
 
       view = view(folder, writes: :ask)
       assert run(view, "x.send --to bob", ask: ask, assigns: %{a: 1}).status == :ok
-      assert_received %Request{entry: %{name: "x.send"}, command: %{flags: %{"to" => "bob"}}} = request
-      assert {request.profile, request.context.view, request.context.assigns} == {view.profile, view, %{a: 1}}
+
+      assert_received %Request{entry: %{name: "x.send"}, command: %{flags: %{"to" => "bob"}}} =
+                        request
+
+      assert {request.profile, request.context.view, request.context.assigns} ==
+               {view.profile, view, %{a: 1}}
     end
 
     def deny(_request), do: {:deny, "by the module"}
 
     test "the run's callback goes before the book's", %{tmp_dir: folder} do
       write(folder, pages())
-      book = book(sources: [folder], profiles: [[id: "ann", writes: :ask]], ask: {__MODULE__, :deny})
+
+      book =
+        book(sources: [folder], profiles: [[id: "ann", writes: :ask]], ask: {__MODULE__, :deny})
+
       view = Skillbook.view(book, "ann")
       assert %PolicyError{kind: :denied, text: "by the module"} = run(view, "x.send").error
       assert run(view, "x.send", ask: fn _ -> :allow end).status == :ok
@@ -247,7 +270,8 @@ defmodule Skillbook.PolicyTest do
         {fn _ -> throw(:allow) end, "the :ask callback crashed"},
         {fn _ -> exit(:normal) end, "the :ask callback crashed: normal"},
         {fn _ -> Process.exit(self(), :kill) end, "the :ask callback crashed: killed"},
-        {fn _ -> true end, "expected :allow, :deny or {:deny, text} of the :ask callback, got: true"},
+        {fn _ -> true end,
+         "expected :allow, :deny or {:deny, text} of the :ask callback, got: true"},
         {fn _ -> {:deny, :no} end, "of the :ask callback, got: {:deny, :no}"},
         {fn _ -> {:deny, <<255>>} end, "of the :ask callback, got: {:deny, <<255>>}"},
         {{Nowhere, :ask}, "the :ask callback crashed"}

@@ -49,7 +49,12 @@ defmodule Skillbook.PutStoredTest do
     assert names(catalog) == ["rye"]
 
     # All that there are.
-    assert put(catalog, both, :all) == %Change{generation: 6, added: ["bread", "milk"], removed: ["rye"]}
+    assert put(catalog, both, :all) == %Change{
+             generation: 6,
+             added: ["bread", "milk"],
+             removed: ["rye"]
+           }
+
     assert put(catalog, [], :all).removed == ["bread", "milk"]
   end
 
@@ -58,7 +63,10 @@ defmodule Skillbook.PutStoredTest do
     put(catalog, [stored(1, "milk"), stored(2, "rye")])
     unread = %{stored(1, "milk") | title: 7}
     reason = "expected a text in the column title, got 7"
-    assert {change, [{1, ^reason}]} = Catalog.put_stored(catalog, rows([unread, stored(2, "oats")]), :some)
+
+    assert {change, [{1, ^reason}]} =
+             Catalog.put_stored(catalog, rows([unread, stored(2, "oats")]), :some)
+
     assert {change.added, change.removed} == {["oats"], ["milk", "rye"]}
   end
 
@@ -150,7 +158,9 @@ defmodule Skillbook.PutStoredTest do
     # Lists are read without contents.
     assert Native.stored_visible(["p"], [], [], [stored(1, "milk", content: nil)]) == [true]
     reason = "expected a text in the column content, got nil"
-    assert {_, [{1, ^reason}]} = Catalog.put_stored(catalog, rows([stored(1, "milk", content: nil)]), :some)
+
+    assert {_, [{1, ^reason}]} =
+             Catalog.put_stored(catalog, rows([stored(1, "milk", content: nil)]), :some)
   end
 
   test "a catalog of files alone holds none", %{tmp_dir: root} do

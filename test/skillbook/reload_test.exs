@@ -16,10 +16,12 @@ defmodule Skillbook.ReloadTest do
   defp names(catalog), do: for(entry <- View.entries(View.all(catalog)), do: entry.name)
   defp body(catalog, name), do: View.fetch!(View.all(catalog), name).body
 
-  defp refresh(catalog, root, paths), do: Catalog.refresh(catalog, Enum.map(paths, &Path.join(root, &1)))
+  defp refresh(catalog, root, paths),
+    do: Catalog.refresh(catalog, Enum.map(paths, &Path.join(root, &1)))
 
   defp findings(catalog, root) do
-    for found <- Catalog.diagnostics(catalog), do: {found.code, Path.relative_to(found.path, root)}
+    for found <- Catalog.diagnostics(catalog),
+        do: {found.code, Path.relative_to(found.path, root)}
   end
 
   defp contents(catalog), do: {View.entries(View.all(catalog)), Catalog.diagnostics(catalog)}
@@ -92,7 +94,13 @@ defmodule Skillbook.ReloadTest do
     end
 
     test "with lines that cannot be read say so", %{tmp_dir: root} do
-      write(root, %{".gitignore" => "a.md\n{b\n", "a.md" => skill("a"), "{b" => "", "b.md" => skill("b")})
+      write(root, %{
+        ".gitignore" => "a.md\n{b\n",
+        "a.md" => skill("a"),
+        "{b" => "",
+        "b.md" => skill("b")
+      })
+
       catalog = load(root)
       assert names(catalog) == ["b"]
       assert [invalid, %{code: :ignored}] = Catalog.diagnostics(catalog)
@@ -307,7 +315,10 @@ defmodule Skillbook.ReloadTest do
   end
 
   defp random_name, do: Enum.random(~w(a b c a-b SKILL.md x.md y.md z.md x.txt README.md))
-  defp random_file, do: Enum.join(random_folder() ++ [Enum.random(~w(SKILL.md x.md y.md z.md x.txt))], "/")
+
+  defp random_file,
+    do: Enum.join(random_folder() ++ [Enum.random(~w(SKILL.md x.md y.md z.md x.txt))], "/")
+
   defp random_folder, do: Enum.take_random(~w(a b c a-b .d), :rand.uniform(3) - 1)
   defp random_path, do: Enum.join(random_folder() ++ [random_name()], "/")
 
@@ -365,14 +376,22 @@ defmodule Skillbook.ReloadTest do
       7 when parent? ->
         File.rm_rf!(full)
         File.mkdir_p!(Path.dirname(full))
-        File.ln_s!(Enum.random([folder, Path.join(folder, "a"), Path.join(folder, "x.md"), "gone"]), full)
+
+        File.ln_s!(
+          Enum.random([folder, Path.join(folder, "a"), Path.join(folder, "x.md"), "gone"]),
+          full
+        )
+
         [path]
 
       8 ->
         ignore = Enum.join(random_folder() ++ [Enum.random([".gitignore", ".ignore"])], "/")
 
         if parents_are_folders?(Path.dirname(Path.join(folder, ignore)), folder) do
-          write(folder, [{ignore, Enum.random(["", "b/\n", "x.md\n!a/x.md\n", "*.txt\n", "!x.md\n"])}])
+          write(folder, [
+            {ignore, Enum.random(["", "b/\n", "x.md\n!a/x.md\n", "*.txt\n", "!x.md\n"])}
+          ])
+
           [ignore]
         else
           []
@@ -427,7 +446,9 @@ defmodule Skillbook.ReloadTest do
 
         case codes do
           nil ->
-            assert {change.removed, names(catalog)} == {["a"], ["b"]}, inspect(String.slice(text, 0, 60))
+            assert {change.removed, names(catalog)} == {["a"], ["b"]},
+                   inspect(String.slice(text, 0, 60))
+
             assert contents(catalog) == contents(load(root))
 
           codes ->
@@ -435,7 +456,9 @@ defmodule Skillbook.ReloadTest do
             assert body(catalog, "a") == "\nBody of a\n"
 
             found =
-              for found <- Catalog.diagnostics(catalog), found.path == Path.join(root, "a.md"), do: found.code
+              for found <- Catalog.diagnostics(catalog),
+                  found.path == Path.join(root, "a.md"),
+                  do: found.code
 
             assert Enum.sort(found) == Enum.sort(codes), inspect(String.slice(text, 0, 60))
         end
@@ -450,7 +473,10 @@ defmodule Skillbook.ReloadTest do
       assert [kept, unclosed] = View.diagnostics(view)
       assert {unclosed.code, unclosed.path} == {:frontmatter_unclosed, Path.join(root, "b.md")}
       assert {kept.code, kept.severity} == {:kept_last_good, :warning}
-      assert kept.message == "the version from before this edit is still used, for this one cannot be"
+
+      assert kept.message ==
+               "the version from before this edit is still used, for this one cannot be"
+
       assert kept.hint == "mend the file, or delete it if the entry is to go"
     end
 

@@ -37,7 +37,10 @@ defmodule Skillbook.RepliesTest do
     if System.get_env("REPLIES") == "table", do: table(replies)
 
     assert length(replies) >= 200
-    assert replies |> Enum.map(& &1.outcome) |> Enum.uniq() |> Enum.sort() == ~w(held mends noted runs text)
+
+    assert replies |> Enum.map(& &1.outcome) |> Enum.uniq() |> Enum.sort() ==
+             ~w(held mends noted runs text)
+
     # Each is there for a reason of its own.
     assert replies -- Enum.uniq_by(replies, & &1.reply) == []
   end
@@ -75,7 +78,8 @@ defmodule Skillbook.RepliesTest do
   end
 
   # A megabyte byte by byte is the work of minutes, and shows nothing that a short text does not.
-  defp chunks(reply), do: if(byte_size(reply) < 20_000, do: [1, 2, 3, 7, 64], else: [1_000, 4_096])
+  defp chunks(reply),
+    do: if(byte_size(reply) < 20_000, do: [1, 2, 3, 7, 64], else: [1_000, 4_096])
 
   defp same?(reply, size) do
     case {Extractor.extract(reply), Replies.stream(reply, size)} do
@@ -106,10 +110,18 @@ defmodule Skillbook.RepliesTest do
 
     rows =
       for {reply, number} <- Enum.with_index(replies, 1),
-          do: [Integer.to_string(number), reply.class, reply.style, names[reply.outcome], reply.what]
+          do: [
+            Integer.to_string(number),
+            reply.class,
+            reply.style,
+            names[reply.outcome],
+            reply.what
+          ]
 
     rows = [~w(number class style outcome what) | rows]
-    widths = Enum.zip_with(rows, fn column -> column |> Enum.map(&String.length/1) |> Enum.max() end)
+
+    widths =
+      Enum.zip_with(rows, fn column -> column |> Enum.map(&String.length/1) |> Enum.max() end)
 
     for row <- rows do
       row
@@ -122,7 +134,8 @@ defmodule Skillbook.RepliesTest do
     counts = Enum.frequencies_by(replies, & &1.outcome)
 
     IO.puts(
-      "\n#{length(replies)} replies: " <> Enum.map_join(counts, ", ", fn {k, n} -> "#{names[k]} #{n}" end)
+      "\n#{length(replies)} replies: " <>
+        Enum.map_join(counts, ", ", fn {k, n} -> "#{names[k]} #{n}" end)
     )
   end
 end

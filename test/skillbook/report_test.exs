@@ -5,15 +5,22 @@ defmodule Skillbook.ReportTest do
 
   doctest Skillbook.Report
 
-  defp text(results, incomplete \\ []), do: to_string(%Report{results: results, incomplete: incomplete})
+  defp text(results, incomplete \\ []),
+    do: to_string(%Report{results: results, incomplete: incomplete})
 
   test "a reply without commands gives nothing back" do
     assert text([]) == ""
   end
 
   test "each status, in words" do
-    for {status, shown} <- [ok: "ok", error: "error", help: "ok", template: "ok: instructions to follow"] do
-      assert text([%Result{status: status, command: "a.b", content: "x"}]) == "[1] a.b\n#{shown}\n  x"
+    for {status, shown} <- [
+          ok: "ok",
+          error: "error",
+          help: "ok",
+          template: "ok: instructions to follow"
+        ] do
+      assert text([%Result{status: status, command: "a.b", content: "x"}]) ==
+               "[1] a.b\n#{shown}\n  x"
     end
   end
 
@@ -30,7 +37,9 @@ defmodule Skillbook.ReportTest do
   end
 
   test "long commands and those of several lines are shown in part" do
-    assert text([%Result{status: :ok, command: "a.b <<E\nx\nE", content: ""}]) == "[1] a.b <<E …\nok"
+    assert text([%Result{status: :ok, command: "a.b <<E\nx\nE", content: ""}]) ==
+             "[1] a.b <<E …\nok"
+
     long = "a.b " <> String.duplicate("é", 200)
 
     assert text([%Result{status: :ok, command: long, content: ""}]) ==
@@ -38,6 +47,7 @@ defmodule Skillbook.ReportTest do
   end
 
   test "a reply that could not be read at all" do
-    assert text([%Result{status: :error, content: "why"}]) == "[1] (the whole reply)\nerror\n  why"
+    assert text([%Result{status: :error, content: "why"}]) ==
+             "[1] (the whole reply)\nerror\n  why"
   end
 end

@@ -15,7 +15,10 @@ defmodule Skillbook.ResourceFileTest do
 
   test "texts are shown up to a length", %{tmp_dir: root} do
     line = String.duplicate("x", 99) <> "\n"
-    rest = fn length, left -> "\n[`a.txt` goes on: #{left} of its #{length} bytes are not shown.]" end
+
+    rest = fn length, left ->
+      "\n[`a.txt` goes on: #{left} of its #{length} bytes are not shown.]"
+    end
 
     rows = [
       {"", ""},
@@ -24,7 +27,8 @@ defmodule Skillbook.ResourceFileTest do
       {String.duplicate("x", @shown + 1), String.duplicate("x", @shown) <> rest.(@shown + 1, 1)},
       # Neither a line nor a character is cut in two.
       {String.duplicate(line, 3000), String.duplicate(line, 2621) <> rest.(300_000, 37_900)},
-      {"x" <> String.duplicate("é", 150_000), "x" <> String.duplicate("é", 131_071) <> rest.(300_001, 37_858)}
+      {"x" <> String.duplicate("é", 150_000),
+       "x" <> String.duplicate("é", 131_071) <> rest.(300_001, 37_858)}
     ]
 
     for {bytes, expected} <- rows do
@@ -34,7 +38,8 @@ defmodule Skillbook.ResourceFileTest do
 
   test "what is not text is described", %{tmp_dir: root} do
     rows = [
-      {"a.png", <<0x89, "PNG\r\n", 0x1A, "\n", 0>>, "`a.png` is a PNG image of 9 bytes, not text."},
+      {"a.png", <<0x89, "PNG\r\n", 0x1A, "\n", 0>>,
+       "`a.png` is a PNG image of 9 bytes, not text."},
       {"a.jpg", <<0xFF, 0xD8, 0xFF>>, "`a.jpg` is a JPEG image of 3 bytes, not text."},
       {"a.webp", "RIFF1234WEBP\0", "`a.webp` is a WebP image of 13 bytes, not text."},
       {"a.wav", "RIFF1234WAVE\0", "`a.wav` is a binary file of 13 bytes, not text."},
@@ -60,7 +65,13 @@ defmodule Skillbook.ResourceFileTest do
     File.ln_s!(Path.join(root, "s/secret.txt"), Path.join(root, "s/pdf/link.txt"))
     view = view(Path.join(root, "s"))
 
-    for path <- ["pdf/../secret.txt", "pdf//etc/passwd", "pdf/./SKILL.md", "pdf/link.txt", "pdf/gone.txt"] do
+    for path <- [
+          "pdf/../secret.txt",
+          "pdf//etc/passwd",
+          "pdf/./SKILL.md",
+          "pdf/link.txt",
+          "pdf/gone.txt"
+        ] do
       assert {:error, _} = Help.get(view, path)
     end
   end

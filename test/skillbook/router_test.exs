@@ -18,10 +18,14 @@ defmodule Skillbook.RouterTest do
   end
 
   test "returns an error for unknown names and for lines that are no commands", %{view: view} do
-    assert {:error, %UnknownSkillError{name: "nothing.like"}} = Router.route(view, "nothing.like --it")
+    assert {:error, %UnknownSkillError{name: "nothing.like"}} =
+             Router.route(view, "nothing.like --it")
+
     assert {:error, %CommandError{kind: :unclosed_quote}} = Router.route(view, "email.send \"x")
     assert {:error, %CommandError{kind: :empty_command}} = Router.route(view, "")
-    assert {:error, %CommandError{kind: :invalid_utf8}} = Router.route(view, <<"email.send ", 255>>)
+
+    assert {:error, %CommandError{kind: :invalid_utf8}} =
+             Router.route(view, <<"email.send ", 255>>)
   end
 
   test "get_skill answers on all its levels", %{view: view} do
@@ -47,7 +51,11 @@ defmodule Skillbook.RouterTest do
     {:ok, haiku} = Skillbook.get(view, "haiku")
     assert both == send <> "\n\n---\n\n" <> haiku
 
-    for line <- ["get_skill: email.send, haiku", "get_skill email.send,haiku", "get_skill : email.send haiku"],
+    for line <- [
+          "get_skill: email.send, haiku",
+          "get_skill email.send,haiku",
+          "get_skill : email.send haiku"
+        ],
         do: assert(Router.route(view, line) == {:help, both})
 
     assert {:error, %UnknownSkillError{name: "emails"}} = Router.route(view, "get_skill: emails")
@@ -57,10 +65,12 @@ defmodule Skillbook.RouterTest do
 
   test "a name that is not the first word is offered", %{view: view} do
     for line <- ["Command: email.send --to x", "run the email.send", "email send --to x"] do
-      assert {:error, %UnknownSkillError{suggestions: ["email.send" | _]}} = Router.route(view, line)
+      assert {:error, %UnknownSkillError{suggestions: ["email.send" | _]}} =
+               Router.route(view, line)
     end
 
-    assert {:error, %UnknownSkillError{suggestions: []}} = Router.route(view, "qqq www eee rrr email.send")
+    assert {:error, %UnknownSkillError{suggestions: []}} =
+             Router.route(view, "qqq www eee rrr email.send")
   end
 
   test "--help and -h answer and run nothing, whatever else is on the line", %{view: view} do
@@ -98,7 +108,9 @@ defmodule Skillbook.RouterTest do
       {:error, error} = Router.route(view, line)
       {:error, missing} = Router.route(view, String.replace(line, "email", "emajl"))
       assert error.suggestions == missing.suggestions
-      assert String.replace(Exception.message(error), "email", "emajl") == Exception.message(missing)
+
+      assert String.replace(Exception.message(error), "email", "emajl") ==
+               Exception.message(missing)
     end
   end
 

@@ -37,13 +37,20 @@ defmodule Skillbook.ScheduleTest do
     assert Schedule.next(schedule, ~U[1969-12-31 22:59:59.900000Z]) == ~U[1969-12-31 23:00:00Z]
     assert Schedule.next(schedule, ~U[9999-12-30 21:00:00Z]) == ~U[9999-12-30 22:00:00Z]
     assert Schedule.next(Schedule.parse!("@yearly"), ~U[9999-06-01 00:00:00Z]) == nil
-    assert Schedule.upcoming(Schedule.parse!("@yearly"), ~U[9997-06-01 00:00:00Z], 5) |> length() == 2
+
+    assert Schedule.upcoming(Schedule.parse!("@yearly"), ~U[9997-06-01 00:00:00Z], 5) |> length() ==
+             2
+
     assert Schedule.upcoming(schedule, ~U[2026-10-26 08:00:00Z], 0) == []
   end
 
   test "shows the time of the clocks to the last moment of the calendar" do
     schedule = Schedule.parse!("@hourly", "America/New_York")
     assert Schedule.local(schedule, ~U[2026-10-26 08:00:30Z]) == "2026-10-26 04:00:30 -04:00"
-    assert Schedule.local(Schedule.parse!("@hourly", "Pacific/Kiritimati"), ~U[9999-12-31 23:59:59Z]) == nil
+
+    assert Schedule.local(
+             Schedule.parse!("@hourly", "Pacific/Kiritimati"),
+             ~U[9999-12-31 23:59:59Z]
+           ) == nil
   end
 end

@@ -92,7 +92,8 @@ defmodule Skillbook.SchedulerQuantumTest do
         assert [{:own, _}] = FakeQuantum.jobs()
       end)
 
-    assert log =~ "f does not run by its schedule: Quantum cannot read \"0 8 L * *\": Can't parse L as day."
+    assert log =~
+             "f does not run by its schedule: Quantum cannot read \"0 8 L * *\": Can't parse L as day."
   end
 
   test "each entry of the store is a job, though they share a name", %{tmp_dir: folder} do
@@ -101,14 +102,23 @@ defmodule Skillbook.SchedulerQuantumTest do
     book = scheduled(folder, clock, profiles: profiles)
 
     for {id, label} <- [{"ann", "a"}, {"bob", "b"}] do
-      fields = %{title: "Milk", kind: :note, content: "Of #{id}.", labels: [label], schedule: "0 8 * * *"}
+      fields = %{
+        title: "Milk",
+        kind: :note,
+        content: "Of #{id}.",
+        labels: [label],
+        schedule: "0 8 * * *"
+      }
+
       {:ok, _} = Skillbook.Store.create(Skillbook.view(book, id), fields)
     end
 
     assert map_size(Scheduler.registered(book)) == 2
 
-    assert [{{"milk", one}, "0 8 * * *", false, :utc}, {{"milk", other}, "0 8 * * *", false, :utc}] =
-             jobs(book)
+    assert [
+             {{"milk", one}, "0 8 * * *", false, :utc},
+             {{"milk", other}, "0 8 * * *", false, :utc}
+           ] = jobs(book)
 
     assert one != other
     :atomics.put(clock, 1, DateTime.to_unix(~U[2026-03-01 08:00:00Z]))

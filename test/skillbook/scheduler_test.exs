@@ -4,7 +4,19 @@ defmodule Skillbook.SchedulerTest do
   import ExUnit.CaptureLog
   import Skillbook.Eventually
 
-  alias Skillbook.{Book, FakeSQL, Firing, OptionError, PostgresCase, Profile, Schedule, Scheduler, SQL, View}
+  alias Skillbook.{
+    Book,
+    FakeSQL,
+    Firing,
+    OptionError,
+    PostgresCase,
+    Profile,
+    Schedule,
+    Scheduler,
+    SQL,
+    View
+  }
+
   alias Skillbook.Scheduler.{Firings, Local, Queue, Server}
 
   doctest Skillbook.Firing
@@ -33,7 +45,9 @@ defmodule Skillbook.SchedulerTest do
 
   defmodule Queues do
     # Queues of an application: what is handed over goes to the test.
-    def hand(firing), do: send(:persistent_term.get({Fire, firing.book}), {:handed, firing}) && :ok
+    def hand(firing),
+      do: send(:persistent_term.get({Fire, firing.book}), {:handed, firing}) && :ok
+
     def full(_firing), do: {:error, "the queue is full"}
     def odd(_firing), do: :later
     def crash(_firing), do: raise("no queue")
@@ -137,12 +151,17 @@ defmodule Skillbook.SchedulerTest do
       assert rows(book) == [{"b", "2026-03-02T07:00:00Z", :ok}]
     end
 
-    test "goes when the store has another entry of the name, and comes back with it", %{tmp_dir: folder} do
+    test "goes when the store has another entry of the name, and comes back with it", %{
+      tmp_dir: folder
+    } do
       write(folder, %{"a/SKILL.md" => job("a", schedule: "0 8 * * *")})
       book = scheduled(folder, clock())
       assert Map.keys(Scheduler.registered(book)) == ["a"]
       view = Skillbook.view(book)
-      {:ok, _} = Skillbook.Store.create(view, %{title: "a", description: "Another", content: "text"})
+
+      {:ok, _} =
+        Skillbook.Store.create(view, %{title: "a", description: "Another", content: "text"})
+
       assert Scheduler.registered(book) == %{}
       {:ok, _} = Skillbook.Store.delete(Skillbook.view(book), "a")
       assert Map.keys(Scheduler.registered(book)) == ["a"]
@@ -246,10 +265,12 @@ defmodule Skillbook.SchedulerTest do
 
       write(folder, %{
         "own/SKILL.md" => page.("own", visibility_labels: "[mail]", effects: "read"),
-        "marias/SKILL.md" => page.("marias", visibility_labels: "[mail]", author: "maria", effects: "read"),
+        "marias/SKILL.md" =>
+          page.("marias", visibility_labels: "[mail]", author: "maria", effects: "read"),
         "marias_write/SKILL.md" =>
           page.("marias_write", visibility_labels: "[mail]", author: "maria", effects: "write"),
-        "bobs/SKILL.md" => page.("bobs", visibility_labels: "[mail]", author: "bob", effects: "read"),
+        "bobs/SKILL.md" =>
+          page.("bobs", visibility_labels: "[mail]", author: "bob", effects: "read"),
         "strange/SKILL.md" =>
           page.("strange", visibility_labels: "[mail]", author: "Jane Doe", effects: "read"),
         "labels/SKILL.md" =>
@@ -270,9 +291,17 @@ defmodule Skillbook.SchedulerTest do
           at(book, clock, ~U[2026-03-01 08:00:00Z])
 
           grants =
-            for _ <- 1..3, context = fired(), into: %{}, do: {context.entry.name, context.profile.grants}
+            for _ <- 1..3,
+                context = fired(),
+                into: %{},
+                do: {context.entry.name, context.profile.grants}
 
-          assert grants == %{"own" => ["mail", "money"], "marias" => ["mail"], "strange" => ["mail", "money"]}
+          assert grants == %{
+                   "own" => ["mail", "money"],
+                   "marias" => ["mail"],
+                   "strange" => ["mail", "money"]
+                 }
+
           Scheduler.await(book)
 
           assert Enum.map(rows(book), &{elem(&1, 0), elem(&1, 2)}) |> Enum.sort() == [
@@ -314,13 +343,15 @@ defmodule Skillbook.SchedulerTest do
              {"2026-03-01T09:30:00Z", :ok}
            ]},
           # Within a minute it is only late.
-          {:skip, ~U[2026-03-01 08:30:50Z], [{"2026-03-01T08:00:00Z", :ok}, {"2026-03-01T08:30:00Z", :ok}]},
+          {:skip, ~U[2026-03-01 08:30:50Z],
+           [{"2026-03-01T08:00:00Z", :ok}, {"2026-03-01T08:30:00Z", :ok}]},
           {:run_once, ~U[2026-03-01 08:29:50Z], [{"2026-03-01T08:00:00Z", :ok}]}
         ] do
       @tag missed: missed, late: late, expected: expected
       test "while down until #{late} with #{missed}", %{tmp_dir: folder} = context do
         write(folder, %{
-          "a/SKILL.md" => page("a", handler: inspect(Quick), schedule: "*/30 * * * *", run_as: "default")
+          "a/SKILL.md" =>
+            page("a", handler: inspect(Quick), schedule: "*/30 * * * *", run_as: "default")
         })
 
         clock = clock()
@@ -338,7 +369,8 @@ defmodule Skillbook.SchedulerTest do
 
     test "by a clock that was put forward counts the same", %{tmp_dir: folder} do
       write(folder, %{
-        "a/SKILL.md" => page("a", handler: inspect(Quick), schedule: "*/30 * * * *", run_as: "default")
+        "a/SKILL.md" =>
+          page("a", handler: inspect(Quick), schedule: "*/30 * * * *", run_as: "default")
       })
 
       clock = clock()
@@ -347,14 +379,23 @@ defmodule Skillbook.SchedulerTest do
       at(book, clock, ~U[2026-03-01 10:00:00Z])
       Scheduler.await(book)
 
-      assert rows(book) == [{"a", "2026-03-01T09:30:00Z", :missed}, {"a", "2026-03-01T10:00:00Z", :ok}]
+      assert rows(book) == [
+               {"a", "2026-03-01T09:30:00Z", :missed},
+               {"a", "2026-03-01T10:00:00Z", :ok}
+             ]
+
       {:ok, [_, row]} = Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
-      assert row.text == "No node was there to run it. Others were missed since 2026-03-01 08:00:00Z."
+
+      assert row.text ==
+               "No node was there to run it. Others were missed since 2026-03-01 08:00:00Z."
     end
 
-    test "by a clock that was years ahead does not keep what comes when it is right again", %{tmp_dir: folder} do
+    test "by a clock that was years ahead does not keep what comes when it is right again", %{
+      tmp_dir: folder
+    } do
       write(folder, %{
-        "a/SKILL.md" => page("a", handler: inspect(Quick), schedule: "*/30 * * * *", run_as: "default")
+        "a/SKILL.md" =>
+          page("a", handler: inspect(Quick), schedule: "*/30 * * * *", run_as: "default")
       })
 
       clock = clock()
@@ -387,7 +428,9 @@ defmodule Skillbook.SchedulerTest do
     assert_receive {:fired, pid, _}, 30_000
     send(pid, {:answer, {:ok, "a\0b"}})
     Scheduler.await(book)
-    assert {:ok, [%{status: :ok, text: "a\uFFFDb"}]} = Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
+
+    assert {:ok, [%{status: :ok, text: "a\uFFFDb"}]} =
+             Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
   end
 
   test "the last firing of each entry stays, to tell what was missed since", %{tmp_dir: folder} do
@@ -402,18 +445,22 @@ defmodule Skillbook.SchedulerTest do
 
     assert {:ok, 2} = Firings.prune(sql, ~U[2025-12-01 00:00:00Z])
 
-    assert for({name, at, _} <- rows(book), do: {name, String.slice(at, 0, 4)}) |> Enum.sort() == [
-             {"a", "2025"},
-             {"b", "2026"},
-             {"c", "2025"}
-           ]
+    assert for({name, at, _} <- rows(book), do: {name, String.slice(at, 0, 4)}) |> Enum.sort() ==
+             [
+               {"a", "2025"},
+               {"b", "2026"},
+               {"c", "2025"}
+             ]
   end
 
   test "an engine may be a moment early", %{tmp_dir: folder} do
     write(folder, %{"a/SKILL.md" => job("a", schedule: "* * * * *")})
     book = scheduled(folder, clock(), schedules: [clock: fn -> ~U[2026-03-01 07:59:59.400Z] end])
     :ok = Scheduler.fire(book, "a")
-    assert_receive {:fired, pid, %{assigns: %{scheduled: %{at: ~U[2026-03-01 08:00:00Z]}}}}, 30_000
+
+    assert_receive {:fired, pid, %{assigns: %{scheduled: %{at: ~U[2026-03-01 08:00:00Z]}}}},
+                   30_000
+
     send(pid, {:answer, {:ok, ""}})
     Scheduler.await(book)
   end
@@ -423,14 +470,28 @@ defmodule Skillbook.SchedulerTest do
       write(folder, %{"a/SKILL.md" => job("a", schedule: "* * * * *")})
       clock = clock()
       book = scheduled(folder, clock, watch: false)
-      %{book: book, clock: clock, sql: Book.sql(Book.fetch!(book)), firing: Firing.new(book, "a", @start)}
+
+      %{
+        book: book,
+        clock: clock,
+        sql: Book.sql(Book.fetch!(book)),
+        firing: Firing.new(book, "a", @start)
+      }
     end
 
     @by %{holder: "another", node: "b@there", lease: 60_000, attempts: 1}
 
-    test "that is over makes the firing a failed one", %{book: book, clock: clock, sql: sql, firing: firing} do
+    test "that is over makes the firing a failed one", %{
+      book: book,
+      clock: clock,
+      sql: sql,
+      firing: firing
+    } do
       assert Firings.claim(sql, firing, :new, @by, @start) == :ok
-      assert Firings.claim(sql, firing, :new, %{@by | holder: "third"}, @start) == {:error, :taken}
+
+      assert Firings.claim(sql, firing, :new, %{@by | holder: "third"}, @start) ==
+               {:error, :taken}
+
       set(clock, DateTime.add(@start, 60, :second))
       :ok = Server.beat(book)
       assert [{"a", _, :running}] = rows(book)
@@ -441,7 +502,12 @@ defmodule Skillbook.SchedulerTest do
       assert Firings.finish(sql, firing, @by, @start, result) == {:ok, false}
     end
 
-    test "that is over does not hold up the next time", %{book: book, clock: clock, sql: sql, firing: firing} do
+    test "that is over does not hold up the next time", %{
+      book: book,
+      clock: clock,
+      sql: sql,
+      firing: firing
+    } do
       assert Firings.claim(sql, firing, :new, @by, @start) == :ok
       at(book, clock, ~U[2026-03-01 08:01:00Z])
       fired()
@@ -469,7 +535,10 @@ defmodule Skillbook.SchedulerTest do
         SQL.query!(sql, "update skillbook_firings set #{taken} where status = 'running'")
         if status == :failed, do: {:ok, 1} = Firings.expire(sql, @by, now)
         log = capture_log(fn -> :ok = Server.beat(book) end)
-        assert log =~ "a, due at #{now}, is another node's or was reported as failed, so it is stopped here"
+
+        assert log =~
+                 "a, due at #{now}, is another node's or was reported as failed, so it is stopped here"
+
         assert_receive {:DOWN, ^ref, :process, ^pid, _}, 30_000
         Scheduler.await(book)
         assert {"a", DateTime.to_iso8601(now), status} == List.last(rows(book))
@@ -509,7 +578,10 @@ defmodule Skillbook.SchedulerTest do
     test "that could not be claimed is looked for when the database is back", %{tmp_dir: folder} do
       name = :"back_#{System.unique_integer([:positive])}"
       clock = clock()
-      book = scheduled(folder, clock, store: {FakeSQL, name: name, path: Path.join(folder, "back.db")})
+
+      book =
+        scheduled(folder, clock, store: {FakeSQL, name: name, path: Path.join(folder, "back.db")})
+
       at(book, clock, ~U[2026-03-01 08:00:00Z])
       fired()
       Scheduler.await(book)
@@ -519,7 +591,9 @@ defmodule Skillbook.SchedulerTest do
         FakeSQL.away(name, true)
         at(book, clock, ~U[2026-03-01 08:01:00Z])
         # What waits for it gives up in the end.
-        for {_ref, %{task: task}} <- :sys.get_state(server).running, do: Process.exit(task.pid, :kill)
+        for {_ref, %{task: task}} <- :sys.get_state(server).running,
+            do: Process.exit(task.pid, :kill)
+
         Scheduler.await(book)
         :ok = Server.beat(book)
         FakeSQL.away(name, false)
@@ -531,7 +605,11 @@ defmodule Skillbook.SchedulerTest do
       assert [{"a", _, :ok}, {"a", "2026-03-01T08:01:00Z", :ok}] = rows(book)
     end
 
-    test "ends with the book, and what ran then failed", %{tmp_dir: folder, book: book, clock: clock} do
+    test "ends with the book, and what ran then failed", %{
+      tmp_dir: folder,
+      book: book,
+      clock: clock
+    } do
       at(book, clock, ~U[2026-03-01 08:00:00Z])
       assert_receive {:fired, pid, _}, 30_000
       ref = Process.monitor(pid)
@@ -541,7 +619,9 @@ defmodule Skillbook.SchedulerTest do
     end
   end
 
-  test "what was interrupted runs again where the book says so, three times at most", %{tmp_dir: folder} do
+  test "what was interrupted runs again where the book says so, three times at most", %{
+    tmp_dir: folder
+  } do
     write(folder, %{"a/SKILL.md" => job("a", schedule: "0 8 * * *")})
     clock = clock()
     book = scheduled(folder, clock, schedules: [interrupted: :run])
@@ -555,7 +635,11 @@ defmodule Skillbook.SchedulerTest do
     Scheduler.await(book)
     assert [{"a", _, :ok}] = rows(book)
 
-    SQL.query!(sql, "update skillbook_firings set status = 'running', lease_until = 0, attempts = 3")
+    SQL.query!(
+      sql,
+      "update skillbook_firings set status = 'running', lease_until = 0, attempts = 3"
+    )
+
     capture_log(fn -> :ok = Server.beat(book) end)
     assert [{"a", _, :failed}] = rows(book)
   end
@@ -637,7 +721,8 @@ defmodule Skillbook.SchedulerTest do
   describe "the agenda" do
     test "shows what its view shows, and to each profile its own results", %{tmp_dir: folder} do
       write(folder, %{
-        "a/SKILL.md" => page("a", handler: inspect(Quick), schedule: "0 8 * * *", run_as: "default"),
+        "a/SKILL.md" =>
+          page("a", handler: inspect(Quick), schedule: "0 8 * * *", run_as: "default"),
         "b/SKILL.md" =>
           page("b",
             handler: inspect(Quick),
@@ -666,7 +751,10 @@ defmodule Skillbook.SchedulerTest do
       assert shown.(Skillbook.view(book)) == {["a", "c"], ["a"]}
 
       {:ok, agenda} = Skillbook.schedule(View.all(book), names: ["a"], times: 2, last: 1)
-      assert [%{name: "a", at: [~U[2026-03-02 08:00:00Z], ~U[2026-03-03 08:00:00Z]]}] = agenda.next
+
+      assert [%{name: "a", at: [~U[2026-03-02 08:00:00Z], ~U[2026-03-03 08:00:00Z]]}] =
+               agenda.next
+
       assert [%{name: "a", status: :ok, text: "done"}] = agenda.last
 
       {:error, error} = Skillbook.schedule(View.all(book), last: 0)
@@ -694,7 +782,9 @@ defmodule Skillbook.SchedulerTest do
       minutely = Schedule.parse!("* * * * *")
 
       queue =
-        Queue.new() |> Queue.put("a", minutely, @start) |> Queue.put("b", Schedule.parse!("@yearly"), @start)
+        Queue.new()
+        |> Queue.put("a", minutely, @start)
+        |> Queue.put("b", Schedule.parse!("@yearly"), @start)
 
       {due, queue} = Queue.due(queue, ~U[2026-05-01 12:00:30Z])
       assert due == [{"a", ~U[2026-03-01 08:00:00Z], ~U[2026-05-01 12:00:00Z]}]
@@ -708,17 +798,26 @@ defmodule Skillbook.SchedulerTest do
 
       schedules =
         for n <- 1..1_000,
-            do: {"job-#{n}", Schedule.parse!("#{rem(n, 60)} #{rem(n, 24)} * * *", Enum.at(zones, rem(n, 4)))}
+            do:
+              {"job-#{n}",
+               Schedule.parse!("#{rem(n, 60)} #{rem(n, 24)} * * *", Enum.at(zones, rem(n, 4)))}
 
       begin = ~U[2026-01-01 00:00:00Z]
       until = ~U[2027-01-01 00:00:00Z]
-      queue = Enum.reduce(schedules, Queue.new(), fn {name, s}, queue -> Queue.put(queue, name, s, begin) end)
+
+      queue =
+        Enum.reduce(schedules, Queue.new(), fn {name, s}, queue ->
+          Queue.put(queue, name, s, begin)
+        end)
+
       counts = year(queue, until, %{})
 
       expected =
         Map.new(schedules, fn {name, schedule} ->
           times =
-            schedule |> Schedule.upcoming(begin, 400) |> Enum.count(&(DateTime.compare(&1, until) == :lt))
+            schedule
+            |> Schedule.upcoming(begin, 400)
+            |> Enum.count(&(DateTime.compare(&1, until) == :lt))
 
           {name, times}
         end)
@@ -769,7 +868,9 @@ defmodule Skillbook.SchedulerTest do
 
     times =
       schedules
-      |> Enum.flat_map(fn {_name, schedule} -> Schedule.upcoming(schedule, ~U[2026-01-01 00:00:00Z], 800) end)
+      |> Enum.flat_map(fn {_name, schedule} ->
+        Schedule.upcoming(schedule, ~U[2026-01-01 00:00:00Z], 800)
+      end)
       |> Enum.filter(&(&1.year == 2026))
       |> Enum.uniq()
       |> Enum.sort(DateTime)
@@ -785,7 +886,12 @@ defmodule Skillbook.SchedulerTest do
         "select name, status, count(*) from skillbook_firings group by name, status order by name"
       )
 
-    assert rows == [["daily", "ok", 365], ["monthly", "ok", 12], ["twice", "ok", 730], ["weekly", "ok", 52]]
+    assert rows == [
+             ["daily", "ok", 365],
+             ["monthly", "ok", 12],
+             ["twice", "ok", 730],
+             ["weekly", "ok", 52]
+           ]
   end
 
   test "results are dropped after so many days", %{tmp_dir: folder} do
@@ -830,7 +936,13 @@ defmodule Skillbook.SchedulerTest do
     {:ok, all} = Profile.new(id: "all", grants: :all)
 
     {:ok, few} =
-      Profile.new(id: "few", grants: ["a"], skills: ["x.*"], tools: ["Read", "Write"], writes: :ask)
+      Profile.new(
+        id: "few",
+        grants: ["a"],
+        skills: ["x.*"],
+        tools: ["Read", "Write"],
+        writes: :ask
+      )
 
     {:ok, other} = Profile.new(id: "other", grants: ["a", "b"], tools: ["Read"], writes: :deny)
 

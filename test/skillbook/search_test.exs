@@ -6,11 +6,14 @@ defmodule Skillbook.SearchTest do
   @fixtures "test/support/fixtures"
 
   setup_all do
-    {:ok, catalog} = Catalog.load([@fixtures <> "/skills", [path: @fixtures <> "/notes", kind: :notes]])
+    {:ok, catalog} =
+      Catalog.load([@fixtures <> "/skills", [path: @fixtures <> "/notes", kind: :notes]])
+
     %{catalog: catalog, view: View.all(catalog)}
   end
 
-  defp names(view, query, options \\ []), do: view |> Skillbook.search(query, options) |> Enum.map(& &1.name)
+  defp names(view, query, options \\ []),
+    do: view |> Skillbook.search(query, options) |> Enum.map(& &1.name)
 
   test "a hit has the entry's fields, and says where words stand in the snippet", %{view: view} do
     assert [%Hit{} = hit] = Skillbook.search(view, "haiku")
@@ -50,8 +53,10 @@ defmodule Skillbook.SearchTest do
     for {options, message} <- [
           {[limits: 1],
            "unknown option :limits for a search, did you mean :limit? The options are :limit, :kind, :domain, :tags"},
-          {[limit: 0], "expected an integer from 1 to 1000 as the option :limit of a search, got: 0"},
-          {[limit: 1001], "expected an integer from 1 to 1000 as the option :limit of a search, got: 1001"},
+          {[limit: 0],
+           "expected an integer from 1 to 1000 as the option :limit of a search, got: 0"},
+          {[limit: 1001],
+           "expected an integer from 1 to 1000 as the option :limit of a search, got: 1001"},
           {[kind: :file],
            "expected :command, :skill, :note or nil as the option :kind of a search, got: :file"},
           {[domain: ""], "expected text or nil as the option :domain of a search, got: \"\""},

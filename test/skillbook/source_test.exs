@@ -31,14 +31,20 @@ defmodule Skillbook.SourceTest do
 
       titles = fn options ->
         {:ok, catalog} = Catalog.load(conventional: places ++ options)
-        entries = for entry <- View.entries(View.all(catalog)), do: {entry.name, entry.title, entry.source}
+
+        entries =
+          for entry <- View.entries(View.all(catalog)),
+              do: {entry.name, entry.title, entry.source}
+
         {entries, Enum.frequencies_by(Catalog.diagnostics(catalog), & &1.code)}
       end
 
-      assert titles.([]) == {[{"a", "home agents", "user .agents"}], %{shadowed: 1, source_untrusted: 2}}
+      assert titles.([]) ==
+               {[{"a", "home agents", "user .agents"}], %{shadowed: 1, source_untrusted: 2}}
 
       assert titles.(trusted: true) ==
-               {[{"a", "app claude", "project .claude"}, {"b", nil, "project .agents"}], %{shadowed: 2}}
+               {[{"a", "app claude", "project .claude"}, {"b", nil, "project .agents"}],
+                %{shadowed: 2}}
     end
 
     test "says how a project comes to be trusted", %{tmp_dir: root} do
@@ -63,7 +69,11 @@ defmodule Skillbook.SourceTest do
       assert names.(home) == ["user .claude", "user .agents"]
       assert names.(Path.join(home, "../home/")) == ["user .claude", "user .agents"]
       # What is not there yet is told apart by its path alone.
-      assert names.(Path.join(root, "link")) == ["user .claude", "user .agents", "project .agents"]
+      assert names.(Path.join(root, "link")) == [
+               "user .claude",
+               "user .agents",
+               "project .agents"
+             ]
     end
 
     test "refuses other options" do
@@ -117,7 +127,8 @@ defmodule Skillbook.SourceTest do
         )
 
       paths = fn agent ->
-        with {:ok, sources} <- Source.from_json(path, agent: agent), do: Enum.map(sources, & &1.path)
+        with {:ok, sources} <- Source.from_json(path, agent: agent),
+             do: Enum.map(sources, & &1.path)
       end
 
       assert paths.("coding") == ["/c"]
@@ -159,8 +170,10 @@ defmodule Skillbook.SourceTest do
         {"{\n  \"skills\": [\n  ],\n}", "config.json:4:1: trailing comma"},
         {"", "config.json:1:1: EOF while parsing a value"},
         {<<"{\n", 0xFF>>, "config.json:2:1: expected UTF-8"},
-        {"\n []", "config.json:2:2: expected an object with `skills` or `agents`, got: an empty list"},
-        {~s({"agents": {}}), "config.json:1:12: agents: expected a list of objects, got: an object"},
+        {"\n []",
+         "config.json:2:2: expected an object with `skills` or `agents`, got: an empty list"},
+        {~s({"agents": {}}),
+         "config.json:1:12: agents: expected a list of objects, got: an object"},
         {~s({"skills": "x"}), "config.json:1:12: skills: expected a list, got: \"x\""},
         {~s({"skills": [1]}),
          "config.json:1:13: skills[0]: expected a path, or an object with `root`, got: 1"},
@@ -170,7 +183,8 @@ defmodule Skillbook.SourceTest do
          "config.json:1:13: skills[0]: expected a path, or an object with `root`, got: \"\""},
         {~s({"skills": [{}]}),
          "config.json:1:13: skills[0]: expected the key \"root\", the folder of the skills"},
-        {~s({"skills": ["/a",\n  {"root": 3}]}), "config.json:2:12: skills[1].root: expected a path, got: 3"},
+        {~s({"skills": ["/a",\n  {"root": 3}]}),
+         "config.json:2:12: skills[1].root: expected a path, got: 3"},
         {~s({"skills": [{"root": "x", "availabel": []}]}),
          "config.json:1:27: skills[0].availabel: unknown key, did you mean \"available\"? " <>
            "The keys are available, inline, kind, labels, name, optional, root, trust"},
@@ -208,15 +222,23 @@ defmodule Skillbook.SourceTest do
         assert message(path, Source.from_json(path)) == expected
       end
 
-      for {text, sources} <- [{"{}", []}, {~s({"skills": null, "other": 1}), []}, {~s({"skills": []}), []}] do
+      for {text, sources} <- [
+            {"{}", []},
+            {~s({"skills": null, "other": 1}), []},
+            {~s({"skills": []}), []}
+          ] do
         assert Source.from_json(config(root, text)) == {:ok, sources}
       end
     end
 
     test "says why a file cannot be read", %{tmp_dir: root} do
       path = Path.join(root, "config.json")
-      assert message(path, Source.from_json(path)) == "config.json: cannot be read: no such file or directory"
-      assert message(root, Source.from_json(root)) == "config.json: expected a file, got a directory"
+
+      assert message(path, Source.from_json(path)) ==
+               "config.json: cannot be read: no such file or directory"
+
+      assert message(root, Source.from_json(root)) ==
+               "config.json: expected a file, got a directory"
 
       large = config(root, String.duplicate(" ", 1_048_577))
 
@@ -236,7 +258,8 @@ defmodule Skillbook.SourceTest do
   describe "trust" do
     test "low: the page is the answer, whatever its handler says", %{tmp_dir: root} do
       write(root, %{
-        "a/b.md" => page("a.b", [handler: "Skillbook.TestHandlers.Echo", schedule: "0 9 * * 1"], "Page\n")
+        "a/b.md" =>
+          page("a.b", [handler: "Skillbook.TestHandlers.Echo", schedule: "0 9 * * 1"], "Page\n")
       })
 
       {:ok, catalog} = Catalog.load([[path: root, trust: :low]])
@@ -255,7 +278,10 @@ defmodule Skillbook.SourceTest do
 
       # A folder that is not there is told of as elsewhere.
       gone = Path.join(root, "gone")
-      {:ok, catalog} = Catalog.load([[path: gone, trust: :none], [path: gone, trust: :none, optional: true]])
+
+      {:ok, catalog} =
+        Catalog.load([[path: gone, trust: :none], [path: gone, trust: :none, optional: true]])
+
       assert Enum.map(Catalog.diagnostics(catalog), & &1.code) == [:source_missing]
     end
   end

@@ -8,7 +8,10 @@ defmodule Skillbook.SQLTest do
 
   test "the list of migrations is in order" do
     {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :migrations_in_order)
-    {:ok, versions} = Skillbook.SQL.Migrations.run(Skillbook.SQL.SQLite.handle(:migrations_in_order))
+
+    {:ok, versions} =
+      Skillbook.SQL.Migrations.run(Skillbook.SQL.SQLite.handle(:migrations_in_order))
+
     assert versions == versions |> Enum.sort() |> Enum.uniq()
   end
 end
@@ -18,13 +21,17 @@ defmodule Skillbook.SQL.SQLiteTest.Databases do
 
   def folder(_context) do
     folder =
-      Path.join(System.tmp_dir!(), "skillbook_sql_#{System.unique_integer([:positive])}_#{System.pid()}")
+      Path.join(
+        System.tmp_dir!(),
+        "skillbook_sql_#{System.unique_integer([:positive])}_#{System.pid()}"
+      )
 
     on_exit(fn -> File.rm_rf!(folder) end)
     folder
   end
 
-  def file(context), do: start(context, Path.join([folder(context), "new", "folder", "skills.db"]))
+  def file(context),
+    do: start(context, Path.join([folder(context), "new", "folder", "skills.db"]))
 
   def memory(context), do: start(context, ":memory:")
 
@@ -38,7 +45,10 @@ end
 
 defmodule Skillbook.SQL.SQLiteMemoryTest do
   use ExUnit.Case, async: true
-  use Skillbook.SQLConformance, start: &Skillbook.SQL.SQLiteTest.Databases.memory/1, concurrent_reads: false
+
+  use Skillbook.SQLConformance,
+    start: &Skillbook.SQL.SQLiteTest.Databases.memory/1,
+    concurrent_reads: false
 end
 
 defmodule Skillbook.SQL.SQLiteTest do
@@ -57,11 +67,14 @@ defmodule Skillbook.SQL.SQLiteTest do
       for {name, kind, reason} <- [
             {"", :cannot_open, "expected a file, it is a folder"},
             {"text", :corrupt, "file is not a database"},
-            {"text/a.db", :cannot_open, "cannot create the folder #{folder}/text: File exists (os error 17)"}
+            {"text/a.db", :cannot_open,
+             "cannot create the folder #{folder}/text: File exists (os error 17)"}
           ] do
         path = Path.join(folder, name)
         message = "cannot open the database #{path}: #{reason}"
-        assert SQLite.start_link(path: path, name: :never) == {:error, %Error{kind: kind, message: message}}
+
+        assert SQLite.start_link(path: path, name: :never) ==
+                 {:error, %Error{kind: kind, message: message}}
       end
 
       assert_raise ArgumentError, fn -> SQLite.handle(:never) end
@@ -69,10 +82,12 @@ defmodule Skillbook.SQL.SQLiteTest do
 
     test "refuses options that are none" do
       for {options, message} <- [
-            {[pth: "a.db", name: :a], "expected the options [:path, :name, :busy_timeout], got: :pth"},
+            {[pth: "a.db", name: :a],
+             "expected the options [:path, :name, :busy_timeout], got: :pth"},
             {[name: :a], ~s(expected :path to be a file or ":memory:", got: nil)},
             {[path: "", name: :a], ~s(expected :path to be a file or ":memory:", got: "")},
-            {[path: "a\0", name: :a], ~s(expected :path to be a file or ":memory:", got: <<97, 0>>)},
+            {[path: "a\0", name: :a],
+             ~s(expected :path to be a file or ":memory:", got: <<97, 0>>)},
             {[path: ":memory:"], "expected :name to be an atom, got: nil"},
             {[path: ":memory:", name: "a"], ~s(expected :name to be an atom, got: "a")},
             {[path: ":memory:", name: :a, busy_timeout: -1],
@@ -84,7 +99,9 @@ defmodule Skillbook.SQL.SQLiteTest do
 
     test "gives the running one for a name that is taken" do
       {:ok, pid} = SQLite.start_link(path: ":memory:", name: :taken)
-      assert SQLite.start_link(path: ":memory:", name: :taken) == {:error, {:already_started, pid}}
+
+      assert SQLite.start_link(path: ":memory:", name: :taken) ==
+               {:error, {:already_started, pid}}
     end
   end
 
@@ -94,7 +111,9 @@ defmodule Skillbook.SQL.SQLiteTest do
   end
 
   test "a stopped database is closed, for a transaction in the middle too", context do
-    {:ok, pid} = SQLite.start_link(path: Path.join(Databases.folder(context), "a.db"), name: :stopped)
+    {:ok, pid} =
+      SQLite.start_link(path: Path.join(Databases.folder(context), "a.db"), name: :stopped)
+
     sql = SQLite.handle(:stopped)
     SQL.query!(sql, "create table t (id integer)")
     closed = {:error, %Error{kind: :closed, message: "the database is closed"}}
@@ -149,7 +168,10 @@ defmodule Skillbook.SQL.SQLiteTest do
   test "the engine does the waiting for another operating system's process with the handle's own limit",
        context do
     path = Path.join(Databases.folder(context), "shared.db")
-    [first, second] = for _ <- 1..2, do: Databases.start(Map.put(context, :busy_timeout, 50), path)
+
+    [first, second] =
+      for _ <- 1..2, do: Databases.start(Map.put(context, :busy_timeout, 50), path)
+
     SQL.query!(first, "create table t (id integer)")
     release = hold(first, &SQL.query!(&1, "insert into t values (1)"))
 

@@ -4,7 +4,8 @@ defmodule Skillbook.StoreTest do
   doctest Skillbook.Store
   doctest Skillbook.StoreError
 
-  def start_store(context), do: Path.join(context.tmp_dir, "#{System.unique_integer([:positive])}/store.db")
+  def start_store(context),
+    do: Path.join(context.tmp_dir, "#{System.unique_integer([:positive])}/store.db")
 
   test "without a database the store says that it needs one", %{tmp_dir: folder} do
     text =

@@ -30,7 +30,10 @@ defmodule Skillbook.StoredTest do
     }
 
     StoredRows.write_rows(sql, [stored])
-    [row] = SQL.query!(sql, "select #{Enum.join(Table.columns(), ", ")} from skillbook_entries").rows
+
+    [row] =
+      SQL.query!(sql, "select #{Enum.join(Table.columns(), ", ")} from skillbook_entries").rows
+
     assert Table.from_row(row) == %{stored | id: 1}
   end
 

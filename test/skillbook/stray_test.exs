@@ -70,12 +70,13 @@ defmodule Skillbook.StrayTest do
     {:ok, catalog} = Catalog.load([folder])
     {:ok, view} = View.new(catalog, id: "a")
 
-    assert notes(view, "Look.\n```elixir\nx\n\n```cmd\nmail.send --to a\nget_skill\n```\nDone.") == [
-             "The code block that opens at line 2 of your reply was not closed before the next cmd block, so that one is a " <>
-               "part of it, and 2 of its lines that look like commands did not run. If you meant to run this, close the " <>
-               "code block first, and write it again:\n\n```cmd\nmail.send --to a\nget_skill\n```\n\n" <>
-               "If it was only meant to be read, go on."
-           ]
+    assert notes(view, "Look.\n```elixir\nx\n\n```cmd\nmail.send --to a\nget_skill\n```\nDone.") ==
+             [
+               "The code block that opens at line 2 of your reply was not closed before the next cmd block, so that one is a " <>
+                 "part of it, and 2 of its lines that look like commands did not run. If you meant to run this, close the " <>
+                 "code block first, and write it again:\n\n```cmd\nmail.send --to a\nget_skill\n```\n\n" <>
+                 "If it was only meant to be read, go on."
+             ]
 
     many = String.duplicate("mail.send\n", 5)
 

@@ -23,14 +23,17 @@ defmodule Skillbook.TelemetryTest do
   end
 
   defp start(folder, options \\ []) do
-    book = book([sources: [folder], builtins: false, watch: false, profiles: [[id: "ann"]]] ++ options)
+    book =
+      book([sources: [folder], builtins: false, watch: false, profiles: [[id: "ann"]]] ++ options)
+
     :telemetry.listen(book)
     {book, Skillbook.view(book, "ann")}
   end
 
   defp received(seen \\ []) do
     receive do
-      {[:skillbook | _] = name, measurements, metadata} -> received([{name, measurements, metadata} | seen])
+      {[:skillbook | _] = name, measurements, metadata} ->
+        received([{name, measurements, metadata} | seen])
     after
       0 -> Enum.reverse(seen)
     end
@@ -44,13 +47,16 @@ defmodule Skillbook.TelemetryTest do
       {"x.run --a secret", %{skill: "x.run", effect: :write}, :stop, %{status: :ok}},
       {"start --a secret", %{skill: "x.run", effect: :write}, :stop, %{status: :ok}},
       {"x.list", %{skill: "x.list", effect: :read}, :stop, %{status: :error}},
-      {"x.page", %{skill: "x.page", effect: :read}, :stop, %{status: :template, reads: ["x.page"]}},
+      {"x.page", %{skill: "x.page", effect: :read}, :stop,
+       %{status: :template, reads: ["x.page"]}},
       {"x.crash --a secret", %{skill: "x.crash", effect: :write}, :exception,
        %{status: :error, kind: :crash}},
-      {"x.hang", %{skill: "x.hang", effect: :write}, :exception, %{status: :error, kind: :timeout}},
+      {"x.hang", %{skill: "x.hang", effect: :write}, :exception,
+       %{status: :error, kind: :timeout}},
       {"x.odd --a secret", %{skill: "x.odd", effect: :write}, :exception,
        %{status: :error, kind: :bad_return}},
-      {"x.gone", %{skill: "x.gone", effect: :write}, :exception, %{status: :error, kind: :missing}},
+      {"x.gone", %{skill: "x.gone", effect: :write}, :exception,
+       %{status: :error, kind: :missing}},
       {"x.run --a secret --help", %{}, :stop, %{status: :help, reads: ["x.run"]}},
       {"get_skill: x.page", %{}, :stop, %{status: :help, reads: ["x.page"]}},
       {"get_skill: secret", %{}, :stop, %{status: :error}},
@@ -105,8 +111,16 @@ defmodule Skillbook.TelemetryTest do
         options
       )
 
-      assert [{_, %{duration: _}, metadata}] = for({[_, :policy, _], _, _} = event <- received(), do: event)
-      assert metadata == %{book: book, profile: "ann", skill: "x.run", writes: writes, decision: decision}
+      assert [{_, %{duration: _}, metadata}] =
+               for({[_, :policy, _], _, _} = event <- received(), do: event)
+
+      assert metadata == %{
+               book: book,
+               profile: "ann",
+               skill: "x.run",
+               writes: writes,
+               decision: decision
+             }
     end
   end
 
@@ -124,7 +138,11 @@ defmodule Skillbook.TelemetryTest do
     book = :"none_#{System.unique_integer([:positive])}"
     :telemetry.listen(book)
 
-    for {kind, fun} <- [error: fn -> raise "oops" end, throw: fn -> throw(1) end, exit: fn -> exit(:bye) end] do
+    for {kind, fun} <- [
+          error: fn -> raise "oops" end,
+          throw: fn -> throw(1) end,
+          exit: fn -> exit(:bye) end
+        ] do
       caught =
         try do
           Telemetry.span([:skillbook, :test], %{book: book}, fun)
@@ -134,7 +152,9 @@ defmodule Skillbook.TelemetryTest do
 
       assert caught == kind
       assert_received {[:skillbook, :test, :start], _, %{book: ^book}}
-      assert_received {[:skillbook, :test, :exception], %{duration: _}, %{book: ^book, kind: ^kind}}
+
+      assert_received {[:skillbook, :test, :exception], %{duration: _},
+                       %{book: ^book, kind: ^kind}}
     end
   end
 
@@ -163,7 +183,11 @@ defmodule Skillbook.TelemetryTest do
       end)
 
     Agent.run(book, "Go.", model: answers, profile: "ann")
-    Agent.run(book, "Go.", model: Model.Function.new(fn _, _ -> {:error, error} end), profile: "ann")
+
+    Agent.run(book, "Go.",
+      model: Model.Function.new(fn _, _ -> {:error, error} end),
+      profile: "ann"
+    )
 
     assert_raise RuntimeError, fn ->
       Agent.run(book, "Go.", model: answers, profile: "ann", on_event: fn _ -> raise "oops" end)
@@ -173,7 +197,10 @@ defmodule Skillbook.TelemetryTest do
   # The names in the rows of the docs' table of events; "the same" is what the start has.
   defp documented do
     rows =
-      Regex.scan(~r/^\| `\[:skillbook, (.*)\]` \|.*\| (.*) \| (.*) \|$/m, File.read!("docs/telemetry.md"))
+      Regex.scan(
+        ~r/^\| `\[:skillbook, (.*)\]` \|.*\| (.*) \| (.*) \|$/m,
+        File.read!("docs/telemetry.md")
+      )
 
     names = fn text -> for [_, name] <- Regex.scan(~r/`(\w+)`/, text), do: name end
     [[_, ":command, :start", _, start] | _] = rows
@@ -190,7 +217,11 @@ defmodule Skillbook.TelemetryTest do
 
     write(folder, %{
       "x/flow.md" =>
-        page("x.flow", scheduled, "# x.flow\n\n## Behavior\n\n```cmd\nx.run\nx.list\nx.run\n```\n"),
+        page(
+          "x.flow",
+          scheduled,
+          "# x.flow\n\n## Behavior\n\n```cmd\nx.run\nx.list\nx.run\n```\n"
+        ),
       "x/prose.md" => page("x.prose", scheduled),
       "x/raised.md" => page("x.raised", scheduled)
     })
@@ -220,7 +251,9 @@ defmodule Skillbook.TelemetryTest do
       Scheduler.await(book)
       about = Map.put(common, :skill, name)
       fired = Map.merge(about, %{at: at, attempt: 1})
-      events = for {[_, kind, _], _, _} = event <- received(), kind in [:firing, :workflow], do: event
+
+      events =
+        for {[_, kind, _], _, _} = event <- received(), kind in [:firing, :workflow], do: event
 
       assert [
                {[_, :firing, :start], _, ^fired},
@@ -229,7 +262,8 @@ defmodule Skillbook.TelemetryTest do
                {[_, :firing, ^how], %{duration: _}, firing_ended}
              ] = events
 
-      assert {workflow_ended, firing_ended} == {Map.merge(about, workflow), Map.merge(fired, firing)}
+      assert {workflow_ended, firing_ended} ==
+               {Map.merge(about, workflow), Map.merge(fired, firing)}
     end
   end
 
@@ -238,7 +272,8 @@ defmodule Skillbook.TelemetryTest do
 
     write(folder, %{
       "x/call.md" => page("x.call", handler("Call")),
-      "x/flow.md" => page("x.flow", scheduled, "# x.flow\n\n## Behavior\n\n```cmd\nx.run\nx.run\n```\n"),
+      "x/flow.md" =>
+        page("x.flow", scheduled, "# x.flow\n\n## Behavior\n\n```cmd\nx.run\nx.run\n```\n"),
       "x/prose.md" => page("x.prose", scheduled)
     })
 
@@ -285,7 +320,8 @@ defmodule Skillbook.TelemetryTest do
     keys = fn map -> map |> Map.keys() |> Enum.map(&to_string/1) |> Enum.sort() end
 
     told =
-      for {[:skillbook | name], measurements, metadata} <- [away, back, half_open | received()], uniq: true do
+      for {[:skillbook | name], measurements, metadata} <- [away, back, half_open | received()],
+          uniq: true do
         {Enum.map_join(name, ", ", &inspect/1), keys.(measurements), keys.(metadata)}
       end
 

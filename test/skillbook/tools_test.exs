@@ -64,9 +64,16 @@ defmodule Skillbook.ToolsTest do
 
       for {name, nil} <- @rows, do: assert(Name.from(name) =~ ~r/-[0-9a-f]{16}\z/)
 
-      files = for {{name, _}, number} <- Enum.with_index(@rows), into: %{}, do: {"#{number}.md", page(name)}
+      files =
+        for {{name, _}, number} <- Enum.with_index(@rows),
+            into: %{},
+            do: {"#{number}.md", page(name)}
+
       view = view(write(folder, files))
-      for entry <- View.entries(view), do: assert(Name.resolve(view, Name.from(entry.name)) == entry.name)
+
+      for entry <- View.entries(view),
+          do: assert(Name.resolve(view, Name.from(entry.name)) == entry.name)
+
       assert View.count(view) > 10
     end
   end
@@ -75,7 +82,9 @@ defmodule Skillbook.ToolsTest do
     defp tools(view), do: for(%{"name" => name} <- Tools.definitions(view, shape: :mcp), do: name)
     defp own(tool, fields \\ []), do: [tool: tool, aliases: "[#{tool}]"] ++ fields
 
-    test "are taken where vendors allow them and the page has them as an alias", %{tmp_dir: folder} do
+    test "are taken where vendors allow them and the page has them as an alias", %{
+      tmp_dir: folder
+    } do
       rows = [
         {own("make_note"), "make_note"},
         {own("make-note9"), "make-note9"},
@@ -162,12 +171,18 @@ defmodule Skillbook.ToolsTest do
     ]
 
     for {arguments, flags} <- rows do
-      assert {%Result{content: content}, _} = Tools.call(view, %{"name" => "x__a", "arguments" => arguments})
+      assert {%Result{content: content}, _} =
+               Tools.call(view, %{"name" => "x__a", "arguments" => arguments})
+
       assert content == "flags: #{inspect(flags)}"
     end
 
-    assert {%Result{content: "unknown flag --c-d; did you mean --c? Known flags: --due-day, --c"}, _} =
-             Tools.call(view, %{"name" => "x__a", "arguments" => %{"due_day" => "x", "c-d" => "z"}})
+    assert {%Result{content: "unknown flag --c-d; did you mean --c? Known flags: --due-day, --c"},
+            _} =
+             Tools.call(view, %{
+               "name" => "x__a",
+               "arguments" => %{"due_day" => "x", "c-d" => "z"}
+             })
 
     assert {%Result{content: text}, _} = Tools.call(view, %{"name" => "x__a", "arguments" => "["})
     assert text =~ ~s(Write for example: {"due_day": "VALUE"})
@@ -178,8 +193,10 @@ defmodule Skillbook.ToolsTest do
       view = builtin()
       names = ["tasks.create"]
 
-      assert [%{"type" => "function", "function" => %{"name" => "get_skill"}}, %{"function" => function}] =
-               Tools.definitions(view, names: names)
+      assert [
+               %{"type" => "function", "function" => %{"name" => "get_skill"}},
+               %{"function" => function}
+             ] = Tools.definitions(view, names: names)
 
       assert function["name"] == "tasks__create"
       assert function["description"] == "Write down a new task"
@@ -204,7 +221,8 @@ defmodule Skillbook.ToolsTest do
                    "type" => "string",
                    "enum" => ["todo", "in_progress", "blocked", "done", "cancelled"],
                    "default" => "todo",
-                   "description" => "One of: todo, in_progress, blocked, done, cancelled (default: todo)"
+                   "description" =>
+                     "One of: todo, in_progress, blocked, done, cancelled (default: todo)"
                  },
                  "priority" => %{
                    "type" => "string",
@@ -251,10 +269,14 @@ defmodule Skillbook.ToolsTest do
       [_, %{"inputSchema" => %{"properties" => properties} = schema}] =
         Tools.definitions(builtin(), names: ["tasks.search"], shape: :mcp)
 
-      assert %{"type" => "integer", "minimum" => 1, "maximum" => 100, "default" => 20} = properties["limit"]
+      assert %{"type" => "integer", "minimum" => 1, "maximum" => 100, "default" => 20} =
+               properties["limit"]
+
       assert %{"type" => "boolean"} = properties["overdue"]
 
-      assert %{"type" => "array", "items" => %{"enum" => ["critical" | _]}} = properties["priority"]
+      assert %{"type" => "array", "items" => %{"enum" => ["critical" | _]}} =
+               properties["priority"]
+
       assert %{"type" => "string", "enum" => ["due_date" | _]} = properties["sort"]
       assert %{"enum" => ["todo" | _]} = properties["status"]["items"]
       refute Map.has_key?(schema, "required")
@@ -289,10 +311,13 @@ defmodule Skillbook.ToolsTest do
       assert %{"additionalProperties" => false, "required" => ["count"]} = closed
     end
 
-    test "descriptions are bounded, and have the usage where no flags are declared", %{tmp_dir: folder} do
+    test "descriptions are bounded, and have the usage where no flags are declared", %{
+      tmp_dir: folder
+    } do
       write(folder, %{
         "x/a.md" => page("x.a", [], "## Usage\n\nx.a <file>\n\n## Flags\n\nAny.\n"),
-        "x/b.md" => page("x.b", [], "## Usage\n\nx.b (--c <c> | --d <d>)\n\n## Flags\n\n--c  C\n--d  D\n"),
+        "x/b.md" =>
+          page("x.b", [], "## Usage\n\nx.b (--c <c> | --d <d>)\n\n## Flags\n\n--c  C\n--d  D\n"),
         "x/c.md" => "---\nname: x.c\ndescription: #{String.duplicate("é", 2000)}\n---\nText.\n"
       })
 
@@ -322,8 +347,12 @@ defmodule Skillbook.ToolsTest do
            "type" => "function",
            "function" => %{"name" => "x__echo", "arguments" => ~s({"a": "b"})}
          }, %{"role" => "tool", "tool_call_id" => "c1", "content" => text}},
-        {%{"type" => "function_call", "call_id" => "c2", "name" => "x__echo", "arguments" => ~s({"a": "b"})},
-         %{"type" => "function_call_output", "call_id" => "c2", "output" => text}},
+        {%{
+           "type" => "function_call",
+           "call_id" => "c2",
+           "name" => "x__echo",
+           "arguments" => ~s({"a": "b"})
+         }, %{"type" => "function_call_output", "call_id" => "c2", "output" => text}},
         {%{"type" => "tool_use", "id" => "c3", "name" => "x__echo", "input" => %{"a" => "b"}},
          %{"type" => "tool_result", "tool_use_id" => "c3", "content" => text, "is_error" => false}},
         {%{"name" => "x__echo", "arguments" => %{"a" => "b"}},
@@ -347,9 +376,14 @@ defmodule Skillbook.ToolsTest do
       end
 
       assert {%Result{status: :template}, _} =
-               Tools.call(view, %{"name" => "two words", "arguments" => %{"a" => ["b", 1], "c" => true}})
+               Tools.call(view, %{
+                 "name" => "two words",
+                 "arguments" => %{"a" => ["b", 1], "c" => true}
+               })
 
-      assert {%Result{status: :help, content: list}, _} = Tools.call(view, %{"name" => "get_skill"})
+      assert {%Result{status: :help, content: list}, _} =
+               Tools.call(view, %{"name" => "get_skill"})
+
       assert list =~ "two words"
 
       assert {%Result{status: :help, content: "Instructions."}, _} =
@@ -385,11 +419,15 @@ defmodule Skillbook.ToolsTest do
       ]
 
       for {call, text} <- rows do
-        assert {%Result{status: :error, content: ^text}, %{"isError" => true}} = Tools.call(view, call)
+        assert {%Result{status: :error, content: ^text}, %{"isError" => true}} =
+                 Tools.call(view, call)
       end
 
       assert {_, %{"content" => "error\nunknown tool" <> _}} =
-               Tools.call(view, %{"id" => "1", "function" => %{"name" => "no", "arguments" => "{}"}})
+               Tools.call(view, %{
+                 "id" => "1",
+                 "function" => %{"name" => "no", "arguments" => "{}"}
+               })
     end
 
     test "find what the view shows and nothing else", %{tmp_dir: folder} do
@@ -399,13 +437,16 @@ defmodule Skillbook.ToolsTest do
       unknown = &(Tools.call(guest, %{"name" => &1}) |> elem(0) |> Map.fetch!(:content))
       assert String.replace(unknown.("labelled"), "labelled", "labexxed") == unknown.("labexxed")
       # Who knows the name of what is hidden from models can call it, as in a command.
-      assert {%Result{status: :template, content: "Secret."}, _} = Tools.call(guest, %{"name" => "hidden"})
+      assert {%Result{status: :template, content: "Secret."}, _} =
+               Tools.call(guest, %{"name" => "hidden"})
     end
 
     @tag :capture_log
     test "options are those of a run", %{tmp_dir: folder} do
       write(folder, %{"x/tell.md" => page("x.tell", handler: "Skillbook.TestHandlers.Hang")})
-      assert {%Result{status: :error}, _} = Tools.call(view(folder), %{"name" => "x__tell"}, timeout: 10)
+
+      assert {%Result{status: :error}, _} =
+               Tools.call(view(folder), %{"name" => "x__tell"}, timeout: 10)
     end
 
     test "a call gives what the same command gives as text", %{tmp_dir: folder} do

@@ -72,7 +72,8 @@ defmodule Skillbook.TranscriptTest do
            "the transcript's messages[1].kind: expected a prompt only as the first message, got: \"prompt\""},
           {message.(1) ++ ["role"], "user",
            "the transcript's messages[1]: expected the fields kind, content, at, activations, usage, got: also \"role\""},
-          {message.(1) ++ ["content"], nil, "the transcript's messages[1].content: expected text, got: nil"},
+          {message.(1) ++ ["content"], nil,
+           "the transcript's messages[1].content: expected text, got: nil"},
           {message.(1) ++ ["at"], "now",
            "the transcript's messages[1].at: expected a time such as \"2026-11-21T08:00:00Z\", got: \"now\""},
           {message.(1) ++ ["at"], "2026-11-21T08:00:00+01:00",
@@ -97,7 +98,15 @@ defmodule Skillbook.TranscriptTest do
   end
 
   test "the estimate of tokens" do
-    for {text, tokens} <- [{"", 4}, {"a", 5}, {"abcd", 5}, {"abcde", 6}, {"é", 5}, {"日本", 6}, {"😀a", 6}] do
+    for {text, tokens} <- [
+          {"", 4},
+          {"a", 5},
+          {"abcd", 5},
+          {"abcde", 6},
+          {"é", 5},
+          {"日本", 6},
+          {"😀a", 6}
+        ] do
       transcript = Transcript.add(Transcript.new("a"), message(:input, text))
       assert Transcript.tokens(transcript) == tokens, text
     end

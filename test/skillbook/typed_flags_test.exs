@@ -60,7 +60,14 @@ defmodule Skillbook.TypedFlagsTest do
               "longer text",
               "ü"
             ] ++
-            ["-1x", "null", "9" <> String.duplicate("0", 30), "\u2028", "@me", "here's \"it\" \\ $HOME"]
+            [
+              "-1x",
+              "null",
+              "9" <> String.duplicate("0", 30),
+              "\u2028",
+              "@me",
+              "here's \"it\" \\ $HOME"
+            ]
 
   setup_all do
     # Printed with a failure, so that it can be run again: mix test --seed.
@@ -76,7 +83,11 @@ defmodule Skillbook.TypedFlagsTest do
 
     shown =
       for {flag, kind} <- flags do
-        value = if kind =~ "switch" or :rand.uniform(4) == 1, do: "", else: pick([" <x>", " <n>", " <x>..."])
+        value =
+          if kind =~ "switch" or :rand.uniform(4) == 1,
+            do: "",
+            else: pick([" <x>", " <n>", " <x>..."])
+
         "[--#{flag}#{value}]"
       end
 
@@ -100,7 +111,9 @@ defmodule Skillbook.TypedFlagsTest do
           do: {pick(spellings(flag.name)), random_words(flag)}
 
     others = pick([[], [], [], [], [], [{"other", ["x"]}]])
-    {Enum.into(others, given), pick([[], [], [], [], [pick(@values)], [pick(@values), pick(@values)]])}
+
+    {Enum.into(others, given),
+     pick([[], [], [], [], [pick(@values)], [pick(@values), pick(@values)]])}
   end
 
   defp spellings(name), do: [name, name, name, String.replace(name, "-", ""), String.upcase(name)]
@@ -112,13 +125,18 @@ defmodule Skillbook.TypedFlagsTest do
   end
 
   defp fitting(%{type: :one_of, values: values}), do: values ++ Enum.map(values, &String.upcase/1)
-  defp fitting(%{type: :integer} = flag), do: Enum.map([flag.min || 4, flag.max || 5], &to_string/1)
+
+  defp fitting(%{type: :integer} = flag),
+    do: Enum.map([flag.min || 4, flag.max || 5], &to_string/1)
+
   defp fitting(%{type: :number}), do: ["2.5", "-1", "3"]
   defp fitting(%{type: :date, values: words}), do: ["2026-03-01" | words]
   defp fitting(_flag), do: ["a", "b c", "done"]
 
   defp line(name, given, args) do
-    flags = for {flag, words} <- given, do: Enum.join(["--" <> flag | Enum.map(words, &quoted/1)], " ")
+    flags =
+      for {flag, words} <- given, do: Enum.join(["--" <> flag | Enum.map(words, &quoted/1)], " ")
+
     Enum.join([name | Enum.map(args, &quoted/1)] ++ flags, " ")
   end
 
@@ -145,7 +163,9 @@ defmodule Skillbook.TypedFlagsTest do
 
   defp typed_value("true", :switch), do: true
   defp typed_value("no", :switch), do: false
-  defp typed_value(values, type) when is_list(values), do: Enum.map(values, &typed_value(&1, type))
+
+  defp typed_value(values, type) when is_list(values),
+    do: Enum.map(values, &typed_value(&1, type))
 
   defp typed_value(text, type) when type in [:integer, :number, :text] do
     case Integer.parse(to_string(text)) do
@@ -164,7 +184,9 @@ defmodule Skillbook.TypedFlagsTest do
   defp options do
     [
       now: @now,
-      assigns: %{call: fn flags, context -> {:ok, Result.ok("x", data: {flags, context.command})} end}
+      assigns: %{
+        call: fn flags, context -> {:ok, Result.ok("x", data: {flags, context.command})} end
+      }
     ]
   end
 
@@ -181,7 +203,10 @@ defmodule Skillbook.TypedFlagsTest do
           _ -> not flag.required and flag.default == []
         end
       end) and
-      Enum.all?(declaration.flags, &(not is_map_key(flags, &1.name) or values?(flags[&1.name], &1)))
+      Enum.all?(
+        declaration.flags,
+        &(not is_map_key(flags, &1.name) or values?(flags[&1.name], &1))
+      )
   end
 
   defp values?(values, %{several: true} = flag),
@@ -202,10 +227,12 @@ defmodule Skillbook.TypedFlagsTest do
 
   defp value?(value, %{type: :text} = flag) do
     is_binary(value) and (flag.empty or String.trim(value) != "") and
-      (flag.max == nil or String.length(value) <= flag.max) and not (flag.line and value =~ ~r/[\n\x{2028}]/u)
+      (flag.max == nil or String.length(value) <= flag.max) and
+      not (flag.line and value =~ ~r/[\n\x{2028}]/u)
   end
 
-  defp within?(number, flag), do: number >= (flag.min || number) and number <= (flag.max || number)
+  defp within?(number, flag),
+    do: number >= (flag.min || number) and number <= (flag.max || number)
 
   test "a handler gets what its page declares, as text, JSON and a tool call", %{tmp_dir: folder} do
     names = for n <- 1..60, do: "x.p#{n}"
@@ -224,7 +251,9 @@ defmodule Skillbook.TypedFlagsTest do
           _ <- 1..40,
           {given, args} = random_call(declaration),
           {:ok, typed, _} = outcome <- [same(view, name, declaration, given, args)] do
-        assert allowed?(typed, declaration), "#{line(name, given, args)}: #{inspect({typed, declaration})}"
+        assert allowed?(typed, declaration),
+               "#{line(name, given, args)}: #{inspect({typed, declaration})}"
+
         assert Flags.cast_declared(typed, declaration) == {:ok, typed}
         outcome
       end
@@ -240,7 +269,10 @@ defmodule Skillbook.TypedFlagsTest do
     if args == [] do
       object = object(given)
       encoded = &IO.iodata_to_binary(Skillbook.JSON.encode(&1))
-      properties = Map.new(object, fn {flag, value} -> {String.replace(flag, "-", "_"), value} end)
+
+      properties =
+        Map.new(object, fn {flag, value} -> {String.replace(flag, "-", "_"), value} end)
+
       call = %{"name" => Tools.Name.from(name), "arguments" => encoded.(properties)}
       {result, _answer} = Tools.call(view, call, options())
 
@@ -250,7 +282,9 @@ defmodule Skillbook.TypedFlagsTest do
       assert {name, properties, values(told(result))} == {name, properties, values(text)}
 
       typed = outcome(view, "#{name} #{encoded.(typed(object, declaration))}")
-      if match?({:ok, _, _}, text), do: assert({name, object, values(typed)} == {name, object, values(text)})
+
+      if match?({:ok, _, _}, text),
+        do: assert({name, object, values(typed)} == {name, object, values(text)})
     end
 
     text
@@ -269,7 +303,8 @@ defmodule Skillbook.TypedFlagsTest do
       {"x.own", "x.own <file> [--n <n>]", "--n  How many"},
       {"x.none", "x.none [--n <n>]", "--n  How many (default: 3)"},
       # Too long to be read on a normal scheduler.
-      {"x.long", "x.long [--n <n>]", "--n  How many (default: 3)\n\n" <> String.duplicate("and on\n", 10_000)}
+      {"x.long", "x.long [--n <n>]",
+       "--n  How many (default: 3)\n\n" <> String.duplicate("and on\n", 10_000)}
     ]
 
     for {name, usage, flags} <- pages do
@@ -310,7 +345,9 @@ defmodule Skillbook.TypedFlagsTest do
 
   test "one of several that exclude each other keeps the default of another away" do
     declaration =
-      Skillbook.Declaration.read("## Usage\n\na.b (--x <x> | --y <y>)\n\n## Flags\n\n--x  X\n--y  Y\n")
+      Skillbook.Declaration.read(
+        "## Usage\n\na.b (--x <x> | --y <y>)\n\n## Flags\n\n--x  X\n--y  Y\n"
+      )
 
     [x, y] = declaration.flags
     declaration = %{declaration | flags: [x, %{y | default: ["2"]}]}

@@ -20,7 +20,10 @@ defmodule Skillbook.UnreadFilesTest do
   test "a file whose size and times are the same is not read again" do
     # These are older than the time for which a file's times say too little.
     folder = Application.app_dir(:skillbook, "priv/skills")
-    size = for(path <- Path.wildcard(folder <> "/**/*.md"), do: File.stat!(path).size) |> Enum.sum()
+
+    size =
+      for(path <- Path.wildcard(folder <> "/**/*.md"), do: File.stat!(path).size) |> Enum.sum()
+
     {:ok, catalog} = Catalog.load([folder])
     assert read_by(fn -> Catalog.load([folder]) end) >= size
     assert read_by(fn -> Catalog.reload(catalog) end) < div(size, 2)
@@ -37,7 +40,11 @@ defmodule Skillbook.UnreadFilesTest do
     path = Path.join(root, "a.md")
     {:ok, catalog} = Catalog.load([root])
     title = fn -> View.fetch!(View.all(catalog), "a").title end
-    codes = fn -> for found <- Catalog.diagnostics(catalog), do: {found.code, found.path, found.message} end
+
+    codes = fn ->
+      for found <- Catalog.diagnostics(catalog), do: {found.code, found.path, found.message}
+    end
+
     # All code that is needed below is loaded now.
     assert {Catalog.refresh(catalog, [path]).changed, title.(), codes.()} == {[], "One", []}
 
@@ -65,7 +72,9 @@ defmodule Skillbook.UnreadFilesTest do
     """
 
     arguments = ["-c", script, "sh", System.pid()]
-    port = Port.open({:spawn_executable, System.find_executable("sh")}, [:binary, args: arguments])
+
+    port =
+      Port.open({:spawn_executable, System.find_executable("sh")}, [:binary, args: arguments])
 
     step = fn answer ->
       Port.command(port, "\n")

@@ -47,7 +47,10 @@ defmodule Skillbook.UsageTest do
   end
 
   defp run(book, profile, lines) do
-    Skillbook.run(Skillbook.view(book, profile), "```cmd\n#{Enum.join(List.wrap(lines), "\n")}\n```")
+    Skillbook.run(
+      Skillbook.view(book, profile),
+      "```cmd\n#{Enum.join(List.wrap(lines), "\n")}\n```"
+    )
   end
 
   defp counts(view, options \\ []) do
@@ -65,7 +68,8 @@ defmodule Skillbook.UsageTest do
           {"x.page", [{"x.page", 1, 0, 0}]},
           {"x.run --help", [{"x.run", 1, 0, 0}]},
           {"get_skill: x.page", [{"x.page", 1, 0, 0}]},
-          {"get_skill: x.all", for(name <- ~w(crash gone list page run), do: {"x.#{name}", 1, 0, 0})},
+          {"get_skill: x.all",
+           for(name <- ~w(crash gone list page run), do: {"x.#{name}", 1, 0, 0})},
           {"get_skill: x", []},
           {"get_skill: nothing", []},
           {"x.rum", []},
@@ -93,7 +97,8 @@ defmodule Skillbook.UsageTest do
     end
   end
 
-  test "processes that count at once add up exactly, while the counts are written down", context do
+  test "processes that count at once add up exactly, while the counts are written down",
+       context do
     book = start(context)
     view = Skillbook.view(book, "ann")
 
@@ -149,6 +154,7 @@ defmodule Skillbook.UsageTest do
 
     # The supervisor starts the registration anew after it.
     await(fn -> Skillbook.Book.find(book) && Process.whereis(Module.concat(book, UsageWriter)) end)
+
     assert counts(View.all(book)) == [{"x.run", 0, 1, 0}]
   end
 
@@ -184,7 +190,8 @@ defmodule Skillbook.UsageTest do
             {ann, [names: ["y.*"], profiles: :all], []},
             {ann, [names: [], profiles: :all], []}
           ] do
-        assert {view.profile.id, options, counts(view, options)} == {view.profile.id, options, expected}
+        assert {view.profile.id, options, counts(view, options)} ==
+                 {view.profile.id, options, expected}
       end
 
       {:ok, report} = Skillbook.usage(ann, profiles: :all)
@@ -201,8 +208,11 @@ defmodule Skillbook.UsageTest do
           write(context.skills, %{"x/page.md" => page("x.page")})
 
           for options <- [[], [by: :profile], [by: :event]] do
-            {:ok, report} = Skillbook.usage(Skillbook.view(book, "ann"), [profiles: :all] ++ options)
-            {for(row <- report.rows, do: {row.key, row.count}), report.total.count, report.unnamed}
+            {:ok, report} =
+              Skillbook.usage(Skillbook.view(book, "ann"), [profiles: :all] ++ options)
+
+            {for(row <- report.rows, do: {row.key, row.count}), report.total.count,
+             report.unnamed}
           end
         end
 
@@ -222,7 +232,8 @@ defmodule Skillbook.UsageTest do
           do: :ok = Writer.store(sql, [{{hour.(time), "x.run", "ann", "run"}, 1, 1500}])
 
       for {since, until, keys} <- [
-            {~U[2026-03-01 09:59:59Z], ~U[2026-03-01 10:00:00Z], ["2026-03-01T09", "2026-03-01T10"]},
+            {~U[2026-03-01 09:59:59Z], ~U[2026-03-01 10:00:00Z],
+             ["2026-03-01T09", "2026-03-01T10"]},
             {~U[2026-03-01 10:00:00Z], ~U[2026-03-01 23:59:59Z], ["2026-03-01T10"]},
             {~U[2026-03-01 11:00:00Z], ~U[2026-03-01 23:59:59Z], []},
             {~U[2026-03-01 00:00:00Z], ~U[2026-03-02 00:00:00Z],
@@ -242,7 +253,8 @@ defmodule Skillbook.UsageTest do
       for {options, message} <- [
             {[by: :day],
              "expected :name, :profile, :event or :time as the option :by of a report of usage, got: :day"},
-            {[since: "7d"], "expected a DateTime as the option :since of a report of usage, got: \"7d\""}
+            {[since: "7d"],
+             "expected a DateTime as the option :since of a report of usage, got: \"7d\""}
           ] do
         assert {:error, error} = Usage.report(view, options)
         assert Exception.message(error) == message
@@ -272,7 +284,10 @@ defmodule Skillbook.UsageTest do
     :ok = Writer.store(sql, rows)
 
     stored = fn ->
-      SQL.query!(sql, "select bucket, profile, count, duration from skillbook_usage order by 1, 2").rows
+      SQL.query!(
+        sql,
+        "select bucket, profile, count, duration from skillbook_usage order by 1, 2"
+      ).rows
     end
 
     days = [

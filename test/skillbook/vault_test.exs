@@ -23,7 +23,8 @@ defmodule Skillbook.VaultTest do
         book =
           vault(context, %{
             "strategy.md" => "# Q1 strategy\n\nWe meet on Monday to plan the quarter.\n",
-            "meetings.md" => "Notes of meetings. The Monday plan was dropped. Café au lait, naïve.\n",
+            "meetings.md" =>
+              "Notes of meetings. The Monday plan was dropped. Café au lait, naïve.\n",
             "deep/er/other.md" => "Nothing of the strategies: universities and organisations.\n",
             "numbers.md" => "Version 1e5 costs 007 of C++ and 3.14, AND or NOT near.\n"
           })
@@ -200,7 +201,12 @@ defmodule Skillbook.VaultTest do
                 },
                 fn folder ->
                   File.ln_s!(Path.join(context.tmp_dir, "outside"), Path.join(folder, "link"))
-                  File.ln_s!(Path.join(context.tmp_dir, "outside/secret.md"), Path.join(folder, "link.md"))
+
+                  File.ln_s!(
+                    Path.join(context.tmp_dir, "outside/secret.md"),
+                    Path.join(folder, "link.md")
+                  )
+
                   File.ln_s!(folder, Path.join(folder, "circle"))
                 end
               )
@@ -251,7 +257,10 @@ defmodule Skillbook.VaultTest do
       test "what is as it was is not read again", context do
         book = vault(context, %{"a.md" => "one", "b.md" => "one"})
         folder = Path.join(context.tmp_dir, "notes")
-        for name <- ["a.md", "b.md"], do: File.touch!(Path.join(folder, name), {{2020, 1, 1}, {0, 0, 0}})
+
+        for name <- ["a.md", "b.md"],
+            do: File.touch!(Path.join(folder, name), {{2020, 1, 1}, {0, 0, 0}})
+
         # Their times are others, their hashes are not.
         assert {:ok, %{indexed: 0, removed: 0, unchanged: 2, skipped: 0, failed: 0}} =
                  Vault.sync(book, "notes")
@@ -262,7 +271,10 @@ defmodule Skillbook.VaultTest do
         assert {:ok, %{indexed: 0}} = Vault.sync(book, "notes")
         File.write!(Path.join(folder, "a.md"), "three")
         File.rm!(Path.join(folder, "b.md"))
-        assert {:ok, %{indexed: 1, removed: 1, unchanged: 0, skipped: 0}} = Vault.sync(book, "notes")
+
+        assert {:ok, %{indexed: 1, removed: 1, unchanged: 0, skipped: 0}} =
+                 Vault.sync(book, "notes")
+
         assert {paths(book, "one"), paths(book, "three")} == {[], ["a.md"]}
       end
 
@@ -285,7 +297,9 @@ defmodule Skillbook.VaultTest do
             watch: false
           )
 
-        syncs = for book <- [book, other, book, other], do: Task.async(fn -> Vault.sync(book, "notes") end)
+        syncs =
+          for book <- [book, other, book, other],
+              do: Task.async(fn -> Vault.sync(book, "notes") end)
 
         for {:ok, counts} <- Task.await_many(syncs, @patience),
             do: assert({counts.indexed, counts.removed} == {0, 0})
@@ -317,7 +331,9 @@ defmodule Skillbook.VaultTest do
                    labels: ["ann"]
                  })
 
-        assert {paths(book, "plan"), paths(book, "strategy")} == {["docs/Plan.md"], ["docs/Plan.md"]}
+        assert {paths(book, "plan"), paths(book, "strategy")} ==
+                 {["docs/Plan.md"], ["docs/Plan.md"]}
+
         {:ok, %{hits: [%{id: "x1", snippet: "A strategy"}]}} = Vault.search(View.all(book), nil)
 
         assert :ok =
@@ -326,9 +342,16 @@ defmodule Skillbook.VaultTest do
                    content: "---\nvisibility_labels: [bob]\n---\nA strategy"
                  })
 
-        for {grants, total} <- [{["drive"], 0}, {["drive", "ann"], 1}, {["drive", "ann", "bob"], 2}] do
+        for {grants, total} <- [
+              {["drive"], 0},
+              {["drive", "ann"], 1},
+              {["drive", "ann", "bob"], 2}
+            ] do
           {:ok, found} =
-            Vault.search(Skillbook.view(book, %Skillbook.Profile{id: "p", grants: grants}), "strategy")
+            Vault.search(
+              Skillbook.view(book, %Skillbook.Profile{id: "p", grants: grants}),
+              "strategy"
+            )
 
           assert {grants, found.total} == {grants, total}
         end
@@ -354,7 +377,8 @@ defmodule Skillbook.VaultTest do
     ]
 
     for {options, option} <- rows do
-      assert {:error, %OptionError{option: ^option}} = Skillbook.start_link([name: :vault_options] ++ options)
+      assert {:error, %OptionError{option: ^option}} =
+               Skillbook.start_link([name: :vault_options] ++ options)
     end
   end
 

@@ -10,7 +10,9 @@ defmodule Skillbook.ViewTest do
   @fixtures "test/support/fixtures"
 
   setup_all do
-    {:ok, catalog} = Catalog.load([@fixtures <> "/skills", [path: @fixtures <> "/notes", kind: :notes]])
+    {:ok, catalog} =
+      Catalog.load([@fixtures <> "/skills", [path: @fixtures <> "/notes", kind: :notes]])
+
     %{catalog: catalog}
   end
 
@@ -88,7 +90,9 @@ defmodule Skillbook.ViewTest do
     guest = view(catalog, id: "guest")
 
     for {hidden, missing} <- [{"diary", "diarx"}, {"email.send", "email.sent"}] do
-      assert {:error, %UnknownSkillError{name: ^hidden, suggestions: offered}} = View.fetch(guest, hidden)
+      assert {:error, %UnknownSkillError{name: ^hidden, suggestions: offered}} =
+               View.fetch(guest, hidden)
+
       assert {:error, %UnknownSkillError{suggestions: others}} = View.fetch(guest, missing)
       assert hidden not in offered and hidden not in others
       assert {:error, %UnknownSkillError{}} = Skillbook.Help.get(guest, hidden)
@@ -139,7 +143,8 @@ defmodule Skillbook.ViewTest do
       view = view(catalog, id: "guest", tools: tools)
       assert View.tools(view, name) == {:ok, expected}
 
-      assert {View.allows_tool?(view, name, "Bash", "pdftk x"), View.allows_tool?(view, name, "Read")} ==
+      assert {View.allows_tool?(view, name, "Bash", "pdftk x"),
+              View.allows_tool?(view, name, "Read")} ==
                allowed
     end
 
@@ -165,7 +170,9 @@ defmodule Skillbook.ViewTest do
 
   test "names up to three in the error" do
     message = &Exception.message(%UnknownSkillError{name: "x", suggestions: &1})
-    assert message.(["a"]) == ~s(unknown skill "x"; did you mean a? To list what there is, write: get_skill)
+
+    assert message.(["a"]) ==
+             ~s(unknown skill "x"; did you mean a? To list what there is, write: get_skill)
 
     assert message.(["a", "b", "c"]) ==
              ~s(unknown skill "x"; did you mean a, b or c? To list what there is, write: get_skill)

@@ -89,7 +89,10 @@ defmodule Skillbook.WatchTest do
         assert told_of(book, ["x.a", "x.b", "x.c"], :added) == ["x.c"]
       end
 
-      test "one saved by a rename over it, older than what it replaces", %{tmp_dir: folder, options: options} do
+      test "one saved by a rename over it, older than what it replaces", %{
+        tmp_dir: folder,
+        options: options
+      } do
         book = followed(folder, options)
         write(folder, %{"x/.a.tmp" => page("x.a", [], "two")})
         File.touch!(Path.join(folder, "x/.a.tmp"), 1_000_000_000)
@@ -118,13 +121,22 @@ defmodule Skillbook.WatchTest do
 
       test "new folders in new folders", %{tmp_dir: folder, options: options} do
         book = followed(folder, options)
-        for n <- 1..20, do: write(folder, %{"n#{n}/a/b/c/page.md" => page("n#{n}.page", [], "one")})
+
+        for n <- 1..20,
+            do: write(folder, %{"n#{n}/a/b/c/page.md" => page("n#{n}.page", [], "one")})
+
         await(book, fn -> length(names(book)) == 22 end)
-        for n <- 1..20, do: write(folder, %{"n#{n}/a/b/c/page.md" => page("n#{n}.page", [], "two")})
+
+        for n <- 1..20,
+            do: write(folder, %{"n#{n}/a/b/c/page.md" => page("n#{n}.page", [], "two")})
+
         await(book, fn -> Enum.all?(1..20, &(body(book, "n#{&1}.page") == "two")) end)
       end
 
-      test "a root that is not there yet, removed and made again", %{tmp_dir: tmp, options: options} do
+      test "a root that is not there yet, removed and made again", %{
+        tmp_dir: tmp,
+        options: options
+      } do
         root = Path.join(tmp, "to/come")
         sources = [[path: root, optional: true], [path: Path.join(tmp, "never"), optional: true]]
         book = book([sources: sources, builtins: false] ++ options)
@@ -155,13 +167,22 @@ defmodule Skillbook.WatchTest do
       end
 
       test "hundreds at once, as a change of branches does", %{tmp_dir: folder, options: options} do
-        write(folder, for(n <- 1..300, do: {"d#{rem(n, 30)}/f#{n}.md", page("f.f#{n}", [], "one")}))
+        write(
+          folder,
+          for(n <- 1..300, do: {"d#{rem(n, 30)}/f#{n}.md", page("f.f#{n}", [], "one")})
+        )
+
         book = followed(folder, options)
         git!(folder, ~w(init --quiet --initial-branch=one))
         git!(folder, ~w(add .))
         git!(folder, ~w(commit --quiet --message=one))
         git!(folder, ~w(checkout --quiet -b two))
-        write(folder, for(n <- 1..300, do: {"d#{rem(n, 30)}/f#{n}.md", page("f.f#{n}", [], "two")}))
+
+        write(
+          folder,
+          for(n <- 1..300, do: {"d#{rem(n, 30)}/f#{n}.md", page("f.f#{n}", [], "two")})
+        )
+
         write(folder, for(n <- 1..30, do: {"new#{n}/g.md", page("g.g#{n}")}))
         git!(folder, ~w(add .))
         git!(folder, ~w(commit --quiet --message=two))
@@ -170,7 +191,8 @@ defmodule Skillbook.WatchTest do
           git!(folder, ["checkout", "--quiet", branch])
 
           await(book, fn ->
-            length(names(book)) == count and Enum.all?(1..300, &(body(book, "f.f#{&1}") == branch))
+            length(names(book)) == count and
+              Enum.all?(1..300, &(body(book, "f.f#{&1}") == branch))
           end)
         end
       end
@@ -179,7 +201,9 @@ defmodule Skillbook.WatchTest do
 
   defp git!(folder, arguments) do
     settings = ~w(-c user.name=a -c user.email=a@b.c -c core.hooksPath=/dev/null)
-    assert {_, 0} = System.cmd("git", ["-C", folder] ++ settings ++ arguments, stderr_to_stdout: true)
+
+    assert {_, 0} =
+             System.cmd("git", ["-C", folder] ++ settings ++ arguments, stderr_to_stdout: true)
   end
 
   test "two names of one folder, and a folder in a folder, are both followed", %{tmp_dir: tmp} do
@@ -199,11 +223,23 @@ defmodule Skillbook.WatchTest do
   test "what loading passes over makes no generation", %{tmp_dir: folder} do
     book = followed(folder)
     before = Skillbook.view(book).generation
-    files = [".git/index", "node_modules/p/README.md", "x/.a.md.swp", "x/a.md~", "x/#a.md#", ".hidden/b.md"]
+
+    files = [
+      ".git/index",
+      "node_modules/p/README.md",
+      "x/.a.md.swp",
+      "x/a.md~",
+      "x/#a.md#",
+      ".hidden/b.md"
+    ]
+
     write(folder, Map.new(files, &{&1, page("x.hidden")}))
     # The next one that counts is the next one there is.
     write(folder, %{"x/c.md" => page("x.c")})
-    assert [%Change{generation: generation, added: ["x.c"]}] = await(book, fn -> "x.c" in names(book) end)
+
+    assert [%Change{generation: generation, added: ["x.c"]}] =
+             await(book, fn -> "x.c" in names(book) end)
+
     assert generation == before + 1
   end
 
@@ -214,9 +250,15 @@ defmodule Skillbook.WatchTest do
       assert [Skillbook.subscribe(book), Skillbook.subscribe(book)] == [:ok, :ok]
       write(folder, %{"x/b.md" => page("x.b")})
       assert Skillbook.reload(book) == :ok
-      assert_received {:skillbook, ^book, %Change{generation: 2, added: ["x.b"], changed: [], removed: []}}
+
+      assert_received {:skillbook, ^book,
+                       %Change{generation: 2, added: ["x.b"], changed: [], removed: []}}
+
       assert Skillbook.reload(book) == :ok
-      assert_received {:skillbook, ^book, %Change{generation: 3, added: [], changed: [], removed: []}}
+
+      assert_received {:skillbook, ^book,
+                       %Change{generation: 3, added: [], changed: [], removed: []}}
+
       refute_received {:skillbook, _, _}
     end
 
@@ -224,14 +266,21 @@ defmodule Skillbook.WatchTest do
       book = book(write_to: folder, watch: false)
       :ok = Skillbook.subscribe(book)
       line = ~s(workflow.build --name hello --description "Says hello" --steps "Say hello.")
-      assert [%{status: :ok}] = Skillbook.run(Skillbook.view(book), "```cmd\n#{line}\n```").results
+
+      assert [%{status: :ok}] =
+               Skillbook.run(Skillbook.view(book), "```cmd\n#{line}\n```").results
+
       assert_receive {:skillbook, ^book, %Change{added: [_ | _]}}, @patience
     end
 
     test "are told in the order of generations" do
       book = book(watch: false)
       :ok = Skillbook.subscribe(book)
-      1..50 |> Task.async_stream(fn _ -> Skillbook.reload(book) end, max_concurrency: 8) |> Stream.run()
+
+      1..50
+      |> Task.async_stream(fn _ -> Skillbook.reload(book) end, max_concurrency: 8)
+      |> Stream.run()
+
       for n <- 2..51, do: assert_received({:skillbook, ^book, %Change{generation: ^n}})
     end
 
@@ -278,7 +327,10 @@ defmodule Skillbook.WatchTest do
   describe "the watcher" do
     test "is started again with everything read again, and the book stays", %{tmp_dir: folder} do
       book = followed(folder)
-      {supervisor, watcher} = {GenServer.whereis(book), GenServer.whereis(Module.concat(book, Watcher))}
+
+      {supervisor, watcher} =
+        {GenServer.whereis(book), GenServer.whereis(Module.concat(book, Watcher))}
+
       # It cannot see this, being asleep when it is killed.
       :sys.suspend(watcher)
       write(folder, %{"x/a.md" => page("x.a", [], "two")})
@@ -356,7 +408,8 @@ defmodule Skillbook.WatchThreadsTest do
   end
 
   # Threads start and end unseen: there is no message to wait for.
-  defp becomes?(so?), do: Enum.any?(1..2_000, fn _ -> so?.(threads()) or :timer.sleep(10) != :ok end)
+  defp becomes?(so?),
+    do: Enum.any?(1..2_000, fn _ -> so?.(threads()) or :timer.sleep(10) != :ok end)
 
   defp threads do
     for task <- Path.wildcard(@tasks <> "/*/comm"),

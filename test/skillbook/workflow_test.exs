@@ -45,7 +45,9 @@ defmodule Skillbook.WorkflowTest do
 
   describe "what stands below the last block" do
     test "comes with the results, before them", %{tmp_dir: folder} do
-      page = workflow("x.say one") <> "\nIn three lines:\n\n- what is new\n\n## Notes\n\nNot this.\n"
+      page =
+        workflow("x.say one") <> "\nIn three lines:\n\n- what is new\n\n## Notes\n\nNot this.\n"
+
       result = folder |> book_with(page) |> run("w.flow")
 
       assert result.content == """
@@ -65,7 +67,9 @@ defmodule Skillbook.WorkflowTest do
       assert result.data.rest == "In three lines:\n\n- what is new"
     end
 
-    test "does not come with those of a run that stopped, nor inside of another", %{tmp_dir: folder} do
+    test "does not come with those of a run that stopped, nor inside of another", %{
+      tmp_dir: folder
+    } do
       view = book_with(folder, workflow("x.fail") <> "\nSum it up.\n")
       stopped = run(view, "w.flow")
       assert {stopped.status, stopped.data.rest} == {:error, ""}
@@ -153,7 +157,9 @@ defmodule Skillbook.WorkflowTest do
                      }, []}
 
     assert %{status: :ok} = run(view, "w.flow --to x --tags y --days 5")
-    assert_received {:got, %{"n" => "5", "tags" => ["y", "x"], "text" => "y: x", "loud" => "false"}, []}
+
+    assert_received {:got,
+                     %{"n" => "5", "tags" => ["y", "x"], "text" => "y: x", "loud" => "false"}, []}
 
     assert run(view, "w.flow --tags a").content ==
              "`w.flow` was not run: step 1 needs --to, which is not given and has no default"
@@ -176,13 +182,18 @@ defmodule Skillbook.WorkflowTest do
       {"x.say {last}", [], "step 1 cannot use {last}, for no step is before it"},
       {"x.say {1}", [], "step 1 cannot use {1}, for only steps before it have a result"},
       {"x.say\nx.say {0}", [], "step 2 cannot use {0}, for only steps before it have a result"},
-      {"x.say {b}\n# name: b\nx.say", [], "step 1 cannot use {b}, for only steps before it have a result"},
+      {"x.say {b}\n# name: b\nx.say", [],
+       "step 1 cannot use {b}, for only steps before it have a result"},
       {"# name: a b\nx.say", [],
        "the name of step 1 must be one word of small letters, digits, - and _ that begins with a letter, got: \"a b\""},
-      {"# name: today\nx.say", [], "the name of step 1 cannot be today, for {today} has a meaning already"},
-      {"# name: a\nx.say\n# name: a\nx.say", [], "the name of step 2 is a, as that of a step before it"},
-      {"x.say", [on_error: "ignore"], "expected on_error to be stop or continue, got: \"ignore\""},
-      {String.duplicate("x.say\n", 101), [], "it has 101 steps, and may have 100; make two workflows of it"}
+      {"# name: today\nx.say", [],
+       "the name of step 1 cannot be today, for {today} has a meaning already"},
+      {"# name: a\nx.say\n# name: a\nx.say", [],
+       "the name of step 2 is a, as that of a step before it"},
+      {"x.say", [on_error: "ignore"],
+       "expected on_error to be stop or continue, got: \"ignore\""},
+      {String.duplicate("x.say\n", 101), [],
+       "it has 101 steps, and may have 100; make two workflows of it"}
     ]
 
     for {{lines, fields, text}, number} <- Enum.with_index(rows) do
@@ -200,7 +211,8 @@ defmodule Skillbook.WorkflowTest do
 
     rows = [
       {[], :error, "w.flow stopped at step 2 of 4, which gave an error.", [:ok, :error]},
-      {[on_error: "stop"], :error, "w.flow stopped at step 2 of 4, which gave an error.", [:ok, :error]},
+      {[on_error: "stop"], :error, "w.flow stopped at step 2 of 4, which gave an error.",
+       [:ok, :error]},
       {[on_error: "continue"], :ok, "w.flow ran its 4 steps; steps 2, 3 gave errors.",
        [:ok, :error, :error, :ok]}
     ]
@@ -211,7 +223,9 @@ defmodule Skillbook.WorkflowTest do
       assert result.status == status
       assert result.content |> String.split("\n") |> hd() == head
       assert Enum.map(result.data.steps, fn {_, result} -> result.status end) == statuses
-      if status == :ok, do: assert(result.content =~ "`{2}` has no value: command 2 gave an error.")
+
+      if status == :ok,
+        do: assert(result.content =~ "`{2}` has no value: command 2 gave an error.")
     end
   end
 
@@ -258,7 +272,9 @@ defmodule Skillbook.WorkflowTest do
       Process.sleep(:infinity)
     end
 
-    [result] = Skillbook.run(view, "```cmd\nw.flow\n```", assigns: %{call: call}, timeout: 50).results
+    [result] =
+      Skillbook.run(view, "```cmd\nw.flow\n```", assigns: %{call: call}, timeout: 50).results
+
     assert_received :began
     refute_received :began
     assert %{status: :error, error: %WorkflowError{kind: :time}} = result
@@ -290,7 +306,10 @@ defmodule Skillbook.WorkflowTest do
 
   test "a value stays one value, whatever is in it", %{tmp_dir: folder} do
     usage = "--a <text> --b <text>"
-    lines = "x.say {a} --in \"<{a}|{b}>\" --list {b} x\nx.say {1} --again={last} --more \"{1}{1}\""
+
+    lines =
+      "x.say {a} --in \"<{a}|{b}>\" --list {b} x\nx.say {1} --again={last} --more \"{1}{1}\""
+
     view = book_with(folder, workflow(lines, usage: usage, flags: "--a  One\n--b  Two"))
     :rand.seed(:exsss, {20, 26, 11})
 
@@ -323,7 +342,10 @@ defmodule Skillbook.WorkflowTest do
           {~S(["p", 1, {"b": 1}]), ["p", "1", ~S({"b":1})], ~S(<p, 1, {"b":1}>)}
         ] do
       line = ~s(w.flow {"a": #{json}})
-      assert [%{status: :ok}] = Skillbook.Pipeline.commands(view, [line], now: @now, assigns: assigns(self()))
+
+      assert [%{status: :ok}] =
+               Skillbook.Pipeline.commands(view, [line], now: @now, assigns: assigns(self()))
+
       assert_received {:got, %{"in" => ^inside}, ^args}
     end
   end

@@ -19,8 +19,12 @@ defmodule Skillbook.Test.Certificates do
         client_chain: %{root: @strong, intermediates: [], peer: @strong}
       })
 
-    pem = :public_key.pem_encode(for der <- client[:cacerts], do: {:Certificate, der, :not_encrypted})
-    path = Path.join(System.tmp_dir!(), "ca-#{System.pid()}-#{System.unique_integer([:positive])}.pem")
+    pem =
+      :public_key.pem_encode(for der <- client[:cacerts], do: {:Certificate, der, :not_encrypted})
+
+    path =
+      Path.join(System.tmp_dir!(), "ca-#{System.pid()}-#{System.unique_integer([:positive])}.pem")
+
     File.write!(path, pem)
     ExUnit.Callbacks.on_exit(fn -> File.rm(path) end)
     {Keyword.take(server, [:cert, :key, :cacerts]), path}

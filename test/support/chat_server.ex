@@ -40,13 +40,20 @@ defmodule Skillbook.Test.ChatServer do
   def stream(data), do: [head() | Enum.map(data, &{:chunk, "data: #{&1}\n\n"})] ++ [:end]
 
   def head, do: {:head, 200, [{"content-type", "text/event-stream; charset=utf-8"}]}
-  def delta(text), do: json(%{choices: [%{index: 0, delta: %{content: text}, finish_reason: nil}]})
+
+  def delta(text),
+    do: json(%{choices: [%{index: 0, delta: %{content: text}, finish_reason: nil}]})
+
   def finish(reason), do: json(%{choices: [%{index: 0, delta: %{}, finish_reason: reason}]})
 
   def usage({prompt, completion}) do
     json(%{
       choices: [],
-      usage: %{prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion}
+      usage: %{
+        prompt_tokens: prompt,
+        completion_tokens: completion,
+        total_tokens: prompt + completion
+      }
     })
   end
 
@@ -72,7 +79,11 @@ defmodule Skillbook.Test.ChatServer do
          :ok <- must(headers["content-type"] == "application/json", "content type"),
          :ok <- must(byte_size(body) == length, "content length"),
          {:ok, %{} = fields} <- Skillbook.JSON.decode(body),
-         :ok <- must(Map.has_key?(fields, "model") and Map.has_key?(fields, "messages"), "missing fields"),
+         :ok <-
+           must(
+             Map.has_key?(fields, "model") and Map.has_key?(fields, "messages"),
+             "missing fields"
+           ),
          :ok <- each(fields, &field/1) do
       {:ok, %{headers: headers, body: fields}}
     else
@@ -90,8 +101,13 @@ defmodule Skillbook.Test.ChatServer do
 
   defp valid?(:text, value), do: is_binary(value)
   defp valid?(true, value), do: value == true
-  defp valid?(:stream_options, value), do: match?(%{"include_usage" => true}, value) and map_size(value) == 1
-  defp valid?(:stop, value), do: is_list(value) and length(value) in 1..4 and Enum.all?(value, &is_binary/1)
+
+  defp valid?(:stream_options, value),
+    do: match?(%{"include_usage" => true}, value) and map_size(value) == 1
+
+  defp valid?(:stop, value),
+    do: is_list(value) and length(value) in 1..4 and Enum.all?(value, &is_binary/1)
+
   defp valid?(:temperature, value), do: is_number(value) and value >= 0 and value <= 2
   defp valid?(:positive, value), do: is_integer(value) and value > 0
 

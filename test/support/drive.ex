@@ -39,7 +39,14 @@ defmodule Skillbook.TestDrive do
 
   @impl true
   def handle_call({:put, id, fields}, _from, state) do
-    before = Map.get(state.files, id, %{path: id, text: "", labels: [], modified: ~U[2026-01-01 00:00:00Z]})
+    before =
+      Map.get(state.files, id, %{
+        path: id,
+        text: "",
+        labels: [],
+        modified: ~U[2026-01-01 00:00:00Z]
+      })
+
     file = before |> Map.merge(fields) |> Map.update!(:modified, &DateTime.add(&1, 10))
     file = Map.merge(file, %{id: id, size: byte_size(file.text)})
     {:reply, :ok, tell(put_in(state.files[id], file), id)}

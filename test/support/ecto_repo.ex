@@ -19,12 +19,14 @@ defmodule Skillbook.EctoRepo do
 
   def in_transaction?, do: Process.get(__MODULE__, false)
 
-  def query(statement, [], []) when statement in ["savepoint skillbook", "release savepoint skillbook"],
-    do: told(statement)
+  def query(statement, [], [])
+      when statement in ["savepoint skillbook", "release savepoint skillbook"],
+      do: told(statement)
 
   def query("rollback to savepoint skillbook" = statement, [], []), do: told(statement)
 
-  def query("select changes()", [], []), do: {:ok, result(["changes()"], [[Process.get(:changes)]])}
+  def query("select changes()", [], []),
+    do: {:ok, result(["changes()"], [[Process.get(:changes)]])}
 
   def query(statement, params, []) do
     # Outside strings the adapter knows no `$1`.
@@ -40,7 +42,9 @@ defmodule Skillbook.EctoRepo do
 
       {:error, error} ->
         [message | _] = String.split(error.message, "\n")
-        {:error, %{__struct__: Exqlite.Error, __exception__: true, message: message, statement: statement}}
+
+        {:error,
+         %{__struct__: Exqlite.Error, __exception__: true, message: message, statement: statement}}
     end
   end
 

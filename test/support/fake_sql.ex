@@ -19,7 +19,12 @@ defmodule Skillbook.FakeSQL do
 
   @doc "Makes the database one that cannot be reached, or one that can again."
   def away(name, away?),
-    do: :counters.put(elem(:persistent_term.get({__MODULE__, name}), 0), 1, if(away?, do: 1, else: 0))
+    do:
+      :counters.put(
+        elem(:persistent_term.get({__MODULE__, name}), 0),
+        1,
+        if(away?, do: 1, else: 0)
+      )
 
   def listen(name, channel) do
     {_away, tells} = :persistent_term.get({__MODULE__, name})
@@ -29,10 +34,15 @@ defmodule Skillbook.FakeSQL do
 
   @impl true
   def query(%{name: name}, statement, params),
-    do: if(away?(name), do: {:error, gone()}, else: SQLite.query(SQLite.handle(name), statement, params))
+    do:
+      if(away?(name),
+        do: {:error, gone()},
+        else: SQLite.query(SQLite.handle(name), statement, params)
+      )
 
   @impl true
-  def execute_batch(%{name: name}, statements), do: SQLite.execute_batch(SQLite.handle(name), statements)
+  def execute_batch(%{name: name}, statements),
+    do: SQLite.execute_batch(SQLite.handle(name), statements)
 
   @impl true
   def transaction(%{name: name}, fun),

@@ -3,7 +3,8 @@ defmodule Skillbook.GBNF do
   # Enough of llama.cpp's grammars to say whether a text is accepted, and to make up texts that are.
 
   # What stands in for all characters where a class excludes some.
-  @sample ~c"aZ09 \t\"'\\`~-_#{}[]<>|&;$!?.,:#*()=+/@%é“’—ü漢" ++ [0, 0x1B, 0xA0, 0x2028, 0xFEFF, 0x1F600]
+  @sample ~c"aZ09 \t\"'\\`~-_#{}[]<>|&;$!?.,:#*()=+/@%é“’—ü漢" ++
+            [0, 0x1B, 0xA0, 0x2028, 0xFEFF, 0x1F600]
 
   @doc "The rules of a grammar by their names; raises if it cannot be read or a rule is missing."
   def parse(grammar) do
@@ -117,7 +118,9 @@ defmodule Skillbook.GBNF do
     do: chars(rest, close, [c | done])
 
   defp chars("-" <> rest, ?], done), do: chars(rest, ?], [:dash | done])
-  defp chars(<<c::utf8, rest::binary>>, close, done) when c != ?\\, do: chars(rest, close, [c | done])
+
+  defp chars(<<c::utf8, rest::binary>>, close, done) when c != ?\\,
+    do: chars(rest, close, [c | done])
 
   defp refs({:ref, name}), do: [name]
   defp refs({kind, nodes}) when kind in [:alt, :seq], do: Enum.flat_map(nodes, &refs/1)
@@ -146,11 +149,21 @@ defmodule Skillbook.GBNF do
 
   defp ends({:rep, node, min, max}, at, text, rules) do
     first = Enum.reduce(1..min//1, [at], fn _, places -> step(node, places, text, rules) end)
-    more(node, first, MapSet.new(first), if(max == :infinity, do: max, else: max - min), text, rules)
+
+    more(
+      node,
+      first,
+      MapSet.new(first),
+      if(max == :infinity, do: max, else: max - min),
+      text,
+      rules
+    )
   end
 
   defp ends({:class, negated, ranges}, at, text, _rules) do
-    if at < tuple_size(text) and within?(elem(text, at), ranges) != negated, do: [at + 1], else: []
+    if at < tuple_size(text) and within?(elem(text, at), ranges) != negated,
+      do: [at + 1],
+      else: []
   end
 
   defp more(_node, [], found, _left, _text, _rules), do: MapSet.to_list(found)
@@ -165,7 +178,8 @@ defmodule Skillbook.GBNF do
   defp step(node, places, text, rules),
     do: places |> Enum.flat_map(&ends(node, &1, text, rules)) |> Enum.uniq()
 
-  defp within?(char, ranges), do: Enum.any?(ranges, fn {from, to} -> char >= from and char <= to end)
+  defp within?(char, ranges),
+    do: Enum.any?(ranges, fn {from, to} -> char >= from and char <= to end)
 
   # Making up
 

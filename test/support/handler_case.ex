@@ -58,7 +58,12 @@ defmodule Skillbook.HandlerCase do
     options = [args: command.args, today: DateTime.to_date(context.now)]
 
     with {:ok, flags} <- Flags.cast_declared(command.flags, declaration, options),
-         do: module.execute(flags, %{context | entry: entry, command: %{command | flags: flags, args: []}})
+         do:
+           module.execute(flags, %{
+             context
+             | entry: entry,
+               command: %{command | flags: flags, args: []}
+           })
   end
 
   # The pages do not change while tests run.

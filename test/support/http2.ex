@@ -20,7 +20,8 @@ defmodule Skillbook.Test.HTTP2 do
   @doc "A frame with the status 200 and these headers; `:end` if nothing follows."
   def head(headers, ends \\ nil) do
     literals =
-      for {name, value} <- headers, do: <<0, byte_size(name), name::binary, byte_size(value), value::binary>>
+      for {name, value} <- headers,
+          do: <<0, byte_size(name), name::binary, byte_size(value), value::binary>>
 
     {1, @end_headers + if(ends, do: @end_stream, else: 0), [0x88 | literals]}
   end
@@ -41,9 +42,13 @@ defmodule Skillbook.Test.HTTP2 do
   end
 
   # Data and headers end a request if they say so; settings and pings are answered.
-  defp frame(type, flags, id, _payload, connection, serve, test) when type in [0, 1] and (flags &&& 1) == 1 do
+  defp frame(type, flags, id, _payload, connection, serve, test)
+       when type in [0, 1] and (flags &&& 1) == 1 do
     send(test, {:stream, id})
-    spawn_link(fn -> serve.(fn {type, flags, bytes} -> put(connection, type, flags, id, bytes) end) end)
+
+    spawn_link(fn ->
+      serve.(fn {type, flags, bytes} -> put(connection, type, flags, id, bytes) end)
+    end)
   end
 
   defp frame(4, 0, 0, _payload, connection, _serve, _test), do: put(connection, 4, 1, 0, "")

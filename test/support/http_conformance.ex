@@ -32,12 +32,25 @@ defmodule Skillbook.HTTPConformance do
                 {:post, ""}
               ] do
             {_server, url} = HTTPServer.start([HTTPServer.answer("fine")])
-            request = [method: method, url: url <> "/a%20b?c=d", headers: [{"x-one", "1"}], body: body]
+
+            request = [
+              method: method,
+              url: url <> "/a%20b?c=d",
+              headers: [{"x-one", "1"}],
+              body: body
+            ]
+
             assert {:ok, %{status: 200, body: "fine"}} = HTTP.request(request, with_adapter())
             assert_received {:request, %{line: line, headers: headers, body: sent}}
             assert line == "#{method |> to_string() |> String.upcase()} /a%20b?c=d HTTP/1.1"
             assert sent == IO.iodata_to_binary(body || "")
-            assert %{"x-one" => "1", "user-agent" => "skillbook/" <> _, "accept-encoding" => "gzip"} = headers
+
+            assert %{
+                     "x-one" => "1",
+                     "user-agent" => "skillbook/" <> _,
+                     "accept-encoding" => "gzip"
+                   } = headers
+
             assert headers["host"] == String.replace_prefix(url, "http://", "")
           end
         end
@@ -66,7 +79,9 @@ defmodule Skillbook.HTTPConformance do
 
         test "hands parts out as they come, the head first" do
           {server, url} =
-            HTTPServer.start([[{:head, 200, []}, {:chunk, "one"}, {:await, :one}, {:chunk, "two"}, :end]])
+            HTTPServer.start([
+              [{:head, 200, []}, {:chunk, "one"}, {:await, :one}, {:chunk, "two"}, :end]
+            ])
 
           assert {:ok, ["two", "one", 200]} =
                    HTTP.stream(url, with_adapter(), [], fn
@@ -82,9 +97,16 @@ defmodule Skillbook.HTTPConformance do
         test "ends the request with the function that reads it" do
           _atoms = [:one, :two]
 
-          for ending <- [fn -> {:halt, :ended} end, fn -> throw(:ended) end, fn -> exit(:ended) end] do
+          for ending <- [
+                fn -> {:halt, :ended} end,
+                fn -> throw(:ended) end,
+                fn -> exit(:ended) end
+              ] do
             {_server, url} = HTTPServer.start([[{:head, 200, []}, {:chunk, "one"}, :silent]])
-            read = fn part, acc -> if match?({:data, _}, part), do: ending.(), else: {:cont, acc} end
+
+            read = fn part, acc ->
+              if match?({:data, _}, part), do: ending.(), else: {:cont, acc}
+            end
 
             outcome =
               try do
@@ -115,7 +137,9 @@ defmodule Skillbook.HTTPConformance do
           {:ok, port} = :inet.port(socket)
           :gen_tcp.close(socket)
           assert {:error, error} = HTTP.request("http://localhost:#{port}", with_adapter())
-          assert {error.kind, Exception.message(error)} == {:connect, "localhost:#{port}: connection refused"}
+
+          assert {error.kind, Exception.message(error)} ==
+                   {:connect, "localhost:#{port}: connection refused"}
 
           part = [{:head, 200, []}, {:chunk, "some"}]
 
@@ -129,8 +153,8 @@ defmodule Skillbook.HTTPConformance do
                 {[{:raw, "HTTP/1.1 abc\r\n\r\n"}], :malformed, ""},
                 {[{:head, 200, []}, {:raw, "zz\r\nabc\r\n"}], :malformed, ""},
                 {[{:raw, "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n"}], :malformed, ""},
-                {[{:raw, ["HTTP/1.1 200 OK\r\na: ", String.duplicate("b", 70_000), "\r\n\r\n"]}], :too_large,
-                 ""},
+                {[{:raw, ["HTTP/1.1 200 OK\r\na: ", String.duplicate("b", 70_000), "\r\n\r\n"]}],
+                 :too_large, ""},
                 {part ++ [{:endless, "1\r\na\r\n"}], :timeout, nil}
               ] do
             {_server, url} = HTTPServer.start([steps])
@@ -141,7 +165,9 @@ defmodule Skillbook.HTTPConformance do
               _head, text -> {:cont, text}
             end
 
-            assert {:error, error, text} = HTTP.stream([url: url, method: :post], options, "", collect)
+            assert {:error, error, text} =
+                     HTTP.stream([url: url, method: :post], options, "", collect)
+
             assert {steps, error.kind} == {steps, kind}
             assert got == nil or String.trim_trailing(text, "da") == got
             assert Exception.message(error) =~ ~r/\Alocalhost:\d+: [^\n]+\z/
@@ -149,7 +175,9 @@ defmodule Skillbook.HTTPConformance do
         end
 
         test "leaves nothing in the mailbox" do
-          {_server, url} = HTTPServer.start([HTTPServer.answer("fine"), [{:head, 200, []}, {:chunk, "some"}]])
+          {_server, url} =
+            HTTPServer.start([HTTPServer.answer("fine"), [{:head, 200, []}, {:chunk, "some"}]])
+
           HTTP.request(url, with_adapter())
           HTTP.request(url, with_adapter())
           assert_receive {:request, _}, 5_000

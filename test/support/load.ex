@@ -21,7 +21,10 @@ defmodule Skillbook.Load do
   @doc "Runs the conversations and checks each; gives figures. Raises if anything is mixed up or left behind."
   def run(folder, conversations) do
     before = left()
-    {:ok, supervisor} = Supervisor.start_link([{Skillbook, options(folder)}], strategy: :one_for_one)
+
+    {:ok, supervisor} =
+      Supervisor.start_link([{Skillbook, options(folder)}], strategy: :one_for_one)
+
     view = Skillbook.view(@book)
 
     {microseconds, statuses} =
@@ -40,7 +43,8 @@ defmodule Skillbook.Load do
     true = {calls, waiting, skills} == {%{}, %{}, %{}}
 
     for name <- [Gate, Breaker, Kept] do
-      {:monitors, []} = @book |> Module.concat(name) |> GenServer.whereis() |> Process.info(:monitors)
+      {:monitors, []} =
+        @book |> Module.concat(name) |> GenServer.whereis() |> Process.info(:monitors)
     end
 
     kept = :sys.get_state(Module.concat(@book, Kept)).bytes
@@ -97,10 +101,15 @@ defmodule Skillbook.Load do
 
   defp other(view, "flood", number, %Result{metadata: %{cut: cut}} = result) do
     true = String.starts_with?(result.content, "flood for #{number}\n")
-    [read] = Skillbook.Pipeline.commands(view, ["results.read --id #{cut.id} --from #{cut.to + 1}"])
+
+    [read] =
+      Skillbook.Pipeline.commands(view, ["results.read --id #{cut.id} --from #{cut.to + 1}"])
 
     # With so many floods it may have been dropped for newer ones, but is never another's.
-    true = match?(%Result{status: :ok}, read) == String.contains?(read.content, "flood for #{number}\n")
+    true =
+      match?(%Result{status: :ok}, read) ==
+        String.contains?(read.content, "flood for #{number}\n")
+
     [outcome(read)]
   end
 
@@ -115,7 +124,12 @@ defmodule Skillbook.Load do
   # What the virtual machine holds; memory after everybody has cleaned up.
   defp left do
     for pid <- Process.list(), do: :erlang.garbage_collect(pid)
-    %{processes: MapSet.new(Process.list()), tables: MapSet.new(:ets.all()), memory: :erlang.memory(:total)}
+
+    %{
+      processes: MapSet.new(Process.list()),
+      tables: MapSet.new(:ets.all()),
+      memory: :erlang.memory(:total)
+    }
   end
 
   # What ended meanwhile was somebody else's.

@@ -46,7 +46,8 @@ defmodule Skillbook.Peers do
   end
 
   @doc "Calls a function there."
-  def call(peer, module, function, arguments), do: :peer.call(peer, module, function, arguments, 60_000)
+  def call(peer, module, function, arguments),
+    do: :peer.call(peer, module, function, arguments, 60_000)
 
   @doc "Starts a book there, which ends with the other virtual machine."
   def start_book(peer, options), do: :ok = call(peer, __MODULE__, :hold, [options])

@@ -35,7 +35,11 @@ defmodule Skillbook.PostgresCase do
   def start(options \\ []) do
     name = :"postgres_#{System.unique_integer([:positive])}"
     url = options[:url] || database()
-    start_supervised!({Postgres, Keyword.merge([url: url, name: name], options)}, id: options[:name] || name)
+
+    start_supervised!({Postgres, Keyword.merge([url: url, name: name], options)},
+      id: options[:name] || name
+    )
+
     Postgres.handle(options[:name] || name)
   end
 
@@ -47,7 +51,10 @@ defmodule Skillbook.PostgresCase do
   @doc "A server of the test's own: its folder and the URL of its superuser. It stops with the test."
   def server(settings \\ []) do
     folder =
-      Path.join(System.tmp_dir!(), "skillbook_server_#{System.pid()}_#{System.unique_integer([:positive])}")
+      Path.join(
+        System.tmp_dir!(),
+        "skillbook_server_#{System.pid()}_#{System.unique_integer([:positive])}"
+      )
 
     File.mkdir_p!(folder)
 
@@ -60,7 +67,8 @@ defmodule Skillbook.PostgresCase do
   end
 
   @doc "Starts it again; gives its URL."
-  def start_server(folder, settings \\ []), do: script(["start", folder | settings]) |> String.trim()
+  def start_server(folder, settings \\ []),
+    do: script(["start", folder | settings]) |> String.trim()
 
   def stop_server(folder, mode \\ "fast"), do: script(["stop", folder, mode])
 

@@ -38,7 +38,9 @@ defmodule Skillbook.Replies do
     results = Enum.map(report.results, &result/1)
     held = Enum.map(report.incomplete, &"held: #{first_line(&1)}")
     notes = for note <- report.notes, line <- block(note), do: "note: #{first_line(line)}"
-    Enum.join(results ++ held ++ notes ++ ["---- text"] ++ visible_lines(report.text), "\n") |> String.trim()
+
+    Enum.join(results ++ held ++ notes ++ ["---- text"] ++ visible_lines(report.text), "\n")
+    |> String.trim()
   end
 
   @doc "The kind of outcome."
@@ -84,11 +86,20 @@ defmodule Skillbook.Replies do
 
     {found, []} =
       Enum.reduce(events, {start, []}, fn
-        {:text, text}, {found, open} -> {%{found | text: found.text <> text}, open}
-        {:command, command}, {found, open} -> {found, open ++ [command]}
-        {:block, :closed}, {found, open} -> {%{found | commands: found.commands ++ open}, []}
-        {:block, :incomplete}, {found, open} -> {%{found | incomplete: open}, []}
-        {:hidden, place}, {found, open} -> {Map.update(found, :hidden, [place], &(&1 ++ [place])), open}
+        {:text, text}, {found, open} ->
+          {%{found | text: found.text <> text}, open}
+
+        {:command, command}, {found, open} ->
+          {found, open ++ [command]}
+
+        {:block, :closed}, {found, open} ->
+          {%{found | commands: found.commands ++ open}, []}
+
+        {:block, :incomplete}, {found, open} ->
+          {%{found | incomplete: open}, []}
+
+        {:hidden, place}, {found, open} ->
+          {Map.update(found, :hidden, [place], &(&1 ++ [place])), open}
       end)
 
     found
@@ -154,7 +165,9 @@ defmodule Skillbook.Replies do
   # What a reader of the fixtures could not see or tell from something else. Newer Elixirs escape some of it in `inspect/1`.
   defp visible(text) do
     text =
-      Regex.replace(~r/\\u([0-9A-F]{4})/, text, fn _, point -> <<String.to_integer(point, 16)::utf8>> end)
+      Regex.replace(~r/\\u([0-9A-F]{4})/, text, fn _, point ->
+        <<String.to_integer(point, 16)::utf8>>
+      end)
 
     Regex.replace(
       ~r/[\p{C}\x{A0}\x{AD}\x{2000}-\x{200F}\x{2028}-\x{202F}\x{2060}\x{3000}\x{FEFF}]/u,

@@ -20,7 +20,10 @@ defmodule Skillbook.ScheduledRows do
   @doc "How many are not under way any more."
   def over(book) do
     sql = book |> Book.fetch!() |> Book.sql()
-    [[count]] = SQL.query!(sql, "select count(*) from skillbook_firings where status <> 'running'").rows
+
+    [[count]] =
+      SQL.query!(sql, "select count(*) from skillbook_firings where status <> 'running'").rows
+
     count
   end
 end

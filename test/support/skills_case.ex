@@ -26,7 +26,9 @@ defmodule Skillbook.SkillsCase do
   @doc "A command's file."
   def page(name, fields \\ [], body \\ nil) do
     fields =
-      Enum.map_join([name: name, description: "Does #{name}"] ++ fields, "\n", fn {k, v} -> "#{k}: #{v}" end)
+      Enum.map_join([name: name, description: "Does #{name}"] ++ fields, "\n", fn {k, v} ->
+        "#{k}: #{v}"
+      end)
 
     "---\n#{fields}\n---\n#{body || "# #{name}\n\nThe page of #{name}.\n"}"
   end

@@ -38,7 +38,10 @@ defmodule Skillbook.SQLConformance do
 
     @impl true
     def up(_dialect),
-      do: ["create table broken (id integer); insert into u values (8)", "insert into nowhere values (1)"]
+      do: [
+        "create table broken (id integer); insert into u values (8)",
+        "insert into nowhere values (1)"
+      ]
   end
 
   defmodule Stuck do
@@ -101,7 +104,9 @@ defmodule Skillbook.SQLConformance do
 
   @doc "Statements that every connection refuses, and with which message."
   def refused(dialect) do
-    transaction = "a transaction is begun and ended by the transaction function, not by a statement"
+    transaction =
+      "a transaction is begun and ended by the transaction function, not by a statement"
+
     temporary = "temporary tables, views and triggers would exist in one connection of several"
     attach = "`attach`, `detach` and `vacuum` would change one connection of several"
     session = &"`#{&1}` would change one connection of several"
@@ -163,7 +168,8 @@ defmodule Skillbook.SQLConformance do
 
     case dialect do
       :sqlite ->
-        both ++ [{"select `a;` from (select ';' as [a;])", ";"}, {"select /* /* */ 'a' as a", "a"}]
+        both ++
+          [{"select `a;` from (select ';' as [a;])", ";"}, {"select /* /* */ 'a' as a", "a"}]
 
       :postgres ->
         both ++
@@ -254,7 +260,9 @@ defmodule Skillbook.SQLConformance do
           for {{type, written, read}, index} <- Enum.with_index(values(SQL.dialect(sql))) do
             SQL.query!(sql, "create table v#{index} (x #{type})")
             SQL.query!(sql, "insert into v#{index} (x) values ($1)", [written])
-            assert {written, SQL.query!(sql, "select x from v#{index}").rows} == {written, [[read]]}
+
+            assert {written, SQL.query!(sql, "select x from v#{index}").rows} ==
+                     {written, [[read]]}
           end
         end
 
@@ -263,7 +271,8 @@ defmodule Skillbook.SQLConformance do
 
           for {value, message} <- [
                 {:atom, "expected #{types} as parameter $2, got: :atom"},
-                {~N[2026-03-01 09:30:00], "expected #{types} as parameter $2, got: ~N[2026-03-01 09:30:00]"},
+                {~N[2026-03-01 09:30:00],
+                 "expected #{types} as parameter $2, got: ~N[2026-03-01 09:30:00]"},
                 {[1], "expected #{types} as parameter $2, got: [1]"},
                 {{:blob, 1}, "expected #{types} as parameter $2, got: {:blob, 1}"},
                 {<<255>>,
@@ -283,11 +292,13 @@ defmodule Skillbook.SQLConformance do
         test "takes parameters by their numbers", %{sql: sql} do
           SQL.query!(sql, "insert into t (x, id) values ($2, $1)", [1, "one"])
 
-          assert SQL.query!(sql, "select x from t where x = $2 and id = $1 and x = $2", [1, "one"]).rows == [
-                   ["one"]
-                 ]
+          assert SQL.query!(sql, "select x from t where x = $2 and id = $1 and x = $2", [1, "one"]).rows ==
+                   [
+                     ["one"]
+                   ]
 
-          assert SQL.query!(sql, "select x from t where x = $2 and id = $1", [2, "one"]).rows == []
+          assert SQL.query!(sql, "select x from t where x = $2 and id = $1", [2, "one"]).rows ==
+                   []
         end
 
         test "refuses parameters that do not fit", %{sql: sql} do
@@ -297,7 +308,8 @@ defmodule Skillbook.SQLConformance do
                 {"select x from t where id = $2", [1, 2]},
                 {"select x from t", [1]}
               ] do
-            assert {:error, %Error{kind: :params, sql: ^statement}} = SQL.query(sql, statement, params)
+            assert {:error, %Error{kind: :params, sql: ^statement}} =
+                     SQL.query(sql, statement, params)
           end
         end
 
@@ -306,14 +318,15 @@ defmodule Skillbook.SQLConformance do
                 {"insert into t (id) values (1), (2), (3)", [], [], 3},
                 {"update t set x = 'a' where id > 1", [], [], 2},
                 {"update t set x = 'a' where id > 9", [], [], 0},
-                {"select id, x as text from t order by id", ["id", "text"], [[1, nil], [2, "a"], [3, "a"]],
-                 3},
+                {"select id, x as text from t order by id", ["id", "text"],
+                 [[1, nil], [2, "a"], [3, "a"]], 3},
                 {"select id from t where id > 9", ["id"], [], 0},
                 {"insert into t (id, x) values (4, 'b') returning x", ["x"], [["b"]], 1},
                 {"create table other (id integer)", [], [], 0},
                 {"delete from t", [], [], 4}
               ] do
-            assert SQL.query(sql, statement) == {:ok, %{columns: columns, rows: rows, num_rows: count}}
+            assert SQL.query(sql, statement) ==
+                     {:ok, %{columns: columns, rows: rows, num_rows: count}}
           end
         end
 
@@ -339,22 +352,34 @@ defmodule Skillbook.SQLConformance do
                 "select <<>>",
                 <<255>>
               ] do
-            assert {:error, %Error{kind: :syntax, sql: ^statement} = error} = SQL.query(sql, statement)
+            assert {:error, %Error{kind: :syntax, sql: ^statement} = error} =
+                     SQL.query(sql, statement)
+
             assert_raise Error, Exception.message(error), fn -> SQL.query!(sql, statement) end
           end
 
           assert {:error, %Error{kind: :no_such_table}} = SQL.query(sql, "select 1 from missing")
-          assert {:error, %Error{kind: :no_such_table}} = SQL.query(sql, "insert into missing values (1)")
+
+          assert {:error, %Error{kind: :no_such_table}} =
+                   SQL.query(sql, "insert into missing values (1)")
         end
 
-        test "that would change one connection of several is refused, and none of its batch runs", %{sql: sql} do
+        test "that would change one connection of several is refused, and none of its batch runs",
+             %{sql: sql} do
           for {statement, message} <- refused(SQL.dialect(sql)) do
-            error = %Error{kind: :refused, message: "#{message}\n  in: #{statement}", sql: statement}
+            error = %Error{
+              kind: :refused,
+              message: "#{message}\n  in: #{statement}",
+              sql: statement
+            }
+
             assert SQL.query(sql, statement) == {:error, error}
 
             text = String.replace_prefix(statement, "/* a; */ ", "")
             error = %{error | message: "#{message}\n  in: #{text}", sql: text}
-            assert SQL.execute_batch(sql, "insert into t (id) values (1); " <> statement) == {:error, error}
+
+            assert SQL.execute_batch(sql, "insert into t (id) values (1); " <> statement) ==
+                     {:error, error}
           end
 
           assert count(sql) == 0
@@ -436,7 +461,9 @@ defmodule Skillbook.SQLConformance do
           )
 
           assert {:error, %Error{kind: :constraint, constraint: :foreign_key}} =
-                   SQL.transaction(sql, fn sql -> SQL.query(sql, "insert into child values (1)") end)
+                   SQL.transaction(sql, fn sql ->
+                     SQL.query(sql, "insert into child values (1)")
+                   end)
 
           assert one(sql, "select count(*) from child") == 0
 
@@ -461,7 +488,9 @@ defmodule Skillbook.SQLConformance do
 
           {:ok, known} =
             SQL.transaction(sql, fn inner ->
-              {:error, savepoint} = SQL.transaction(sql, fn sql -> {:error, SQL.in_transaction?(sql)} end)
+              {:error, savepoint} =
+                SQL.transaction(sql, fn sql -> {:error, SQL.in_transaction?(sql)} end)
+
               other = Task.await(Task.async(fn -> SQL.in_transaction?(sql) end))
               {:ok, {SQL.in_transaction?(inner), SQL.in_transaction?(sql), savepoint, other}}
             end)
@@ -474,14 +503,20 @@ defmodule Skillbook.SQLConformance do
 
         test "rolls back on an error, a raise, a throw, an exit and anything else", %{sql: sql} do
           assert SQL.transaction(sql, fn sql -> {:error, add(sql, 1).num_rows} end) == {:error, 1}
-          assert_raise RuntimeError, "boom", fn -> SQL.transaction(sql, &(add(&1, 1) && raise("boom"))) end
+
+          assert_raise RuntimeError, "boom", fn ->
+            SQL.transaction(sql, &(add(&1, 1) && raise("boom")))
+          end
+
           assert catch_throw(SQL.transaction(sql, &(add(&1, 1) && throw(:ball)))) == :ball
           assert catch_exit(SQL.transaction(sql, &(add(&1, 1) && exit(:stage)))) == :stage
 
           message =
             "expected the function of a transaction to return {:ok, value} or {:error, reason}, got: :ok"
 
-          assert_raise ArgumentError, message, fn -> SQL.transaction(sql, &(add(&1, 1) && :ok)) end
+          assert_raise ArgumentError, message, fn ->
+            SQL.transaction(sql, &(add(&1, 1) && :ok))
+          end
 
           assert count(sql) == 0
           add(sql, 1)
@@ -492,7 +527,9 @@ defmodule Skillbook.SQLConformance do
           assert {:ok, 1} =
                    SQL.transaction(sql, fn sql ->
                      {:error, %Error{}} =
-                       SQL.transaction(sql, fn sql -> SQL.query(sql, "insert into missing values (1)") end)
+                       SQL.transaction(sql, fn sql ->
+                         SQL.query(sql, "insert into missing values (1)")
+                       end)
 
                      {:ok, add(sql, 1).num_rows}
                    end)
@@ -518,7 +555,9 @@ defmodule Skillbook.SQLConformance do
                        {:ok, :inner}
                      end)
 
-            assert SQL.transaction(sql, fn sql -> {:error, add(sql, 5).num_rows} end) == {:error, 1}
+            assert SQL.transaction(sql, fn sql -> {:error, add(sql, 5).num_rows} end) ==
+                     {:error, 1}
+
             add(sql, 6)
             {:ok, nil}
           end)
@@ -550,7 +589,10 @@ defmodule Skillbook.SQLConformance do
           kill(fn ready ->
             SQL.transaction(sql, fn sql ->
               add(sql, 1)
-              SQL.transaction(sql, fn sql -> add(sql, 2) && ready.() && Process.sleep(:infinity) end)
+
+              SQL.transaction(sql, fn sql ->
+                add(sql, 2) && ready.() && Process.sleep(:infinity)
+              end)
             end)
           end)
 
@@ -558,9 +600,10 @@ defmodule Skillbook.SQLConformance do
           assert count(sql) == 1
         end
 
-        test "of a process that is killed during a statement is rolled back, and the statement stops", %{
-          sql: sql
-        } do
+        test "of a process that is killed during a statement is rolled back, and the statement stops",
+             %{
+               sql: sql
+             } do
           kill(fn ready ->
             SQL.transaction(sql, fn sql ->
               add(sql, 1)
@@ -640,7 +683,9 @@ defmodule Skillbook.SQLConformance do
         if Keyword.get(unquote(options), :concurrent_reads, true) do
           test "read the old state while another one writes, and do not wait", %{sql: sql} do
             add(sql, 1)
-            release = hold(sql, &(add(&1, 2) && SQL.query!(&1, "create table later (id integer)")))
+
+            release =
+              hold(sql, &(add(&1, 2) && SQL.query!(&1, "create table later (id integer)")))
 
             # The writer goes on only after these.
             for _ <- 1..30, do: Task.async(fn -> assert count(sql) == 1 end) |> Task.await()
@@ -651,7 +696,9 @@ defmodule Skillbook.SQLConformance do
             assert SQL.query!(sql, "select * from later").rows == []
           end
 
-          test "read while the long reads of others run, and these stop when they are killed", %{sql: sql} do
+          test "read while the long reads of others run, and these stop when they are killed", %{
+            sql: sql
+          } do
             # One more than can run at a time: if they went on, the last could not begin and the read neither.
             for _ <- 0..:erlang.system_info(:dirty_io_schedulers) do
               kill(fn ready ->
@@ -678,8 +725,12 @@ defmodule Skillbook.SQLConformance do
           insert = {"insert into t (id, x) values ($1, $2)", [1, "one"]}
           select = {"select x from t where id = $1", [1]}
 
-          for run <- [&SQL.transaction(&1, fn sql -> SQL.query_all(sql, &2) end), &SQL.query_all/2] do
-            assert {:ok, [%{rows: [], num_rows: 1}, %{columns: ["x"], rows: [["one"]], num_rows: 1}]} =
+          for run <- [
+                &SQL.transaction(&1, fn sql -> SQL.query_all(sql, &2) end),
+                &SQL.query_all/2
+              ] do
+            assert {:ok,
+                    [%{rows: [], num_rows: 1}, %{columns: ["x"], rows: [["one"]], num_rows: 1}]} =
                      run.(sql, [insert, select])
 
             SQL.query!(sql, "delete from t")
@@ -687,7 +738,9 @@ defmodule Skillbook.SQLConformance do
 
           assert SQL.query_all(sql, []) == {:ok, []}
 
-          assert SQL.transaction(sql, [insert, select], fn _, [_, %{rows: rows}] -> {:ok, rows} end) ==
+          assert SQL.transaction(sql, [insert, select], fn _, [_, %{rows: rows}] ->
+                   {:ok, rows}
+                 end) ==
                    {:ok, [["one"]]}
 
           assert SQL.query!(sql, "select id from t").rows == [[1]]
@@ -695,12 +748,19 @@ defmodule Skillbook.SQLConformance do
 
         test "stop at the first that fails, and a transaction has not begun", %{sql: sql} do
           SQL.query!(sql, "create table t (id integer primary key)")
-          statements = [{"insert into t values ($1)", [1]}, {"insert into nowhere values (1)", []}]
+
+          statements = [
+            {"insert into t values ($1)", [1]},
+            {"insert into nowhere values (1)", []}
+          ]
+
           never = fn _sql, _results -> flunk("expected no transaction") end
 
           assert {:error, %Error{kind: :no_such_table}} = SQL.transaction(sql, statements, never)
           refute SQL.in_transaction?(sql)
-          assert {:error, %Error{kind: :params}} = SQL.transaction(sql, [{"select $1", [{:no, 1}]}], never)
+
+          assert {:error, %Error{kind: :params}} =
+                   SQL.transaction(sql, [{"select $1", [{:no, 1}]}], never)
 
           assert {:error, %Error{kind: :no_such_table}} =
                    SQL.transaction(sql, fn sql -> SQL.query_all(sql, statements) end)
@@ -711,7 +771,10 @@ defmodule Skillbook.SQLConformance do
           assert {:ok, :done} =
                    SQL.transaction(sql, fn sql ->
                      SQL.query!(sql, "insert into t values (2)")
-                     {:error, %Error{kind: :no_such_table}} = SQL.transaction(sql, statements, never)
+
+                     {:error, %Error{kind: :no_such_table}} =
+                       SQL.transaction(sql, statements, never)
+
                      {:ok, :done}
                    end)
 
@@ -743,12 +806,16 @@ defmodule Skillbook.SQLConformance do
 
         test "that fail leave the database as it was", %{sql: sql} do
           assert SQL.Migrations.run(sql, Enum.take(migrations(), 1)) == {:ok, [1]}
-          assert {:error, %Error{kind: :no_such_table} = error} = SQL.Migrations.run(sql, migrations())
+
+          assert {:error, %Error{kind: :no_such_table} = error} =
+                   SQL.Migrations.run(sql, migrations())
+
           assert Exception.message(error) =~ "migration 3 (broken) failed: "
 
           assert {:error, %Error{kind: :no_such_table}} = SQL.query(sql, "select * from broken")
 
-          assert {SQL.query!(sql, "select id from u").rows, SQL.query!(sql, "select id from t").rows} ==
+          assert {SQL.query!(sql, "select id from u").rows,
+                  SQL.query!(sql, "select id from t").rows} ==
                    {[[7]], []}
 
           assert SQL.query!(sql, "select version from skillbook_migrations").rows == [[1]]

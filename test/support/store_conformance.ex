@@ -25,7 +25,8 @@ defmodule Skillbook.StoreConformance do
   @files %{
     "haiku/SKILL.md" => "---\nname: haiku\ndescription: Poems\n---\nThree lines.\n",
     "mail/SKILL.md" => "---\ndomain: mail\ndescription: Mail\n---\nAbout mail\n",
-    "mail/send.md" => "---\nname: mail.send\ndescription: Sends\naliases: [post]\n---\nSends mail.\n"
+    "mail/send.md" =>
+      "---\nname: mail.send\ndescription: Sends\naliases: [post]\n---\nSends mail.\n"
   }
 
   @doc "The profiles of the suite's books."
@@ -37,10 +38,16 @@ defmodule Skillbook.StoreConformance do
   @doc "A result without the ids, which nobody is shown."
   def scrubbed(%Stored{} = stored), do: %{stored | id: nil, writers: []}
   def scrubbed(%Store.Version{entry: entry} = version), do: %{version | entry: scrubbed(entry)}
-  def scrubbed(%{entry: entry, before: before}), do: %{entry: scrubbed(entry), before: scrubbed(before)}
+
+  def scrubbed(%{entry: entry, before: before}),
+    do: %{entry: scrubbed(entry), before: scrubbed(before)}
+
   def scrubbed(list) when is_list(list), do: Enum.map(list, &scrubbed/1)
   def scrubbed({:error, error}), do: {:error, error, Exception.message(error)}
-  def scrubbed(tuple) when is_tuple(tuple), do: tuple |> Tuple.to_list() |> scrubbed() |> List.to_tuple()
+
+  def scrubbed(tuple) when is_tuple(tuple),
+    do: tuple |> Tuple.to_list() |> scrubbed() |> List.to_tuple()
+
   def scrubbed(other), do: other
 
   @doc "What a call is told, for tables of errors."
@@ -48,7 +55,14 @@ defmodule Skillbook.StoreConformance do
   def told(other), do: other
 
   @names ~w(milk bread team-car haiku note)
-  @titles ["Milk", "Bread and butter", "haiku", "'; drop table skillbook_entries; --", "🎉", "post"]
+  @titles [
+    "Milk",
+    "Bread and butter",
+    "haiku",
+    "'; drop table skillbook_entries; --",
+    "🎉",
+    "post"
+  ]
   @texts ["Two bottles.\n", "", "a\nb\na\n", "---\nname: x\ndescription: y\n---\nz", "'\"\\%_$1"]
 
   @doc "A random call: a function of `Skillbook.Store` and its arguments after the view."
@@ -63,13 +77,15 @@ defmodule Skillbook.StoreConformance do
       {:create, [random_fields(labels), options]},
       {:update, [name, random_changes(labels), guarded]},
       {:update, [name, random_changes(labels), guarded]},
-      {:put_note, [Enum.random(@titles), Enum.random(@texts), guarded ++ [fields: random_note(labels)]]},
+      {:put_note,
+       [Enum.random(@titles), Enum.random(@texts), guarded ++ [fields: random_note(labels)]]},
       {:delete, [name, guarded]},
       {:enable, [name, guarded]},
       {:disable, [name, guarded]},
       {:restore, [name, number, guarded]},
       {:fetch, [name]},
-      {:list, [Enum.random([[], [include_disabled: true], [tag: "T"], [kind: :note], [source: :agent]])]},
+      {:list,
+       [Enum.random([[], [include_disabled: true], [tag: "T"], [kind: :note], [source: :agent]])]},
       {:history, [name]},
       {:version, [name, number]},
       {:diff, [name, number, Enum.random(1..4)]}
@@ -131,7 +147,14 @@ defmodule Skillbook.StoreConformance do
 
       defp store_book(context) do
         folder = write(context.tmp_dir, files())
-        book(store: @start.(context), sources: [folder], builtins: false, watch: false, profiles: profiles())
+
+        book(
+          store: @start.(context),
+          sources: [folder],
+          builtins: false,
+          watch: false,
+          profiles: profiles()
+        )
       end
 
       setup context do
@@ -156,7 +179,9 @@ defmodule Skillbook.StoreConformance do
       defp sql(book), do: Skillbook.Book.sql(Skillbook.Book.fetch!(book))
 
       defp revision(book) do
-        [[text]] = SQL.query!(sql(book), "select value from skillbook_settings where key = 'revision'").rows
+        [[text]] =
+          SQL.query!(sql(book), "select value from skillbook_settings where key = 'revision'").rows
+
         String.to_integer(text)
       end
 
@@ -205,10 +230,17 @@ defmodule Skillbook.StoreConformance do
         end
 
         test "has defaults", %{ann: ann} do
-          assert {:ok, stored} = Store.create(ann, %{title: "Weekly Report", description: "d", content: ""})
+          assert {:ok, stored} =
+                   Store.create(ann, %{title: "Weekly Report", description: "d", content: ""})
+
           assert {stored.name, stored.kind, stored.source} == {"weekly-report", :skill, :user}
-          assert {stored.tags, stored.labels, stored.proactive_for, stored.excluded_for} == {[], [], [], []}
-          assert {stored.include_in_prompt, stored.attachments, stored.enabled} == {true, [], true}
+
+          assert {stored.tags, stored.labels, stored.proactive_for, stored.excluded_for} ==
+                   {[], [], [], []}
+
+          assert {stored.include_in_prompt, stored.attachments, stored.enabled} ==
+                   {true, [], true}
+
           assert DateTime.diff(DateTime.utc_now(), stored.created_at) in 0..60
         end
 
@@ -216,7 +248,9 @@ defmodule Skillbook.StoreConformance do
           note(ann)
           {:ok, _} = Store.disable(ann, "milk")
 
-          assert told(Store.create(ann, %{name: "milk", title: "Other", content: "", kind: :note})) ==
+          assert told(
+                   Store.create(ann, %{name: "milk", title: "Other", content: "", kind: :note})
+                 ) ==
                    ~s(the store has an entry "milk" already. Update it, or take another name)
         end
 
@@ -299,7 +333,8 @@ defmodule Skillbook.StoreConformance do
                 %{edit: {:append, ""}},
                 %{edit: {:find_replace, "Two", "Two", all?: true}}
               ] do
-            assert Store.update(ann, "milk", changes, by: :agent) == {:ok, %{entry: before, before: before}}
+            assert Store.update(ann, "milk", changes, by: :agent) ==
+                     {:ok, %{entry: before, before: before}}
           end
 
           assert revision(book) == revision
@@ -366,14 +401,17 @@ defmodule Skillbook.StoreConformance do
           assert {:error, %StoreError{kind: :invalid, field: :content}} =
                    Store.update(ann, "milk", %{edit: {:append, "a"}})
 
-          assert {:ok, _} = Store.update(ann, "milk", %{edit: {:find_replace, "a", "b", all?: true}})
+          assert {:ok, _} =
+                   Store.update(ann, "milk", %{edit: {:find_replace, "a", "b", all?: true}})
         end
 
         test "makes a skill of a note with frontmatter", %{book: book, ann: ann} do
           note(ann)
 
           {:ok, %{entry: entry}} =
-            Store.update(ann, "milk", %{edit: {:replace, "---\nname: m\ndescription: d\n---\nText"}})
+            Store.update(ann, "milk", %{
+              edit: {:replace, "---\nname: m\ndescription: d\n---\nText"}
+            })
 
           assert entry.kind == :skill
           assert shown(book, "ann", "milk") == "Text"
@@ -381,7 +419,9 @@ defmodule Skillbook.StoreConformance do
           assert {:error, %StoreError{kind: :invalid, field: :description}} =
                    Store.update(ann, "milk", %{edit: {:replace, "Text"}})
 
-          {:ok, %{entry: entry}} = Store.update(ann, "milk", %{description: "d", edit: {:replace, "Text"}})
+          {:ok, %{entry: entry}} =
+            Store.update(ann, "milk", %{description: "d", edit: {:replace, "Text"}})
+
           assert entry.kind == :skill
         end
       end
@@ -409,7 +449,9 @@ defmodule Skillbook.StoreConformance do
           end
 
           assert revision(book) == revision
-          assert {:ok, %{entry: %{version: 3}}} = Store.update(ann, "milk", %{tags: []}, expected_version: 2)
+
+          assert {:ok, %{entry: %{version: 3}}} =
+                   Store.update(ann, "milk", %{tags: []}, expected_version: 2)
 
           assert {:error, %StoreError{kind: :not_found}} =
                    Store.put_note(ann, "Cream", "x", expected_version: 1)
@@ -428,7 +470,10 @@ defmodule Skillbook.StoreConformance do
 
           assert told(Store.fetch(ann, "milk")) == deleted
           assert told(Store.delete(ann, "milk")) == deleted
-          assert {:ok, [%{version: 2, action: :delete}, %{version: 1}]} = Store.history(ann, "milk")
+
+          assert {:ok, [%{version: 2, action: :delete}, %{version: 1}]} =
+                   Store.history(ann, "milk")
+
           assert {:ok, %{entry: %{content: "Two bottles.\n"}}} = Store.version(ann, "milk", 1)
 
           assert %{version: 3} = note(ann, %{content: "Another."})
@@ -487,7 +532,10 @@ defmodule Skillbook.StoreConformance do
           assert {:ok, disabled} == Store.disable(ann, "milk")
           assert shown(book, "ann", "milk") == nil
           assert Store.fetch(ann, "milk") == {:ok, disabled}
-          assert {:ok, %{entry: %{enabled: false, version: 3}}} = Store.update(ann, "milk", %{tags: ["a"]})
+
+          assert {:ok, %{entry: %{enabled: false, version: 3}}} =
+                   Store.update(ann, "milk", %{tags: ["a"]})
+
           assert {:ok, %{enabled: true, version: 4}} = Store.enable(ann, "milk")
           assert shown(book, "ann", "milk") == "Two bottles.\n"
         end
@@ -523,12 +571,14 @@ defmodule Skillbook.StoreConformance do
 
       describe "put_note/4" do
         test "adds, updates, and says which", %{book: book, ann: ann} do
-          assert {:ok, :added, first} = Store.put_note(ann, "What we eat", "Vegetables.", now: @now)
+          assert {:ok, :added, first} =
+                   Store.put_note(ann, "What we eat", "Vegetables.", now: @now)
 
           assert {first.name, first.kind, first.title, first.version} ==
                    {"what-we-eat", :note, "What we eat", 1}
 
-          assert {:ok, :unchanged, first} == Store.put_note(ann, "What we eat", "Vegetables.", by: :agent)
+          assert {:ok, :unchanged, first} ==
+                   Store.put_note(ann, "What we eat", "Vegetables.", by: :agent)
 
           assert {:ok, :updated, second} =
                    Store.put_note(ann, "What we eat", "Fish.",
@@ -538,7 +588,9 @@ defmodule Skillbook.StoreConformance do
           assert {second.version, second.content, second.tags, second.include_in_prompt} ==
                    {2, "Fish.", ["t"], false}
 
-          assert {:ok, :updated, %{version: 3, tags: ["t"]}} = Store.put_note(ann, "what-we-eat", "Meat.")
+          assert {:ok, :updated, %{version: 3, tags: ["t"]}} =
+                   Store.put_note(ann, "what-we-eat", "Meat.")
+
           assert shown(book, "ann", "what-we-eat") == "Meat."
         end
 
@@ -571,8 +623,11 @@ defmodule Skillbook.StoreConformance do
           assert {:error, %StoreError{kind: :unknown, field: :name}} =
                    Store.put_note(ann, "Milk", "x", fields: %{name: "x"})
 
-          assert {:error, %StoreError{kind: :invalid, field: :title}} = Store.put_note(ann, "a\nb", "x")
-          assert {:error, %StoreError{kind: :invalid, field: :content}} = Store.put_note(ann, "a", <<255>>)
+          assert {:error, %StoreError{kind: :invalid, field: :title}} =
+                   Store.put_note(ann, "a\nb", "x")
+
+          assert {:error, %StoreError{kind: :invalid, field: :content}} =
+                   Store.put_note(ann, "a", <<255>>)
         end
       end
 
@@ -581,7 +636,10 @@ defmodule Skillbook.StoreConformance do
           note(ann, %{tags: ["a"]})
 
           {:ok, _} =
-            Store.update(ann, "milk", %{edit: {:append, "None on Sundays.\n"}}, by: :agent, now: @later)
+            Store.update(ann, "milk", %{edit: {:append, "None on Sundays.\n"}},
+              by: :agent,
+              now: @later
+            )
 
           {:ok, _} = Store.update(ann, "milk", %{title: "Cream", tags: []}, now: @later)
           {:ok, _} = Store.disable(ann, "milk", now: @later)
@@ -592,7 +650,10 @@ defmodule Skillbook.StoreConformance do
           {:ok, _} = Store.enable(boss, "milk", by: :import, now: @later)
           assert {:ok, versions} = Store.history(ann, "milk")
 
-          assert Enum.map(versions, &{&1.version, &1.action, &1.by, &1.author, &1.at, &1.entry.source}) == [
+          assert Enum.map(
+                   versions,
+                   &{&1.version, &1.action, &1.by, &1.author, &1.at, &1.entry.source}
+                 ) == [
                    {5, :enable, :import, "boss", @later, :import},
                    {4, :disable, :user, "ann", @later, :agent},
                    {3, :update, :user, "ann", @later, :agent},
@@ -607,8 +668,10 @@ defmodule Skillbook.StoreConformance do
             assert whole.entry.hash == Skillbook.Entry.digest(whole.entry.content)
           end
 
-          assert {:ok, %{entry: %{title: "Milk", tags: ["a"], enabled: true, content: "Two bottles.\n"}}} =
-                   Store.version(ann, "milk", 1)
+          assert {:ok,
+                  %{
+                    entry: %{title: "Milk", tags: ["a"], enabled: true, content: "Two bottles.\n"}
+                  }} = Store.version(ann, "milk", 1)
         end
 
         test "differ", %{ann: ann} do
@@ -620,7 +683,8 @@ defmodule Skillbook.StoreConformance do
                 {1, 2, added, []},
                 {2, 1, taken, []},
                 {2, 3, "", [{:title, "Milk", "Cream"}, {:tags, ["a"], []}]},
-                {1, 4, added, [{:title, "Milk", "Cream"}, {:tags, ["a"], []}, {:enabled, true, false}]}
+                {1, 4, added,
+                 [{:title, "Milk", "Cream"}, {:tags, ["a"], []}, {:enabled, true, false}]}
               ] do
             assert Store.diff(ann, "milk", from, to) == {:ok, %{content: content, fields: fields}}
           end
@@ -675,7 +739,8 @@ defmodule Skillbook.StoreConformance do
                 {"mail", [], ["external"]},
                 {"mail", ["a"], ["a", "external"]},
                 {"mail", ["external"], ["external"]},
-                {"mail", ["b"], ~s(expected labels that this profile holds, got: "b". Leave them out)}
+                {"mail", ["b"],
+                 ~s(expected labels that this profile holds, got: "b". Leave them out)}
               ] do
             view = Skillbook.view(book, profile)
 
@@ -693,7 +758,10 @@ defmodule Skillbook.StoreConformance do
           end
         end
 
-        test "are changed by who holds them, and those of a profile stay", %{book: book, boss: boss} do
+        test "are changed by who holds them, and those of a profile stay", %{
+          book: book,
+          boss: boss
+        } do
           lacks =
             ~s("milk" lacks "external", which all that this profile writes carries, so it cannot change it. Create an entry of another name)
 
@@ -707,8 +775,10 @@ defmodule Skillbook.StoreConformance do
             {["a"], "ann", [], []},
             {["a"], "ann", ["b"], ["b"]},
             {["a"], "bob", [], none},
-            {["b"], "bob", ["a"], ~s(expected labels that this profile holds, got: "a". Leave them out)},
-            {[], "guest", ["a"], ~s(expected labels that this profile holds, got: "a". Leave them out)},
+            {["b"], "bob", ["a"],
+             ~s(expected labels that this profile holds, got: "a". Leave them out)},
+            {[], "guest", ["a"],
+             ~s(expected labels that this profile holds, got: "a". Leave them out)},
             {["external"], "mail", ["a", "external"], ["a", "external"]},
             {["external"], "mail", [], keep},
             {["external"], "mail", ["a"], keep},
@@ -722,8 +792,11 @@ defmodule Skillbook.StoreConformance do
             %{name: name} = note(boss, %{title: "Row #{index}", labels: before})
 
             case Store.update(Skillbook.view(book, profile), name, %{labels: labels}) do
-              {:ok, %{entry: stored}} -> assert {profile, stored.labels} == {profile, result}
-              error -> assert {profile, told(error)} == {profile, String.replace(result, "milk", name)}
+              {:ok, %{entry: stored}} ->
+                assert {profile, stored.labels} == {profile, result}
+
+              error ->
+                assert {profile, told(error)} == {profile, String.replace(result, "milk", name)}
             end
 
             {:ok, _} = Store.delete(boss, name)
@@ -768,7 +841,8 @@ defmodule Skillbook.StoreConformance do
                 &Store.restore(bob, "milk", &1),
                 &Store.diff(bob, "milk", &1, 2)
               ] do
-            assert told(call.(1)) == ~s("milk" has no version 1 that can be read here; its last one is 2)
+            assert told(call.(1)) ==
+                     ~s("milk" has no version 1 that can be read here; its last one is 2)
           end
         end
       end
@@ -786,11 +860,17 @@ defmodule Skillbook.StoreConformance do
           skill = %{kind: :skill, title: "Milk", description: "d", content: "x"}
           assert {:ok, _} = Store.create(team, Map.put(skill, :name, "team-milk"))
           assert told(Store.create(team, Map.put(skill, :name, "milk"))) == unseen.("milk")
-          assert told(Store.create(guest, Map.put(skill, :excluded_for, ["guest"]))) == unseen.("milk")
-          assert told(Store.update(guest, "team-milk", %{excluded_for: ["guest"]})) == unseen.("team-milk")
+
+          assert told(Store.create(guest, Map.put(skill, :excluded_for, ["guest"]))) ==
+                   unseen.("milk")
+
+          assert told(Store.update(guest, "team-milk", %{excluded_for: ["guest"]})) ==
+                   unseen.("team-milk")
 
           # A note that excludes a profile only leaves its prompt, until it is a skill.
-          assert {:ok, :added, _} = Store.put_note(guest, "Bread", "x", fields: %{excluded_for: ["guest"]})
+          assert {:ok, :added, _} =
+                   Store.put_note(guest, "Bread", "x", fields: %{excluded_for: ["guest"]})
+
           content = "---\nname: b\ndescription: b\n---\n"
           assert told(Store.put_note(guest, "Bread", content)) == unseen.("bread")
           assert {:ok, _} = Store.update(boss, "bread", %{edit: {:replace, content}})
@@ -838,7 +918,10 @@ defmodule Skillbook.StoreConformance do
 
               [one, other] =
                 for book <- [with_hidden, without],
-                    do: Store |> apply(call, [Skillbook.view(book, profile) | arguments]) |> scrubbed()
+                    do:
+                      Store
+                      |> apply(call, [Skillbook.view(book, profile) | arguments])
+                      |> scrubbed()
 
               assert {call, arguments, one} == {call, arguments, other}
             end
@@ -909,7 +992,10 @@ defmodule Skillbook.StoreConformance do
 
           for {:ok, %{entry: entry, before: before}} <- results do
             assert entry.version == before.version + 1
-            assert {:ok, %{entry: %{content: content}}} = Store.version(hd(views), "milk", before.version)
+
+            assert {:ok, %{entry: %{content: content}}} =
+                     Store.version(hd(views), "milk", before.version)
+
             assert content == before.content
           end
 
@@ -981,7 +1067,10 @@ defmodule Skillbook.StoreConformance do
 
           assert [{:ok, %{entry: entry}}] = Enum.filter(results, &match?({:ok, _}, &1))
 
-          assert Enum.count(results, &match?({:error, %StoreError{kind: :version_conflict, actual: 2}}, &1)) ==
+          assert Enum.count(
+                   results,
+                   &match?({:error, %StoreError{kind: :version_conflict, actual: 2}}, &1)
+                 ) ==
                    7
 
           assert Store.fetch(ann, "milk") == {:ok, entry}
@@ -991,7 +1080,9 @@ defmodule Skillbook.StoreConformance do
           results =
             1..8
             |> Enum.map(
-              &Task.async(fn -> Store.create(ann, %{title: "Milk", kind: :note, content: "#{&1}"}) end)
+              &Task.async(fn ->
+                Store.create(ann, %{title: "Milk", kind: :note, content: "#{&1}"})
+              end)
             )
             |> Task.await_many(:infinity)
 
@@ -1022,7 +1113,11 @@ defmodule Skillbook.StoreConformance do
         defp set(clock, time), do: :atomics.put(clock, 1, DateTime.to_unix(time))
 
         defp keys(book),
-          do: for({{name, _record}, schedule} <- Scheduler.registered(book), do: {name, schedule.expression})
+          do:
+            for(
+              {{name, _record}, schedule} <- Scheduler.registered(book),
+              do: {name, schedule.expression}
+            )
 
         defp rights(book) do
           for {_key, {:ok, job}} <- Scheduler.Job.all(Skillbook.Book.fetch!(book)),
@@ -1052,12 +1147,18 @@ defmodule Skillbook.StoreConformance do
           {:ok, %{entry: fourth}} = Store.update(ann, "milk", %{schedule: "@daily", timezone: ""})
           assert {fourth.schedule, fourth.timezone} == {"@daily", nil}
 
-          assert {:ok, %{fields: [{:schedule, "0 9 * * 1", nil}, {:timezone, "Europe/Berlin", nil}]}} =
+          assert {:ok,
+                  %{fields: [{:schedule, "0 9 * * 1", nil}, {:timezone, "Europe/Berlin", nil}]}} =
                    Store.diff(ann, "milk", 2, 3)
 
           {:ok, restored} = Store.restore(ann, "milk", 1)
-          assert {restored.schedule, restored.timezone, restored.version} == {"0 8 * * 1", "Europe/Berlin", 5}
-          assert {:ok, :updated, noted} = Store.put_note(ann, "Milk", "x", fields: %{schedule: "@weekly"})
+
+          assert {restored.schedule, restored.timezone, restored.version} ==
+                   {"0 8 * * 1", "Europe/Berlin", 5}
+
+          assert {:ok, :updated, noted} =
+                   Store.put_note(ann, "Milk", "x", fields: %{schedule: "@weekly"})
+
           assert noted.schedule == "@weekly"
         end
 
@@ -1172,11 +1273,18 @@ defmodule Skillbook.StoreConformance do
           assert {:ok, %{next: []}} = Skillbook.schedule(Skillbook.view(book, "bob"))
           # The creator is told to who sees everything, and to itself.
           {:ok, _} = Store.update(ann, "milk", %{labels: []})
-          assert {:ok, %{next: [%{run_as: nil}]}} = Skillbook.schedule(Skillbook.view(book, "bob"))
+
+          assert {:ok, %{next: [%{run_as: nil}]}} =
+                   Skillbook.schedule(Skillbook.view(book, "bob"))
+
           assert {:ok, %{next: [%{run_as: "ann"}]}} = Skillbook.schedule(View.all(book))
         end
 
-        test "runs with no more rights than those who wrote what runs", %{book: book, ann: ann, boss: boss} do
+        test "runs with no more rights than those who wrote what runs", %{
+          book: book,
+          ann: ann,
+          boss: boss
+        } do
           bob = Skillbook.view(book, "bob")
           timed(boss)
 
@@ -1200,11 +1308,13 @@ defmodule Skillbook.StoreConformance do
             assert {:ok, _} = apply(Store, call, [view, "milk" | arguments])
             found = for {owner, grants, id} <- rights(book), do: {owner, grants, id == owner}
             # With others it has nobody's own id.
-            assert {call, found} == {call, if(expected, do: [{"boss", expected, expected == :all}], else: [])}
+            assert {call, found} ==
+                     {call, if(expected, do: [{"boss", expected, expected == :all}], else: [])}
           end
         end
 
-        test "sees nothing that is excluded for any of those who wrote what runs", %{book: book} = context do
+        test "sees nothing that is excluded for any of those who wrote what runs",
+             %{book: book} = context do
           %{ann: ann, boss: boss} = context
           rye = %{title: "Rye", description: "Bread", content: "Four loaves."}
 
@@ -1213,9 +1323,15 @@ defmodule Skillbook.StoreConformance do
             timed(boss)
             {:ok, _} = Store.update(ann, "milk", %{edit: {:append, "And cream.\n"}})
             %{catalog: catalog} = Skillbook.Book.fetch!(book)
-            [job] = for {_key, {:ok, job}} <- Scheduler.Job.all(Skillbook.Book.fetch!(book)), do: job
+
+            [job] =
+              for {_key, {:ok, job}} <- Scheduler.Job.all(Skillbook.Book.fetch!(book)), do: job
+
             {:ok, view} = View.new(catalog, job.profile)
-            assert {excluded, match?({:ok, _}, View.fetch(view, "rye"))} == {excluded, excluded == []}
+
+            assert {excluded, match?({:ok, _}, View.fetch(view, "rye"))} ==
+                     {excluded, excluded == []}
+
             for name <- ["milk", "rye"], do: {:ok, _} = Store.delete(View.all(book), name)
           end
         end
@@ -1254,7 +1370,11 @@ defmodule Skillbook.StoreConformance do
           assert {:ok, %{next: next}} = Skillbook.schedule(Skillbook.view(book, "ann"))
           refute "imported" in Enum.map(next, & &1.name)
           assert {:ok, _} = Store.restore(ann, "narrowed", 1)
-          assert Enum.sort(keys(book)) == [{"application", "0 8 * * 1"}, {"narrowed", "0 8 * * 1"}]
+
+          assert Enum.sort(keys(book)) == [
+                   {"application", "0 8 * * 1"},
+                   {"narrowed", "0 8 * * 1"}
+                 ]
         end
 
         test "of each entry of a name runs, and each is told of its own", context do
@@ -1269,7 +1389,9 @@ defmodule Skillbook.StoreConformance do
           for {id, label} <- [{"ann", "a"}, {"bob", "b"}],
               do: timed(Skillbook.view(book, id), %{labels: [label], content: "Of #{id}."})
 
-          assert [{{"milk", _}, _}, {{"milk", _}, _}, {"milk", _}] = Enum.sort(Scheduler.registered(book))
+          assert [{{"milk", _}, _}, {{"milk", _}, _}, {"milk", _}] =
+                   Enum.sort(Scheduler.registered(book))
+
           set(clock, ~U[2026-03-02 08:00:00Z])
           Scheduler.Local.tick(book)
           Scheduler.await(book)
@@ -1300,7 +1422,10 @@ defmodule Skillbook.StoreConformance do
           Scheduler.Local.tick(book)
           Scheduler.await(book)
           {:ok, [row]} = Scheduler.Firings.list(sql(book), "bob", 10, 0)
-          assert {row.status, row.text} == {:failed, "The profile bob and its author do not both see it."}
+
+          assert {row.status, row.text} ==
+                   {:failed, "The profile bob and its author do not both see it."}
+
           # It is not that of the entry which bob sees.
           assert last(book, "bob") == []
         end
@@ -1323,7 +1448,8 @@ defmodule Skillbook.StoreConformance do
           assert length(keys(book)) == 2
 
           for id <- ["ann", "bob"] do
-            assert [{"milk", ~U[2026-03-02 08:00:00Z], :template, ^id, "Two bottles."}] = last(book, id)
+            assert [{"milk", ~U[2026-03-02 08:00:00Z], :template, ^id, "Two bottles."}] =
+                     last(book, id)
           end
 
           {:ok, rows} = Scheduler.Firings.list(sql(book), nil, 10, 0)
@@ -1350,7 +1476,9 @@ defmodule Skillbook.StoreConformance do
           for book <- books, do: Scheduler.Local.tick(book)
           for book <- books, do: Scheduler.await(book)
           {:ok, rows} = Scheduler.Firings.list(sql(hd(books)), nil, 100, 0)
-          assert for(row <- rows, do: {row.name, row.status}) == for(n <- 1..5, do: {"milk-#{n}", :template})
+
+          assert for(row <- rows, do: {row.name, row.status}) ==
+                   for(n <- 1..5, do: {"milk-#{n}", :template})
 
           {:ok, _} = Store.delete(ann, "milk-1")
           :ok = Store.Follower.sync(List.last(books), revision(hd(books)))
@@ -1381,18 +1509,27 @@ defmodule Skillbook.StoreConformance do
           refute "record" in columns
           assert SQL.Migrations.run(sql(book)) == {:ok, Enum.reverse(undone)}
 
-          rows = SQL.query!(sql(book), "select name, writers from skillbook_entries order by id").rows
-          decoded = for [name, json] <- rows, {:ok, list} = Skillbook.JSON.decode(json), do: {name, list}
+          rows =
+            SQL.query!(sql(book), "select name, writers from skillbook_entries order by id").rows
+
+          decoded =
+            for [name, json] <- rows, {:ok, list} = Skillbook.JSON.decode(json), do: {name, list}
+
           assert decoded == [{"milk", ["ann", "boss"]}, {"bread", ["boss"]}]
 
           rows =
-            SQL.query!(sql(book), "select writers from skillbook_entry_versions order by entry_id, version").rows
+            SQL.query!(
+              sql(book),
+              "select writers from skillbook_entry_versions order by entry_id, version"
+            ).rows
 
           decoded = for [json] <- rows, {:ok, list} = Skillbook.JSON.decode(json), do: list
           assert decoded == [["ann", "boss"], ["ann", "boss"], ["boss"]]
 
           {:ok, [firing]} = Scheduler.Firings.list(sql(book), nil, 10, 0)
-          assert {firing.name, firing.record, firing.at, firing.text} == {"milk", nil, @now, "text"}
+
+          assert {firing.name, firing.record, firing.at, firing.text} ==
+                   {"milk", nil, @now, "text"}
         end
       end
 
@@ -1426,7 +1563,10 @@ defmodule Skillbook.StoreConformance do
             assert {stored.title, stored.content} == {line, text}
             assert {:ok, [%{name: name}]} = Store.list(ann, tag: line)
             assert name == stored.name
-            assert {:ok, %{entry: %{content: ""}}} = Store.update(ann, line, %{edit: {:delete, text}})
+
+            assert {:ok, %{entry: %{content: ""}}} =
+                     Store.update(ann, line, %{edit: {:delete, text}})
+
             assert {:ok, %{version: 3}} = Store.restore(ann, line, 1)
             assert shown(book, "ann", stored.name) != nil
             {:ok, entry} = View.fetch(Skillbook.view(book, "ann"), stored.name)

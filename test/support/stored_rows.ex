@@ -8,7 +8,15 @@ defmodule Skillbook.StoredRows do
   @doc "An entry with what it needs."
   def stored(name, fields \\ []) do
     now = ~U[2026-03-01 09:30:00Z]
-    defaults = [name: name, kind: :note, title: "About #{name}", content: "Body of #{name}", source: :user]
+
+    defaults = [
+      name: name,
+      kind: :note,
+      title: "About #{name}",
+      content: "Body of #{name}",
+      source: :user
+    ]
+
     times = [created_at: now, updated_at: now, author: "ann", hash: ""]
     struct!(Stored, Keyword.merge(defaults ++ times, fields))
   end
@@ -37,7 +45,9 @@ defmodule Skillbook.StoredRows do
       "update skillbook_settings set value = cast(cast(value as bigint) + 1 as text) where key = 'revision'"
     )
 
-    [[revision]] = SQL.query!(sql, "select value from skillbook_settings where key = 'revision'").rows
+    [[revision]] =
+      SQL.query!(sql, "select value from skillbook_settings where key = 'revision'").rows
+
     String.to_integer(revision)
   end
 

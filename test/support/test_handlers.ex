@@ -14,7 +14,9 @@ defmodule Skillbook.TestHandlers do
         NotUtf8: quote(do: {:ok, <<255, var!(flags)["x"] || 0>>}),
         ErrorText: quote(do: {:error, "no room on #{Map.get(var!(flags), "day", "Monday")}"}),
         ErrorStruct:
-          quote(do: {:error, %Skillbook.NotFoundError{kind: "room", id: "R-1", find: "rooms.list"}}),
+          quote(
+            do: {:error, %Skillbook.NotFoundError{kind: "room", id: "R-1", find: "rooms.list"}}
+          ),
         ErrorResult: quote(do: {:ok, %Skillbook.Result{status: :error, content: "no"}}),
         NoMetadata: quote(do: {:ok, %Skillbook.Result{status: :ok, content: "x", metadata: nil}}),
         Broken: quote(do: {:ok, %Skillbook.Result{status: :odd, content: "x"}})

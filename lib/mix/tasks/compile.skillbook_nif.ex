@@ -67,12 +67,24 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
         """)
 
     Mix.shell().info("Building Skillbook's native library (the first time takes a minute)")
-    args = ["build", "--release", "--locked", "-p", @library, "--message-format", "json-render-diagnostics"]
+
+    args = [
+      "build",
+      "--release",
+      "--locked",
+      "-p",
+      @library,
+      "--message-format",
+      "json-render-diagnostics"
+    ]
 
     # cargo's own messages go to standard error, as they come: they are the progress of the long step.
     case System.cmd(cargo, args, cd: root) do
-      {messages, 0} -> copy(built_library(messages), target, "cargo")
-      {_, status} -> Mix.raise("cargo build ended with status #{status}; its messages stand above")
+      {messages, 0} ->
+        copy(built_library(messages), target, "cargo")
+
+      {_, status} ->
+        Mix.raise("cargo build ended with status #{status}; its messages stand above")
     end
   end
 
@@ -104,7 +116,9 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
       {:ok, []}
     else
       {:error, reason} ->
-        Mix.raise("cannot copy the library that #{origin} names, #{from}: #{:file.format_error(reason)}")
+        Mix.raise(
+          "cannot copy the library that #{origin} names, #{from}: #{:file.format_error(reason)}"
+        )
     end
   end
 end

@@ -44,7 +44,9 @@ defmodule Skillbook.Agent.Budget do
     own = %{
       turns: max(budget.max_turns - get(budget, @turns), 0),
       time: max(budget.deadline - now(), 0),
-      tokens: budget.max_tokens && max(budget.max_tokens - get(budget, @prompt) - get(budget, @completion), 0)
+      tokens:
+        budget.max_tokens &&
+          max(budget.max_tokens - get(budget, @prompt) - get(budget, @completion), 0)
     }
 
     # Every number is less than nil.
@@ -56,7 +58,11 @@ defmodule Skillbook.Agent.Budget do
   @spec use_turn(t()) :: :ok
   def use_turn(budget), do: add(budget, @turns, 1)
 
-  @spec use_tokens(t(), %{prompt_tokens: non_neg_integer(), completion_tokens: non_neg_integer()}, boolean()) ::
+  @spec use_tokens(
+          t(),
+          %{prompt_tokens: non_neg_integer(), completion_tokens: non_neg_integer()},
+          boolean()
+        ) ::
           :ok
   def use_tokens(budget, usage, estimated) do
     add(budget, @prompt, usage.prompt_tokens)

@@ -43,11 +43,18 @@ defmodule Skillbook.Agent.Memory do
   # They say whose texts a report holds; they are nothing to point to, nor to restore.
   defp parts(%Result{metadata: metadata} = result) do
     for part <- metadata[:parts] || [],
-        do: %{name: part.name, hash: Message.part(part.hash), command: line(result.command), answer: ""}
+        do: %{
+          name: part.name,
+          hash: Message.part(part.hash),
+          command: line(result.command),
+          answer: ""
+        }
   end
 
   defp pointer(activations, result, present) do
-    place = Enum.find(present, &(&1.answer == hd(activations).answer)) || only_text(activations, present)
+    place =
+      Enum.find(present, &(&1.answer == hd(activations).answer)) ||
+        only_text(activations, present)
 
     if place && Enum.all?(activations, &above?(&1, present)) do
       pointer = "The same is above, in the answer to `#{place.command}`; it is unchanged."
@@ -89,12 +96,15 @@ defmodule Skillbook.Agent.Memory do
     size = fn messages -> messages |> Enum.map(&Transcript.estimate(&1.content)) |> Enum.sum() end
 
     {exchanges, _left} =
-      Enum.map_reduce(exchanges, too_many - size.(old_notes) + Transcript.estimate(@left_out), fn exchange,
-                                                                                                  left ->
-        if left <= 0 or exchange in kept,
-          do: {{:keep, exchange}, left},
-          else: {{:drop, exchange}, left - size.(exchange)}
-      end)
+      Enum.map_reduce(
+        exchanges,
+        too_many - size.(old_notes) + Transcript.estimate(@left_out),
+        fn exchange, left ->
+          if left <= 0 or exchange in kept,
+            do: {{:keep, exchange}, left},
+            else: {{:drop, exchange}, left - size.(exchange)}
+        end
+      )
 
     dropped = for {:drop, exchange} <- exchanges, message <- exchange, do: message
 
@@ -140,7 +150,9 @@ defmodule Skillbook.Agent.Memory do
         }
   def rehydrate(view, transcript, max_tokens) do
     present =
-      for activation <- Transcript.present(transcript), not Message.part?(activation), do: activation.name
+      for activation <- Transcript.present(transcript),
+          not Message.part?(activation),
+          do: activation.name
 
     present = MapSet.new(present)
     wanted = transcript |> Transcript.activations() |> Enum.reject(&(&1.name in present))
@@ -164,7 +176,8 @@ defmodule Skillbook.Agent.Memory do
     left_out = Enum.reverse(left_out)
 
     %{
-      text: [restored(results), unrestored(left_out)] |> Enum.reject(&(&1 == "")) |> Enum.join("\n\n"),
+      text:
+        [restored(results), unrestored(left_out)] |> Enum.reject(&(&1 == "")) |> Enum.join("\n\n"),
       activations: Enum.flat_map(results, &activations/1),
       left_out: left_out
     }
@@ -182,7 +195,9 @@ defmodule Skillbook.Agent.Memory do
   end
 
   defp restored([]), do: ""
-  defp restored(results), do: "What you read before, as it is now:\n\n#{%Report{results: results}}"
+
+  defp restored(results),
+    do: "What you read before, as it is now:\n\n#{%Report{results: results}}"
 
   defp unrestored([]), do: ""
 
@@ -198,7 +213,11 @@ defmodule Skillbook.Agent.Memory do
     messages =
       Enum.map(transcript.messages, fn
         %{kind: :note, content: @left_out} = note when restored.text != "" ->
-          %{note | content: @left_out <> "\n\n" <> restored.text, activations: restored.activations}
+          %{
+            note
+            | content: @left_out <> "\n\n" <> restored.text,
+              activations: restored.activations
+          }
 
         message ->
           message
@@ -223,7 +242,11 @@ defmodule Skillbook.Agent.Memory do
       end)
 
     # These are names only.
-    %{transcript | messages: messages, left_out: Enum.filter(transcript.left_out, &shown?(&1, view, true))}
+    %{
+      transcript
+      | messages: messages,
+        left_out: Enum.filter(transcript.left_out, &shown?(&1, view, true))
+    }
   end
 
   defp shown?(%{name: name, hash: hash}, view, known) do

@@ -72,7 +72,9 @@ defmodule Skillbook.Agent.Mission do
   defp ended(%{status: :max_time}), do: "was not done when its time was over"
   defp ended(%{status: :max_tokens}), do: "was not done when it had no tokens left"
   defp ended(%{status: :stuck}), do: "was stuck: a command failed in the same way again and again"
-  defp ended(%{status: :error, error: error}), do: "ended because its model did not answer (#{error.kind})"
+
+  defp ended(%{status: :error, error: error}),
+    do: "ended because its model did not answer (#{error.kind})"
 
   defp commands([]), do: "It ran no commands."
 

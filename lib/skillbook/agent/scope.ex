@@ -12,9 +12,14 @@ defmodule Skillbook.Agent.Scope do
 
   What is to be handed to an agent runs there, so its `:writes` is `:run` where it was `:delegate`.
   """
-  @spec narrow(View.t(), [String.t()]) :: {:ok, Profile.t(), [String.t()]} | {:error, Exception.t()}
+  @spec narrow(View.t(), [String.t()]) ::
+          {:ok, Profile.t(), [String.t()]} | {:error, Exception.t()}
   def narrow(%View{profile: profile} = view, skills) do
-    listed = for entry <- View.entries(view), not entry.hidden_from_model, entry.name != @dispatch, do: entry
+    listed =
+      for entry <- View.entries(view),
+          not entry.hidden_from_model,
+          entry.name != @dispatch,
+          do: entry
 
     with {:ok, found} <- Options.each(skills, &find(view, listed, &1)) do
       names = found |> List.flatten() |> Enum.uniq()
@@ -47,7 +52,14 @@ defmodule Skillbook.Agent.Scope do
 
   defp bad(glob, reason) do
     expected = "names of skills, domains, or globs over names (#{reason})"
-    %FlagError{kind: :invalid, flag: "skills", value: glob, expected: expected, example: "tasks.search"}
+
+    %FlagError{
+      kind: :invalid,
+      flag: "skills",
+      value: glob,
+      expected: expected,
+      example: "tasks.search"
+    }
   end
 
   # A name may have what means something in a glob.

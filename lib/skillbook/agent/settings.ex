@@ -51,7 +51,8 @@ defmodule Skillbook.Agent.Settings do
       grammar: {"a keyword list or nil", &(is_nil(&1) or Keyword.keyword?(&1))},
       commands: {"a keyword list", &Keyword.keyword?/1},
       on_event:
-        {"a function of one argument, a process or nil", &(is_nil(&1) or is_pid(&1) or is_function(&1, 1))},
+        {"a function of one argument, a process or nil",
+         &(is_nil(&1) or is_pid(&1) or is_function(&1, 1))},
       max_turns: positive,
       max_time: {"a number of milliseconds", &Options.milliseconds?/1},
       max_tokens: positive_or_nil,

@@ -120,7 +120,9 @@ defmodule Skillbook.CLI.Book do
 
   defp store(text, _mode) do
     # As a function, the URL and the password in it are in no report of a supervisor.
-    if text =~ ~r{\Apostgres(ql)?://}, do: {:ok, {Postgres, url: fn -> text end}}, else: file(text)
+    if text =~ ~r{\Apostgres(ql)?://},
+      do: {:ok, {Postgres, url: fn -> text end}},
+      else: file(text)
   end
 
   defp file(path) do
@@ -137,7 +139,10 @@ defmodule Skillbook.CLI.Book do
   defp reason(%{__exception__: true} = error), do: Exception.message(error)
   defp reason({:shutdown, reason}), do: reason(reason)
   defp reason({:failed_to_start_child, _child, reason}), do: reason(reason)
-  defp reason({%{__exception__: true} = error, stack}) when is_list(stack), do: Exception.message(error)
+
+  defp reason({%{__exception__: true} = error, stack}) when is_list(stack),
+    do: Exception.message(error)
+
   defp reason(other), do: Exception.format_exit(other)
 
   defp summarize(diagnostics) do
@@ -154,5 +159,6 @@ defmodule Skillbook.CLI.Book do
     end
   end
 
-  defp first_line(diagnostic), do: diagnostic |> to_string() |> String.split("\n", parts: 2) |> hd()
+  defp first_line(diagnostic),
+    do: diagnostic |> to_string() |> String.split("\n", parts: 2) |> hd()
 end

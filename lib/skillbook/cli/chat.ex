@@ -117,7 +117,8 @@ defmodule Skillbook.CLI.Chat do
       {:ok, transcript}
     else
       {:ok, transcript} ->
-        {:error, "#{path} is a conversation of the profile #{transcript.profile}, not of #{profile}"}
+        {:error,
+         "#{path} is a conversation of the profile #{transcript.profile}, not of #{profile}"}
 
       {:error, %TranscriptError{} = error} ->
         {:error, "#{path}: #{Exception.message(error)}"}
@@ -189,7 +190,9 @@ defmodule Skillbook.CLI.Chat do
 
   defp chat(flags) do
     max_tokens = Keyword.get(flags, :max_tokens, @max_tokens)
-    Keyword.take(flags, [:temperature]) ++ if(max_tokens > 0, do: [max_tokens: max_tokens], else: [])
+
+    Keyword.take(flags, [:temperature]) ++
+      if(max_tokens > 0, do: [max_tokens: max_tokens], else: [])
   end
 
   defp whole(transcript) do
@@ -213,7 +216,10 @@ defmodule Skillbook.CLI.Chat do
     do: Terminal.complain("stopped after #{turns} turns; --max-turns allows more")
 
   defp ended(%{status: :stuck}, _flags),
-    do: Terminal.complain("stopped: the model writes the same command again and again, and it fails")
+    do:
+      Terminal.complain(
+        "stopped: the model writes the same command again and again, and it fails"
+      )
 
   defp ended(%{status: status}, _flags), do: Terminal.complain("stopped: #{status} is reached")
 
@@ -247,7 +253,8 @@ defmodule Skillbook.CLI.Chat do
     state
   end
 
-  def word(%{transcript: nil} = state, ":save", _path), do: Loop.wrong(state, "there is no conversation yet")
+  def word(%{transcript: nil} = state, ":save", _path),
+    do: Loop.wrong(state, "there is no conversation yet")
 
   def word(state, ":save", path) do
     case save(path, Transcript.to_json(state.transcript)) do

@@ -38,24 +38,38 @@ defmodule Skillbook.CLI.Export do
     if flags[:to] do
       Book.with_book(options, :read, fn book -> export(Book.view(book, options), names, flags) end)
     else
-      Terminal.complain("`export` expects --to, the folder to write to\nSee: skillbook export --help")
+      Terminal.complain(
+        "`export` expects --to, the folder to write to\nSee: skillbook export --help"
+      )
+
       2
     end
   end
 
   defp export(view, names, flags) do
     results =
-      for name <- names, do: {name, Package.export(view, name, flags[:to], Keyword.take(flags, [:force]))}
+      for name <- names,
+          do: {name, Package.export(view, name, flags[:to], Keyword.take(flags, [:force]))}
 
     {done, failed} = Enum.split_with(results, &match?({_, {:ok, _}}, &1))
     paths = for {_, {:ok, path}} <- done, do: path
-    if flags[:json], do: paths |> JSON.encode() |> Terminal.put(), else: Enum.each(paths, &Terminal.put/1)
-    for {name, _} <- done, %{labels: [_ | _] = labels} <- [View.fetch!(view, name)], do: bare(name, labels)
+
+    if flags[:json],
+      do: paths |> JSON.encode() |> Terminal.put(),
+      else: Enum.each(paths, &Terminal.put/1)
+
+    for {name, _} <- done,
+        %{labels: [_ | _] = labels} <- [View.fetch!(view, name)],
+        do: bare(name, labels)
+
     for {_, {:error, error}} <- failed, do: Packages.complain(error, "export")
     if failed == [], do: 0, else: 1
   end
 
   # What only few could read is now in a folder that says nothing of it.
   defp bare(name, labels),
-    do: Terminal.complain("#{name} was written without its visibility labels: #{Enum.join(labels, ", ")}")
+    do:
+      Terminal.complain(
+        "#{name} was written without its visibility labels: #{Enum.join(labels, ", ")}"
+      )
 end

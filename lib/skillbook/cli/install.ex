@@ -53,23 +53,34 @@ defmodule Skillbook.CLI.Install do
         list(source, options)
 
       flags[:all] && names != [] ->
-        Terminal.complain("`install` takes names or --all, got both\nSee: skillbook install --help")
+        Terminal.complain(
+          "`install` takes names or --all, got both\nSee: skillbook install --help"
+        )
+
         2
 
       true ->
-        Packages.run(options, "install", [:to, :branch, :tag, :commit, :path, :strict, :force], fn given ->
-          Package.install(
-            source,
-            Packages.chosen(names, options) ++ [accept: Packages.accept(options)] ++ given
-          )
-        end)
+        Packages.run(
+          options,
+          "install",
+          [:to, :branch, :tag, :commit, :path, :strict, :force],
+          fn given ->
+            Package.install(
+              source,
+              Packages.chosen(names, options) ++ [accept: Packages.accept(options)] ++ given
+            )
+          end
+        )
     end
   end
 
   defp list(source, options) do
     case Package.find(source, Keyword.take(options.flags, [:branch, :tag, :commit, :path])) do
       {:ok, skills} ->
-        if options.flags[:json], do: put_json(skills), else: put(skills, Terminal.new(options.color))
+        if options.flags[:json],
+          do: put_json(skills),
+          else: put(skills, Terminal.new(options.color))
+
         0
 
       {:error, error} ->
@@ -88,11 +99,17 @@ defmodule Skillbook.CLI.Install do
 
   defp put(skills, terminal) do
     for skill <- skills do
-      text = if skill.problem, do: skill.problem, else: skill.description |> String.split() |> Enum.join(" ")
+      text =
+        if skill.problem,
+          do: skill.problem,
+          else: skill.description |> String.split() |> Enum.join(" ")
+
       room = terminal.width || 10_000
 
       text =
-        if String.length(text) > room - 2, do: String.slice(text, 0, max(room - 3, 10)) <> "…", else: text
+        if String.length(text) > room - 2,
+          do: String.slice(text, 0, max(room - 3, 10)) <> "…",
+          else: text
 
       Terminal.put([
         Terminal.style(terminal, :bright, skill.name),

@@ -54,7 +54,12 @@ defmodule Skillbook.CLI.Lint do
 
   def run(options) do
     dirs = Enum.map(options.dirs, &Path.expand/1)
-    targets = if options.args == [], do: dirs, else: options.args |> Enum.map(&Path.expand/1) |> Enum.uniq()
+
+    targets =
+      if options.args == [],
+        do: dirs,
+        else: options.args |> Enum.map(&Path.expand/1) |> Enum.uniq()
+
     sources = targets |> Enum.map(&root(&1, dirs)) |> Enum.uniq()
     wanted = fn found -> Enum.any?(targets, &below?(found.path, &1)) end
 
@@ -124,7 +129,11 @@ defmodule Skillbook.CLI.Lint do
   defp tell({_path, {:error, error}}), do: Terminal.complain(Exception.message(error))
 
   defp put(:json, found, _options),
-    do: found |> Enum.map(&(&1 |> relative() |> JSON.diagnostic())) |> JSON.encode() |> Terminal.put()
+    do:
+      found
+      |> Enum.map(&(&1 |> relative() |> JSON.diagnostic()))
+      |> JSON.encode()
+      |> Terminal.put()
 
   defp put(:sarif, found, _options),
     do: found |> CLI.Sarif.log(File.cwd!()) |> JSON.encode() |> Terminal.put()
@@ -171,7 +180,8 @@ defmodule Skillbook.CLI.Lint do
   defp color(:info), do: :cyan
 
   # The line, with a caret under the place if there is one.
-  defp excerpt(%{line: line} = found, lines, terminal) when is_integer(line) and line <= tuple_size(lines) do
+  defp excerpt(%{line: line} = found, lines, terminal)
+       when is_integer(line) and line <= tuple_size(lines) do
     text = elem(lines, line - 1)
 
     if String.valid?(text) do
@@ -179,9 +189,16 @@ defmodule Skillbook.CLI.Lint do
       number = to_string(line)
 
       caret =
-        if found.column, do: ["\n  ", String.duplicate(" ", String.length(number)), " | ", caret], else: []
+        if found.column,
+          do: ["\n  ", String.duplicate(" ", String.length(number)), " | ", caret],
+          else: []
 
-      ["\n  ", Terminal.style(terminal, :faint, [number, " | "]), Terminal.safe(terminal, shown), caret]
+      [
+        "\n  ",
+        Terminal.style(terminal, :faint, [number, " | "]),
+        Terminal.safe(terminal, shown),
+        caret
+      ]
     else
       []
     end

@@ -38,10 +38,17 @@ defmodule Skillbook.CLI.List do
       terminal = Terminal.new(options.color)
 
       case {options.flags[:diagnostics], options.flags[:json]} do
-        {true, true} -> book |> Skillbook.diagnostics() |> Enum.map(&JSON.diagnostic/1) |> put_json()
-        {true, _} -> book |> Skillbook.diagnostics() |> put_diagnostics(terminal)
-        {_, true} -> book |> entries(options) |> Enum.map(&fields/1) |> put_json()
-        {_, _} -> book |> entries(options) |> put_table(terminal)
+        {true, true} ->
+          book |> Skillbook.diagnostics() |> Enum.map(&JSON.diagnostic/1) |> put_json()
+
+        {true, _} ->
+          book |> Skillbook.diagnostics() |> put_diagnostics(terminal)
+
+        {_, true} ->
+          book |> entries(options) |> Enum.map(&fields/1) |> put_json()
+
+        {_, _} ->
+          book |> entries(options) |> put_table(terminal)
       end
     end)
   end
@@ -69,7 +76,9 @@ defmodule Skillbook.CLI.List do
   defp put_diagnostics([], _terminal), do: Terminal.put("Nothing is wrong.")
 
   defp put_diagnostics(diagnostics, terminal) do
-    diagnostics |> Enum.map_intersperse("\n", &Terminal.safe(terminal, to_string(&1))) |> Terminal.put()
+    diagnostics
+    |> Enum.map_intersperse("\n", &Terminal.safe(terminal, to_string(&1)))
+    |> Terminal.put()
   end
 
   defp put_table([], _terminal), do: Terminal.complain("no skills; say where they are with --dir")

@@ -23,11 +23,18 @@ defmodule Skillbook.CLI.ModelFlags do
   @spec model(String.t(), keyword()) :: {:ok, Model.OpenAI.t()} | {:error, String.t()}
   def model(command, flags) do
     with {:ok, url} <-
-           needed(command, flags, :url, "--url URL, the model's server, such as http://localhost:8080"),
-         {:ok, name} <- needed(command, flags, :model, "--model NAME, the model's name on the server"),
+           needed(
+             command,
+             flags,
+             :url,
+             "--url URL, the model's server, such as http://localhost:8080"
+           ),
+         {:ok, name} <-
+           needed(command, flags, :model, "--model NAME, the model's name on the server"),
          {:ok, key} <- key(flags[:key_env]),
          :ok <- Model.validate(Keyword.take(flags, [:temperature])) |> message("--temperature") do
-      Model.OpenAI.new(url: url, model: name, key: key, cacertfile: flags[:cacert]) |> message("--url")
+      Model.OpenAI.new(url: url, model: name, key: key, cacertfile: flags[:cacert])
+      |> message("--url")
     end
   end
 
@@ -43,7 +50,8 @@ defmodule Skillbook.CLI.ModelFlags do
   # Said before there is a conversation, rather than at its first message.
   defp key(name) do
     if String.trim(System.get_env(name, "")) == "",
-      do: {:error, "the environment variable #{name}, which --key-env names, is not set or empty"},
+      do:
+        {:error, "the environment variable #{name}, which --key-env names, is not set or empty"},
       else: {:ok, {:env, name}}
   end
 

@@ -75,9 +75,13 @@ defmodule Skillbook.CLI.Options do
 
   @doc "The options of the arguments; an error comes with the arguments that ask for the help about it."
   @spec parse([String.t()]) ::
-          {:ok, t()} | {:help, module() | nil} | {:version, String.t()} | {:error, String.t(), String.t()}
+          {:ok, t()}
+          | {:help, module() | nil}
+          | {:version, String.t()}
+          | {:error, String.t(), String.t()}
   def parse(argv) do
-    {before, rest, invalid} = OptionParser.parse_head(argv, strict: types(@globals), aliases: [h: :help])
+    {before, rest, invalid} =
+      OptionParser.parse_head(argv, strict: types(@globals), aliases: [h: :help])
 
     cond do
       invalid != [] -> {:error, invalid(hd(invalid), @globals), "--help"}
@@ -93,7 +97,9 @@ defmodule Skillbook.CLI.Options do
   defp command([name | rest], before) do
     with {:ok, module} <- find(name) do
       switches = @globals ++ module.switches()
-      {given, args, invalid} = OptionParser.parse(rest, strict: types(switches), aliases: [h: :help])
+
+      {given, args, invalid} =
+        OptionParser.parse(rest, strict: types(switches), aliases: [h: :help])
 
       cond do
         given[:help] ->
@@ -177,7 +183,8 @@ defmodule Skillbook.CLI.Options do
     end)
   end
 
-  defp there(path), do: if(File.exists?(path), do: "#{path} is a file", else: "there is none at #{path}")
+  defp there(path),
+    do: if(File.exists?(path), do: "#{path} is a file", else: "there is none at #{path}")
 
   # Our own types beside those of `OptionParser`, which only sees what they are written as.
   defp types(switches), do: for({name, type} <- switches, do: {name, type(type)})
@@ -190,14 +197,19 @@ defmodule Skillbook.CLI.Options do
   defp values(given, switches) do
     Enum.reduce_while(given, {:ok, []}, fn {name, text}, {:ok, done} ->
       case value(switches[name], text) do
-        {:ok, value} -> {:cont, {:ok, done ++ [{name, value}]}}
-        :error -> {:halt, {:error, "--#{dashed(name)} expects #{expected(switches[name])}, got: #{text}"}}
+        {:ok, value} ->
+          {:cont, {:ok, done ++ [{name, value}]}}
+
+        :error ->
+          {:halt, {:error, "--#{dashed(name)} expects #{expected(switches[name])}, got: #{text}"}}
       end
     end)
   end
 
   defp value({kind, names}, text) when kind in [:one_of, :some_of] do
-    with nil <- Enum.find(names, &(to_string(&1) == text)), do: :error, else: (name -> {:ok, name})
+    with nil <- Enum.find(names, &(to_string(&1) == text)),
+         do: :error,
+         else: (name -> {:ok, name})
   end
 
   defp value({:number, least, most}, number) do
@@ -206,7 +218,9 @@ defmodule Skillbook.CLI.Options do
 
   defp value(_type, value), do: {:ok, value}
 
-  defp expected({kind, values}) when kind in [:one_of, :some_of], do: "one of #{Enum.join(values, ", ")}"
+  defp expected({kind, values}) when kind in [:one_of, :some_of],
+    do: "one of #{Enum.join(values, ", ")}"
+
   defp expected({:number, least, nil}), do: "a whole number from #{least}"
   defp expected({:number, least, most}), do: "a whole number from #{least} to #{most}"
 
@@ -215,7 +229,8 @@ defmodule Skillbook.CLI.Options do
 
     case Enum.find(switches, fn {key, _} -> dashed(key) == name end) do
       nil ->
-        "unknown option `#{option}`" <> suggestion(option, Enum.map(switches, &("--" <> dashed(elem(&1, 0)))))
+        "unknown option `#{option}`" <>
+          suggestion(option, Enum.map(switches, &("--" <> dashed(elem(&1, 0)))))
 
       {_, :boolean} ->
         "#{option} takes no value, got: #{value}"

@@ -92,8 +92,11 @@ defmodule Skillbook.CLI.Packages do
     Terminal.write("#{verb} #{question.name}? y/n> ")
 
     case IO.read(:stdio, :line) do
-      line when is_binary(line) -> line |> String.trim() |> String.downcase() |> Kernel.in(["y", "yes"])
-      _ -> false
+      line when is_binary(line) ->
+        line |> String.trim() |> String.downcase() |> Kernel.in(["y", "yes"])
+
+      _ ->
+        false
     end
   end
 
@@ -126,7 +129,10 @@ defmodule Skillbook.CLI.Packages do
   end
 
   defp widest(outcomes, field),
-    do: outcomes |> Enum.map(&(&1 |> field.() |> to_string() |> String.length())) |> Enum.max(fn -> 0 end)
+    do:
+      outcomes
+      |> Enum.map(&(&1 |> field.() |> to_string() |> String.length()))
+      |> Enum.max(fn -> 0 end)
 
   defp put_outcome(%Outcome{action: :failed} = outcome, _named, _acted, _terminal),
     do: Terminal.complain(Exception.message(outcome.error))
@@ -160,7 +166,8 @@ defmodule Skillbook.CLI.Packages do
     outcomes
     |> Enum.map(fn outcome ->
       error =
-        with %{kind: kind} = error <- outcome.error, do: %{kind: kind, message: Exception.message(error)}
+        with %{kind: kind} = error <- outcome.error,
+             do: %{kind: kind, message: Exception.message(error)}
 
       question = with %Question{} = question <- outcome.question, do: fields(question)
       changes = for {how, path} <- outcome.changes, do: %{how: how, path: path}
@@ -217,7 +224,10 @@ defmodule Skillbook.CLI.Packages do
       Terminal.heading(terminal, safe.(question.name)),
       "\n",
       if(question.new, do: [safe.(question.description), "\n"], else: ""),
-      Terminal.style(terminal, :faint, ["from ", safe.(IO.iodata_to_binary(Enum.reject(from, &is_nil/1)))]),
+      Terminal.style(terminal, :faint, [
+        "from ",
+        safe.(IO.iodata_to_binary(Enum.reject(from, &is_nil/1)))
+      ]),
       "\n",
       "#{count(question.inspection.files, "file")}, #{question.inspection.bytes} bytes\n",
       if(question.new, do: "", else: "It can do more than what was accepted:\n"),
@@ -230,7 +240,9 @@ defmodule Skillbook.CLI.Packages do
   defp findings([], _terminal, _safe), do: "Nothing of note was found in it.\n"
 
   defp findings(findings, terminal, safe) do
-    for {kind, title} <- @titles, of_kind = Enum.filter(findings, &(&1.kind == kind)), of_kind != [] do
+    for {kind, title} <- @titles,
+        of_kind = Enum.filter(findings, &(&1.kind == kind)),
+        of_kind != [] do
       warning? = Enum.any?(of_kind, &(&1.level == :warning))
       {shown, left} = Enum.split(of_kind, if(warning?, do: length(of_kind), else: @shown))
 
@@ -266,7 +278,10 @@ defmodule Skillbook.CLI.Packages do
     [
       Terminal.style(terminal, :bright, ["changes in ", safe.(path)]),
       "\n",
-      for(line <- shown, do: ["  ", Terminal.style(terminal, line_color(line), safe.(line)), "\n"]),
+      for(
+        line <- shown,
+        do: ["  ", Terminal.style(terminal, line_color(line), safe.(line)), "\n"]
+      ),
       if(left == [], do: "", else: "  and #{length(left)} lines more\n")
     ]
   end
@@ -293,10 +308,13 @@ defmodule Skillbook.CLI.Packages do
 
   # What is not seen must be seen here.
   defp visible(text) do
-    Regex.replace(~r/[\p{Cf}\x{115F}\x{1160}\x{3164}\x{FFA0}\x{FE00}-\x{FE0F}]/u, text, fn <<code::utf8,
-                                                                                             _::binary>> ->
-      "<U+" <> Integer.to_string(code, 16) <> ">"
-    end)
+    Regex.replace(
+      ~r/[\p{Cf}\x{115F}\x{1160}\x{3164}\x{FFA0}\x{FE00}-\x{FE0F}]/u,
+      text,
+      fn <<code::utf8, _::binary>> ->
+        "<U+" <> Integer.to_string(code, 16) <> ">"
+      end
+    )
   end
 
   defp count(1, word), do: "1 #{word}"

@@ -41,12 +41,17 @@ defmodule Skillbook.CLI.Run do
       {:ok, text} ->
         Book.with_book(options, :write, fn book ->
           report = Skillbook.run(Book.view(book, options), text, by: :user)
-          if options.flags[:json], do: put_json(report), else: put(report, Terminal.new(options.color))
+
+          if options.flags[:json],
+            do: put_json(report),
+            else: put(report, Terminal.new(options.color))
+
           status(report)
         end)
 
       {:error, reason} ->
         Terminal.complain(["cannot read #{file}: ", reason(reason), "\nSee: skillbook run --help"])
+
         2
     end
   end
@@ -70,7 +75,9 @@ defmodule Skillbook.CLI.Run do
   defp reason(reason), do: :file.format_error(reason)
 
   defp status(report) do
-    if report.incomplete == [] and Enum.all?(report.results, &(&1.status != :error)), do: 0, else: 1
+    if report.incomplete == [] and Enum.all?(report.results, &(&1.status != :error)),
+      do: 0,
+      else: 1
   end
 
   defp put(report, terminal) do
@@ -115,7 +122,11 @@ defmodule Skillbook.CLI.Run do
   end
 
   defp command(terminal, text),
-    do: Terminal.style(terminal, :bright, ["> ", Terminal.safe(terminal, String.trim_trailing(text))])
+    do:
+      Terminal.style(terminal, :bright, [
+        "> ",
+        Terminal.safe(terminal, String.trim_trailing(text))
+      ])
 
   @doc "The style of a status."
   def color(:error), do: :red
@@ -130,7 +141,17 @@ defmodule Skillbook.CLI.Run do
   defp put_json(report) do
     results =
       for result <- report.results do
-        Map.take(result, [:name, :command, :status, :content, :data, :error, :duration, :effects, :metadata])
+        Map.take(result, [
+          :name,
+          :command,
+          :status,
+          :content,
+          :data,
+          :error,
+          :duration,
+          :effects,
+          :metadata
+        ])
       end
 
     [

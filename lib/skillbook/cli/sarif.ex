@@ -13,7 +13,11 @@ defmodule Skillbook.CLI.Sarif do
   def log(diagnostics, folder) do
     codes = diagnostics |> Enum.map(& &1.code) |> Enum.uniq() |> Enum.sort()
     places = codes |> Enum.with_index() |> Map.new()
-    texts = for path <- diagnostics |> Enum.map(& &1.path) |> Enum.uniq(), into: %{}, do: {path, text(path)}
+
+    texts =
+      for path <- diagnostics |> Enum.map(& &1.path) |> Enum.uniq(),
+          into: %{},
+          do: {path, text(path)}
 
     driver = %{
       name: "skillbook",
@@ -22,7 +26,8 @@ defmodule Skillbook.CLI.Sarif do
     }
 
     results =
-      for one <- diagnostics, do: result(one, places[one.code], uri(one.path, folder), texts[one.path])
+      for one <- diagnostics,
+          do: result(one, places[one.code], uri(one.path, folder), texts[one.path])
 
     run = %{tool: %{driver: driver}, columnKind: "utf16CodeUnits", results: results}
     %{"$schema" => @schema, "version" => "2.1.0", "runs" => [run]}
@@ -43,7 +48,9 @@ defmodule Skillbook.CLI.Sarif do
       ruleIndex: index,
       level: level(diagnostic.severity),
       message: %{text: message(diagnostic)},
-      locations: [%{physicalLocation: %{artifactLocation: %{uri: uri}, region: region(diagnostic, text)}}]
+      locations: [
+        %{physicalLocation: %{artifactLocation: %{uri: uri}, region: region(diagnostic, text)}}
+      ]
     }
 
     if diagnostic.fix, do: Map.put(result, :fixes, [fix(diagnostic, uri, text)]), else: result
@@ -65,7 +72,9 @@ defmodule Skillbook.CLI.Sarif do
   defp encode(path), do: URI.encode(path, &(&1 == ?/ or URI.char_unreserved?(&1)))
 
   defp region(%{line: line, column: column}, text) when is_integer(line) and is_integer(column) do
-    before = text |> line(line) |> String.to_charlist() |> Enum.take(column - 1) |> List.to_string()
+    before =
+      text |> line(line) |> String.to_charlist() |> Enum.take(column - 1) |> List.to_string()
+
     %{startLine: line, startColumn: units(before) + 1}
   end
 
@@ -88,7 +97,11 @@ defmodule Skillbook.CLI.Sarif do
     }
 
     change = %{artifactLocation: %{uri: uri}, replacements: [replacement]}
-    %{description: %{text: diagnostic.hint || "write it as it was read"}, artifactChanges: [change]}
+
+    %{
+      description: %{text: diagnostic.hint || "write it as it was read"},
+      artifactChanges: [change]
+    }
   end
 
   # The line and the column of a byte.
@@ -100,5 +113,7 @@ defmodule Skillbook.CLI.Sarif do
 
   # The byte order mark is no part of a text's first line.
   defp units("\uFEFF" <> text), do: units(text)
-  defp units(text), do: text |> :unicode.characters_to_binary(:utf8, :utf16) |> byte_size() |> div(2)
+
+  defp units(text),
+    do: text |> :unicode.characters_to_binary(:utf8, :utf16) |> byte_size() |> div(2)
 end

@@ -53,7 +53,12 @@ defmodule Skillbook.CLI.Schedule do
     case agent(options.flags) do
       {:ok, agent} ->
         mode = if options.flags[:run], do: {:serve, agent}, else: :read
-        Book.with_book(options, mode, if(mode == :read, do: &show(&1, options), else: &serve(&1, options)))
+
+        Book.with_book(
+          options,
+          mode,
+          if(mode == :read, do: &show(&1, options), else: &serve(&1, options))
+        )
 
       {:error, message} ->
         Terminal.complain([message, "\nSee: skillbook schedule --help"])
@@ -65,16 +70,25 @@ defmodule Skillbook.CLI.Schedule do
     given = Enum.filter(Keyword.keys(ModelFlags.switches()), &flags[&1])
 
     cond do
-      given == [] -> {:ok, nil}
-      flags[:run] -> with {:ok, model} <- ModelFlags.model("schedule", flags), do: {:ok, [model: model]}
-      true -> {:error, "a model is for --run; without that nothing runs"}
+      given == [] ->
+        {:ok, nil}
+
+      flags[:run] ->
+        with {:ok, model} <- ModelFlags.model("schedule", flags), do: {:ok, [model: model]}
+
+      true ->
+        {:error, "a model is for --run; without that nothing runs"}
     end
   end
 
   defp show(book, options) do
     with {:ok, agenda} <- agenda(book, options, Keyword.take(options.flags, [:times, :last])) do
       as = if options.flags[:run], do: options.profile
-      put(%{agenda | next: for(row <- agenda.next, do: %{row | run_as: row.run_as || as})}, options)
+
+      put(
+        %{agenda | next: for(row <- agenda.next, do: %{row | run_as: row.run_as || as})},
+        options
+      )
     end
   end
 
@@ -110,8 +124,11 @@ defmodule Skillbook.CLI.Schedule do
         # A database that is away for a moment is asked again; the log says so.
         rows =
           case Skillbook.schedule(Skillbook.View.all(book), last: @looked_at) do
-            {:ok, agenda} -> agenda |> ended() |> Enum.reject(&(key(&1) in shown)) |> Enum.reverse()
-            {:error, _error} -> []
+            {:ok, agenda} ->
+              agenda |> ended() |> Enum.reject(&(key(&1) in shown)) |> Enum.reverse()
+
+            {:error, _error} ->
+              []
           end
 
         Enum.each(rows, &told(&1, options))
@@ -127,7 +144,17 @@ defmodule Skillbook.CLI.Schedule do
       row |> row() |> JSON.encode() |> Terminal.put()
     else
       terminal = Terminal.new(options.color)
-      head = [minute(row.at), "  ", row.name, "  ", to_string(row.status), "  ", duration(row.duration)]
+
+      head = [
+        minute(row.at),
+        "  ",
+        row.name,
+        "  ",
+        to_string(row.status),
+        "  ",
+        duration(row.duration)
+      ]
+
       text = row.text |> String.trim_trailing() |> String.replace(~r/\n(?=[^\n])/, "\n  ")
 
       Terminal.put([
@@ -153,7 +180,12 @@ defmodule Skillbook.CLI.Schedule do
   end
 
   defp row(row),
-    do: %{row | at: iso(row.at), started_at: iso(row.started_at), finished_at: iso(row.finished_at)}
+    do: %{
+      row
+      | at: iso(row.at),
+        started_at: iso(row.started_at),
+        finished_at: iso(row.finished_at)
+    }
 
   defp iso(nil), do: nil
   defp iso(time), do: time |> DateTime.truncate(:second) |> DateTime.to_iso8601()
@@ -188,14 +220,22 @@ defmodule Skillbook.CLI.Schedule do
   end
 
   defp named(%{name: name, local: []}), do: [{name, "never"}]
-  defp named(%{name: name, local: [first | more]}), do: [{name, first} | Enum.map(more, &{"", &1})]
+
+  defp named(%{name: name, local: [first | more]}),
+    do: [{name, first} | Enum.map(more, &{"", &1})]
 
   defp last([], _terminal), do: "Nothing has run by its schedule yet."
 
   defp last(rows, terminal) do
     rows =
       for row <- rows,
-          do: [row.name, minute(row.at), to_string(row.status), duration(row.duration), first_line(row.text)]
+          do: [
+            row.name,
+            minute(row.at),
+            to_string(row.status),
+            duration(row.duration),
+            first_line(row.text)
+          ]
 
     table([["name", "time (UTC)", "status", "took", "result"] | rows], terminal)
   end
@@ -214,7 +254,9 @@ defmodule Skillbook.CLI.Schedule do
       for [name | cells] <- rows,
           do: [cut(safe(terminal, name), @widest_name) | Enum.map(cells, &safe(terminal, &1))]
 
-    widths = Enum.zip_with(rows, fn cells -> cells |> Enum.map(&String.length/1) |> Enum.max() end)
+    widths =
+      Enum.zip_with(rows, fn cells -> cells |> Enum.map(&String.length/1) |> Enum.max() end)
+
     {_last, others} = List.pop_at(widths, -1)
     room = max((terminal.width || 80) - Enum.sum(others) - 2 * length(others), @narrowest)
     [heading | rows] = Enum.map(rows, &line(&1, others, room))

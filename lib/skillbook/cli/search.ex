@@ -56,9 +56,14 @@ defmodule Skillbook.CLI.Search do
     most = Vault.most()
 
     cond do
-      flags[:kind] -> usage("--kind is for skills, and --vault looks for notes")
-      flags[:limit] && flags[:limit] > most -> usage("--limit expects at most #{most} with --vault")
-      true -> Book.with_book(options, :write, &notes(&1, options))
+      flags[:kind] ->
+        usage("--kind is for skills, and --vault looks for notes")
+
+      flags[:limit] && flags[:limit] > most ->
+        usage("--limit expects at most #{most} with --vault")
+
+      true ->
+        Book.with_book(options, :write, &notes(&1, options))
     end
   end
 
@@ -66,7 +71,13 @@ defmodule Skillbook.CLI.Search do
     Book.with_book(options, :read, fn book ->
       view = Book.view(book, options)
       query = Enum.join(words, " ")
-      given = [limit: flags[:limit] || 10, kind: flags[:kind], tags: Keyword.get_values(flags, :tag)]
+
+      given = [
+        limit: flags[:limit] || 10,
+        kind: flags[:kind],
+        tags: Keyword.get_values(flags, :tag)
+      ]
+
       hits = Skillbook.search(view, query, given)
       put(hits, flags[:json], Terminal.new(options.color))
       if hits == [], do: nothing(view, query), else: :ok
@@ -103,7 +114,9 @@ defmodule Skillbook.CLI.Search do
         Terminal.complain("no note has all of `#{query}`; these have some")
 
       found.total > length(found.hits) ->
-        Terminal.complain("#{found.total} notes found, #{length(found.hits)} shown; --limit shows more")
+        Terminal.complain(
+          "#{found.total} notes found, #{length(found.hits)} shown; --limit shows more"
+        )
 
       true ->
         :ok
@@ -121,14 +134,18 @@ defmodule Skillbook.CLI.Search do
     1
   end
 
-  defp put(hits, true, _terminal), do: hits |> Enum.map(&fields/1) |> JSON.encode() |> Terminal.put()
+  defp put(hits, true, _terminal),
+    do: hits |> Enum.map(&fields/1) |> JSON.encode() |> Terminal.put()
+
   defp put([], _json, _terminal), do: :ok
 
   defp put(hits, _json, terminal),
     do: hits |> Enum.map_intersperse("\n", &hit(&1, terminal)) |> Terminal.put()
 
   defp fields(hit) do
-    hit |> Map.from_struct() |> Map.update!(:highlights, &for({start, length} <- &1, do: [start, length]))
+    hit
+    |> Map.from_struct()
+    |> Map.update!(:highlights, &for({start, length} <- &1, do: [start, length]))
   end
 
   defp hit(hit, terminal) do

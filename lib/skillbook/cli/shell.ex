@@ -78,10 +78,17 @@ defmodule Skillbook.CLI.Shell do
 
   defp block(text) do
     case Skillbook.Extractor.extract(text) do
-      {:ok, %{commands: [], incomplete: []}} -> if String.contains?(text, "\n"), do: {:run, text}, else: :more
-      {:ok, %{incomplete: []}} -> {:run, text}
-      {:ok, _} -> :more
-      {:error, _} -> {:run, text}
+      {:ok, %{commands: [], incomplete: []}} ->
+        if String.contains?(text, "\n"), do: {:run, text}, else: :more
+
+      {:ok, %{incomplete: []}} ->
+        {:run, text}
+
+      {:ok, _} ->
+        :more
+
+      {:error, _} ->
+        {:run, text}
     end
   end
 
@@ -100,7 +107,12 @@ defmodule Skillbook.CLI.Shell do
 
   # Longer than any fence in the command, so that a body may hold code.
   defp fence(text) do
-    longest = ~r/`+/ |> Regex.scan(text) |> Enum.map(fn [run] -> byte_size(run) end) |> Enum.max(fn -> 0 end)
+    longest =
+      ~r/`+/
+      |> Regex.scan(text)
+      |> Enum.map(fn [run] -> byte_size(run) end)
+      |> Enum.max(fn -> 0 end)
+
     fence = String.duplicate("`", max(longest + 1, 3))
     "#{fence}cmd\n#{text}\n#{fence}\n"
   end
@@ -128,8 +140,12 @@ defmodule Skillbook.CLI.Shell do
 
   def word(state, ":diagnostics", _) do
     case Skillbook.diagnostics(state.book) do
-      [] -> Terminal.put("Nothing is wrong.")
-      found -> for diagnostic <- found, do: Terminal.put(Terminal.safe(state.terminal, to_string(diagnostic)))
+      [] ->
+        Terminal.put("Nothing is wrong.")
+
+      found ->
+        for diagnostic <- found,
+            do: Terminal.put(Terminal.safe(state.terminal, to_string(diagnostic)))
     end
 
     state

@@ -24,9 +24,14 @@ defmodule Skillbook.CLI.Terminal do
   # keys are handed over.
   defp width do
     case System.get_env("SKILLBOOK_COLUMNS") do
-      nil -> with {:ok, columns} <- :io.columns(:standard_io), do: known(columns), else: (_ -> nil)
-      "" -> nil
-      columns -> with {columns, ""} <- Integer.parse(columns), do: known(columns), else: (_ -> 80)
+      nil ->
+        with {:ok, columns} <- :io.columns(:standard_io), do: known(columns), else: (_ -> nil)
+
+      "" ->
+        nil
+
+      columns ->
+        with {columns, ""} <- Integer.parse(columns), do: known(columns), else: (_ -> 80)
     end
   end
 
@@ -42,7 +47,9 @@ defmodule Skillbook.CLI.Terminal do
     IO.write(text)
   rescue
     error in ErlangError ->
-      if error.original in [:terminated, :epipe], do: throw(:closed), else: reraise(error, __STACKTRACE__)
+      if error.original in [:terminated, :epipe],
+        do: throw(:closed),
+        else: reraise(error, __STACKTRACE__)
   end
 
   @doc "Writes a message about the run itself to standard error."
@@ -63,7 +70,9 @@ defmodule Skillbook.CLI.Terminal do
 
   @doc "A heading that divides the output."
   def heading(terminal, title) do
-    dashes = String.duplicate("─", max(min(terminal.width || 72, 72) - String.length(title) - 4, 3))
+    dashes =
+      String.duplicate("─", max(min(terminal.width || 72, 72) - String.length(title) - 4, 3))
+
     style(terminal, :faint, ["── ", title, " ", dashes])
   end
 

@@ -6,7 +6,8 @@ defmodule Skillbook.CLI.Tools do
   alias Skillbook.{JSON, OptionError, Tools}
 
   @impl true
-  def switches, do: [shape: {:one_of, [:openai, :anthropic, :mcp]}, names: :keep, limit: {:number, 1, nil}]
+  def switches,
+    do: [shape: {:one_of, [:openai, :anthropic, :mcp]}, names: :keep, limit: {:number, 1, nil}]
 
   @impl true
   def args([]), do: {:ok, []}
@@ -52,7 +53,11 @@ defmodule Skillbook.CLI.Tools do
   rescue
     error in OptionError ->
       {:invalid, expected, glob} = error.problem
-      Terminal.complain("--names expects #{expected}, got: #{glob}\nSee: skillbook #{command} --help")
+
+      Terminal.complain(
+        "--names expects #{expected}, got: #{glob}\nSee: skillbook #{command} --help"
+      )
+
       2
   end
 end

@@ -6,7 +6,8 @@ defmodule Skillbook.CLI.Update do
   alias Skillbook.Package
 
   @impl true
-  def switches, do: [to: :string, yes: :boolean, strict: :boolean, force: :boolean, json: :boolean]
+  def switches,
+    do: [to: :string, yes: :boolean, strict: :boolean, force: :boolean, json: :boolean]
 
   @impl true
   def args(names), do: {:ok, names}

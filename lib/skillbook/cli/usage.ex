@@ -13,7 +13,12 @@ defmodule Skillbook.CLI.Usage do
 
   @impl true
   def switches,
-    do: [since: :string, until: :string, by: {:one_of, [:name, :profile, :event, :time]}, json: :boolean]
+    do: [
+      since: :string,
+      until: :string,
+      by: {:one_of, [:name, :profile, :event, :time]},
+      json: :boolean
+    ]
 
   @impl true
   def args(globs), do: {:ok, globs}
@@ -100,7 +105,9 @@ defmodule Skillbook.CLI.Usage do
         {:ok, DateTime.add(now, -String.to_integer(number) * @hours[unit] * 3600, :second)}
 
       nil ->
-        with {:ok, date} <- Date.from_iso8601(text), do: DateTime.new(date, ~T[00:00:00]), else: (_ -> :error)
+        with {:ok, date} <- Date.from_iso8601(text),
+             do: DateTime.new(date, ~T[00:00:00]),
+             else: (_ -> :error)
     end
   end
 
@@ -145,7 +152,10 @@ defmodule Skillbook.CLI.Usage do
         bar = if bar >= @shortest_bar, do: ["  ", bar(row.count, most, bar, terminal)], else: []
         ["\n", line(cells, widths), Terminal.style(terminal, :cyan, bar)]
       end,
-      if(several, do: ["\n", Terminal.style(terminal, :faint, line(List.last(rows), widths))], else: []),
+      if(several,
+        do: ["\n", Terminal.style(terminal, :faint, line(List.last(rows), widths))],
+        else: []
+      ),
       if(report.unnamed > 0,
         do:
           "\n#{number(report.unnamed)} more, of which there were too many different ones at once to name them",
@@ -155,7 +165,13 @@ defmodule Skillbook.CLI.Usage do
   end
 
   defp cells(row, terminal) do
-    [key(row.key, terminal), number(row.read), number(row.run), number(row.failed), average(row.duration)]
+    [
+      key(row.key, terminal),
+      number(row.read),
+      number(row.run),
+      number(row.failed),
+      average(row.duration)
+    ]
   end
 
   defp heading(by), do: [to_string(by), "read", "run", "failed", "average"]
@@ -174,7 +190,9 @@ defmodule Skillbook.CLI.Usage do
   defp line([key | numbers], [width | widths]) do
     [
       String.pad_trailing(key, width)
-      | Enum.zip_with(numbers, widths, fn number, width -> ["  ", String.pad_leading(number, width)] end)
+      | Enum.zip_with(numbers, widths, fn number, width ->
+          ["  ", String.pad_leading(number, width)]
+        end)
     ]
   end
 
@@ -195,7 +213,8 @@ defmodule Skillbook.CLI.Usage do
     String.duplicate("█", div(eighths, 8)) <> last
   end
 
-  def bar(count, most, width, _terminal), do: String.duplicate("#", max(1, round(count * width / most)))
+  def bar(count, most, width, _terminal),
+    do: String.duplicate("#", max(1, round(count * width / most)))
 
   defp day(time), do: time |> DateTime.to_date() |> Date.to_iso8601()
 end

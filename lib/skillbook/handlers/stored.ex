@@ -14,7 +14,10 @@ defmodule Skillbook.Handlers.Stored do
   @fields ["title", "description", "include-in-prompt"] ++ @lists ++ ~w(schedule timezone)
   @changes ~w(operation content clear find replace replace-all) ++ @fields
   # By the store's names.
-  @columns Map.new(["name", "content" | @fields], &{&1, &1 |> String.replace("-", "_") |> String.to_atom()})
+  @columns Map.new(
+             ["name", "content" | @fields],
+             &{&1, &1 |> String.replace("-", "_") |> String.to_atom()}
+           )
   @shown ~w(title description tags labels include_in_prompt proactive_for excluded_for attachments schedule
            timezone)a
 
@@ -31,10 +34,19 @@ defmodule Skillbook.Handlers.Stored do
   end
 
   defp call("skills.create", flags, view, options), do: Store.create(view, fields(flags), options)
-  defp call("skills.delete", %{"name" => name}, view, options), do: Store.delete(view, name, options)
-  defp call("notes.delete", %{"title" => title}, view, options), do: Store.delete(view, title, options)
-  defp call("skills.enable", %{"name" => name}, view, options), do: Store.enable(view, name, options)
-  defp call("skills.disable", %{"name" => name}, view, options), do: Store.disable(view, name, options)
+
+  defp call("skills.delete", %{"name" => name}, view, options),
+    do: Store.delete(view, name, options)
+
+  defp call("notes.delete", %{"title" => title}, view, options),
+    do: Store.delete(view, title, options)
+
+  defp call("skills.enable", %{"name" => name}, view, options),
+    do: Store.enable(view, name, options)
+
+  defp call("skills.disable", %{"name" => name}, view, options),
+    do: Store.disable(view, name, options)
+
   defp call("skills.history", %{"name" => name}, view, _options), do: Store.history(view, name)
   defp call("skills.list", flags, view, _options), do: list(view, :skill, flags)
   defp call("notes.list", flags, view, _options), do: list(view, :note, flags)
@@ -47,7 +59,13 @@ defmodule Skillbook.Handlers.Stored do
          {:ok, edit} <- Edited.edit(flags),
          {:ok, cleared} <- cleared(flags) do
       changes = flags |> fields() |> Map.drop([:name, :content]) |> Map.merge(cleared)
-      Store.update(view, name, if(edit, do: Map.put(changes, :edit, edit), else: changes), options)
+
+      Store.update(
+        view,
+        name,
+        if(edit, do: Map.put(changes, :edit, edit), else: changes),
+        options
+      )
     end
   end
 
@@ -73,7 +91,8 @@ defmodule Skillbook.Handlers.Stored do
     with {:ok, versions} <- Store.history(view, name),
          to = flags["to"] || hd(versions).version,
          # Those that cannot be read here have numbers as well.
-         from = flags["from"] || Enum.find_value(versions, to, &if(&1.version < to, do: &1.version)),
+         from =
+           flags["from"] || Enum.find_value(versions, to, &if(&1.version < to, do: &1.version)),
          {:ok, diff} <- Store.diff(view, name, from, to),
          do: {:ok, Map.merge(diff, %{name: hd(versions).entry.name, from: from, to: to})}
   end
@@ -83,7 +102,8 @@ defmodule Skillbook.Handlers.Stored do
     Store.list(view, kind: kind, tag: flags["tag"], include_disabled: disabled)
   end
 
-  defp fields(flags), do: for({flag, value} <- flags, column = @columns[flag], into: %{}, do: {column, value})
+  defp fields(flags),
+    do: for({flag, value} <- flags, column = @columns[flag], into: %{}, do: {column, value})
 
   defp cleared(flags) do
     names = Map.get(flags, "clear", [])
@@ -98,7 +118,9 @@ defmodule Skillbook.Handlers.Stored do
     text =
       "Created the skill #{stored.name}, version #{stored.version}. `get_skill: #{stored.name}` reads it."
 
-    ok(text <> next(stored, context.now) <> instead(Written.replaced(context.view, stored), stored),
+    ok(
+      text <>
+        next(stored, context.now) <> instead(Written.replaced(context.view, stored), stored),
       data: version(stored),
       effects: [:skill_created]
     )
@@ -111,13 +133,24 @@ defmodule Skillbook.Handlers.Stored do
          _context
        ),
        do:
-         ok("Nothing changed, it is so already: #{entry.name} is at version #{number}.", data: version(entry))
+         ok("Nothing changed, it is so already: #{entry.name} is at version #{number}.",
+           data: version(entry)
+         )
 
   defp answer("skills.update", %{entry: entry, before: before}, flags, context) do
-    text = Enum.join(["Updated #{entry.name} to version #{entry.version}." | changes(before, entry)], "\n")
+    text =
+      Enum.join(
+        ["Updated #{entry.name} to version #{entry.version}." | changes(before, entry)],
+        "\n"
+      )
+
     replaced = flags["operation"] == "replace"
     lost = if replaced, do: Written.lost(flags, before.name, before.version, context), else: ""
-    ok(text <> lost <> never(before, entry, context), data: version(entry), effects: [:skill_updated])
+
+    ok(text <> lost <> never(before, entry, context),
+      data: version(entry),
+      effects: [:skill_updated]
+    )
   end
 
   defp answer("skills.restore", stored, flags, _context) do
@@ -125,7 +158,9 @@ defmodule Skillbook.Handlers.Stored do
       "#{stored.name} is as it was at version #{flags["version"]}; it is at version #{stored.version} now."
 
     disabled =
-      if stored.enabled, do: "", else: "\nIt is disabled; `skills.enable #{stored.name}` undoes that."
+      if stored.enabled,
+        do: "",
+        else: "\nIt is disabled; `skills.enable #{stored.name}` undoes that."
 
     ok(text <> disabled, data: version(stored), effects: [:skill_restored])
   end
@@ -144,7 +179,8 @@ defmodule Skillbook.Handlers.Stored do
     ok(text <> Written.back(context, stored), data: data, effects: [:skill_disabled])
   end
 
-  defp answer(command, deleted, _flags, context) when command in ["skills.delete", "notes.delete"] do
+  defp answer(command, deleted, _flags, context)
+       when command in ["skills.delete", "notes.delete"] do
     text =
       "Deleted the #{deleted.kind} #{deleted.name}; " <>
         "`skills.restore #{deleted.name} --version #{deleted.version}` brings it back."
@@ -163,10 +199,16 @@ defmodule Skillbook.Handlers.Stored do
 
       :updated ->
         lost = Written.lost(flags, stored.name, stored.version - 1, context)
-        ok("Updated #{note} to version #{stored.version}." <> lost, data: data, effects: [:note_updated])
+
+        ok("Updated #{note} to version #{stored.version}." <> lost,
+          data: data,
+          effects: [:note_updated]
+        )
 
       :unchanged ->
-        ok("Nothing changed, it is so already: #{note} is at version #{stored.version}.", data: data)
+        ok("Nothing changed, it is so already: #{note} is at version #{stored.version}.",
+          data: data
+        )
     end
   end
 
@@ -191,7 +233,12 @@ defmodule Skillbook.Handlers.Stored do
 
   defp answer("skills.read", %Stored{} = stored, _flags, context) do
     data = Map.take(stored, [:name, :title, :description, :content, :tags, :source, :version])
-    options = [data: Map.merge(data, Written.timed(stored)), metadata: activates(context.view, stored)]
+
+    options = [
+      data: Map.merge(data, Written.timed(stored)),
+      metadata: activates(context.view, stored)
+    ]
+
     ok(Written.page(data, Written.facts(stored)), options)
   end
 
@@ -245,7 +292,10 @@ defmodule Skillbook.Handlers.Stored do
           do: "  #{field}: #{Written.show(old)} -> #{Written.show(new)}"
 
     lengths = "#{String.length(before.content)} -> #{String.length(entry.content)}"
-    if before.content == entry.content, do: fields, else: fields ++ ["  content: #{lengths} characters"]
+
+    if before.content == entry.content,
+      do: fields,
+      else: fields ++ ["  content: #{lengths} characters"]
   end
 
   defp listed(stored, kind, key, flags) do
@@ -254,9 +304,14 @@ defmodule Skillbook.Handlers.Stored do
 
     head =
       case length(stored) do
-        0 -> "No #{kind}s in the store#{tagged}. `get_skill` lists all that there is, of files too."
-        1 -> "1 #{kind} in the store#{tagged}:"
-        n -> "#{n} #{kind}s in the store#{tagged}:"
+        0 ->
+          "No #{kind}s in the store#{tagged}. `get_skill` lists all that there is, of files too."
+
+        1 ->
+          "1 #{kind} in the store#{tagged}:"
+
+        n ->
+          "#{n} #{kind}s in the store#{tagged}:"
       end
 
     data = Enum.map(stored, &Map.merge(Written.timed(&1), Map.take(&1, fields)))
@@ -264,14 +319,16 @@ defmodule Skillbook.Handlers.Stored do
   end
 
   defp compared(%{from: number, to: number} = diff),
-    do: "#{diff.name}: version #{number} and version #{number} are one and the same. Name two of them."
+    do:
+      "#{diff.name}: version #{number} and version #{number} are one and the same. Name two of them."
 
   defp compared(%{fields: [], content: ""} = diff),
     do: "#{diff.name}: versions #{diff.from} and #{diff.to} are the same."
 
   defp compared(diff) do
     fields =
-      for {field, old, new} <- diff.fields, do: "  #{field}: #{Written.show(old)} -> #{Written.show(new)}\n"
+      for {field, old, new} <- diff.fields,
+          do: "  #{field}: #{Written.show(old)} -> #{Written.show(new)}\n"
 
     String.trim_trailing(
       "#{diff.name}: from version #{diff.from} to version #{diff.to}\n#{fields}#{diff.content}",

@@ -15,7 +15,8 @@ defmodule Skillbook.HTTP.Adapter do
           proxy: :env | nil | String.t() | (() -> String.t() | nil)
         }
 
-  @type part :: {:head, status :: 100..999, headers :: [{String.t(), String.t()}]} | {:data, binary()}
+  @type part ::
+          {:head, status :: 100..999, headers :: [{String.t(), String.t()}]} | {:data, binary()}
 
   @doc """
   Makes one request and calls `fun` with each part of the response, the head first.

@@ -23,7 +23,9 @@ defmodule Skillbook.HTTP.Finch do
   def stream(request, settings, options, acc, fun) do
     name = Keyword.fetch!(options, :name)
     limits = [pool_timeout: settings.connect_timeout, receive_timeout: settings.idle_timeout]
-    built = finch().build(request.method, URI.to_string(request.url), request.headers.(), request.body)
+
+    built =
+      finch().build(request.method, URI.to_string(request.url), request.headers.(), request.body)
 
     case stream_while(built, name, {:cont, nil, acc}, &part(&1, &2, fun), limits) do
       {:ok, {:halt, _status, acc}} -> {:halted, acc}
@@ -67,7 +69,10 @@ defmodule Skillbook.HTTP.Finch do
         new(:timeout, "the time for the whole answer is over")
 
       :pool ->
-        new(:connect_timeout, "the pool had no connection within #{Error.seconds(settings.connect_timeout)}")
+        new(
+          :connect_timeout,
+          "the pool had no connection within #{Error.seconds(settings.connect_timeout)}"
+        )
 
       closed when closed in [:closed, :econnreset, :epipe] ->
         new(:closed, "the connection broke")

@@ -45,7 +45,16 @@ defmodule Skillbook.HTTP.Native do
     method = request.method |> to_string() |> String.upcase()
     body = request.body && IO.iodata_to_binary(request.body)
     limits = Map.take(settings, [:idle_timeout, :timeout])
-    Native.http_request(client, reference, method, to_string(request.url), request.headers.(), body, limits)
+
+    Native.http_request(
+      client,
+      reference,
+      method,
+      to_string(request.url),
+      request.headers.(),
+      body,
+      limits
+    )
   end
 
   # Every question is answered by one message; the request itself asks for the head.
@@ -90,7 +99,9 @@ defmodule Skillbook.HTTP.Native do
     all = environment("all_proxy")
     # A CGI program gets the request's header `Proxy` in this variable.
     http =
-      if System.get_env("REQUEST_METHOD"), do: System.get_env("http_proxy"), else: environment("http_proxy")
+      if System.get_env("REQUEST_METHOD"),
+        do: System.get_env("http_proxy"),
+        else: environment("http_proxy")
 
     except = Enum.join([environment("no_proxy") || "", @local], ",")
     %{http_proxy: http || all, https_proxy: environment("https_proxy") || all, no_proxy: except}

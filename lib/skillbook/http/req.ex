@@ -65,7 +65,9 @@ defmodule Skillbook.HTTP.Req do
   defp connecting(%{options: %{finch: _}} = request, _settings), do: request
 
   defp connecting(request, settings) do
-    trusted = if settings.cacertfile, do: [transport_opts: [cacertfile: settings.cacertfile]], else: []
+    trusted =
+      if settings.cacertfile, do: [transport_opts: [cacertfile: settings.cacertfile]], else: []
+
     own = Keyword.put(trusted, :timeout, settings.connect_timeout)
     given = Map.get(request.options, :connect_options, [])
     req().merge(request, connect_options: Keyword.merge(own, given))
@@ -84,9 +86,13 @@ defmodule Skillbook.HTTP.Req do
   defp outcome(_response, {:cont, acc}, _settings, _fun), do: {:ok, acc}
 
   defp outcome(response, {:waits, acc}, _settings, fun) do
-    with {:cont, acc} <- fun.(head(response), acc), do: {:ok, acc}, else: ({:halt, acc} -> {:halted, acc})
+    with {:cont, acc} <- fun.(head(response), acc),
+         do: {:ok, acc},
+         else: ({:halt, acc} -> {:halted, acc})
   end
 
   defp head(%{status: status, headers: headers}),
-    do: {:head, status, for({name, values} <- headers, value <- List.wrap(values), do: {name, value})}
+    do:
+      {:head, status,
+       for({name, values} <- headers, value <- List.wrap(values), do: {name, value})}
 end

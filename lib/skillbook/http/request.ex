@@ -47,7 +47,9 @@ defmodule Skillbook.HTTP.Request do
         new(struct(__MODULE__, fields), compressed)
 
       [unknown | _] ->
-        error("a request has the fields :method, :url, :headers and :body, got: #{inspect(unknown)}")
+        error(
+          "a request has the fields :method, :url, :headers and :body, got: #{inspect(unknown)}"
+        )
 
       false ->
         error("expected a URL or a keyword list as a request")
@@ -80,7 +82,10 @@ defmodule Skillbook.HTTP.Request do
   defp url(_other), do: wrong_url()
 
   defp wrong_url,
-    do: error(~s(expected a URL such as "https://example.com/path", without a user name before its host))
+    do:
+      error(
+        ~s(expected a URL such as "https://example.com/path", without a user name before its host)
+      )
 
   defp method(method) when method in @methods, do: :ok
 
@@ -93,14 +98,19 @@ defmodule Skillbook.HTTP.Request do
   defp headers(list) when is_list(list) do
     if Enum.all?(list, &header?/1),
       do: {:ok, list},
-      else: error("a header is no pair of texts, or has characters that no header has, such as a line break")
+      else:
+        error(
+          "a header is no pair of texts, or has characters that no header has, such as a line break"
+        )
   end
 
   defp headers(_other),
-    do: error("expected the headers to be a list of names and values, or a function that gives it")
+    do:
+      error("expected the headers to be a list of names and values, or a function that gives it")
 
   defp header?({name, value}) when is_binary(name) and is_binary(value),
-    do: name =~ ~r/\A[!#$%&'*+.^_`|~0-9A-Za-z-]+\z/ and not (value =~ ~r/[\x00-\x08\x0a-\x1f\x7f]/)
+    do:
+      name =~ ~r/\A[!#$%&'*+.^_`|~0-9A-Za-z-]+\z/ and not (value =~ ~r/[\x00-\x08\x0a-\x1f\x7f]/)
 
   defp header?(_other), do: false
 
@@ -128,7 +138,9 @@ defmodule Skillbook.HTTP.Request do
 
       {:ok, to} ->
         keeps = {from.scheme, from.host, from.port} == {to.scheme, to.host, to.port}
-        {:ok, %{request | url: to} |> as_get(status) |> drop(if(keeps, do: [], else: @bound_to_host))}
+
+        {:ok,
+         %{request | url: to} |> as_get(status) |> drop(if(keeps, do: [], else: @bound_to_host))}
 
       {:error, _} ->
         {:error, "it redirects to an address that cannot be used"}
@@ -147,12 +159,20 @@ defmodule Skillbook.HTTP.Request do
   defp as_get(%{method: method} = request, status)
        when (status == 303 and method != :head) or (status in [301, 302] and method == :post),
        do:
-         drop(%{request | method: :get, body: nil}, ["content-type", "content-encoding", "content-language"])
+         drop(%{request | method: :get, body: nil}, [
+           "content-type",
+           "content-encoding",
+           "content-language"
+         ])
 
   defp as_get(request, _status), do: request
 
   defp drop(request, names) do
-    list = for {name, value} <- request.headers.(), String.downcase(name) not in names, do: {name, value}
+    list =
+      for {name, value} <- request.headers.(),
+          String.downcase(name) not in names,
+          do: {name, value}
+
     %{request | headers: fn -> list end}
   end
 

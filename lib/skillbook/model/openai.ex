@@ -145,9 +145,14 @@ defmodule Skillbook.Model.OpenAI do
 
   defp key(function) when is_function(function, 0) do
     case function.() do
-      nil -> no_key("the function that the option :key names gave nil")
-      key when is_binary(key) -> sendable(fn -> key end, "what the function gave that the option :key names")
-      _ -> no_key("the function that the option :key names gave no text")
+      nil ->
+        no_key("the function that the option :key names gave nil")
+
+      key when is_binary(key) ->
+        sendable(fn -> key end, "what the function gave that the option :key names")
+
+      _ ->
+        no_key("the function that the option :key names gave no text")
     end
   end
 
@@ -221,7 +226,8 @@ defmodule Skillbook.Model.OpenAI do
   defp body(model, messages, options) do
     fields = %{
       "model" => model.model,
-      "messages" => messages |> Enum.map(&Map.take(&1, [:role, :content])) |> system(model.system_role),
+      "messages" =>
+        messages |> Enum.map(&Map.take(&1, [:role, :content])) |> system(model.system_role),
       "stream" => true,
       "stream_options" => %{"include_usage" => true},
       "stop" => options[:stop],
@@ -308,7 +314,10 @@ defmodule Skillbook.Model.OpenAI do
         bad_answer(answer, "an event of it has no choices: #{shown(data)}")
 
       {:error, error} ->
-        bad_answer(answer, "an event of it is no JSON (#{Exception.message(error)}): #{shown(data)}")
+        bad_answer(
+          answer,
+          "an event of it is no JSON (#{Exception.message(error)}): #{shown(data)}"
+        )
     end
   end
 
@@ -323,13 +332,19 @@ defmodule Skillbook.Model.OpenAI do
         text(answer, text)
 
       other ->
-        bad_answer(answer, "expected text as the content of an event, got: #{inspect(other, limit: 5)}")
+        bad_answer(
+          answer,
+          "expected text as the content of an event, got: #{inspect(other, limit: 5)}"
+        )
     end
   end
 
   defp choice(answer, choice),
     do:
-      bad_answer(answer, "an event of it has no delta: #{inspect(choice, limit: 5, printable_limit: @shown)}")
+      bad_answer(
+        answer,
+        "an event of it has no delta: #{inspect(choice, limit: 5, printable_limit: @shown)}"
+      )
 
   defp text(%{size: size} = answer, text) when size + byte_size(text) > @longest_text,
     do: bad_answer(answer, "it is longer than #{div(@longest_text, 1024 * 1024)} MiB")
@@ -356,19 +371,24 @@ defmodule Skillbook.Model.OpenAI do
 
   # What became of it: `{:ok, answer}`, `{:error, error}`, or `{:again, error}` for an attempt that may be made again
 
-  defp outcome({_how, %{mode: {:other, status}} = answer}, model), do: refused(answer, status, model)
+  defp outcome({_how, %{mode: {:other, status}} = answer}, model),
+    do: refused(answer, status, model)
 
-  defp outcome({_how, %{error: {kind, reason}} = answer}, _model), do: broken(answer, kind, reason)
+  defp outcome({_how, %{error: {kind, reason}} = answer}, _model),
+    do: broken(answer, kind, reason)
 
-  defp outcome({_how, %{done: done, finish_reason: reason} = answer}, _model) when done or reason != nil do
+  defp outcome({_how, %{done: done, finish_reason: reason} = answer}, _model)
+       when done or reason != nil do
     {:ok, %{text: written(answer), usage: answer.usage, finish_reason: reason || :stop}}
   end
 
-  defp outcome({:ok, answer}, _model), do: broken(answer, :cut_off, "the stream ended before it said so")
+  defp outcome({:ok, answer}, _model),
+    do: broken(answer, :cut_off, "the stream ended before it said so")
 
   # Whatever follows the reason to finish is of no use.
-  defp outcome({:error, _reason, %{finish_reason: reason, error: nil} = answer}, model) when reason != nil,
-    do: outcome({:ok, answer}, model)
+  defp outcome({:error, _reason, %{finish_reason: reason, error: nil} = answer}, model)
+       when reason != nil,
+       do: outcome({:ok, answer}, model)
 
   defp outcome({:error, _reason, %{mode: {:other, status}} = answer}, model),
     do: refused(answer, status, model)
@@ -390,7 +410,9 @@ defmodule Skillbook.Model.OpenAI do
   defp failure(%{kind: kind} = error) when kind in [:certificate, :request],
     do: {:settings, Exception.message(error)}
 
-  defp failure(%{kind: kind, reason: reason}) when kind in [:idle_timeout, :timeout], do: {:timeout, reason}
+  defp failure(%{kind: kind, reason: reason}) when kind in [:idle_timeout, :timeout],
+    do: {:timeout, reason}
+
   defp failure(%{reason: reason}), do: {:bad_answer, reason}
 
   defp broken(answer, :settings, reason),
@@ -439,7 +461,9 @@ defmodule Skillbook.Model.OpenAI do
 
     with :error <- whole_seconds(value),
          {:ok, date} <- date(value) do
-      now = with :error <- date(Response.header(headers, "date") || ""), do: {:ok, DateTime.utc_now()}
+      now =
+        with :error <- date(Response.header(headers, "date") || ""), do: {:ok, DateTime.utc_now()}
+
       max(DateTime.diff(date, elem(now, 1), :millisecond), 0)
     else
       seconds when is_integer(seconds) -> seconds * 1000
@@ -498,10 +522,16 @@ defmodule Skillbook.Model.OpenAI do
     key = key.()
     reason = String.replace(error.reason, key, "[key]")
 
-    cut = Enum.find((byte_size(key) - 1)..1//-1, &String.contains?(reason, binary_part(key, 0, &1) <> @cut))
+    cut =
+      Enum.find(
+        (byte_size(key) - 1)..1//-1,
+        &String.contains?(reason, binary_part(key, 0, &1) <> @cut)
+      )
 
     reason =
-      if cut, do: String.replace(reason, binary_part(key, 0, cut) <> @cut, "[key]" <> @cut), else: reason
+      if cut,
+        do: String.replace(reason, binary_part(key, 0, cut) <> @cut, "[key]" <> @cut),
+        else: reason
 
     {how, %{error | reason: reason}}
   end
@@ -516,7 +546,9 @@ defmodule Skillbook.Model.OpenAI do
   defp hide_key(options), do: options
 
   # What stands before the host is a secret, even in what is no URL.
-  defp hide_login({:error, %OptionError{option: :url, problem: {:invalid, expected, url}} = error})
+  defp hide_login(
+         {:error, %OptionError{option: :url, problem: {:invalid, expected, url}} = error}
+       )
        when is_binary(url) do
     shown = String.replace(url, ~r{\A(\w+://)?.*@}s, "\\1[hidden]@")
     {:error, %{error | problem: {:invalid, expected, shown}}}

@@ -26,7 +26,8 @@ defmodule Skillbook.Model.SSE do
   defp lines(%{after_cr: true} = state, "\n" <> rest, events),
     do: lines(%{state | after_cr: false}, rest, events)
 
-  defp lines(%{size: size, open_size: open}, _chunk, _events) when size + open > @largest, do: :error
+  defp lines(%{size: size, open_size: open}, _chunk, _events) when size + open > @largest,
+    do: :error
 
   defp lines(state, chunk, events) do
     case :binary.match(chunk, ["\n", "\r"]) do
@@ -34,11 +35,21 @@ defmodule Skillbook.Model.SSE do
         <<part::binary-size(place), ending, rest::binary>> = chunk
         line = IO.iodata_to_binary([state.open, part])
         {state, events} = state |> line(unmarked(state, line)) |> ended(events)
-        lines(%{state | open: [], open_size: 0, after_cr: ending == ?\r, first: false}, rest, events)
+
+        lines(
+          %{state | open: [], open_size: 0, after_cr: ending == ?\r, first: false},
+          rest,
+          events
+        )
 
       :nomatch ->
         open_size = state.open_size + byte_size(chunk)
-        lines(%{state | open: [state.open, chunk], open_size: open_size, after_cr: false}, "", events)
+
+        lines(
+          %{state | open: [state.open, chunk], open_size: open_size, after_cr: false},
+          "",
+          events
+        )
     end
   end
 

@@ -13,10 +13,12 @@ defmodule Skillbook.Package.Git do
   @protocols "https:ssh:file"
 
   @doc "Whether a source is the address of a repository rather than a path."
-  def address?(source), do: source =~ ~r{\A[a-z][a-z0-9+.-]*:}i or source =~ ~r{\A[^/@\s]+@[^/:\s]+:}
+  def address?(source),
+    do: source =~ ~r{\A[a-z][a-z0-9+.-]*:}i or source =~ ~r{\A[^/@\s]+@[^/:\s]+:}
 
   @doc "Whether a folder is a repository without files beside it."
-  def bare?(folder), do: Enum.all?(["HEAD", "objects", "refs"], &File.exists?(Path.join(folder, &1)))
+  def bare?(folder),
+    do: Enum.all?(["HEAD", "objects", "refs"], &File.exists?(Path.join(folder, &1)))
 
   @doc "Checks what the command line or a lock file says of a repository, before any of it becomes an argument."
   @spec check(String.t(), map()) :: :ok | {:error, PackageError.t()}
@@ -49,7 +51,8 @@ defmodule Skillbook.Package.Git do
 
   defp check_ref({:commit, commit}) do
     unless commit =~ ~r/\A([0-9a-f]{40}|[0-9a-f]{64})\z/,
-      do: PackageError.new(:option, commit, "is no commit", "write all 40 hexadecimal digits of it")
+      do:
+        PackageError.new(:option, commit, "is no commit", "write all 40 hexadecimal digits of it")
   end
 
   defp check_ref({kind, name}) do
@@ -79,7 +82,8 @@ defmodule Skillbook.Package.Git do
     ref = ref(asked)
 
     with :ok <- check(place, asked),
-         {:ok, text} <- git(System.tmp_dir!(), place, ["ls-remote", "--", place, ref, ref <> "^{}"]) do
+         {:ok, text} <-
+           git(System.tmp_dir!(), place, ["ls-remote", "--", place, ref, ref <> "^{}"]) do
       found =
         for line <- String.split(text, "\n", trim: true),
             [id, name] <- [String.split(line, "\t")],
@@ -96,7 +100,13 @@ defmodule Skillbook.Package.Git do
   defp fetch_ref(folder, place, %{commit: commit}, progress) do
     # Not every server gives a commit by its id; then all branches and tags are fetched, with it among them.
     with {:error, _} <- fetch_spec(folder, place, ["--depth=1", "--no-tags"], [commit], progress) do
-      fetch_spec(folder, place, [], ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"], progress)
+      fetch_spec(
+        folder,
+        place,
+        [],
+        ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"],
+        progress
+      )
     end
   end
 
@@ -108,7 +118,13 @@ defmodule Skillbook.Package.Git do
   end
 
   defp fetch_spec(folder, place, options, specs, progress) do
-    options = ["fetch", "--progress", "--no-write-fetch-head", "--no-recurse-submodules" | options]
+    options = [
+      "fetch",
+      "--progress",
+      "--no-write-fetch-head",
+      "--no-recurse-submodules" | options
+    ]
+
     git(folder, place, options ++ ["--", place | destinations(specs)], progress)
   end
 
@@ -135,11 +151,17 @@ defmodule Skillbook.Package.Git do
   @doc "The files of a commit, without their bytes; of submodules nothing is read."
   @spec items(Path.t(), String.t(), String.t()) :: {:ok, [Item.t()]} | {:error, PackageError.t()}
   def items(folder, place, commit) do
-    with {:ok, listing} <- git(folder, place, ["ls-tree", "-r", "-z", "-l", "--full-tree", commit]) do
+    with {:ok, listing} <-
+           git(folder, place, ["ls-tree", "-r", "-z", "-l", "--full-tree", commit]) do
       items = for line <- :binary.split(listing, <<0>>, [:global]), line != "", do: item(line)
 
       if length(items) > Item.count(),
-        do: PackageError.new(:limit, place, "has #{length(items)} files, and may have #{Item.count()}"),
+        do:
+          PackageError.new(
+            :limit,
+            place,
+            "has #{length(items)} files, and may have #{Item.count()}"
+          ),
         else: {:ok, items}
     end
   end
@@ -186,11 +208,19 @@ defmodule Skillbook.Package.Git do
   defp git(folder, place, args, progress \\ fn _ -> :ok end, input \\ "") do
     case System.find_executable("git") do
       nil ->
-        PackageError.new(:git, "git", "is not installed", "install it with this system's package manager")
+        PackageError.new(
+          :git,
+          "git",
+          "is not installed",
+          "install it with this system's package manager"
+        )
 
       program ->
         scratch =
-          Path.join(System.tmp_dir!(), "skillbook-git-#{System.pid()}-#{System.unique_integer([:positive])}")
+          Path.join(
+            System.tmp_dir!(),
+            "skillbook-git-#{System.pid()}-#{System.unique_integer([:positive])}"
+          )
 
         File.mkdir!(scratch)
 
@@ -220,10 +250,17 @@ defmodule Skillbook.Package.Git do
     errors = Path.join(scratch, "errors")
 
     case collect(port, [], 0, System.monotonic_time(:millisecond) + @patience, errors, progress) do
-      {:exit, 0, output} -> {:ok, IO.iodata_to_binary(output)}
-      {:exit, _status, _output} -> failed(place, errors)
-      :late -> PackageError.new(:git, place, "did not answer within #{div(@patience, 60_000)} minutes")
-      :large -> PackageError.new(:limit, place, "has more than #{Item.total()} bytes to read")
+      {:exit, 0, output} ->
+        {:ok, IO.iodata_to_binary(output)}
+
+      {:exit, _status, _output} ->
+        failed(place, errors)
+
+      :late ->
+        PackageError.new(:git, place, "did not answer within #{div(@patience, 60_000)} minutes")
+
+      :large ->
+        PackageError.new(:limit, place, "has more than #{Item.total()} bytes to read")
     end
   end
 
@@ -315,7 +352,8 @@ defmodule Skillbook.Package.Git do
            else: (_ -> [])
 
     line =
-      Enum.find(lines, &String.starts_with?(&1, ["fatal:", "error:", "ERROR:"])) || List.last(lines) ||
+      Enum.find(lines, &String.starts_with?(&1, ["fatal:", "error:", "ERROR:"])) ||
+        List.last(lines) ||
         "nothing"
 
     if String.valid?(line),
@@ -325,7 +363,8 @@ defmodule Skillbook.Package.Git do
 
   defp hint(reason) do
     cond do
-      reason =~ ~r/terminal prompts disabled|could not read Username|Permission denied|Authentication failed/ ->
+      reason =~
+          ~r/terminal prompts disabled|could not read Username|Permission denied|Authentication failed/ ->
         "it is private or not there: nothing is asked for here, so give git access by a credential helper or an SSH agent"
 
       reason =~ ~r/transport '.*' not allowed/ ->

@@ -73,12 +73,28 @@ defmodule Skillbook.Package.Inspection do
           key: String.t()
         }
 
-  @type t :: %__MODULE__{files: non_neg_integer(), bytes: non_neg_integer(), findings: [finding()]}
+  @type t :: %__MODULE__{
+          files: non_neg_integer(),
+          bytes: non_neg_integer(),
+          findings: [finding()]
+        }
 
   @enforce_keys [:files, :bytes, :findings]
   defstruct [:files, :bytes, :findings]
 
-  @kinds [:instruction, :hidden, :blob, :hook, :binary, :script, :archive, :tool, :command, :host, :comment]
+  @kinds [
+    :instruction,
+    :hidden,
+    :blob,
+    :hook,
+    :binary,
+    :script,
+    :archive,
+    :tool,
+    :command,
+    :host,
+    :comment
+  ]
 
   # How many different things of one kind are told.
   @most 200
@@ -118,14 +134,21 @@ defmodule Skillbook.Package.Inspection do
     findings
     |> Enum.group_by(& &1.key)
     |> Enum.map(fn {_key, [first | _] = same} ->
-      %{Enum.min_by(same, &{&1.file, &1.line || 0}) | count: length(same), level: level(same, first.level)}
+      %{
+        Enum.min_by(same, &{&1.file, &1.line || 0})
+        | count: length(same),
+          level: level(same, first.level)
+      }
     end)
     |> Enum.group_by(& &1.kind)
-    |> Enum.flat_map(fn {_kind, of_kind} -> of_kind |> Enum.sort_by(&order/1) |> Enum.take(@most) end)
+    |> Enum.flat_map(fn {_kind, of_kind} ->
+      of_kind |> Enum.sort_by(&order/1) |> Enum.take(@most)
+    end)
     |> Enum.sort_by(&order/1)
   end
 
-  defp level(same, level), do: if(Enum.any?(same, &(&1.level == :warning)), do: :warning, else: level)
+  defp level(same, level),
+    do: if(Enum.any?(same, &(&1.level == :warning)), do: :warning, else: level)
 
   defp order(finding) do
     {finding.level != :warning, Enum.find_index(@kinds, &(&1 == finding.kind)), finding.file,
@@ -155,7 +178,15 @@ defmodule Skillbook.Package.Inspection do
 
     cond do
       extension in @programs or program?(bytes) ->
-        [content(:binary, :warning, path, bytes, "a program, which cannot be read before it runs")]
+        [
+          content(
+            :binary,
+            :warning,
+            path,
+            bytes,
+            "a program, which cannot be read before it runs"
+          )
+        ]
 
       executable ->
         [
@@ -208,7 +239,8 @@ defmodule Skillbook.Package.Inspection do
 
       for(
         tool <- tools(data["allowed-tools"]),
-        do: finding(:tool, :notice, tool, path, line.("allowed-tools"), "allowed-tools asks for it")
+        do:
+          finding(:tool, :notice, tool, path, line.("allowed-tools"), "allowed-tools asks for it")
       ) ++
         for field <- ["hooks", "handler", "schedule"], Map.has_key?(data, field) do
           what = "#{field}: #{inspect(data[field], limit: 20)}"
@@ -228,7 +260,9 @@ defmodule Skillbook.Package.Inspection do
   end
 
   # Blanks and commas divide them outside of parentheses.
-  defp tools(text) when is_binary(text), do: ~r/[^\s,(]+(?:\([^)]*\)?)?/ |> Regex.scan(text) |> List.flatten()
+  defp tools(text) when is_binary(text),
+    do: ~r/[^\s,(]+(?:\([^)]*\)?)?/ |> Regex.scan(text) |> List.flatten()
+
   defp tools(list) when is_list(list), do: Enum.filter(list, &is_binary/1)
   defp tools(_), do: []
 end

@@ -147,7 +147,8 @@ defmodule Skillbook.Package.Installed do
   end
 
   # Those of the files, each once.
-  defp folders(files), do: files |> Enum.flat_map(fn {item, _} -> above(item.path) end) |> Enum.uniq()
+  defp folders(files),
+    do: files |> Enum.flat_map(fn {item, _} -> above(item.path) end) |> Enum.uniq()
 
   defp above("."), do: []
   defp above(path), do: [Path.dirname(path) | above(Path.dirname(path))]
@@ -196,10 +197,17 @@ defmodule Skillbook.Package.Installed do
     whole = Path.join(root, path)
 
     case File.lstat(whole) do
-      {:ok, %{type: :directory}} -> list(root, path)
-      {:ok, %{type: :regular, size: size}} -> [{path, if(size <= Item.largest(), do: hash(whole))}]
-      {:ok, %{type: type}} -> [{path, type}]
-      {:error, reason} -> [{path, reason}]
+      {:ok, %{type: :directory}} ->
+        list(root, path)
+
+      {:ok, %{type: :regular, size: size}} ->
+        [{path, if(size <= Item.largest(), do: hash(whole))}]
+
+      {:ok, %{type: type}} ->
+        [{path, type}]
+
+      {:error, reason} ->
+        [{path, reason}]
     end
   end
 

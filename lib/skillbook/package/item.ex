@@ -23,7 +23,8 @@ defmodule Skillbook.Package.Item do
   @deep 32
 
   # What Windows takes for a device, with any extension.
-  @devices ~w(con prn aux nul conin$ conout$) ++ for(name <- ~w(com lpt), n <- 1..9, do: "#{name}#{n}")
+  @devices ~w(con prn aux nul conin$ conout$) ++
+             for(name <- ~w(com lpt), n <- 1..9, do: "#{name}#{n}")
 
   @doc "The largest file that is taken, in bytes."
   def largest, do: @largest
@@ -113,7 +114,12 @@ defmodule Skillbook.Package.Item do
       part =~ ~r/[<>:"|?*\\]/ or part =~ ~r/[. ]\z/ ->
         name_error(path, "has a name that Windows does not take")
 
-      part |> String.downcase() |> String.split(".") |> hd() |> String.trim_trailing() |> device?() ->
+      part
+      |> String.downcase()
+      |> String.split(".")
+      |> hd()
+      |> String.trim_trailing()
+      |> device?() ->
         name_error(path, "has the name of a Windows device")
 
       true ->
@@ -133,7 +139,11 @@ defmodule Skillbook.Package.Item do
 
     cond do
       length(items) > @files ->
-        PackageError.new(:limit, "the skill", "has #{length(items)} files, and may have #{@files}")
+        PackageError.new(
+          :limit,
+          "the skill",
+          "has #{length(items)} files, and may have #{@files}"
+        )
 
       total > @total ->
         PackageError.new(:limit, "the skill", "has #{total} bytes in all, and may have #{@total}")
@@ -156,9 +166,14 @@ defmodule Skillbook.Package.Item do
       end
     end)
     |> case do
-      {path, path} -> name_error(path, "occurs twice")
-      {path, other} -> name_error(path, "differs from #{other} in case or in the form of its characters only")
-      %{} -> :ok
+      {path, path} ->
+        name_error(path, "occurs twice")
+
+      {path, other} ->
+        name_error(path, "differs from #{other} in case or in the form of its characters only")
+
+      %{} ->
+        :ok
     end
   end
 
@@ -171,7 +186,8 @@ defmodule Skillbook.Package.Item do
 
   defp fold(path), do: path |> String.normalize(:nfkc) |> String.upcase() |> String.downcase()
 
-  defp name_error(path, reason), do: PackageError.new(:name, path, reason <> ", and nothing is installed")
+  defp name_error(path, reason),
+    do: PackageError.new(:name, path, reason <> ", and nothing is installed")
 
   @doc """
   The hash of a skill's files: SHA-256, in hexadecimal, over the files in the order of their paths' bytes; of each the path,
@@ -183,7 +199,16 @@ defmodule Skillbook.Package.Item do
     |> Enum.sort_by(fn {item, _} -> item.path end)
     |> Enum.reduce(:crypto.hash_init(:sha256), fn {item, bytes}, state ->
       mode = if item.executable, do: "755", else: "644"
-      :crypto.hash_update(state, [item.path, 0, mode, 0, Integer.to_string(byte_size(bytes)), 0, bytes])
+
+      :crypto.hash_update(state, [
+        item.path,
+        0,
+        mode,
+        0,
+        Integer.to_string(byte_size(bytes)),
+        0,
+        bytes
+      ])
     end)
     |> :crypto.hash_final()
     |> Base.encode16(case: :lower)

@@ -101,7 +101,11 @@ defmodule Skillbook.Package.Lock do
       for {name, entry} <- Enum.sort(entries),
           do: ["\n    ", JSON.encode(name), ": {", fields(entry), "\n    }"]
 
-    ["{\n  \"version\": #{@version},\n  \"skills\": {", Enum.intersperse(skills, ","), "\n  }\n}\n"]
+    [
+      "{\n  \"version\": #{@version},\n  \"skills\": {",
+      Enum.intersperse(skills, ","),
+      "\n  }\n}\n"
+    ]
   end
 
   defp fields(entry) do
@@ -114,12 +118,19 @@ defmodule Skillbook.Package.Lock do
   end
 
   defp value(%{} = map) do
-    lines = for {key, value} <- Enum.sort(map), do: ["\n        ", JSON.encode(key), ": ", JSON.encode(value)]
+    lines =
+      for {key, value} <- Enum.sort(map),
+          do: ["\n        ", JSON.encode(key), ": ", JSON.encode(value)]
+
     ["{", Enum.intersperse(lines, ","), "\n      }"]
   end
 
   defp value([_ | _] = list),
-    do: ["[", list |> Enum.map(&["\n        ", JSON.encode(&1)]) |> Enum.intersperse(","), "\n      ]"]
+    do: [
+      "[",
+      list |> Enum.map(&["\n        ", JSON.encode(&1)]) |> Enum.intersperse(","),
+      "\n      ]"
+    ]
 
   defp value(other), do: JSON.encode(other)
 end

@@ -50,7 +50,11 @@ defmodule Skillbook.Package.Origin do
           else: {:ok, {:folder, path}}
 
       asked != %{} ->
-        PackageError.new(:option, source, "is no git repository, and has no branches, tags or commits")
+        PackageError.new(
+          :option,
+          source,
+          "is no git repository, and has no branches, tags or commits"
+        )
 
       File.regular?(path) and String.ends_with?(String.downcase(path), @archives) ->
         {:ok, {:archive, path}}
@@ -102,7 +106,11 @@ defmodule Skillbook.Package.Origin do
   end
 
   def open({:git, place}, asked, options, fun) do
-    folder = Path.join(System.tmp_dir!(), "skillbook-#{System.pid()}-#{System.unique_integer([:positive])}")
+    folder =
+      Path.join(
+        System.tmp_dir!(),
+        "skillbook-#{System.pid()}-#{System.unique_integer([:positive])}"
+      )
 
     try do
       File.mkdir!(folder)
@@ -220,7 +228,12 @@ defmodule Skillbook.Package.Origin do
         broken(folder, path, items, "has no description in its SKILL.md")
 
       {:error, error} ->
-        broken(folder, path, items, "has a SKILL.md that cannot be read: " <> Exception.message(error))
+        broken(
+          folder,
+          path,
+          items,
+          "has a SKILL.md that cannot be read: " <> Exception.message(error)
+        )
     end
   end
 
@@ -235,7 +248,10 @@ defmodule Skillbook.Package.Origin do
     }
 
   defp top_name(place) do
-    place |> String.split(["/", ":"]) |> List.last() |> String.replace(~r/\.(git|zip|tar|tar\.gz|tgz)\z/i, "")
+    place
+    |> String.split(["/", ":"])
+    |> List.last()
+    |> String.replace(~r/\.(git|zip|tar|tar\.gz|tgz)\z/i, "")
   end
 
   # Only skills of one name are read for it.
@@ -351,14 +367,20 @@ defmodule Skillbook.Package.Origin do
   # Its content is checked like that of a file, whatever the server says of it.
   defp read_archive("https://" <> _ = place, options) do
     tell(options, "fetching #{place}")
-    http = Keyword.merge([redirects: @redirects, max_body: @largest_archive], options[:http] || [])
+
+    http =
+      Keyword.merge([redirects: @redirects, max_body: @largest_archive], options[:http] || [])
 
     case HTTP.request(place, http) do
       {:ok, %{status: 200, body: bytes}} ->
         {:ok, bytes}
 
       {:ok, %{status: status}} ->
-        PackageError.new(:source, place, "could not be fetched: the server answers with the status #{status}")
+        PackageError.new(
+          :source,
+          place,
+          "could not be fetched: the server answers with the status #{status}"
+        )
 
       {:error, error} ->
         PackageError.new(:source, place, "could not be fetched: #{Exception.message(error)}")

@@ -28,6 +28,16 @@ defmodule Skillbook.Package.Question do
           diagnostics: [Diagnostic.t()]
         }
 
-  @enforce_keys [:name, :description, :source, :commit, :new, :inspection, :grown, :diffs, :diagnostics]
+  @enforce_keys [
+    :name,
+    :description,
+    :source,
+    :commit,
+    :new,
+    :inspection,
+    :grown,
+    :diffs,
+    :diagnostics
+  ]
   defstruct @enforce_keys
 end

@@ -97,23 +97,35 @@ defmodule Skillbook.Package.Tar do
     if header.type not in [0, ?0, ?7, ?S] and size != 0,
       do: refuse("has an entry with a size that is no file: #{path}")
 
-    if size > Item.largest(), do: limit("has #{path} of #{size} bytes, and a file may have #{Item.largest()}")
+    if size > Item.largest(),
+      do: limit("has #{path} of #{size} bytes, and a file may have #{Item.largest()}")
+
     {content, rest} = content(size, rest)
 
     done =
       cond do
-        header.type == ?5 or (header.type in [0, ?0] and String.ends_with?(path, "/")) or path in ["", "."] ->
+        header.type == ?5 or (header.type in [0, ?0] and String.ends_with?(path, "/")) or
+            path in ["", "."] ->
           done
 
         true ->
-          [item(path, if(sparse?, do: :special, else: type(header.type)), header, size, content) | done]
+          [
+            item(path, if(sparse?, do: :special, else: type(header.type)), header, size, content)
+            | done
+          ]
       end
 
     entries(rest, %{}, global, done, count)
   end
 
   defp item(path, type, header, size, content) do
-    %Item{path: path, type: type, executable: (header.mode &&& 0o111) != 0, size: size, content: content}
+    %Item{
+      path: path,
+      type: type,
+      executable: (header.mode &&& 0o111) != 0,
+      size: size,
+      content: content
+    }
   end
 
   defp type(type) when type in [0, ?0, ?7], do: :file
@@ -128,7 +140,9 @@ defmodule Skillbook.Package.Tar do
        ) do
     <<before::binary-148, _::binary-8, behind::binary>> = header
     sum = for <<byte <- before <> "        " <> behind>>, reduce: 0, do: (sum -> sum + byte)
-    if number(checksum) != sum, do: refuse("is no tar archive, or it is broken: a header's checksum is wrong")
+
+    if number(checksum) != sum,
+      do: refuse("is no tar archive, or it is broken: a header's checksum is wrong")
 
     # GNU tar has other things where POSIX has a prefix.
     prefix = if magic == "ustar\0", do: until_zero(prefix), else: ""
@@ -189,7 +203,8 @@ defmodule Skillbook.Package.Tar do
          <<record::binary-size(length), rest::binary>> = records,
          [_, record] <- String.split(record, " ", parts: 2),
          true <- String.ends_with?(record, "\n"),
-         [key, value] <- record |> binary_part(0, byte_size(record) - 1) |> String.split("=", parts: 2) do
+         [key, value] <-
+           record |> binary_part(0, byte_size(record) - 1) |> String.split("=", parts: 2) do
       pax(rest, Map.put(done, key, value))
     else
       _ -> refuse("has a broken pax header")

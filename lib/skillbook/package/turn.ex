@@ -38,7 +38,12 @@ defmodule Skillbook.Package.Turn do
           File.rm(Path.join(folder, name))
 
           if System.monotonic_time(:millisecond) > deadline do
-            PackageError.new(:busy, folder, "is being changed by process #{other}", "wait until it is done")
+            PackageError.new(
+              :busy,
+              folder,
+              "is being changed by process #{other}",
+              "wait until it is done"
+            )
           else
             Process.sleep(@pause + :rand.uniform(@pause))
             wait(folder, deadline)
@@ -66,8 +71,10 @@ defmodule Skillbook.Package.Turn do
   end
 
   defp alive(folder, name) do
-    with [os, start, erlang, _] <- name |> String.replace_prefix(@prefix, "") |> String.split("-"),
-         true <- os =~ ~r/\A\d+\z/ and started(os) == start and (os != System.pid() or alive?(erlang)) do
+    with [os, start, erlang, _] <-
+           name |> String.replace_prefix(@prefix, "") |> String.split("-"),
+         true <-
+           os =~ ~r/\A\d+\z/ and started(os) == start and (os != System.pid() or alive?(erlang)) do
       os
     else
       _ ->
@@ -77,7 +84,12 @@ defmodule Skillbook.Package.Turn do
   end
 
   defp pid(pid),
-    do: pid |> :erlang.pid_to_list() |> to_string() |> String.trim_leading("<") |> String.trim_trailing(">")
+    do:
+      pid
+      |> :erlang.pid_to_list()
+      |> to_string()
+      |> String.trim_leading("<")
+      |> String.trim_trailing(">")
 
   defp alive?(text) do
     Process.alive?(:erlang.list_to_pid('<' ++ to_charlist(text) ++ '>'))

@@ -33,7 +33,9 @@ defmodule Skillbook.Package.Zip do
     apart(entries, offset)
 
     total = entries |> Enum.map(& &1.size) |> Enum.sum()
-    if total > Item.total(), do: limit("has #{total} bytes once unpacked, and may have #{Item.total()}")
+
+    if total > Item.total(),
+      do: limit("has #{total} bytes once unpacked, and may have #{Item.total()}")
 
     items = for entry <- entries, not String.ends_with?(entry.name, "/"), do: item(entry, bytes)
     {:ok, items}
@@ -58,11 +60,11 @@ defmodule Skillbook.Package.Zip do
   defp entries(<<>>, 0, done), do: Enum.reverse(done)
 
   defp entries(
-         <<"PK\x01\x02", made_by::16-little, _needs::16, flags::16-little, method::16-little, _time::32,
-           crc::32-little, packed::32-little, size::32-little, name_size::16-little, extra_size::16-little,
-           comment_size::16-little, disk::16-little, _internal::16, external::32-little, offset::32-little,
-           name::binary-size(name_size), _extra::binary-size(extra_size), _comment::binary-size(comment_size),
-           rest::binary>>,
+         <<"PK\x01\x02", made_by::16-little, _needs::16, flags::16-little, method::16-little,
+           _time::32, crc::32-little, packed::32-little, size::32-little, name_size::16-little,
+           extra_size::16-little, comment_size::16-little, disk::16-little, _internal::16,
+           external::32-little, offset::32-little, name::binary-size(name_size),
+           _extra::binary-size(extra_size), _comment::binary-size(comment_size), rest::binary>>,
          count,
          done
        )
@@ -70,8 +72,12 @@ defmodule Skillbook.Package.Zip do
     with {:error, _} = error <- Item.inside(name), do: throw(error)
     if disk != 0, do: refuse("has several parts")
     if (flags &&& 0x2041) != 0, do: refuse("is encrypted")
-    if method not in [0, 8], do: refuse("has #{name} packed by method #{method}, and read are only 0 and 8")
-    if size > Item.largest(), do: limit("has #{name} of #{size} bytes, and a file may have #{Item.largest()}")
+
+    if method not in [0, 8],
+      do: refuse("has #{name} packed by method #{method}, and read are only 0 and 8")
+
+    if size > Item.largest(),
+      do: limit("has #{name} of #{size} bytes, and a file may have #{Item.largest()}")
 
     if size > @suspicious and size > packed * @ratio,
       do: limit("has #{name}, packed #{div(size, max(packed, 1))} times smaller, as bombs are")
@@ -94,8 +100,8 @@ defmodule Skillbook.Package.Zip do
   # Where a file's packed bytes are.
   defp data(entry, bytes) do
     case part(bytes, entry.offset, 30) do
-      <<"PK\x03\x04", _needs::16, _flags::16, method::16-little, _time::32, _crc::32, _packed::32, _size::32,
-        name_size::16-little, extra_size::16-little>> ->
+      <<"PK\x03\x04", _needs::16, _flags::16, method::16-little, _time::32, _crc::32, _packed::32,
+        _size::32, name_size::16-little, extra_size::16-little>> ->
         if method != entry.method or part(bytes, entry.offset + 30, name_size) != entry.name,
           do: refuse("has a file whose own header differs from the directory: #{entry.name}")
 
@@ -162,7 +168,9 @@ defmodule Skillbook.Package.Zip do
       else: IO.iodata_to_binary(done)
   end
 
-  defp part(bytes, from, size) when from + size <= byte_size(bytes), do: binary_part(bytes, from, size)
+  defp part(bytes, from, size) when from + size <= byte_size(bytes),
+    do: binary_part(bytes, from, size)
+
   defp part(_bytes, _from, _size), do: refuse("is cut off")
 
   @spec refuse(String.t()) :: no_return()

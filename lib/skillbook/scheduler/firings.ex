@@ -8,13 +8,21 @@ defmodule Skillbook.Scheduler.Firings do
   @typedoc """
   Who runs it: `lease` in milliseconds, and how many `attempts` there are at one whose node ends.
   """
-  @type by :: %{holder: String.t(), node: String.t(), lease: pos_integer(), attempts: pos_integer()}
+  @type by :: %{
+          holder: String.t(),
+          node: String.t(),
+          lease: pos_integer(),
+          attempts: pos_integer()
+        }
   @type refused :: :taken | :overlap
 
   @columns ~w(name record fire_at status profile node attempts started_at finished_at duration text)
   @running "status = 'running'"
   @key "name = $1 and record = $2 and fire_at = $3"
-  @statuses Map.new(~w(queued running ok template failed skipped missed)a, &{Atom.to_string(&1), &1})
+  @statuses Map.new(
+              ~w(queued running ok template failed skipped missed)a,
+              &{Atom.to_string(&1), &1}
+            )
 
   @doc """
   Takes a firing: `:new` if there is no row of it yet, `:queued` if it was handed to a queue. It becomes `running`, or
@@ -114,14 +122,16 @@ defmodule Skillbook.Scheduler.Firings do
   end
 
   @doc "Writes down what became of it; whether the holder still had it."
-  @spec finish(SQL.t(), Firing.t(), by(), DateTime.t(), map()) :: {:ok, boolean()} | {:error, SQL.Error.t()}
+  @spec finish(SQL.t(), Firing.t(), by(), DateTime.t(), map()) ::
+          {:ok, boolean()} | {:error, SQL.Error.t()}
   def finish(sql, firing, by, now, result) do
     with {:ok, %{num_rows: count}} <-
            SQL.query(
              sql,
              "update skillbook_firings set status = $5, text = $6, duration = $7, finished_at = $8, lease_until = null " <>
                "where #{@key} and holder = $4 and status in ('running', 'queued')",
-             key(firing) ++ [by.holder, Atom.to_string(result.status), text(result), result.duration, now]
+             key(firing) ++
+               [by.holder, Atom.to_string(result.status), text(result), result.duration, now]
            ),
          do: {:ok, count == 1}
   end
@@ -148,7 +158,8 @@ defmodule Skillbook.Scheduler.Firings do
   @spec expire(SQL.t(), by(), DateTime.t(), Firing.t() | nil) ::
           {:ok, non_neg_integer()} | {:error, SQL.Error.t()}
   def expire(sql, by, now, firing \\ nil) do
-    {more, params} = if firing, do: {"and name = $5 and record = $6", entry(firing)}, else: {"", []}
+    {more, params} =
+      if firing, do: {"and name = $5 and record = $6", entry(firing)}, else: {"", []}
 
     with {:ok, %{num_rows: count}} <-
            SQL.query(
@@ -200,7 +211,10 @@ defmodule Skillbook.Scheduler.Firings do
           {:ok, [{String.t(), pos_integer() | nil, DateTime.t()}]} | {:error, SQL.Error.t()}
   def last(sql) do
     with {:ok, %{rows: rows}} <-
-           SQL.query(sql, "select name, record, max(fire_at) from skillbook_firings group by name, record"),
+           SQL.query(
+             sql,
+             "select name, record, max(fire_at) from skillbook_firings group by name, record"
+           ),
          do: {:ok, for([name, record, at] <- rows, do: {name, record(record), time(at)})}
   end
 

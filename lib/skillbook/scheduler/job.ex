@@ -48,7 +48,8 @@ defmodule Skillbook.Scheduler.Job do
   end
 
   @doc false
-  @spec fetch(Book.t(), String.t(), pos_integer() | nil) :: {:ok, t()} | {:error, String.t()} | :none
+  @spec fetch(Book.t(), String.t(), pos_integer() | nil) ::
+          {:ok, t()} | {:error, String.t()} | :none
   def fetch(book, name, record) do
     scheduled = Catalog.scheduled(book.catalog, name)
 
@@ -95,14 +96,16 @@ defmodule Skillbook.Scheduler.Job do
   defp used?(book, entry), do: View.fetch(View.all(book.catalog), entry.name) == {:ok, entry}
 
   defp runner(book, nil, [], entry) do
-    with {:ok, profile} <- profile(book, entry.source, entry.data["run_as"] || book.schedules[:run_as]),
+    with {:ok, profile} <-
+           profile(book, entry.source, entry.data["run_as"] || book.schedules[:run_as]),
          author = author(book, entry),
          {:ok, profile} <- within(profile, author),
          do: {:ok, profile, profile.id, author}
   end
 
   defp runner(book, _record, writers, _entry) do
-    with {:ok, profile, owner} <- Writers.profile(writers, book.profiles, book.schedules[:run_as]),
+    with {:ok, profile, owner} <-
+           Writers.profile(writers, book.profiles, book.schedules[:run_as]),
          do: {:ok, profile, owner, nil}
   end
 

@@ -17,7 +17,9 @@ defmodule Skillbook.Scheduler.Local do
 
   @impl Scheduler
   def children(book, nil),
-    do: [%{id: __MODULE__, start: {GenServer, :start_link, [__MODULE__, book, [name: name(book)]]}}]
+    do: [
+      %{id: __MODULE__, start: {GenServer, :start_link, [__MODULE__, book, [name: name(book)]]}}
+    ]
 
   @impl Scheduler
   def clear(book, nil), do: GenServer.call(name(book), :clear)
@@ -61,7 +63,9 @@ defmodule Skillbook.Scheduler.Local do
   # A clock that was wrong and is put right again would have all wait for times that are far away. What has fired is not
   # fired again.
   defp since(queue, looked, now) do
-    if looked != nil and DateTime.diff(looked, now) > Clock.late(), do: Queue.again(queue, now), else: queue
+    if looked != nil and DateTime.diff(looked, now) > Clock.late(),
+      do: Queue.again(queue, now),
+      else: queue
   end
 
   defp sleep(state) do

@@ -22,7 +22,9 @@ defmodule Skillbook.Scheduler.Quantum do
 
   @impl true
   def clear(book, quantum) do
-    for {name, %{task: {Scheduler, :fire, [^book, _key]}}} <- quantum.jobs(), do: quantum.delete_job(name)
+    for {name, %{task: {Scheduler, :fire, [^book, _key]}}} <- quantum.jobs(),
+        do: quantum.delete_job(name)
+
     :ok
   end
 

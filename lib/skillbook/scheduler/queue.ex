@@ -35,7 +35,11 @@ defmodule Skillbook.Scheduler.Queue do
         queue
 
       {{_schedule, at}, jobs} ->
-        %{queue | times: :gb_sets.del_element({DateTime.to_unix(at), key}, queue.times), jobs: jobs}
+        %{
+          queue
+          | times: :gb_sets.del_element({DateTime.to_unix(at), key}, queue.times),
+            jobs: jobs
+        }
     end
   end
 

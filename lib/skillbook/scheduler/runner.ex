@@ -134,7 +134,12 @@ defmodule Skillbook.Scheduler.Runner do
     ]
 
     result = Prose.carry_out(view, Command.word(job.name), options)
-    %{status: status(result), text: String.slice(result.content, 0, @kept), duration: result.duration}
+
+    %{
+      status: status(result),
+      text: String.slice(result.content, 0, @kept),
+      duration: result.duration
+    }
   end
 
   defp status(%Result{status: :error}), do: :failed
@@ -147,7 +152,9 @@ defmodule Skillbook.Scheduler.Runner do
   defp finish(book, firing, by, result) do
     until = System.monotonic_time(:millisecond) + by.lease
 
-    case again(until, 100, fn -> Firings.finish(Book.sql(book), firing, by, Clock.now(book), result) end) do
+    case again(until, 100, fn ->
+           Firings.finish(Book.sql(book), firing, by, Clock.now(book), result)
+         end) do
       {:ok, true} ->
         {:ok, result}
 

@@ -106,7 +106,9 @@ defmodule Skillbook.Scheduler.Server do
   def handle_call(:registered, _from, state),
     do: {:reply, Map.new(state.jobs, fn {key, %{job: job}} -> {key, job.schedule} end), state}
 
-  def handle_call(:await, from, state), do: {:noreply, answer(%{state | awaiting: [from | state.awaiting]})}
+  def handle_call(:await, from, state),
+    do: {:noreply, answer(%{state | awaiting: [from | state.awaiting]})}
+
   def handle_call(:beat, _from, state), do: {:reply, :ok, beat_now(state)}
 
   @impl true
@@ -115,7 +117,8 @@ defmodule Skillbook.Scheduler.Server do
 
     with %{job: job} <- state.jobs[key],
          # Timers of others may be a moment early.
-         %DateTime{} = at <- Schedule.previous(job.schedule, DateTime.add(now, 999, :millisecond)),
+         %DateTime{} = at <-
+           Schedule.previous(job.schedule, DateTime.add(now, 999, :millisecond)),
          true <- DateTime.diff(now, at) <= Clock.late() do
       {:noreply, state |> take_due(key, at, at, now) |> serve()}
     else
@@ -140,7 +143,9 @@ defmodule Skillbook.Scheduler.Server do
 
   def handle_info({:held, pid}, state) do
     running =
-      Map.new(state.running, fn {ref, one} -> {ref, %{one | held: one.held or one.task.pid == pid}} end)
+      Map.new(state.running, fn {ref, one} ->
+        {ref, %{one | held: one.held or one.task.pid == pid}}
+      end)
 
     {:noreply, %{state | running: running}}
   end
@@ -153,7 +158,10 @@ defmodule Skillbook.Scheduler.Server do
   def handle_info({:DOWN, ref, :process, _pid, reason}, state) do
     case state.running do
       %{^ref => %{firing: firing}} ->
-        Logger.error("#{firing.name}, due at #{firing.at}, failed: #{Exception.format_exit(reason)}")
+        Logger.error(
+          "#{firing.name}, due at #{firing.at}, failed: #{Exception.format_exit(reason)}"
+        )
+
         give_up(state, firing, "It crashed.")
         {:noreply, ended(state, ref, {:error, %RuntimeError{message: "it crashed"}})}
 
@@ -196,7 +204,10 @@ defmodule Skillbook.Scheduler.Server do
   defp register_all(state, now) do
     jobs = Job.all(state.book)
     there = MapSet.new(jobs, &elem(&1, 0))
-    gone = for {key, _job} <- Map.merge(state.problems, state.jobs), key not in there, do: {key, :none}
+
+    gone =
+      for {key, _job} <- Map.merge(state.problems, state.jobs), key not in there, do: {key, :none}
+
     Enum.reduce(gone ++ jobs, state, fn {key, job}, state -> register(state, key, job, now) end)
   end
 
@@ -219,7 +230,8 @@ defmodule Skillbook.Scheduler.Server do
     |> solved(key)
   end
 
-  defp register(state, key, {:error, text}, _now), do: state |> unregister(key) |> problem(key, text)
+  defp register(state, key, {:error, text}, _now),
+    do: state |> unregister(key) |> problem(key, text)
 
   defp register(state, key, :none, _now),
     do: %{unregister(state, key) | problems: Map.delete(state.problems, key)}
@@ -333,7 +345,11 @@ defmodule Skillbook.Scheduler.Server do
     serve(state)
   end
 
-  defp without_caller({ref, %{caller: {_from, caller_ref}, task: task, firing: firing}}, state, caller_ref) do
+  defp without_caller(
+         {ref, %{caller: {_from, caller_ref}, task: task, firing: firing}},
+         state,
+         caller_ref
+       ) do
     Worker.stop(task)
     give_up(state, firing, "The process that ran it ended; a part of its work may be done.")
     {_, state} = pop_in(state.running[ref])
@@ -441,7 +457,9 @@ defmodule Skillbook.Scheduler.Server do
 
   defp expire(state, now) do
     with {:ok, count} <- Firings.expire(sql(state), state.by, now) do
-      if count > 0, do: Logger.error("#{count} firings failed, since the nodes that ran them ended")
+      if count > 0,
+        do: Logger.error("#{count} firings failed, since the nodes that ran them ended")
+
       :ok
     end
   end

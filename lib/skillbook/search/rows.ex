@@ -29,13 +29,19 @@ defmodule Skillbook.Search.Rows do
   @typedoc "Documents as they are kept, before their ids are known."
   @opaque packed :: tuple()
 
-  @type segment :: %{id: pos_integer(), scope: String.t(), labels: [String.t()], documents: pos_integer()}
+  @type segment :: %{
+          id: pos_integer(),
+          scope: String.t(),
+          labels: [String.t()],
+          documents: pos_integer()
+        }
 
   @doc """
   The statement that gives the id of a key's segment, made where there is none, to which so many
   documents are about to come. `labels` is the key's list as JSON.
   """
-  @spec join({String.t(), String.t(), String.t()}, non_neg_integer()) :: {String.t(), [SQL.param()]}
+  @spec join({String.t(), String.t(), String.t()}, non_neg_integer()) ::
+          {String.t(), [SQL.param()]}
   def join({kind, scope, labels}, more) do
     {"""
      insert into skillbook_search_segments as s (kind, scope, labels, documents) values ($1, $2, $3, $4)
@@ -52,7 +58,8 @@ defmodule Skillbook.Search.Rows do
   end
 
   @doc "The segments of a kind and some scopes that have documents."
-  @spec segments(SQL.t(), String.t(), [String.t()]) :: {:ok, [segment()]} | {:error, SQL.Error.t()}
+  @spec segments(SQL.t(), String.t(), [String.t()]) ::
+          {:ok, [segment()]} | {:error, SQL.Error.t()}
   def segments(sql, kind, scopes) do
     {these, params} = Values.texts(sql, "scope", scopes, 2)
 
@@ -111,7 +118,9 @@ defmodule Skillbook.Search.Rows do
 
     into = "skillbook_search_blocks (run_id, first, documents, places)"
     newest = "(select max(id) from skillbook_search_runs where segment_id = $1)"
-    rows = for {first, documents, places} <- blocks, do: [first, {:blob, documents}, {:blob, places}]
+
+    rows =
+      for {first, documents, places} <- blocks, do: [first, {:blob, documents}, {:blob, places}]
 
     [
       {run, [segment, size, first, last, count, {:blob, ids}, {:blob, ""}]}
@@ -187,11 +196,21 @@ defmodule Skillbook.Search.Rows do
       "select run_id, documents, places from skillbook_search_blocks where #{of_these} order by run_id, first"
 
     with {:ok, %{rows: kept}} <-
-           SQL.query(sql, "select id, ids, gone from skillbook_search_runs where #{these}", params),
+           SQL.query(
+             sql,
+             "select id, ids, gone from skillbook_search_runs where #{these}",
+             params
+           ),
          {:ok, %{rows: blocks}} <- SQL.query(sql, blocks, params),
          {:ok, _} <- SQL.query(sql, "delete from skillbook_search_runs where #{these}", params) do
-      blocks = Enum.group_by(blocks, &hd/1, fn [_run, documents, places] -> {documents, places} end)
-      run = Native.search_merge(for [id, ids, gone] <- kept, do: {ids, gone, Map.get(blocks, id, []), []})
+      blocks =
+        Enum.group_by(blocks, &hd/1, fn [_run, documents, places] -> {documents, places} end)
+
+      run =
+        Native.search_merge(
+          for [id, ids, gone] <- kept, do: {ids, gone, Map.get(blocks, id, []), []}
+        )
+
       with {:ok, _} <- SQL.query_all(sql, run(segment, run)), do: :ok
     end
   end
@@ -204,7 +223,13 @@ defmodule Skillbook.Search.Rows do
   with one score those with the highest ids come first. A filter is a field (`field/2`). Without units it is all that
   pass the filters.
   """
-  @spec find(SQL.t(), [segment()], [Query.unit()], [String.t()], {:level | :newest, pos_integer()}) ::
+  @spec find(
+          SQL.t(),
+          [segment()],
+          [Query.unit()],
+          [String.t()],
+          {:level | :newest, pos_integer()}
+        ) ::
           {:ok, {boolean(), non_neg_integer(), [{pos_integer(), non_neg_integer()}]}}
           | {:error, SQL.Error.t()}
   def find(sql, segments, units, filters, limit) do

@@ -16,14 +16,21 @@ defmodule Skillbook.Search.Unindexed do
   @batch 500
 
   # Each has `searched/2`: of ids, a segment's key, the id and the document.
-  @sources %{"task" => Handlers.Tasks.Table, "memory" => Handlers.Memory.Table, "vault" => Vault.Table}
+  @sources %{
+    "task" => Handlers.Tasks.Table,
+    "memory" => Handlers.Memory.Table,
+    "vault" => Vault.Table
+  }
 
   @doc "Indexes what is left."
   @spec index(SQL.t()) :: :ok | {:error, SQL.Error.t()}
   def index(sql) do
     with {:ok, %{rows: [[total]]}} when total > 0 <-
            SQL.query(sql, "select count(*) from skillbook_search_unindexed") do
-      Logger.info("#{total} notes, tasks and memories of an earlier version are indexed for search")
+      Logger.info(
+        "#{total} notes, tasks and memories of an earlier version are indexed for search"
+      )
+
       batches(sql)
     else
       {:ok, _none} -> :ok
@@ -58,8 +65,11 @@ defmodule Skillbook.Search.Unindexed do
 
     with {:ok, documents} <- @sources[kind].searched(sql, ids),
          segments = Enum.group_by(documents, &elem(&1, 0)),
-         {:ok, _} <- Skillbook.Options.each(segments, fn {key, documents} -> put(sql, key, documents) end) do
-      SQL.query(sql, "delete from skillbook_search_unindexed where kind = $1 and #{these}", [kind | params])
+         {:ok, _} <-
+           Skillbook.Options.each(segments, fn {key, documents} -> put(sql, key, documents) end) do
+      SQL.query(sql, "delete from skillbook_search_unindexed where kind = $1 and #{these}", [
+        kind | params
+      ])
     end
   end
 

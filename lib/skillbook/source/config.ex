@@ -50,7 +50,8 @@ defmodule Skillbook.Source.Config do
 
   defp decode(text) do
     with {:error, error} <- JSON.decode(text) do
-      {:error, line: error.line, column: error.column, at: show_path(error.path), reason: error.reason}
+      {:error,
+       line: error.line, column: error.column, at: show_path(error.path), reason: error.reason}
     end
   end
 
@@ -72,9 +73,17 @@ defmodule Skillbook.Source.Config do
 
   defp config(%{"agents" => agents} = config, agent) when is_list(agents) do
     cond do
-      agent -> agent(agents, agent, &["agents", &1], ["agents"])
-      Map.has_key?(config, "skills") -> {:ok, config, []}
-      true -> error(["agents"], "it has several agents; name one with the option :agent. #{known(agents)}")
+      agent ->
+        agent(agents, agent, &["agents", &1], ["agents"])
+
+      Map.has_key?(config, "skills") ->
+        {:ok, config, []}
+
+      true ->
+        error(
+          ["agents"],
+          "it has several agents; name one with the option :agent. #{known(agents)}"
+        )
     end
   end
 
@@ -93,8 +102,14 @@ defmodule Skillbook.Source.Config do
 
   defp agent(agents, id, path, at) do
     case Enum.find_index(agents, &match?(%{"agentId" => ^id}, &1)) do
-      nil -> error(at, "there is no agent #{inspect(id)}#{did_you_mean(id, ids(agents))} #{known(agents)}")
-      number -> {:ok, Enum.at(agents, number), path.(number)}
+      nil ->
+        error(
+          at,
+          "there is no agent #{inspect(id)}#{did_you_mean(id, ids(agents))} #{known(agents)}"
+        )
+
+      number ->
+        {:ok, Enum.at(agents, number), path.(number)}
     end
   end
 
@@ -117,7 +132,9 @@ defmodule Skillbook.Source.Config do
         {:ok, []}
 
       list when is_list(list) ->
-        list |> Enum.with_index() |> Options.each(fn {item, number} -> source(item, at ++ [number]) end)
+        list
+        |> Enum.with_index()
+        |> Options.each(fn {item, number} -> source(item, at ++ [number]) end)
 
       other ->
         error(at, "expected a list, got: #{show(other)}")
@@ -125,7 +142,8 @@ defmodule Skillbook.Source.Config do
   end
 
   defp source(root, at) when is_binary(root) do
-    with {:ok, root} <- text(root, at, "a path, or an object with `root`"), do: {:ok, [path: root]}
+    with {:ok, root} <- text(root, at, "a path, or an object with `root`"),
+         do: {:ok, [path: root]}
   end
 
   defp source(%{} = item, at) do
@@ -138,7 +156,8 @@ defmodule Skillbook.Source.Config do
     end
   end
 
-  defp source(other, at), do: error(at, "expected a path, or an object with `root`, got: #{show(other)}")
+  defp source(other, at),
+    do: error(at, "expected a path, or an object with `root`, got: #{show(other)}")
 
   defp option({key, value}, at) do
     at = at ++ [key]
@@ -172,7 +191,9 @@ defmodule Skillbook.Source.Config do
   end
 
   defp text(value, at, expected) do
-    if Options.text?(value), do: {:ok, value}, else: error(at, "expected #{expected}, got: #{show(value)}")
+    if Options.text?(value),
+      do: {:ok, value},
+      else: error(at, "expected #{expected}, got: #{show(value)}")
   end
 
   defp texts(values, at, expected, _list) when is_list(values) do
@@ -195,11 +216,14 @@ defmodule Skillbook.Source.Config do
   end
 
   defp one_of(value, at, values, expected) do
-    with :error <- Map.fetch(values, value), do: error(at, "expected #{expected}, got: #{show(value)}")
+    with :error <- Map.fetch(values, value),
+         do: error(at, "expected #{expected}, got: #{show(value)}")
   end
 
   defp boolean(value, at) do
-    if is_boolean(value), do: {:ok, value}, else: error(at, "expected true or false, got: #{show(value)}")
+    if is_boolean(value),
+      do: {:ok, value},
+      else: error(at, "expected true or false, got: #{show(value)}")
   end
 
   defp did_you_mean(word, known) do

@@ -93,14 +93,19 @@ defmodule Skillbook.SQL.Ecto do
       do: raise(ArgumentError, "expected :migrate to be a boolean, got: #{inspect(sql.migrate)}")
 
     unless is_integer(sql.busy_timeout) and sql.busy_timeout >= 0,
-      do: raise(ArgumentError, "expected :busy_timeout to be milliseconds, got: #{inspect(sql.busy_timeout)}")
+      do:
+        raise(
+          ArgumentError,
+          "expected :busy_timeout to be milliseconds, got: #{inspect(sql.busy_timeout)}"
+        )
 
     sql
   end
 
   defp dialect!(repo) do
-    unless is_atom(repo) and Code.ensure_loaded?(repo) and function_exported?(repo, :__adapter__, 0),
-      do: raise(ArgumentError, "expected :repo to be an Ecto repo, got: #{inspect(repo)}")
+    unless is_atom(repo) and Code.ensure_loaded?(repo) and
+             function_exported?(repo, :__adapter__, 0),
+           do: raise(ArgumentError, "expected :repo to be an Ecto repo, got: #{inspect(repo)}")
 
     adapter = repo.__adapter__()
 
@@ -134,7 +139,8 @@ defmodule Skillbook.SQL.Ecto do
   end
 
   # Each as its text and what it does: `:read`, `:rows` (insert, update, delete, lock) or `:other`.
-  defp statements(sql, text, params), do: Error.result(Native.sql_statements(text, sql.dialect, params))
+  defp statements(sql, text, params),
+    do: Error.result(Native.sql_statements(text, sql.dialect, params))
 
   # On PostgreSQL a write outside a transaction would not wait for those inside one; on SQLite it would wait inside the
   # driver, and run in the end though its process was killed.
@@ -212,7 +218,9 @@ defmodule Skillbook.SQL.Ecto do
   # A statement that fails takes back only itself, also on PostgreSQL.
   defp run(%{repo: repo, dialect: dialect} = sql, {written, kind}, params, text) do
     options =
-      if dialect == :postgres and text != nil and repo.in_transaction?(), do: [mode: :savepoint], else: []
+      if dialect == :postgres and text != nil and repo.in_transaction?(),
+        do: [mode: :savepoint],
+        else: []
 
     params = if dialect == :postgres, do: Enum.map(params, &plain/1), else: params
 
@@ -220,7 +228,12 @@ defmodule Skillbook.SQL.Ecto do
       rows = for row <- result.rows || [], do: Enum.map(row, &value/1)
       columns = result.columns || []
 
-      {:ok, %{columns: columns, rows: rows, num_rows: affected(sql, kind, columns) || result.num_rows || 0}}
+      {:ok,
+       %{
+         columns: columns,
+         rows: rows,
+         num_rows: affected(sql, kind, columns) || result.num_rows || 0
+       }}
     end
   end
 
@@ -254,7 +267,8 @@ defmodule Skillbook.SQL.Ecto do
   # Errors
 
   defp guarded(sql, text, fun) do
-    with {:error, %{__exception__: true} = exception} <- fun.(), do: {:error, error(sql, text, exception)}
+    with {:error, %{__exception__: true} = exception} <- fun.(),
+         do: {:error, error(sql, text, exception)}
   rescue
     exception ->
       if known?(exception),
@@ -281,9 +295,14 @@ defmodule Skillbook.SQL.Ecto do
     {kind, constraint} = postgres_kind(code)
 
     cond do
-      kind == :busy and code != :deadlock_detected -> Error.busy(sql.busy_timeout)
-      kind == :closed -> rolled_back()
-      true -> %Error{kind: kind, constraint: constraint, message: postgres[:message] || to_string(code)}
+      kind == :busy and code != :deadlock_detected ->
+        Error.busy(sql.busy_timeout)
+
+      kind == :closed ->
+        rolled_back()
+
+      true ->
+        %Error{kind: kind, constraint: constraint, message: postgres[:message] || to_string(code)}
     end
   end
 
@@ -304,7 +323,12 @@ defmodule Skillbook.SQL.Ecto do
   defp describe(_sql, %{__struct__: DBConnection.TransactionError}), do: rolled_back()
 
   defp describe(_sql, %{__struct__: module} = exception)
-       when module in [DBConnection.EncodeError, Postgrex.QueryError, Exqlite.BindError, ArgumentError],
+       when module in [
+              DBConnection.EncodeError,
+              Postgrex.QueryError,
+              Exqlite.BindError,
+              ArgumentError
+            ],
        do: %Error{kind: :params, message: Exception.message(exception)}
 
   defp describe(sql, %RuntimeError{}) do
@@ -355,7 +379,8 @@ defmodule Skillbook.SQL.Ecto do
       code when code in [:active_sql_transaction, :invalid_transaction_termination] ->
         {:refused, nil}
 
-      code when code in [:syntax_error, :undefined_column, :undefined_function, :ambiguous_column] ->
+      code
+      when code in [:syntax_error, :undefined_column, :undefined_function, :ambiguous_column] ->
         {:syntax, nil}
 
       code when code in [:indeterminate_datatype, :datatype_mismatch, :undefined_parameter] ->
@@ -394,7 +419,9 @@ defmodule Skillbook.SQL.Ecto do
     found = Enum.find(@sqlite, fn {beginning, _} -> String.starts_with?(message, beginning) end)
 
     constraint =
-      if String.contains?(message, "constraint failed"), do: {:constraint, :other}, else: {:other, nil}
+      if String.contains?(message, "constraint failed"),
+        do: {:constraint, :other},
+        else: {:other, nil}
 
     if found, do: elem(found, 1), else: constraint
   end

@@ -89,7 +89,8 @@ defmodule Skillbook.SQL.Migrations do
 
   What their tables hold is gone.
   """
-  @spec undo(SQL.t(), pos_integer(), [migration()]) :: {:ok, [pos_integer()]} | {:error, Error.t()}
+  @spec undo(SQL.t(), pos_integer(), [migration()]) ::
+          {:ok, [pos_integer()]} | {:error, Error.t()}
   def undo(sql, version, migrations \\ @migrations) do
     SQL.transaction(sql, fn sql ->
       with {:ok, pending} <- pending(sql, migrations) do
@@ -109,7 +110,8 @@ defmodule Skillbook.SQL.Migrations do
           {:ok, version}
 
         {:error, error} ->
-          {:error, %{error | message: "migration #{version} (#{name}) #{failed}: #{error.message}"}}
+          {:error,
+           %{error | message: "migration #{version} (#{name}) #{failed}: #{error.message}"}}
       end
     end)
   end
@@ -154,7 +156,8 @@ defmodule Skillbook.SQL.Migrations do
   end
 
   defp missing_error(missing) do
-    names = Enum.map_join(missing, ", ", fn {version, name, _module} -> "#{version} (#{name})" end)
+    names =
+      Enum.map_join(missing, ", ", fn {version, name, _module} -> "#{version} (#{name})" end)
 
     %Error{
       kind: :no_such_table,
@@ -177,6 +180,7 @@ defmodule Skillbook.SQL.Migrations do
 
   defp record(version, name) do
     at = DateTime.utc_now() |> DateTime.truncate(:second) |> DateTime.to_iso8601()
+
     "insert into skillbook_migrations (version, name, applied_at) values (#{version}, '#{name}', '#{at}')"
   end
 

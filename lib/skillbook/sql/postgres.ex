@@ -168,8 +168,11 @@ defmodule Skillbook.SQL.Postgres do
   @impl SQL
   def query(%__MODULE__{} = sql, statement, params) do
     case transaction_of(sql) do
-      nil -> read_or_write(sql, statement, params)
-      {session, _level} -> rows(call(&Native.postgres_query(session, &1, :inside, statement, params)))
+      nil ->
+        read_or_write(sql, statement, params)
+
+      {session, _level} ->
+        rows(call(&Native.postgres_query(session, &1, :inside, statement, params)))
     end
   end
 
@@ -213,11 +216,16 @@ defmodule Skillbook.SQL.Postgres do
       fn session -> call(&Native.postgres_query(session, &1, place, statement, params)) end
     end
 
-    found = if Native.postgres_may_read(statement), do: with_session(sql, :read, run.(:read)), else: :writes
+    found =
+      if Native.postgres_may_read(statement),
+        do: with_session(sql, :read, run.(:read)),
+        else: :writes
+
     rows(if found == :writes, do: with_session(sql, :write, run.(:write)), else: found)
   end
 
-  defp batch(session, place, statements), do: call(&Native.postgres_batch(session, &1, place, statements))
+  defp batch(session, place, statements),
+    do: call(&Native.postgres_batch(session, &1, place, statements))
 
   defp begin(session, level, statements),
     do: all(call(&Native.postgres_begin(session, &1, level, statements)))
@@ -267,10 +275,14 @@ defmodule Skillbook.SQL.Postgres do
   end
 
   defp all({:ok, found}),
-    do: {:ok, for({columns, rows, count} <- found, do: %{columns: columns, rows: rows, num_rows: count})}
+    do:
+      {:ok,
+       for({columns, rows, count} <- found, do: %{columns: columns, rows: rows, num_rows: count})}
 
   defp all(failed), do: failed
 
-  defp rows({:ok, {columns, rows, count}}), do: {:ok, %{columns: columns, rows: rows, num_rows: count}}
+  defp rows({:ok, {columns, rows, count}}),
+    do: {:ok, %{columns: columns, rows: rows, num_rows: count}}
+
   defp rows(failed), do: failed
 end

@@ -99,8 +99,11 @@ defmodule Skillbook.SQL.SQLite do
   @impl SQL
   def execute_batch(%__MODULE__{} = sql, statements) do
     case transaction_of(sql) do
-      nil -> with_writer(sql, &Error.result(Native.sql_batch(sql.database, &1, false, statements)))
-      {epoch, _level} -> Error.result(Native.sql_batch(sql.database, epoch, true, statements))
+      nil ->
+        with_writer(sql, &Error.result(Native.sql_batch(sql.database, &1, false, statements)))
+
+      {epoch, _level} ->
+        Error.result(Native.sql_batch(sql.database, epoch, true, statements))
     end
   end
 
@@ -121,15 +124,19 @@ defmodule Skillbook.SQL.SQLite do
   # The engine knows which statements only read, so one of its connections that read is asked first.
   defp read_or_write(sql, statement, params) do
     case Native.sql_read(sql.database, statement, params) do
-      :writes -> with_writer(sql, &rows(Native.sql_query(sql.database, &1, false, statement, params)))
-      found -> rows(found)
+      :writes ->
+        with_writer(sql, &rows(Native.sql_query(sql.database, &1, false, statement, params)))
+
+      found ->
+        rows(found)
     end
   end
 
   defp run(sql, epoch, level, statements, fun) do
     with {:ok, found} <- all(Native.sql_begin(sql.database, epoch, level, statements)) do
       commit = fn ->
-        with {:error, _} = failed <- Native.sql_commit(sql.database, epoch, level), do: Error.result(failed)
+        with {:error, _} = failed <- Native.sql_commit(sql.database, epoch, level),
+             do: Error.result(failed)
       end
 
       rollback = fn -> Native.sql_rollback(sql.database, epoch, level) end
@@ -159,11 +166,15 @@ defmodule Skillbook.SQL.SQLite do
   end
 
   defp all({:ok, found}),
-    do: {:ok, for({columns, rows, count} <- found, do: %{columns: columns, rows: rows, num_rows: count})}
+    do:
+      {:ok,
+       for({columns, rows, count} <- found, do: %{columns: columns, rows: rows, num_rows: count})}
 
   defp all(failed), do: Error.result(failed)
 
-  defp rows({:ok, {columns, rows, count}}), do: {:ok, %{columns: columns, rows: rows, num_rows: count}}
+  defp rows({:ok, {columns, rows, count}}),
+    do: {:ok, %{columns: columns, rows: rows, num_rows: count}}
+
   defp rows(failed), do: Error.result(failed)
 
   defp validate!(options) do
@@ -172,7 +183,8 @@ defmodule Skillbook.SQL.SQLite do
     name = options[:name]
     patience = Keyword.get(options, :busy_timeout, 5000)
 
-    unless is_binary(path) and path != "" and String.valid?(path) and not String.contains?(path, "\0") do
+    unless is_binary(path) and path != "" and String.valid?(path) and
+             not String.contains?(path, "\0") do
       raise ArgumentError, "expected :path to be a file or \":memory:\", got: #{inspect(path)}"
     end
 
@@ -193,7 +205,16 @@ defmodule Skillbook.SQL.SQLite do
   def init({database, name, patience}) do
     Process.flag(:trap_exit, true)
     :persistent_term.put({__MODULE__, name}, %__MODULE__{database: database, server: self()})
-    {:ok, %{database: database, name: name, patience: patience, epoch: 0, owner: nil, waiting: :queue.new()}}
+
+    {:ok,
+     %{
+       database: database,
+       name: name,
+       patience: patience,
+       epoch: 0,
+       owner: nil,
+       waiting: :queue.new()
+     }}
   end
 
   @impl GenServer

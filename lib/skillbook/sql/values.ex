@@ -38,8 +38,11 @@ defmodule Skillbook.SQL.Values do
   @spec ordered(SQL.t(), pos_integer()) :: String.t()
   def ordered(sql, number) do
     case SQL.dialect(sql) do
-      :sqlite -> "(select value as id, key as place from json_each($#{number})) j"
-      :postgres -> "unnest(cast(cast($#{number} as text) as bigint[])) with ordinality j (id, place)"
+      :sqlite ->
+        "(select value as id, key as place from json_each($#{number})) j"
+
+      :postgres ->
+        "unnest(cast(cast($#{number} as text) as bigint[])) with ordinality j (id, place)"
     end
   end
 
@@ -55,7 +58,9 @@ defmodule Skillbook.SQL.Values do
           {:ok, [[term()]]} | {:error, SQL.Error.t()}
   def insert(sql, into, rows, rest \\ "") do
     statements = for {statement, params} <- inserts(into, rows), do: {statement <> rest, params}
-    with {:ok, results} <- SQL.query_all(sql, statements), do: {:ok, Enum.flat_map(results, & &1.rows)}
+
+    with {:ok, results} <- SQL.query_all(sql, statements),
+         do: {:ok, Enum.flat_map(results, & &1.rows)}
   end
 
   @doc """

@@ -22,7 +22,9 @@ defmodule Skillbook.Store.Edit do
   def apply({:replace, text}, _content, _name) when is_binary(text), do: {:ok, text}
   def apply({:append, text}, content, _name) when is_binary(text), do: {:ok, content <> text}
   def apply({:prepend, text}, content, _name) when is_binary(text), do: {:ok, text <> content}
-  def apply({:delete, text}, content, name) when is_binary(text), do: replace(content, text, "", false, name)
+
+  def apply({:delete, text}, content, name) when is_binary(text),
+    do: replace(content, text, "", false, name)
 
   def apply({:find_replace, find, with, all?: all?}, content, name)
       when is_binary(find) and is_binary(with) and is_boolean(all?),
@@ -39,7 +41,13 @@ defmodule Skillbook.Store.Edit do
   defp replace(content, find, with, all?, name) do
     case :binary.match(content, find) do
       :nomatch ->
-        {:error, %StoreError{kind: :text_not_found, name: name, value: find, nearest: nearest(content, find)}}
+        {:error,
+         %StoreError{
+           kind: :text_not_found,
+           name: name,
+           value: find,
+           nearest: nearest(content, find)
+         }}
 
       {at, length} when not all? ->
         <<before::binary-size(at), _::binary-size(length), rest::binary>> = content
@@ -68,5 +76,6 @@ defmodule Skillbook.Store.Edit do
 
   defp lines(text), do: String.split(text, ["\r\n", "\n"])
 
-  defp key(line), do: line |> String.slice(0, @compared_characters) |> String.trim() |> String.downcase()
+  defp key(line),
+    do: line |> String.slice(0, @compared_characters) |> String.trim() |> String.downcase()
 end

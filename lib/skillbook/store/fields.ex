@@ -130,13 +130,18 @@ defmodule Skillbook.Store.Fields do
   def numbered(name, number), do: stem(name) <> "-#{number}"
 
   defp shortened(name, characters) do
-    name |> String.codepoints() |> Enum.take(characters) |> Enum.join() |> String.trim_trailing("-")
+    name
+    |> String.codepoints()
+    |> Enum.take(characters)
+    |> Enum.join()
+    |> String.trim_trailing("-")
   end
 
   defp need(fields, field, expected, example) do
     if is_map_key(fields, field),
       do: {:ok, fields},
-      else: {:error, %StoreError{kind: :missing, field: field, expected: expected, example: example}}
+      else:
+        {:error, %StoreError{kind: :missing, field: field, expected: expected, example: example}}
   end
 
   defp cast(given, known) do
@@ -164,7 +169,13 @@ defmodule Skillbook.Store.Fields do
 
     if normal && within?(normal, 1, @longest_name) && normal =~ @name && not (normal =~ @fillers),
       do: {:ok, normal},
-      else: invalid(:name, @name_expected, name, slug(if(normal, do: String.slice(normal, 0, 200), else: "")))
+      else:
+        invalid(
+          :name,
+          @name_expected,
+          name,
+          slug(if(normal, do: String.slice(normal, 0, 200), else: ""))
+        )
   end
 
   defp field(:kind, kind) when kind in [:skill, :note], do: {:ok, kind}
@@ -175,7 +186,8 @@ defmodule Skillbook.Store.Fields do
 
     if trimmed && line?(trimmed, @longest_title),
       do: {:ok, trimmed},
-      else: invalid(:title, "one line of 1 to #{@longest_title} characters", title, "Weekly report")
+      else:
+        invalid(:title, "one line of 1 to #{@longest_title} characters", title, "Weekly report")
   end
 
   defp field(:description, text) do
@@ -183,13 +195,25 @@ defmodule Skillbook.Store.Fields do
 
     if trimmed && within?(trimmed, 0, @longest_description),
       do: {:ok, trimmed},
-      else: invalid(:description, "text of at most #{@longest_description} characters without NUL", text, nil)
+      else:
+        invalid(
+          :description,
+          "text of at most #{@longest_description} characters without NUL",
+          text,
+          nil
+        )
   end
 
   defp field(:content, content) do
     if utf8?(content) and byte_size(content) <= @largest_content,
       do: {:ok, content},
-      else: invalid(:content, "text of at most #{@largest_content} bytes in UTF-8 without NUL", content, nil)
+      else:
+        invalid(
+          :content,
+          "text of at most #{@largest_content} bytes in UTF-8 without NUL",
+          content,
+          nil
+        )
   end
 
   # What it means is found out with the other one; an empty text takes it away.
@@ -198,18 +222,27 @@ defmodule Skillbook.Store.Fields do
 
     if trimmed && within?(trimmed, 0, @longest_schedule),
       do: {:ok, if(trimmed != "", do: trimmed)},
-      else: invalid(field, "text of at most #{@longest_schedule} characters without NUL", text, nil)
+      else:
+        invalid(field, "text of at most #{@longest_schedule} characters without NUL", text, nil)
   end
 
   defp field(:include_in_prompt, value) when is_boolean(value), do: {:ok, value}
-  defp field(:include_in_prompt, value), do: invalid(:include_in_prompt, "true or false", value, "false")
+
+  defp field(:include_in_prompt, value),
+    do: invalid(:include_in_prompt, "true or false", value, "false")
 
   defp field(field, list) do
     {most, longest} = @lists[field]
 
     if is_list(list) and length(list) <= most and Enum.all?(list, &item?(&1, longest)),
       do: {:ok, tidy(field, list)},
-      else: invalid(field, "at most #{most} texts of 1 to #{longest} characters on one line", list, nil)
+      else:
+        invalid(
+          field,
+          "at most #{most} texts of 1 to #{longest} characters on one line",
+          list,
+          nil
+        )
   end
 
   defp item?(text, longest), do: utf8?(text) and line?(text, longest) and String.trim(text) != ""
@@ -219,7 +252,8 @@ defmodule Skillbook.Store.Fields do
   defp tidy(:attachments, attachments), do: Enum.uniq(attachments)
   defp tidy(_field, list), do: list |> Enum.uniq() |> Enum.sort()
 
-  defp utf8?(text), do: is_binary(text) and String.valid?(text) and not String.contains?(text, "\0")
+  defp utf8?(text),
+    do: is_binary(text) and String.valid?(text) and not String.contains?(text, "\0")
 
   defp line?(text, longest), do: within?(text, 1, longest) and not (text =~ @unprintable)
 
@@ -229,5 +263,12 @@ defmodule Skillbook.Store.Fields do
 
   defp invalid(field, expected, value, example),
     do:
-      {:error, %StoreError{kind: :invalid, field: field, expected: expected, value: value, example: example}}
+      {:error,
+       %StoreError{
+         kind: :invalid,
+         field: field,
+         expected: expected,
+         value: value,
+         example: example
+       }}
 end

@@ -35,7 +35,8 @@ defmodule Skillbook.Store.Follower do
   def load(book) do
     # In a process that ends: all rows at once are garbage that the caller, which lives on, would keep.
     fn ->
-      with {:ok, settings} <- settings(sql(book)), {:ok, found} <- read(book, settings.revision, :all) do
+      with {:ok, settings} <- settings(sql(book)),
+           {:ok, found} <- read(book, settings.revision, :all) do
         {_change, unread} = Catalog.put_stored(book.catalog, found.rows, :all)
         left_out(book, unread)
         :atomics.put(book.revision, 1, found.revision)
@@ -60,8 +61,11 @@ defmodule Skillbook.Store.Follower do
   @spec sync(atom(), pos_integer(), Stored.t() | nil, pos_integer()) :: :ok | {:error, Error.t()}
   def sync(book, revision, written \\ nil, patience \\ @patience) do
     case Process.whereis(book) do
-      nil -> {:error, stopped(book, revision)}
-      supervisor -> sync(book, supervisor, revision, written, System.monotonic_time(:millisecond) + patience)
+      nil ->
+        {:error, stopped(book, revision)}
+
+      supervisor ->
+        sync(book, supervisor, revision, written, System.monotonic_time(:millisecond) + patience)
     end
   end
 
@@ -137,7 +141,9 @@ defmodule Skillbook.Store.Follower do
 
   @impl true
   def handle_info(:look, state), do: {:noreply, state |> listen() |> look()}
-  def handle_info({:skillbook_revision, revision}, state), do: {:noreply, look_for(state, revision)}
+
+  def handle_info({:skillbook_revision, revision}, state),
+    do: {:noreply, look_for(state, revision)}
 
   def handle_info({:skillbook_notify, @channel, payload}, state) do
     case Integer.parse(payload) do
@@ -226,10 +232,12 @@ defmodule Skillbook.Store.Follower do
   end
 
   # The revision was read before the rows, so that none up to it is missed; rows that came since are there as well.
-  defp read(_book, revision, revision), do: {:ok, %{revision: revision, rows: %{rows: []}, which: :some}}
+  defp read(_book, revision, revision),
+    do: {:ok, %{revision: revision, rows: %{rows: []}, which: :some}}
 
   # Somebody put an older state of the database back.
-  defp read(book, revision, last) when is_integer(last) and revision < last, do: read(book, revision, :all)
+  defp read(book, revision, last) when is_integer(last) and revision < last,
+    do: read(book, revision, :all)
 
   defp read(book, revision, :all) do
     found(book, revision, :all, "where enabled = 1 and deleted_at is null order by id", [])
@@ -242,7 +250,11 @@ defmodule Skillbook.Store.Follower do
 
   defp found(book, revision, which, rest, params) do
     with {:ok, rows} <-
-           SQL.query(sql(book), "select #{@columns}, revision from skillbook_entries #{rest}", params) do
+           SQL.query(
+             sql(book),
+             "select #{@columns}, revision from skillbook_entries #{rest}",
+             params
+           ) do
       revision = Enum.reduce(rows.rows, revision, &max(List.last(&1), &2))
       {:ok, %{revision: revision, rows: rows, which: which}}
     end
@@ -261,7 +273,9 @@ defmodule Skillbook.Store.Follower do
   defp shown(state), do: :atomics.get(state.book.revision, 1)
 
   defp answer(state) do
-    {done, waiting} = Enum.split_with(state.waiting, fn {revision, _from} -> shown(state) >= revision end)
+    {done, waiting} =
+      Enum.split_with(state.waiting, fn {revision, _from} -> shown(state) >= revision end)
+
     for {_revision, from} <- done, do: GenServer.reply(from, :ok)
     %{state | waiting: waiting}
   end

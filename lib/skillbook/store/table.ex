@@ -15,7 +15,10 @@ defmodule Skillbook.Store.Table do
   @live Enum.map_join(
           @columns,
           ", ",
-          &if(&1 == :content, do: "case when e.deleted_at is null then e.content end", else: "e.#{&1}")
+          &if(&1 == :content,
+            do: "case when e.deleted_at is null then e.content end",
+            else: "e.#{&1}"
+          )
         )
 
   # What a version has of an entry.
@@ -58,7 +61,8 @@ defmodule Skillbook.Store.Table do
   def write(sql, name, fun) do
     named = if name, do: [{@named, [name]}], else: []
 
-    SQL.transaction(sql, [{@next_revision, []} | named], fn sql, [%{rows: [[revision]]} | named] ->
+    SQL.transaction(sql, [{@next_revision, []} | named], fn sql,
+                                                            [%{rows: [[revision]]} | named] ->
       fun.(sql, String.to_integer(revision), named |> Enum.flat_map(& &1.rows) |> split())
     end)
   end
@@ -76,7 +80,9 @@ defmodule Skillbook.Store.Table do
 
   @doc "The deleted entries of a name or a title, the one that was deleted last first."
   def deleted(sql, name) do
-    where = "where (e.name = $1 or e.title = $1) and e.deleted_at is not null order by e.revision desc"
+    where =
+      "where (e.name = $1 or e.title = $1) and e.deleted_at is not null order by e.revision desc"
+
     select(sql, @all, where, [name])
   end
 
@@ -85,15 +91,24 @@ defmodule Skillbook.Store.Table do
 
   @doc "The live entries with a schedule, without their contents."
   def scheduled(sql),
-    do: select(sql, @light, "where e.schedule is not null and e.deleted_at is null order by e.id", [])
+    do:
+      select(
+        sql,
+        @light,
+        "where e.schedule is not null and e.deleted_at is null order by e.id",
+        []
+      )
 
   @doc "The live entries whose name begins so, without their contents."
   def beginning(sql, stem) do
-    select(sql, @light, "where e.name like $1 and e.deleted_at is null order by e.id", [stem <> "%"])
+    select(sql, @light, "where e.name like $1 and e.deleted_at is null order by e.id", [
+      stem <> "%"
+    ])
   end
 
   defp select(sql, columns, rest, params) do
-    with {:ok, %{rows: rows}} <- SQL.query(sql, "select #{columns} from skillbook_entries e #{rest}", params),
+    with {:ok, %{rows: rows}} <-
+           SQL.query(sql, "select #{columns} from skillbook_entries e #{rest}", params),
          do: {:ok, Enum.map(rows, &from_row/1)}
   end
 
@@ -103,9 +118,12 @@ defmodule Skillbook.Store.Table do
   """
   def put(sql, %Stored{} = stored, action, by, revision) do
     version = {@version, [Atom.to_string(action), Atom.to_string(by), revision]}
-    notice = if SQL.dialect(sql) == :postgres, do: [{@notify, [Integer.to_string(revision)]}], else: []
 
-    with {:ok, [%{rows: rows} | _]} <- SQL.query_all(sql, [entry(stored, revision), version | notice]) do
+    notice =
+      if SQL.dialect(sql) == :postgres, do: [{@notify, [Integer.to_string(revision)]}], else: []
+
+    with {:ok, [%{rows: rows} | _]} <-
+           SQL.query_all(sql, [entry(stored, revision), version | notice]) do
       case rows do
         [[id]] -> {:ok, %{stored | id: id}}
         [] -> {:ok, stored}
@@ -117,14 +135,20 @@ defmodule Skillbook.Store.Table do
   defp entry(stored, revision), do: {@update, values(stored, @updated, revision) ++ [stored.id]}
 
   defp values(stored, columns, revision) do
-    row = for {field, value} <- Map.from_struct(stored), into: %{}, do: {field, to_column(field, value)}
+    row =
+      for {field, value} <- Map.from_struct(stored),
+          into: %{},
+          do: {field, to_column(field, value)}
+
     row = Map.merge(row, %{scope: scope(row), revision: revision})
     Enum.map(columns, &Map.fetch!(row, &1))
   end
 
   # Who sees an entry depends on these. Of JSON none has a line end in it.
   defp scope(%{kind: kind, labels: labels, excluded_for: excluded_for}) do
-    :sha256 |> :crypto.hash(Enum.join([kind, labels, excluded_for], "\n")) |> Base.encode16(case: :lower)
+    :sha256
+    |> :crypto.hash(Enum.join([kind, labels, excluded_for], "\n"))
+    |> Base.encode16(case: :lower)
   end
 
   @doc "The versions of an entry, the newest first, without their contents."
@@ -150,7 +174,10 @@ defmodule Skillbook.Store.Table do
   defp version_from_row(stored, [number, action, by, author, at | kept]) do
     at = from_column(:updated_at, at)
 
-    fields = @kept |> Enum.zip(kept) |> Enum.map(fn {field, value} -> {field, from_column(field, value)} end)
+    fields =
+      @kept
+      |> Enum.zip(kept)
+      |> Enum.map(fn {field, value} -> {field, from_column(field, value)} end)
 
     entry = struct!(stored, fields)
     deleted_at = if action == "delete", do: at
@@ -176,7 +203,10 @@ defmodule Skillbook.Store.Table do
   @doc "An entry as the catalog takes rows; of its values none is made a column's."
   @spec row(Stored.t()) :: %{columns: [String.t()], rows: [[term()]]}
   def row(%Stored{} = stored) do
-    %{columns: Enum.map(@columns, &Atom.to_string/1), rows: [Enum.map(@columns, &Map.fetch!(stored, &1))]}
+    %{
+      columns: Enum.map(@columns, &Atom.to_string/1),
+      rows: [Enum.map(@columns, &Map.fetch!(stored, &1))]
+    }
   end
 
   @doc "The entry of a row."

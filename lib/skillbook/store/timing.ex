@@ -37,7 +37,9 @@ defmodule Skillbook.Store.Timing do
 
   def settle(%Stored{timezone: timezone} = stored) do
     with {:ok, schedule} <- Schedule.parse(stored.schedule, timezone || "UTC"),
-         do: {:ok, %{stored | schedule: schedule.expression, timezone: timezone && schedule.timezone}}
+         do:
+           {:ok,
+            %{stored | schedule: schedule.expression, timezone: timezone && schedule.timezone}}
   end
 
   @doc "Whether it leaves so many seconds between two times, from now on."

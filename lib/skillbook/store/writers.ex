@@ -34,13 +34,16 @@ defmodule Skillbook.Store.Writers do
   others, the id is that of none of them, for what is one's own is nobody else's. What an application wrote by a view of all runs
   as `run_as`, and narrows nothing.
   """
-  @spec profile(t(), map(), String.t() | nil) :: {:ok, Profile.t(), String.t()} | {:error, String.t()}
+  @spec profile(t(), map(), String.t() | nil) ::
+          {:ok, Profile.t(), String.t()} | {:error, String.t()}
   def profile([creator | others], profiles, run_as) do
     with {:ok, profile} <- creator(creator, profiles, run_as),
          others = Enum.uniq(others) -- ["", profile.id],
          {:ok, narrowed} <- narrow(others, profile, profiles) do
       id = Enum.join([profile.id | others], @joined)
-      {:ok, %{narrowed | id: id, others: Enum.uniq([profile.id | narrowed.others]) -- [id]}, profile.id}
+
+      {:ok, %{narrowed | id: id, others: Enum.uniq([profile.id | narrowed.others]) -- [id]},
+       profile.id}
     end
   end
 
@@ -49,7 +52,8 @@ defmodule Skillbook.Store.Writers do
 
   defp narrow(others, profile, profiles) do
     Enum.reduce_while(others, {:ok, profile}, fn id, {:ok, profile} ->
-      with {:ok, other} <- fetch(id, profiles, "changed"), {:ok, profile} <- meet(profile, other) do
+      with {:ok, other} <- fetch(id, profiles, "changed"),
+           {:ok, profile} <- meet(profile, other) do
         {:cont, {:ok, profile}}
       else
         error -> {:halt, error}

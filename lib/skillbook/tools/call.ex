@@ -19,7 +19,13 @@ defmodule Skillbook.Tools.Call do
     case strings(call) do
       %{"function" => %{} = function} = call ->
         function = strings(function)
-        %__MODULE__{shape: :openai, id: call["id"], name: function["name"], arguments: function["arguments"]}
+
+        %__MODULE__{
+          shape: :openai,
+          id: call["id"],
+          name: function["name"],
+          arguments: function["arguments"]
+        }
 
       %{"type" => "function_call"} = call ->
         %__MODULE__{
@@ -30,7 +36,12 @@ defmodule Skillbook.Tools.Call do
         }
 
       %{"type" => "tool_use"} = call ->
-        %__MODULE__{shape: :anthropic, id: call["id"], name: call["name"], arguments: call["input"]}
+        %__MODULE__{
+          shape: :anthropic,
+          id: call["id"],
+          name: call["name"],
+          arguments: call["input"]
+        }
 
       call ->
         %__MODULE__{shape: :mcp, name: call["name"], arguments: call["arguments"]}
@@ -41,7 +52,13 @@ defmodule Skillbook.Tools.Call do
 
   # What has another key was not decoded from JSON, and is in no call.
   defp strings(map),
-    do: for({key, value} <- map, is_binary(key) or is_atom(key), into: %{}, do: {to_string(key), value})
+    do:
+      for(
+        {key, value} <- map,
+        is_binary(key) or is_atom(key),
+        into: %{},
+        do: {to_string(key), value}
+      )
 
   @doc "The arguments as a map with string keys."
   @spec arguments(t()) :: {:ok, map()} | {:error, ToolCallError.t()}
@@ -50,14 +67,20 @@ defmodule Skillbook.Tools.Call do
 
   def arguments(%__MODULE__{arguments: text} = call) when is_binary(text) do
     case JSON.decode(text) do
-      {:ok, arguments} when is_map(arguments) -> {:ok, arguments}
-      {:ok, other} -> {:error, error(call, "expected one JSON object, got #{describe(other)}")}
-      {:error, %JSONError{} = error} -> {:error, error(call, "no JSON: #{Exception.message(error)}")}
+      {:ok, arguments} when is_map(arguments) ->
+        {:ok, arguments}
+
+      {:ok, other} ->
+        {:error, error(call, "expected one JSON object, got #{describe(other)}")}
+
+      {:error, %JSONError{} = error} ->
+        {:error, error(call, "no JSON: #{Exception.message(error)}")}
     end
   end
 
-  def arguments(%__MODULE__{arguments: arguments}) when is_map(arguments) and not is_struct(arguments),
-    do: {:ok, strings(arguments)}
+  def arguments(%__MODULE__{arguments: arguments})
+      when is_map(arguments) and not is_struct(arguments),
+      do: {:ok, strings(arguments)}
 
   def arguments(%__MODULE__{arguments: other} = call),
     do: {:error, error(call, "expected one JSON object, got #{describe(other)}")}
@@ -76,7 +99,9 @@ defmodule Skillbook.Tools.Call do
   def line(name, arguments) do
     cond do
       Command.word(name) != name ->
-        given = for {flag, value} <- arguments, value not in [nil, false], into: %{}, do: {flag, value}
+        given =
+          for {flag, value} <- arguments, value not in [nil, false], into: %{}, do: {flag, value}
+
         Command.line(%Command{name: name, raw: name, flags: given})
 
       arguments == %{} ->
@@ -105,10 +130,14 @@ defmodule Skillbook.Tools.Call do
   end
 
   def answer(%__MODULE__{shape: :mcp}, result),
-    do: %{"content" => [%{"type" => "text", "text" => result.content}], "isError" => error?(result)}
+    do: %{
+      "content" => [%{"type" => "text", "text" => result.content}],
+      "isError" => error?(result)
+    }
 
   # Where a shape has no field for it, the text says so, as a report does.
-  defp content(result), do: if(error?(result), do: "error\n" <> result.content, else: result.content)
+  defp content(result),
+    do: if(error?(result), do: "error\n" <> result.content, else: result.content)
 
   defp error?(%Result{status: status}), do: status in [:error, :skipped]
 end

@@ -48,7 +48,8 @@ defmodule Skillbook.Tools.Name do
 
   # No other entry's `from/1` gives it.
   defp chosen?(tool) do
-    is_binary(tool) and byte_size(tool) <= @longest and tool =~ ~r/\A[a-zA-Z0-9_-]+\z/ and plain?(tool) and
+    is_binary(tool) and byte_size(tool) <= @longest and tool =~ ~r/\A[a-zA-Z0-9_-]+\z/ and
+      plain?(tool) and
       tool != @get_skill
   end
 
@@ -58,16 +59,22 @@ defmodule Skillbook.Tools.Name do
     dotted = String.replace(tool, "__", ".")
 
     cond do
-      from(dotted) == tool -> dotted
-      hash?(tool) -> Enum.find_value(View.entries(view), tool, &if(from(&1.name) == tool, do: &1.name))
+      from(dotted) == tool ->
+        dotted
+
+      hash?(tool) ->
+        Enum.find_value(View.entries(view), tool, &if(from(&1.name) == tool, do: &1.name))
+
       # Models also write the names that they read in the prompt.
-      true -> tool
+      true ->
+        tool
     end
   end
 
   # `a_.b` and `a._b` would both be `a___b`.
   defp plain?(name) do
-    name =~ ~r/\A[a-zA-Z0-9_.-]+\z/ and not (name =~ ~r/__|\.\.|_\.|\._|\A\.|\.\z/) and not hash?(name)
+    name =~ ~r/\A[a-zA-Z0-9_.-]+\z/ and not (name =~ ~r/__|\.\.|_\.|\._|\A\.|\.\z/) and
+      not hash?(name)
   end
 
   defp hash?(name), do: name =~ ~r/-[0-9a-f]{#{@hash}}\z/

@@ -38,7 +38,9 @@ defmodule Skillbook.Tools.Schema do
   end
 
   defp type(%Flag{type: :switch}), do: %{"type" => "boolean"}
-  defp type(%Flag{type: :value}), do: %{"type" => ["string", "array"], "items" => %{"type" => "string"}}
+
+  defp type(%Flag{type: :value}),
+    do: %{"type" => ["string", "array"], "items" => %{"type" => "string"}}
 
   defp type(%Flag{type: nil}),
     do: %{"type" => ["string", "array", "boolean"], "items" => %{"type" => "string"}}
@@ -63,7 +65,10 @@ defmodule Skillbook.Tools.Schema do
   defp item(%Flag{}), do: %{"type" => "string"}
 
   defp default(%Flag{default: []}), do: nil
-  defp default(%Flag{several: true, default: values} = flag), do: Enum.map(values, &value(flag.type, &1))
+
+  defp default(%Flag{several: true, default: values} = flag),
+    do: Enum.map(values, &value(flag.type, &1))
+
   defp default(%Flag{default: [value]} = flag), do: value(flag.type, value)
 
   defp value(:integer, text), do: String.to_integer(text)

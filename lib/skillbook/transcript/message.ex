@@ -19,7 +19,12 @@ defmodule Skillbook.Transcript.Message do
   alias Skillbook.Model
 
   @type kind :: :prompt | :input | :reply | :report | :news | :note
-  @type activation :: %{name: String.t(), hash: String.t(), command: String.t(), answer: String.t()}
+  @type activation :: %{
+          name: String.t(),
+          hash: String.t(),
+          command: String.t(),
+          answer: String.t()
+        }
   @type t :: %__MODULE__{
           kind: kind(),
           content: String.t(),

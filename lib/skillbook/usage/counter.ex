@@ -29,7 +29,10 @@ defmodule Skillbook.Usage.Counter do
   # A text that was read took no time of its own.
   defp of(:stop, %{reads: [_ | _] = names}), do: {"read", names}
   defp of(_how, %{skill: nil}), do: nil
-  defp of(:stop, %{skill: name, status: status}) when status in [:ok, :template, :help], do: {"run", [name]}
+
+  defp of(:stop, %{skill: name, status: status}) when status in [:ok, :template, :help],
+    do: {"run", [name]}
+
   defp of(_how, %{skill: name}), do: {"failed", [name]}
 
   defp count(book, names, profile, event, duration) do
@@ -37,7 +40,10 @@ defmodule Skillbook.Usage.Counter do
 
     if :ets.whereis(table) != :undefined do
       hour = div(System.os_time(:second), 3600)
-      time = if event == "read", do: 0, else: System.convert_time_unit(duration, :native, :microsecond)
+
+      time =
+        if event == "read", do: 0, else: System.convert_time_unit(duration, :native, :microsecond)
+
       for name <- names, do: add(table, {{hour, name, profile, event}, 1, time})
     end
 

@@ -70,7 +70,9 @@ defmodule Skillbook.Usage.Writer do
       {:error, error} ->
         Counter.put_back(state.book, rows)
         # A database that is away for long is told of once.
-        unless state.failed, do: Logger.warning("usage is not written down: #{Exception.message(error)}")
+        unless state.failed,
+          do: Logger.warning("usage is not written down: #{Exception.message(error)}")
+
         {{:error, error}, %{state | failed: true}}
     end
   end
@@ -124,7 +126,12 @@ defmodule Skillbook.Usage.Writer do
   end
 
   defp hour(number),
-    do: number |> Kernel.*(3600) |> DateTime.from_unix!() |> DateTime.to_iso8601() |> binary_part(0, 13)
+    do:
+      number
+      |> Kernel.*(3600)
+      |> DateTime.from_unix!()
+      |> DateTime.to_iso8601()
+      |> binary_part(0, 13)
 
   defp thin_daily(state) do
     today = DateTime.to_date(DateTime.utc_now())
@@ -140,7 +147,9 @@ defmodule Skillbook.Usage.Writer do
     done =
       SQL.transaction(sql, fn sql ->
         with {:ok, _} <-
-               SQL.query(sql, "delete from skillbook_usage where bucket < $1", [Date.add(today, -keep)]),
+               SQL.query(sql, "delete from skillbook_usage where bucket < $1", [
+                 Date.add(today, -keep)
+               ]),
              # One statement takes the rows away and gives them, so that of two nodes only one adds them up.
              {:ok, %{rows: rows}} <- SQL.query(sql, take(), [Date.add(today, -@hours)]),
              do: add(sql, days(rows))

@@ -42,11 +42,19 @@ defmodule Skillbook.Vault.Config do
           {:error, %OptionError{subject: "a vault", option: :name, problem: :missing}}
 
         not name?(name) ->
-          {:error, invalid("letters, digits, blanks, dots, _ and -, at most 100 characters", name)}
+          {:error,
+           invalid("letters, digits, blanks, dots, _ and -, at most 100 characters", name)}
 
         true ->
           labels = Keyword.get(options, :labels, [])
-          {:ok, %__MODULE__{name: name, producer: producer, labels: labels, watch: options[:watch] != false}}
+
+          {:ok,
+           %__MODULE__{
+             name: name,
+             producer: producer,
+             labels: labels,
+             watch: options[:watch] != false
+           }}
       end
     end
   end

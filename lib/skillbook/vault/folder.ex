@@ -81,13 +81,20 @@ defmodule Skillbook.Vault.Folder do
               {references, skipped}
 
             true ->
-              entry(root, if(path == "", do: name, else: path <> "/" <> name), depth, {references, skipped})
+              entry(
+                root,
+                if(path == "", do: name, else: path <> "/" <> name),
+                depth,
+                {references, skipped}
+              )
           end
         end)
 
       {:error, reason} ->
         {references, skipped} = found
-        {references, ["the folder #{path} cannot be read: #{:file.format_error(reason)}" | skipped]}
+
+        {references,
+         ["the folder #{path} cannot be read: #{:file.format_error(reason)}" | skipped]}
     end
   end
 
@@ -116,7 +123,8 @@ defmodule Skillbook.Vault.Folder do
         found
 
       size > Note.largest() ->
-        {references, ["#{path} is not indexed: it has more than #{Note.largest()} bytes" | skipped]}
+        {references,
+         ["#{path} is not indexed: it has more than #{Note.largest()} bytes" | skipped]}
 
       true ->
         {[%{id: path, size: size, mtime: mtime} | references], skipped}

@@ -50,7 +50,10 @@ defmodule Skillbook.Vault.Indexer do
   @impl true
   def init({book, vault, sql}) do
     {module, options} = vault.producer
-    watches? = vault.watch and Code.ensure_loaded?(module) and function_exported?(module, :watch, 1)
+
+    watches? =
+      vault.watch and Code.ensure_loaded?(module) and function_exported?(module, :watch, 1)
+
     watch = if watches?, do: module.watch(options)
     {:ok, %{book: book, vault: vault, sql: sql, watch: watch, again: nil}, {:continue, :first}}
   end
@@ -75,7 +78,9 @@ defmodule Skillbook.Vault.Indexer do
   end
 
   defp changed(%{producer: {module, options}}, message) do
-    if function_exported?(module, :changed, 2), do: module.changed(options, message), else: :ignore
+    if function_exported?(module, :changed, 2),
+      do: module.changed(options, message),
+      else: :ignore
   end
 
   # What was told of meanwhile is one work more, not many. Each message is one that its producer has to read.
@@ -83,9 +88,14 @@ defmodule Skillbook.Vault.Indexer do
     receive do
       {:skillbook_paths, _} = message ->
         case changed(vault, message) do
-          :ignore -> waiting(vault, changed)
-          more when is_list(more) and is_list(changed) -> waiting(vault, Enum.uniq(more ++ changed))
-          _ -> waiting(vault, :all)
+          :ignore ->
+            waiting(vault, changed)
+
+          more when is_list(more) and is_list(changed) ->
+            waiting(vault, Enum.uniq(more ++ changed))
+
+          _ ->
+            waiting(vault, :all)
         end
     after
       0 -> changed
@@ -96,7 +106,9 @@ defmodule Skillbook.Vault.Indexer do
 
   defp refresh(state, ids, reported) do
     Enum.reduce(ids, {:ok, counts()}, fn id, total ->
-      with {:ok, total} <- total, {:ok, more} <- index(state, id, reported), do: {:ok, add(total, more)}
+      with {:ok, total} <- total,
+           {:ok, more} <- index(state, id, reported),
+           do: {:ok, add(total, more)}
     end)
     |> then(&told(state, &1))
   end
@@ -113,10 +125,14 @@ defmodule Skillbook.Vault.Indexer do
     end
 
     tell(state, {:skillbook_vault, state.book, state.vault.name, counts})
-    if counts.failed > 0, do: again(state, "#{counts.failed} of its documents could not be read"), else: state
+
+    if counts.failed > 0,
+      do: again(state, "#{counts.failed} of its documents could not be read"),
+      else: state
   end
 
-  defp told(state, {:error, reason}), do: again(state, "it could not be indexed: #{reason(reason)}")
+  defp told(state, {:error, reason}),
+    do: again(state, "it could not be indexed: #{reason(reason)}")
 
   defp again(%{again: nil} = state, why) do
     Logger.warning("the vault #{state.vault.name} will be tried again, for #{why}")
@@ -147,7 +163,8 @@ defmodule Skillbook.Vault.Indexer do
          for(reason <- skipped, do: warn(vault, reason)),
          gone = Map.keys(known) -- Enum.map(references, & &1.id),
          {:ok, removed} <- Table.remove(sql, vault.name, gone),
-         {same, open} = Enum.split_with(references, &(not reported and unchanged?(&1, known[&1.id]))),
+         {same, open} =
+           Enum.split_with(references, &(not reported and unchanged?(&1, known[&1.id]))),
          start = %{counts() | removed: removed, unchanged: length(same), skipped: length(skipped)},
          {:ok, counts} <- batches(state, sql, open, start) do
       {:ok, counts}
@@ -155,7 +172,8 @@ defmodule Skillbook.Vault.Indexer do
   end
 
   defp list(module, options, under) do
-    with {:ok, references} <- guard(fn -> module.list(options, under) end), do: {:ok, references, []}
+    with {:ok, references} <- guard(fn -> module.list(options, under) end),
+         do: {:ok, references, []}
   end
 
   # A producer that raises has an error like another: what is known stays, and it is tried again.
@@ -219,7 +237,12 @@ defmodule Skillbook.Vault.Indexer do
   defp progress(state, before, done, total) do
     metadata = %{book: state.book, vault: state.vault.name}
     Telemetry.event([:skillbook, :vault, :progress], %{done: done, total: total}, metadata)
-    tell(state, {:skillbook_vault_progress, state.book, state.vault.name, %{done: done, total: total}})
+
+    tell(
+      state,
+      {:skillbook_vault_progress, state.book, state.vault.name, %{done: done, total: total}}
+    )
+
     # A line at each tenth, so that a large vault fills no log.
     if div(done * 10, total) > div(before * 10, total),
       do: Logger.info("the vault #{state.vault.name}: #{done} of #{total} notes indexed")
@@ -234,7 +257,9 @@ defmodule Skillbook.Vault.Indexer do
 
     notes = for {_, {:ok, note}} <- read, do: note
     gone = for {reference, result} <- read, result in [:missing, :skipped], do: reference.id
-    [skipped, failed] = for kind <- [:skipped, :failed], do: Enum.count(read, &match?({_, ^kind}, &1))
+
+    [skipped, failed] =
+      for kind <- [:skipped, :failed], do: Enum.count(read, &match?({_, ^kind}, &1))
 
     with {:ok, prepared} <- Table.prepare(sql, vault.name, notes),
          do: {:ok, {prepared, gone, %{counts() | skipped: skipped, failed: failed}}}
@@ -263,7 +288,12 @@ defmodule Skillbook.Vault.Indexer do
     with {:ok, document} <-
            produced(vault, guard(fn -> module.read(options, reference.id) end), reference.id),
          {:ok, note, warning} <-
-           Note.read(reference.id, document.path, document.content, Map.get(document, :labels, [])) do
+           Note.read(
+             reference.id,
+             document.path,
+             document.content,
+             Map.get(document, :labels, [])
+           ) do
       if warning, do: warn(vault, "#{note.path}: #{warning}")
       {:ok, %{note | size: reference.size, mtime: reference.mtime}}
     else

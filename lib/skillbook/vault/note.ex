@@ -67,9 +67,14 @@ defmodule Skillbook.Vault.Note do
 
   defp text(text) do
     cond do
-      byte_size(text) > @largest -> {:error, "it has more than #{@largest} bytes"}
-      not String.valid?(text) or String.contains?(text, <<0>>) -> {:error, "it is no text in UTF-8"}
-      true -> :ok
+      byte_size(text) > @largest ->
+        {:error, "it has more than #{@largest} bytes"}
+
+      not String.valid?(text) or String.contains?(text, <<0>>) ->
+        {:error, "it is no text in UTF-8"}
+
+      true ->
+        :ok
     end
   end
 
@@ -154,12 +159,17 @@ defmodule Skillbook.Vault.Note do
 
   # In frontmatter with or without the sign, in text with it; not in code, and not a number alone.
   defp tags(data, body) do
-    given = (tag_texts(data["tags"]) ++ tag_texts(data["tag"])) |> Enum.map(&String.trim_leading(&1, "#"))
+    given =
+      (tag_texts(data["tags"]) ++ tag_texts(data["tag"]))
+      |> Enum.map(&String.trim_leading(&1, "#"))
 
     inline =
       if String.contains?(body, "#") do
         for [_, tag] <-
-              Regex.scan(~r/(?<![\p{L}\p{N}\p{M}_&\/#\]\)])#([\p{L}\p{N}\p{M}_\/\-]+)/u, without_code(body)),
+              Regex.scan(
+                ~r/(?<![\p{L}\p{N}\p{M}_&\/#\]\)])#([\p{L}\p{N}\p{M}_\/\-]+)/u,
+                without_code(body)
+              ),
             Regex.match?(~r/[^\d\/\-]/u, tag),
             do: tag
       else
@@ -227,5 +237,10 @@ defmodule Skillbook.Vault.Note do
   @doc "A text as it is compared by filters."
   @spec key(String.t()) :: String.t()
   def key(text),
-    do: text |> String.replace(<<0>>, "") |> String.trim() |> String.slice(0, 200) |> String.downcase()
+    do:
+      text
+      |> String.replace(<<0>>, "")
+      |> String.trim()
+      |> String.slice(0, 200)
+      |> String.downcase()
 end

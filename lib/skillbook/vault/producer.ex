@@ -42,14 +42,19 @@ defmodule Skillbook.Vault.Producer do
   the reasons for which others were left out, for the log.
   """
   @callback list(options :: keyword(), under :: String.t()) ::
-              {:ok, [listed()]} | {:ok, [listed()], [skipped :: String.t()]} | {:error, reason :: term()}
+              {:ok, [listed()]}
+              | {:ok, [listed()], [skipped :: String.t()]}
+              | {:error, reason :: term()}
 
   @doc """
   Reads one. `:missing` if it has gone since, `{:skip, reason}` if it is nothing to index: then what is known of it goes.
   `{:error, reason}` if it cannot be read now. Several are read at a time, each in a process of its own.
   """
   @callback read(options :: keyword(), id :: String.t()) ::
-              {:ok, document()} | :missing | {:skip, reason :: String.t()} | {:error, reason :: term()}
+              {:ok, document()}
+              | :missing
+              | {:skip, reason :: String.t()}
+              | {:error, reason :: term()}
 
   @doc """
   Begins to tell the calling process, which is the vault's indexer, of changes: by messages of any form, which `c:changed/2` reads.

@@ -63,7 +63,9 @@ defmodule Skillbook.Vault.Table do
   end
 
   defp same?(_note, nil), do: false
-  defp same?(note, {_id, _segment, as}), do: as == {note.path, note.hash, JSON.encode(note.labels)}
+
+  defp same?(note, {_id, _segment, as}),
+    do: as == {note.path, note.hash, JSON.encode(note.labels)}
 
   defp known(sql, vault, ids) do
     {these, params} = Values.texts(sql, "d.external_id", ids, 2)
@@ -101,10 +103,12 @@ defmodule Skillbook.Vault.Table do
 
     with {:ok, segment} <- Rows.join(sql, key, length(notes)),
          rows = for(note <- notes, do: row(segment, vault, producer, note, now)),
-         {:ok, ids} <- Values.insert(sql, "skillbook_documents (#{Enum.join(@columns, ", ")})", rows, rest),
+         {:ok, ids} <-
+           Values.insert(sql, "skillbook_documents (#{Enum.join(@columns, ", ")})", rows, rest),
          ids = Map.new(ids, &List.to_tuple/1),
          texts = for(note <- notes, do: [ids[note.id], note.content]),
-         {:ok, _} <- Values.insert(sql, "skillbook_document_texts (document_id, content)", texts, @new_text) do
+         {:ok, _} <-
+           Values.insert(sql, "skillbook_document_texts (document_id, content)", texts, @new_text) do
       {external_ids, run} = packed(packed, notes)
       Rows.put(sql, segment, Rows.number(run, Enum.map(external_ids, &ids[&1])))
     end
@@ -149,7 +153,8 @@ defmodule Skillbook.Vault.Table do
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, params) do
       {:ok,
-       for [id, vault, labels, path, folder, name, title, aliases, tags, frontmatter, content] <- rows do
+       for [id, vault, labels, path, folder, name, title, aliases, tags, frontmatter, content] <-
+             rows do
          {:ok, frontmatter} = JSON.decode(frontmatter)
 
          note = %Note{
@@ -191,7 +196,8 @@ defmodule Skillbook.Vault.Table do
   end
 
   @doc "Takes documents of a vault away: `{:ok, count}`."
-  @spec remove(SQL.t(), String.t(), [String.t()]) :: {:ok, non_neg_integer()} | {:error, SQL.Error.t()}
+  @spec remove(SQL.t(), String.t(), [String.t()]) ::
+          {:ok, non_neg_integer()} | {:error, SQL.Error.t()}
   def remove(_sql, _vault, []), do: {:ok, 0}
 
   def remove(sql, vault, external_ids) do
@@ -201,8 +207,10 @@ defmodule Skillbook.Vault.Table do
       |> Enum.reduce_while({:ok, 0}, fn external_ids, {:ok, count} ->
         with {:ok, known} <- known(sql, vault, external_ids),
              :ok <- forget(sql, Map.values(known)),
-             {condition, params} = Values.ids(sql, "id", for({_, {id, _, _}} <- known, do: id), 1),
-             {:ok, _} <- SQL.query(sql, "delete from skillbook_documents where #{condition}", params) do
+             {condition, params} =
+               Values.ids(sql, "id", for({_, {id, _, _}} <- known, do: id), 1),
+             {:ok, _} <-
+               SQL.query(sql, "delete from skillbook_documents where #{condition}", params) do
           {:cont, {:ok, count + map_size(known)}}
         else
           error -> {:halt, error}
@@ -245,7 +253,8 @@ defmodule Skillbook.Vault.Table do
   # Reading
 
   @doc "The documents of these ids within a scope, by id: what hits show."
-  @spec fetch(SQL.t(), scope(), [pos_integer()]) :: {:ok, %{pos_integer() => map()}} | {:error, SQL.Error.t()}
+  @spec fetch(SQL.t(), scope(), [pos_integer()]) ::
+          {:ok, %{pos_integer() => map()}} | {:error, SQL.Error.t()}
   def fetch(_sql, _scope, []), do: {:ok, %{}}
 
   # A document may have been given other labels since its id was found.
@@ -260,7 +269,18 @@ defmodule Skillbook.Vault.Table do
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, params ++ segments) do
       {:ok,
-       Map.new(rows, fn [id, vault, external_id, path, title, tags, links, frontmatter, content, words] ->
+       Map.new(rows, fn [
+                          id,
+                          vault,
+                          external_id,
+                          path,
+                          title,
+                          tags,
+                          links,
+                          frontmatter,
+                          content,
+                          words
+                        ] ->
          {:ok, frontmatter} = JSON.decode(frontmatter)
 
          {id,
@@ -290,13 +310,15 @@ defmodule Skillbook.Vault.Table do
   end
 
   def first(sql, scope, limit) do
-    with {:ok, {_all, total, hits}} <- Rows.find(sql, scope.segments, [], scope.filters, {:level, limit}),
+    with {:ok, {_all, total, hits}} <-
+           Rows.find(sql, scope.segments, [], scope.filters, {:level, limit}),
          {:ok, ids} <- first_of(sql, Enum.map(hits, &elem(&1, 0)), limit),
          do: {:ok, total, ids}
   end
 
   @doc "Of these ids the first, by vault and path."
-  @spec first_of(SQL.t(), [pos_integer()], pos_integer()) :: {:ok, [pos_integer()]} | {:error, SQL.Error.t()}
+  @spec first_of(SQL.t(), [pos_integer()], pos_integer()) ::
+          {:ok, [pos_integer()]} | {:error, SQL.Error.t()}
   def first_of(sql, ids, limit) do
     {these, params} = Values.ids(sql, "t.id", ids, 1)
     ordered(sql, these, params, limit)
@@ -319,7 +341,8 @@ defmodule Skillbook.Vault.Table do
          do: {:ok, rows |> Enum.map(&hd/1) |> Enum.sort()}
   end
 
-  defp within(sql, scope), do: Values.ids(sql, "t.segment_id", Enum.map(scope.segments, & &1.id), 1)
+  defp within(sql, scope),
+    do: Values.ids(sql, "t.segment_id", Enum.map(scope.segments, & &1.id), 1)
 
   defp texts(json) do
     {:ok, texts} = JSON.decode(json)

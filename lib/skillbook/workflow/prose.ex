@@ -36,7 +36,11 @@ defmodule Skillbook.Workflow.Prose do
          true <- prose?(entry),
          context = Executor.context(view, routed, Keyword.take(options, [:now, :assigns])),
          {:ok, state} <- Workflow.enter(entry, context, time(entry, result, agent, options)) do
-      %{followed(entry, result, context, state, agent, options) | name: result.name, command: result.command}
+      %{
+        followed(entry, result, context, state, agent, options)
+        | name: result.name,
+          command: result.command
+      }
     else
       _ -> result
     end
@@ -103,7 +107,13 @@ defmodule Skillbook.Workflow.Prose do
     do: Workflow.kept(entry, context, nil, state, &fun.(&1, 0))
 
   # The run of its commands goes on.
-  defp kept(_entry, %Result{data: %{run: run, steps: steps}, duration: taken}, context, _state, fun) do
+  defp kept(
+         _entry,
+         %Result{data: %{run: run, steps: steps}, duration: taken},
+         context,
+         _state,
+         fun
+       ) do
     began = System.monotonic_time(:microsecond)
     {status, _ran, report, answer} = fun.(run, length(steps))
     duration = div(taken + System.monotonic_time(:microsecond) - began, 1000)
@@ -112,7 +122,13 @@ defmodule Skillbook.Workflow.Prose do
   end
 
   defp run_options(context, state, agent, options) do
-    commands = [now: context.now, by: :agent, assigns: context.assigns, ask: options[:ask], workflow: state]
+    commands = [
+      now: context.now,
+      by: :agent,
+      assigns: context.assigns,
+      ask: options[:ask],
+      workflow: state
+    ]
 
     Keyword.merge(agent,
       profile: context.profile,
@@ -131,7 +147,8 @@ defmodule Skillbook.Workflow.Prose do
   end
 
   # What the agent is told to do.
-  defp input(entry, %Result{status: :template}, context), do: page(entry, context.command, context)
+  defp input(entry, %Result{status: :template}, context),
+    do: page(entry, context.command, context)
 
   defp input(entry, %Result{content: content}, context) do
     "The commands of this page have run. Do what is left of it. #{called(entry, context.command, context)}\n\n" <>
@@ -148,12 +165,19 @@ defmodule Skillbook.Workflow.Prose do
   end
 
   defp answer(entry, %{status: :done} = ended, results, run) do
-    text = if String.trim(ended.text) == "", do: Mission.reported(ended), else: String.trim(ended.text)
+    text =
+      if String.trim(ended.text) == "", do: Mission.reported(ended), else: String.trim(ended.text)
+
     Result.ok(text, fields(entry, ended, results, run))
   end
 
   defp answer(entry, ended, results, run) do
-    error = %WorkflowError{kind: :agent, name: entry.name, text: Mission.text(entry.name, ended, results)}
+    error = %WorkflowError{
+      kind: :agent,
+      name: entry.name,
+      text: Mission.text(entry.name, ended, results)
+    }
+
     struct!(Result.error(error), fields(entry, ended, results, run))
   end
 
@@ -165,7 +189,10 @@ defmodule Skillbook.Workflow.Prose do
   @doc "What an agent would be given, and which commands the page names that the view shows."
   @spec preview(Entry.t(), Command.t(), Context.t()) :: String.t()
   def preview(entry, command, context) do
-    named = for [name] <- Regex.scan(~r/[\p{L}\p{N}_-]+\.[\p{L}\p{N}_-]+/u, entry.body), uniq: true, do: name
+    named =
+      for [name] <- Regex.scan(~r/[\p{L}\p{N}_-]+\.[\p{L}\p{N}_-]+/u, entry.body),
+          uniq: true,
+          do: name
 
     shown =
       for name <- named,
@@ -174,7 +201,9 @@ defmodule Skillbook.Workflow.Prose do
           do: name
 
     named =
-      if shown == [], do: "It names no commands.", else: "It names the commands #{Enum.join(shown, ", ")}."
+      if shown == [],
+        do: "It names no commands.",
+        else: "It names the commands #{Enum.join(shown, ", ")}."
 
     "#{entry.name} is a page to follow, which runs nothing by itself. #{named}\n" <>
       "In a conversation it is given to the model. #{alone(entry, command, context)}"
@@ -185,8 +214,11 @@ defmodule Skillbook.Workflow.Prose do
 
   defp alone(entry, command, %Context{book: book} = context) do
     case book && Book.fetch!(book).agent do
-      nil -> "Elsewhere nobody carries it out, for this book has no agent of its own."
-      _agent -> "Elsewhere, as by its schedule, an agent is told:\n\n#{page(entry, command, context)}"
+      nil ->
+        "Elsewhere nobody carries it out, for this book has no agent of its own."
+
+      _agent ->
+        "Elsewhere, as by its schedule, an agent is told:\n\n#{page(entry, command, context)}"
     end
   end
 end

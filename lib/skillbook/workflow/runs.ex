@@ -39,7 +39,8 @@ defmodule Skillbook.Workflow.Runs do
   A run begins, of so many steps, or `nil` if that is not known, which is over in so many milliseconds at the latest: its id, or
   `nil` if it is not written down.
   """
-  @spec begin(Entry.t(), Context.t(), non_neg_integer() | nil, non_neg_integer()) :: pos_integer() | nil
+  @spec begin(Entry.t(), Context.t(), non_neg_integer() | nil, non_neg_integer()) ::
+          pos_integer() | nil
   def begin(_entry, %Context{sql: nil}, _steps, _time), do: nil
 
   def begin(entry, %Context{sql: sql} = context, steps, time) do
@@ -90,13 +91,21 @@ defmodule Skillbook.Workflow.Runs do
   end
 
   @doc "It ended, with what an agent reported."
-  @spec finish(Context.t(), pos_integer() | nil, atom(), non_neg_integer(), String.t() | nil) :: :ok
+  @spec finish(Context.t(), pos_integer() | nil, atom(), non_neg_integer(), String.t() | nil) ::
+          :ok
   def finish(context, id, status, duration, report \\ nil)
   def finish(_context, nil, _status, _duration, _report), do: :ok
 
   def finish(%Context{sql: sql}, id, status, duration, report) do
     update = "update skillbook_runs set status = $2, duration = $3, report = $4 where id = $1"
-    values = [id, "#{status}", duration, report && report |> String.slice(0, @content) |> storable()]
+
+    values = [
+      id,
+      "#{status}",
+      duration,
+      report && report |> String.slice(0, @content) |> storable()
+    ]
+
     with {:error, error} <- SQL.query(sql, update, values), do: lost("run #{id}", error)
     :ok
   end
@@ -150,7 +159,20 @@ defmodule Skillbook.Workflow.Runs do
     over = DateTime.to_unix(now, :millisecond) - @late
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, [name, profile.id, all, over] ++ values) do
-      keys = [:id, :name, :profile, :by, :command, :status, :steps, :ran, :started_at, :duration, :report]
+      keys = [
+        :id,
+        :name,
+        :profile,
+        :by,
+        :command,
+        :status,
+        :steps,
+        :ran,
+        :started_at,
+        :duration,
+        :report
+      ]
+
       {:ok, Enum.map(rows, &Map.new(Enum.zip(keys, &1)))}
     end
   end

@@ -45,7 +45,9 @@ pub fn unified(from: &str, to: &str, now: Instant) -> String {
 
 /// How many lines there are without those at both ends that are the same.
 fn between(from: &[&str], to: &[&str]) -> usize {
-    let same = |pairs: &mut dyn Iterator<Item = (&&str, &&str)>| pairs.take_while(|(one, other)| one == other).count();
+    let same = |pairs: &mut dyn Iterator<Item = (&&str, &&str)>| {
+        pairs.take_while(|(one, other)| one == other).count()
+    };
     let first = same(&mut from.iter().zip(to));
     let last = same(&mut from[first..].iter().rev().zip(to[first..].iter().rev()));
     from.len() + to.len() - 2 * (first + last)
@@ -63,7 +65,9 @@ mod tests {
     #[allow(clippy::disallowed_methods, reason = "the test is the caller, who reads the clock")]
     fn no_texts_take_long_or_much_stack() {
         let noise = |seed: u64, values: u64| {
-            move |number: u64| (number + seed).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29) % values
+            move |number: u64| {
+                (number + seed).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29) % values
+            }
         };
         for count in [MAX_LINES as u64 / 2, 30_000] {
             let texts = [
@@ -80,7 +84,9 @@ mod tests {
             ];
             // A dirty scheduler's stack has 320 KiB.
             let run = move || {
-                for (from, to) in texts.iter().flat_map(|from| texts.iter().map(move |to| (from, to))) {
+                for (from, to) in
+                    texts.iter().flat_map(|from| texts.iter().map(move |to| (from, to)))
+                {
                     let start = Instant::now();
                     let diff = unified(from, to, start);
                     assert_eq!(diff.is_empty(), from == to);

@@ -82,7 +82,9 @@ impl State {
 pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
     let catalog = view.catalog();
     let mut files: Vec<Explained> = Vec::new();
-    for (id, entry) in (0..).map(EntryId).zip(catalog.entries()).filter(|(_, entry)| means(entry, name)) {
+    for (id, entry) in
+        (0..).map(EntryId).zip(catalog.entries()).filter(|(_, entry)| means(entry, name))
+    {
         let hidden = hidden(view.profile(), entry);
         // What is hidden takes no part in what the profile sees, so it is told what becomes of it where all are seen.
         let all = if hidden.is_empty() { view.unused() } else { catalog.unused() };
@@ -105,21 +107,25 @@ pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
         files.push(of_entry(view, entry, State::NotSelected));
     }
     for domain in catalog.domains() {
-        let seen = view.domain(&domain.name).and_then(|domain| domain.index().map(|index| &index.document.path));
+        let seen = view
+            .domain(&domain.name)
+            .and_then(|domain| domain.index().map(|index| &index.document.path));
         let all = catalog.index(domain, |_| true, |id| catalog.uses(id));
         let is_used = |index: &Index| {
             let path = &index.document.path;
             seen == Some(path) || all.is_some_and(|used| used.document.path == *path)
         };
         let means = |index: &Index| domain.name == name || means_path(&index.document.path, name);
-        for (_, index) in domain.indexes.iter().filter(|(_, index)| is_used(index) && means(index)) {
+        for (_, index) in domain.indexes.iter().filter(|(_, index)| is_used(index) && means(index))
+        {
             let source = Some(index.source.name.clone());
             files.push(Explained { source, ..of_path(view, &index.document.path, State::Index) });
         }
     }
     let known = |path: &str| files.iter().any(|file| file.path == path);
     let paths = catalog.findings().iter().filter_map(|finding| finding.diagnostic.path.as_deref());
-    let mut others: Vec<&str> = paths.filter(|path| means_path(path, name) && !known(path)).collect();
+    let mut others: Vec<&str> =
+        paths.filter(|path| means_path(path, name) && !known(path)).collect();
     others.dedup();
     files.extend(others.into_iter().map(|path| of_path(view, path, State::NoEntry)));
     files.sort_by(|a, b| (a.state, &a.path).cmp(&(b.state, &b.path)));
@@ -166,10 +172,15 @@ fn means(entry: &Entry, name: &str) -> bool {
 /// `mail.send` is also `mail/send.md`.
 fn means_path(path: &str, name: &str) -> bool {
     let name = name.trim_end_matches('/');
-    let tail = |path: &str| path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));
+    let tail = |path: &str| {
+        path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+    };
     let stem = strip_md(path);
     let folder = path.strip_suffix(SKILL_FILE).map(|folder| folder.trim_end_matches('/'));
-    let action = || name.split_once('.').is_some_and(|(domain, action)| stem.ends_with(&format!("/{domain}/{action}")));
+    let action = || {
+        name.split_once('.')
+            .is_some_and(|(domain, action)| stem.ends_with(&format!("/{domain}/{action}")))
+    };
     !name.is_empty() && (tail(path) || folder.map_or_else(|| tail(stem) || action(), tail))
 }
 
@@ -189,7 +200,8 @@ fn of_path(view: &View, path: &str, state: State) -> Explained {
 fn of_entry(view: &View, entry: &Arc<Entry>, state: State) -> Explained {
     let (name, source) = (Some(entry.name.to_string()), Some(entry.source.name.clone()));
     // Records of one name have one path.
-    let own = |finding: &Finding| finding.about.first().is_none_or(|about| Arc::ptr_eq(about, entry));
+    let own =
+        |finding: &Finding| finding.about.first().is_none_or(|about| Arc::ptr_eq(about, entry));
     let diagnostics = found(view, &entry.document.path, own);
     Explained { name, source, diagnostics, ..of_path(view, &entry.document.path, state) }
 }
@@ -203,12 +215,15 @@ fn found(view: &View, path: &str, own: impl Fn(&Finding) -> bool) -> Vec<Diagnos
 /// What keeps an entry from a profile.
 fn hidden(profile: &Profile, entry: &Entry) -> Vec<String> {
     let mut reasons = Vec::new();
-    let missing =
-        entry.labels.iter().filter(|label| profile.grants.as_ref().is_some_and(|grants| !grants.contains(label)));
+    let missing = entry
+        .labels
+        .iter()
+        .filter(|label| profile.grants.as_ref().is_some_and(|grants| !grants.contains(label)));
     for label in missing {
         reasons.push(format!("the profile does not hold its label `{label}`"));
     }
-    let unnamed = |globs: &Vec<String>| Globs::new(globs).is_ok_and(|globs| !globs.matches(&entry.name));
+    let unnamed =
+        |globs: &Vec<String>| Globs::new(globs).is_ok_and(|globs| !globs.matches(&entry.name));
     if profile.skills.iter().any(unnamed) {
         reasons.push("no glob of the profile's skills matches its name".to_owned());
     }
@@ -224,13 +239,21 @@ fn placement(view: &View, options: &Options, id: EntryId) -> Option<String> {
     Some(match view.placement(options, id) {
         Placement::Section(section) => format!("in the section `{}`", section.as_str()),
         Placement::Domain => "only with its domain".to_owned(),
-        Placement::Cut(section) => format!("left out for lack of room, from the section `{}`", section.as_str()),
+        Placement::Cut(section) => {
+            format!("left out for lack of room, from the section `{}`", section.as_str())
+        }
         Placement::NotInPrompt(Reason::NotShown) => return None,
-        Placement::NotInPrompt(Reason::HiddenFromModel) => "nowhere: disable-model-invocation is true".to_owned(),
-        Placement::NotInPrompt(Reason::NotIncluded) => match view.profile().is_among(&entry.fields().excluded_for) {
-            true => "nowhere: its exclude_from_prompt_profile_ids names the profile".to_owned(),
-            false => "nowhere: include_in_prompt is false".to_owned(),
-        },
-        Placement::NotInPrompt(Reason::NoSection) => "nowhere: none of the sections is for it".to_owned(),
+        Placement::NotInPrompt(Reason::HiddenFromModel) => {
+            "nowhere: disable-model-invocation is true".to_owned()
+        }
+        Placement::NotInPrompt(Reason::NotIncluded) => {
+            match view.profile().is_among(&entry.fields().excluded_for) {
+                true => "nowhere: its exclude_from_prompt_profile_ids names the profile".to_owned(),
+                false => "nowhere: include_in_prompt is false".to_owned(),
+            }
+        }
+        Placement::NotInPrompt(Reason::NoSection) => {
+            "nowhere: none of the sections is for it".to_owned()
+        }
     })
 }

@@ -29,8 +29,10 @@ pub struct Globs {
 impl Globs {
     /// Globs that match what one of the patterns matches; without patterns they match nothing.
     pub fn new(patterns: &[String]) -> Result<Globs, BadGlob> {
-        let bad =
-            |glob: &str, error: globset::Error| BadGlob { glob: glob.to_owned(), message: error.kind().to_string() };
+        let bad = |glob: &str, error: globset::Error| BadGlob {
+            glob: glob.to_owned(),
+            message: error.kind().to_string(),
+        };
         let mut set = GlobSetBuilder::new();
         for pattern in patterns {
             set.add(GlobBuilder::new(pattern).build().map_err(|error| bad(pattern, error))?);

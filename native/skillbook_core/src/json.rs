@@ -194,7 +194,8 @@ fn token(bytes: &[u8]) -> usize {
             end.map_or(bytes.len(), |end| end + 2)
         }
         byte if byte.is_ascii_alphanumeric() || byte == b'-' => {
-            let part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
+            let part =
+                |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
             bytes.iter().position(|byte| !part(byte)).unwrap_or(bytes.len())
         }
         _ => 1,
@@ -212,10 +213,12 @@ pub(crate) fn value(value: serde_json::Value) -> Value {
             None => Value::Float(number.as_f64().unwrap_or(f64::MAX)),
         },
         serde_json::Value::String(text) => Value::Str(text),
-        serde_json::Value::Array(values) => Value::List(values.into_iter().map(self::value).collect()),
-        serde_json::Value::Object(members) => {
-            Value::Map(members.into_iter().map(|(name, value)| (name, self::value(value))).collect())
+        serde_json::Value::Array(values) => {
+            Value::List(values.into_iter().map(self::value).collect())
         }
+        serde_json::Value::Object(members) => Value::Map(
+            members.into_iter().map(|(name, value)| (name, self::value(value))).collect(),
+        ),
     }
 }
 
@@ -249,11 +252,21 @@ mod tests {
             ("{\"a\": \"a\", \"b\": [\"a\", \"a\"]}", None),
             ("{\"a\": 1,\n \"a\": 2}", Some("2:2: expected each key once, got \"a\" again")),
             ("{\"a\": 1, \"\\u0061\": 2}", Some("1:10: expected each key once, got \"a\" again")),
-            ("{\"ä\": {}, \"b\": [], \"ä\": []}", Some("1:20: expected each key once, got \"ä\" again")),
-            ("{\"a\\\\\": [{}, {\"b\": -1.5e+3, \"b\": 1}]}", Some("1:29: expected each key once, got \"b\" again")),
+            (
+                "{\"ä\": {}, \"b\": [], \"ä\": []}",
+                Some("1:20: expected each key once, got \"ä\" again"),
+            ),
+            (
+                "{\"a\\\\\": [{}, {\"b\": -1.5e+3, \"b\": 1}]}",
+                Some("1:29: expected each key once, got \"b\" again"),
+            ),
         ];
         for (text, expected) in rows {
-            assert_eq!(parse(text).err().map(|error| error.to_string()).as_deref(), expected, "{text}");
+            assert_eq!(
+                parse(text).err().map(|error| error.to_string()).as_deref(),
+                expected,
+                "{text}"
+            );
         }
         let path = parse("{\"a\": [[], {\"b\": 1, \"b\": 1}]}").unwrap_err().path;
         assert_eq!(path, [Step::Key("a".into()), Step::Index(1), Step::Key("b".into())]);
@@ -270,7 +283,11 @@ mod tests {
             (vec![key("b")], Some((1, 17)), Some((1, 11))),
             (vec![key("b"), Step::Index(0), Step::Index(0)], Some((1, 19)), None),
             (vec![key("b"), Step::Index(0), Step::Index(1)], Some((1, 22)), None),
-            (vec![key("b"), Step::Index(0), Step::Index(1), key("ä\"")], Some((1, 30)), Some((1, 23))),
+            (
+                vec![key("b"), Step::Index(0), Step::Index(1), key("ä\"")],
+                Some((1, 30)),
+                Some((1, 23)),
+            ),
             (vec![key("b"), Step::Index(0), Step::Index(1), key("c")], Some((2, 5)), Some((2, 1))),
             (vec![key("b"), Step::Index(1)], Some((2, 13)), None),
             (vec![key("c")], None, None),
@@ -283,9 +300,11 @@ mod tests {
 
     #[test]
     fn reads_values() {
-        let read = parse("\u{feff}{\"b\": [true, null, 1.5, \"x\"], \"a\": 18446744073709551615}").unwrap();
+        let read = parse("\u{feff}{\"b\": [true, null, 1.5, \"x\"], \"a\": 18446744073709551615}")
+            .unwrap();
         let list = [Value::Bool(true), Value::Null, Value::Float(1.5), Value::Str("x".into())];
-        let pairs = [("b", Value::List(list.to_vec())), ("a", Value::Float(18446744073709551615.0))];
+        let pairs =
+            [("b", Value::List(list.to_vec())), ("a", Value::Float(18446744073709551615.0))];
         assert_eq!(read, Value::Map(pairs.map(|(key, value)| (key.to_owned(), value)).to_vec()));
     }
 }

@@ -83,7 +83,8 @@ pub struct Source {
 impl Source {
     /// How the source's globs select the entry of a name; `None` if no glob does. Both at once is inline.
     pub fn selects(&self, name: &str) -> Option<Selection> {
-        let matches = |globs: &Option<Globs>| globs.as_ref().is_some_and(|globs| globs.matches(name));
+        let matches =
+            |globs: &Option<Globs>| globs.as_ref().is_some_and(|globs| globs.matches(name));
         if matches(&self.inline) {
             return Some(Selection::Inline);
         }
@@ -97,7 +98,9 @@ impl Source {
 
     /// Whether both kinds of its globs select the entry of a name.
     pub fn selects_twice(&self, name: &str) -> bool {
-        [&self.available, &self.inline].iter().all(|globs| globs.as_ref().is_some_and(|globs| globs.matches(name)))
+        [&self.available, &self.inline]
+            .iter()
+            .all(|globs| globs.as_ref().is_some_and(|globs| globs.matches(name)))
     }
 }
 

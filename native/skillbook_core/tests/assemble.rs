@@ -19,13 +19,19 @@ fn matter(name: &str, description: &str, domain: &str) -> String {
         "" => String::new(),
         value => format!("{key}: {value}\n"),
     };
-    format!("---\n{}{}{}---\nBody\n", line("name", name), line("description", description), line("domain", domain))
+    format!(
+        "---\n{}{}{}---\nBody\n",
+        line("name", name),
+        line("description", description),
+        line("domain", domain)
+    )
 }
 
 /// `kind name`, then `index domain`, then `code path` for each finding.
 fn outline(catalog: Catalog) -> Vec<String> {
     let view = all(catalog);
-    let entries = view.entries().map(|(_, entry)| format!("{} {}", entry.kind.as_str(), entry.name));
+    let entries =
+        view.entries().map(|(_, entry)| format!("{} {}", entry.kind.as_str(), entry.name));
     let indexed = view.domains().filter(|domain| domain.index().is_some());
     let indexes = indexed.map(|domain| format!("index {}", domain.name()));
     let findings = view.diagnostics().map(|found| {
@@ -64,9 +70,19 @@ fn skill_files() {
         (&[("pdf-/SKILL.md", skill("pdf-"))], &["skill pdf-", "name_characters pdf-/SKILL.md"]),
         (&[("p--df/SKILL.md", skill("p--df"))], &["skill p--df", "name_characters p--df/SKILL.md"]),
         // Its other files are resources, whatever is in them.
-        (&[("pdf/SKILL.md", skill("pdf")), ("pdf/a/b.md", skill("b")), ("pdf/c.md", skill("x.y"))], &["skill pdf"]),
+        (
+            &[
+                ("pdf/SKILL.md", skill("pdf")),
+                ("pdf/a/b.md", skill("b")),
+                ("pdf/c.md", skill("x.y")),
+            ],
+            &["skill pdf"],
+        ),
         // A skill further below is one of its own.
-        (&[("pdf/SKILL.md", skill("pdf")), ("pdf/forms/SKILL.md", skill("forms"))], &["skill forms", "skill pdf"]),
+        (
+            &[("pdf/SKILL.md", skill("pdf")), ("pdf/forms/SKILL.md", skill("forms"))],
+            &["skill forms", "skill pdf"],
+        ),
         // Neither name nor domain: named after the folder, or the index of the commands beside it.
         (&[("pdf/SKILL.md", matter("", "d", ""))], &["skill pdf", "name_missing pdf/SKILL.md"]),
         (
@@ -86,7 +102,10 @@ fn skill_files() {
             ],
             &["skill email", "command email.send", "index email"],
         ),
-        (&[("email/SKILL.md", matter("", "d", "email"))], &["domain_without_commands email/SKILL.md"]),
+        (
+            &[("email/SKILL.md", matter("", "d", "email"))],
+            &["domain_without_commands email/SKILL.md"],
+        ),
         // Without a description a skill is not used; an index is.
         (&[("pdf/SKILL.md", matter("pdf", "", ""))], &["description_missing pdf/SKILL.md"]),
         (&[("pdf/SKILL.md", "Just text".into())], &["description_missing pdf/SKILL.md"]),
@@ -117,10 +136,19 @@ fn single_files() {
         (&[("email.send.md", skill("email.send"))], &["command email.send"]),
         (&[("post.md", skill("email.send"))], &["command email.send", "name_differs post.md"]),
         // A name that disagrees with its path wins.
-        (&[("mail/send.md", skill("email.send"))], &["command email.send", "name_differs mail/send.md"]),
+        (
+            &[("mail/send.md", skill("email.send"))],
+            &["command email.send", "name_differs mail/send.md"],
+        ),
         (&[("my/email/send.md", skill("email.send"))], &["command email.send"]),
-        (&[("my/email/post.md", skill("email.send"))], &["command email.send", "name_differs my/email/post.md"]),
-        (&[("email/post.md", skill("email.send"))], &["command email.send", "name_differs email/post.md"]),
+        (
+            &[("my/email/post.md", skill("email.send"))],
+            &["command email.send", "name_differs my/email/post.md"],
+        ),
+        (
+            &[("email/post.md", skill("email.send"))],
+            &["command email.send", "name_differs email/post.md"],
+        ),
         // The domain that the folder's index declares is the path's.
         (&[index(), ("mail/send.md", skill("email.send"))], &["command email.send", "index email"]),
         (
@@ -136,25 +164,42 @@ fn single_files() {
         (&[("a/readme.md", "# Hello".into())], &["not_a_skill a/readme.md"]),
         (&[("plain.md", "# Hello".into())], &["not_a_skill plain.md"]),
         (&[("plain.md", "---\ntitle: Hello\n---\n".into())], &["not_a_skill plain.md"]),
-        (&[("email/Send.md", skill("email.Send"))], &["command email.Send", "name_characters email/Send.md"]),
+        (
+            &[("email/Send.md", skill("email.Send"))],
+            &["command email.Send", "name_characters email/Send.md"],
+        ),
         (&[("email/re-send.md", skill("email.re-send"))], &["command email.re-send"]),
-        (&[("email/-send.md", skill("email.-send"))], &["command email.-send", "name_characters email/-send.md"]),
+        (
+            &[("email/-send.md", skill("email.-send"))],
+            &["command email.-send", "name_characters email/-send.md"],
+        ),
         (&[("a_b.md", skill("a_b"))], &["skill a_b", "name_characters a_b.md"]),
     ];
     for (files, expected) in rows {
         check(SourceKind::Skills, files, expected);
     }
     let (longest, longer) = ("a".repeat(64), "a".repeat(65));
-    check(SourceKind::Skills, &[(&format!("{longest}.md"), skill(&longest))], &[&format!("skill {longest}")]);
+    check(
+        SourceKind::Skills,
+        &[(&format!("{longest}.md"), skill(&longest))],
+        &[&format!("skill {longest}")],
+    );
     let found = [format!("skill {longer}"), format!("name_too_long {longer}.md")];
-    check(SourceKind::Skills, &[(&format!("{longer}.md"), skill(&longer))], &found.each_ref().map(String::as_str));
+    check(
+        SourceKind::Skills,
+        &[(&format!("{longer}.md"), skill(&longer))],
+        &found.each_ref().map(String::as_str),
+    );
 }
 
 #[test]
 fn notes() {
     let rows: &[Row] = &[
         (&[("shopping.md", "- Bread".into())], &["note shopping"]),
-        (&[("day/one.md", "x".into()), ("week/one.md", "y".into())], &["note day/one", "note week/one"]),
+        (
+            &[("day/one.md", "x".into()), ("week/one.md", "y".into())],
+            &["note day/one", "note week/one"],
+        ),
         (&[("a.md", matter("b", "", ""))], &["note b"]),
         (&[("a.md", matter("", "d", ""))], &["note a"]),
         (&[("a.md", matter("a", "d", ""))], &["skill a"]),
@@ -167,7 +212,8 @@ fn notes() {
     }
     let titles = [("---\ntitle: T\n---\n# H", "T"), ("## Two\n# One", "One"), ("text", "a")];
     for (text, title) in titles {
-        let catalog = Catalog::build(1, vec![source("s", SourceKind::Notes, &[], &[("a.md", text)])]);
+        let catalog =
+            Catalog::build(1, vec![source("s", SourceKind::Notes, &[], &[("a.md", text)])]);
         assert_eq!(catalog.entries()[0].title.as_deref(), Some(title), "{text}");
     }
 }
@@ -175,7 +221,8 @@ fn notes() {
 #[test]
 fn a_broken_skill_file_leaves_the_files_beside_it() {
     let broken = "---\nvisibility_labels: {a: b}\n---\n";
-    let catalog = skills(&[("email/SKILL.md", broken), ("email/send.md", &matter("email.send", "d", ""))]);
+    let catalog =
+        skills(&[("email/SKILL.md", broken), ("email/send.md", &matter("email.send", "d", ""))]);
     assert_eq!(outline(catalog), ["command email.send", "labels_invalid email/SKILL.md"]);
 }
 
@@ -209,9 +256,11 @@ fn labels_are_the_documents_and_the_sources() {
 fn merges_sources() {
     let a = matter("a", "one", "");
     let b = matter("a", "two", "");
-    let files = [("1/SKILL.md", a.as_str()), ("2/SKILL.md", a.as_str()), ("3/SKILL.md", b.as_str())];
+    let files =
+        [("1/SKILL.md", a.as_str()), ("2/SKILL.md", a.as_str()), ("3/SKILL.md", b.as_str())];
     let first = source("s", SourceKind::Skills, &[], &files);
-    let later = source("t", SourceKind::Skills, &[], &[("a.md", &b), ("c.md", &matter("c", "d", ""))]);
+    let later =
+        source("t", SourceKind::Skills, &[], &[("a.md", &b), ("c.md", &matter("c", "d", ""))]);
     let catalog = Catalog::build(3, vec![first, later]);
     assert_eq!(catalog.generation(), 3);
     // All stay in it, for who may not see some of them.
@@ -219,7 +268,10 @@ fn merges_sources() {
     let view = all(catalog);
     assert_eq!(view.entry(view.find("a").unwrap()).unwrap().document.path, "/t/a.md");
     let code = |code: &str| -> Vec<&str> {
-        view.diagnostics().filter(|found| found.code.as_str() == code).map(|found| found.message.as_str()).collect()
+        view.diagnostics()
+            .filter(|found| found.code.as_str() == code)
+            .map(|found| found.message.as_str())
+            .collect()
     };
     assert_eq!(
         code("duplicate_name"),
@@ -236,21 +288,29 @@ fn merges_indexes() {
     let send = matter("email.send", "d", "");
     let index = |text: &str| matter("", text, "email");
     let (one, two, three) = (index("one"), index("two"), index("three"));
-    let first = [("email/SKILL.md", one.as_str()), ("post/SKILL.md", two.as_str()), ("email/send.md", send.as_str())];
+    let first = [
+        ("email/SKILL.md", one.as_str()),
+        ("post/SKILL.md", two.as_str()),
+        ("email/send.md", send.as_str()),
+    ];
     let later = [("email/SKILL.md", three.as_str())];
     let description = |sources| {
         let view = all(Catalog::build(1, sources));
         view.domain("email").unwrap().description()
     };
     assert_eq!(description(vec![source("s", SourceKind::Skills, &[], &first)]), "one");
-    let both = vec![source("s", SourceKind::Skills, &[], &first), source("t", SourceKind::Skills, &[], &later)];
+    let both = vec![
+        source("s", SourceKind::Skills, &[], &first),
+        source("t", SourceKind::Skills, &[], &later),
+    ];
     assert_eq!(description(both), "three");
 }
 
 #[test]
 fn the_order_of_the_documents_does_not_matter() {
     let texts = ["a", "b", "c"].map(|name| matter(name, "d", ""));
-    let files: Vec<_> = ["x.md", "y.md", "z.md"].into_iter().zip(texts.iter().map(String::as_str)).collect();
+    let files: Vec<_> =
+        ["x.md", "y.md", "z.md"].into_iter().zip(texts.iter().map(String::as_str)).collect();
     let backwards: Vec<_> = files.iter().rev().copied().collect();
     assert_eq!(outline(skills(&files)), outline(skills(&backwards)));
 }
@@ -259,15 +319,31 @@ fn the_order_of_the_documents_does_not_matter() {
 #[test]
 fn hints_about_names_say_what_to_write() {
     let rows: &[(&str, &str, &[&str])] = &[
-        ("pdf/SKILL.md", "forms", &["name_differs 2 write name: pdf, or rename the folder to `forms`"]),
+        (
+            "pdf/SKILL.md",
+            "forms",
+            &["name_differs 2 write name: pdf, or rename the folder to `forms`"],
+        ),
         ("pdf/SKILL.md", "My Forms", &["name_differs 2 write name: pdf", "name_characters 2 -"]),
         ("My Forms/SKILL.md", "forms", &["name_differs 2 rename the folder to `forms`"]),
         ("My_Forms/SKILL.md", "My_Forms", &["name_characters 2 call it my-forms"]),
         ("Größe/SKILL.md", "Größe", &["name_characters 2 -"]),
         ("a--b/SKILL.md", "a--b", &["name_characters 2 call it a-b"]),
-        ("post.md", "haiku", &["name_differs 2 write name: post, or rename the file to `haiku.md`"]),
-        ("post.md", "email.send", &["name_differs 2 write name: email.post, or move the file to `email/send.md`"]),
-        ("mail/send.md", "email.send", &["name_differs 2 write name: mail.send, or move the file to `email/send.md`"]),
+        (
+            "post.md",
+            "haiku",
+            &["name_differs 2 write name: post, or rename the file to `haiku.md`"],
+        ),
+        (
+            "post.md",
+            "email.send",
+            &["name_differs 2 write name: email.post, or move the file to `email/send.md`"],
+        ),
+        (
+            "mail/send.md",
+            "email.send",
+            &["name_differs 2 write name: mail.send, or move the file to `email/send.md`"],
+        ),
         ("mail/Send.md", "mail.Send", &["name_characters 2 call it mail.send"]),
     ];
     for (path, name, expected) in rows {
@@ -275,7 +351,12 @@ fn hints_about_names_say_what_to_write() {
         let catalog = skills(&[(path, &text)]);
         let findings = catalog.findings().iter().map(|finding| &finding.diagnostic);
         let told = findings.map(|found| {
-            format!("{} {} {}", found.code.as_str(), found.line.unwrap_or(0), found.hint.as_deref().unwrap_or("-"))
+            format!(
+                "{} {} {}",
+                found.code.as_str(),
+                found.line.unwrap_or(0),
+                found.hint.as_deref().unwrap_or("-")
+            )
         });
         assert_eq!(told.collect::<Vec<_>>(), *expected, "{path} {name}");
     }

@@ -27,7 +27,11 @@ fn words_and_quotes() {
         ("other backslashes stay", r#"a "C:\Users\d""#, &["a", r"C:\Users\d"]),
         ("dollar quote", r"a $'b\n\'c'", &["a", "b\n'c"]),
         ("a dollar inside a word", "a x$'b c'", &["a", "x$'b", "c'"]),
-        ("dollars are not expanded", "a $100 $HOME `x` $(y)", &["a", "$100", "$HOME", "`x`", "$(y)"]),
+        (
+            "dollars are not expanded",
+            "a $100 $HOME `x` $(y)",
+            &["a", "$100", "$HOME", "`x`", "$(y)"],
+        ),
         ("double inside a word", r#"a from:"Bob Smith"x"#, &["a", "from:Bob Smithx"]),
         ("single inside a word", "a what's up", &["a", "what's", "up"]),
         ("single after equals", "a --b='c d' e='f g'", &["a", "--b=c d", "e=f g"]),
@@ -94,15 +98,28 @@ fn apostrophes() {
         assert_eq!((error.kind().as_str(), error.span()), ("unescaped_quote", span), "{line}");
     }
     for fine in ["a dogs' 'x'", "a 'x' rock'n'", "a 'x' '"] {
-        assert_ne!(split(fine).map_err(|error| error.kind().as_str()), Err("unescaped_quote"), "{fine}");
+        assert_ne!(
+            split(fine).map_err(|error| error.kind().as_str()),
+            Err("unescaped_quote"),
+            "{fine}"
+        );
     }
 }
 
 #[test]
 fn quotes_that_were_not_escaped() {
-    for (line, at) in [(r#"a "The "best" b""#, 7), (r#"a --b="x"y"#, 8), (r#"a "x""y""#, 4), ("a \"p(\"hi\")\n\"", 5)] {
+    for (line, at) in [
+        (r#"a "The "best" b""#, 7),
+        (r#"a --b="x"y"#, 8),
+        (r#"a "x""y""#, 4),
+        ("a \"p(\"hi\")\n\"", 5),
+    ] {
         let error = split(line).expect_err(line);
-        assert_eq!((error.kind().as_str(), error.span()), ("unescaped_quote", at..at + 1), "{line}");
+        assert_eq!(
+            (error.kind().as_str(), error.span()),
+            ("unescaped_quote", at..at + 1),
+            "{line}"
+        );
     }
     words(&[
         ("behind it no letter", r#"a "b", "c". "d"/e"#, &["a", "b,", "c.", "d/e"]),
@@ -126,7 +143,11 @@ fn paths() {
 #[test]
 fn characters_that_look_like_blanks_or_nothing() {
     words(&[
-        ("blanks of other kinds", "a\u{A0}b\u{202F}c\u{2009}d\u{3000}e\u{2028}f", &["a", "b", "c", "d", "e", "f"]),
+        (
+            "blanks of other kinds",
+            "a\u{A0}b\u{202F}c\u{2009}d\u{3000}e\u{2028}f",
+            &["a", "b", "c", "d", "e", "f"],
+        ),
         ("in quotes they stay", "a \"b\u{A0}c\"", &["a", "b\u{A0}c"]),
         ("no width", "\u{FEFF}a.\u{200B}b --\u{AD}c\u{200E} d\u{2060}", &["a.b", "--c", "d"]),
         ("in quotes too", "a 'b\u{200B}c'", &["a", "b\u{200B}c"]),
@@ -163,7 +184,11 @@ fn comments_and_prompts() {
 fn json_words() {
     words(&[
         ("an array", r#"a ["b", "c d"] e"#, &["a", r#"["b", "c d"]"#, "e"]),
-        ("an object", r#"a --b {"c": [1, 2], "d": "} x"} e"#, &["a", "--b", r#"{"c": [1, 2], "d": "} x"}"#, "e"]),
+        (
+            "an object",
+            r#"a --b {"c": [1, 2], "d": "} x"} e"#,
+            &["a", "--b", r#"{"c": [1, 2], "d": "} x"}"#, "e"],
+        ),
         ("behind equals", r#"a --b=["c", "d"]"#, &["a", r#"--b=["c", "d"]"#]),
         ("over lines", "a {\n  \"b\": 1\n}", &["a", "{\n  \"b\": 1\n}"]),
         ("no array", "a [b, c] [] {d}", &["a", "[b,", "c]", "[]", "{d}"]),
@@ -177,9 +202,17 @@ fn heredocs() {
     words(&[
         ("common indentation", "a <<~EOF\n  b\n\n    c\n  EOF", &["a", "b\n\n  c"]),
         ("common indentation, quoted word", "a --b=<<~'E' c\n\tb\nE", &["a", "--b=b", "c"]),
-        ("tabs are dropped, the end may be indented by blanks", "a <<-EOF\n\t b\n  EOF", &["a", " b"]),
+        (
+            "tabs are dropped, the end may be indented by blanks",
+            "a <<-EOF\n\t b\n  EOF",
+            &["a", " b"],
+        ),
         ("in a substitution", "a \"$(cat <<'EOF'\nb \"c\"\nEOF\n)\" d", &["a", "b \"c\"", "d"]),
-        ("in a substitution, without quotes", "a --b=$(cat << EOF\nb\nEOF\n  ) d", &["a", "--b=b", "d"]),
+        (
+            "in a substitution, without quotes",
+            "a --b=$(cat << EOF\nb\nEOF\n  ) d",
+            &["a", "--b=b", "d"],
+        ),
         ("plain", "a <<EOF\nb\nc\nEOF", &["a", "b\nc"]),
         ("empty", "a <<EOF\nEOF", &["a", ""]),
         ("one empty line", "a <<EOF\n\nEOF", &["a", ""]),
@@ -187,10 +220,18 @@ fn heredocs() {
         ("quoted words", "a <<'E F'\nb\nE F\n", &["a", "b"]),
         ("double quoted", "a <<\"E\"\nb\nE", &["a", "b"]),
         ("blanks in the quotes", "a <<'E '\nb\nE", &["a", "b"]),
-        ("behind a quote over lines and a joined one", "a <<E \"b\nc\" \\\n --d\nx\nE", &["a", "x", "b\nc", "--d"]),
+        (
+            "behind a quote over lines and a joined one",
+            "a <<E \"b\nc\" \\\n --d\nx\nE",
+            &["a", "x", "b\nc", "--d"],
+        ),
         ("behind curly quotes", "a “b\nc” <<E\n”\nE", &["a", "b\nc", "”"]),
         ("behind one without a partner", "a “b <<E\nc\nE", &["a", "“b", "c"]),
-        ("behind an equals sign, twice", "a --b=<<E --c=<<-'F'\n1\nE\n\t2\n\tF", &["a", "--b=1", "--c=2"]),
+        (
+            "behind an equals sign, twice",
+            "a --b=<<E --c=<<-'F'\n1\nE\n\t2\n\tF",
+            &["a", "--b=1", "--c=2"],
+        ),
         ("nothing is expanded", "a <<E\n$x \\n \"'`y`\nE", &["a", "$x \\n \"'`y`"]),
         ("tabs", "a <<-E\n\tb\n\t\tc\n\tE", &["a", "b\nc"]),
         ("tabs stay without the dash", "a <<E\n\tb\nE", &["a", "\tb"]),
@@ -209,8 +250,16 @@ fn heredocs() {
 #[test]
 fn nested_code() {
     words(&[
-        ("quotes inside", "a \"x\n```py\ny(\"z\")\n```\n\" b", &["a", "x\n```py\ny(\"z\")\n```\n", "b"]),
-        ("escaped quotes inside", "a \"x\n```py\ny(\\\"z\\\")\n```\n\"", &["a", "x\n```py\ny(\"z\")\n```\n"]),
+        (
+            "quotes inside",
+            "a \"x\n```py\ny(\"z\")\n```\n\" b",
+            &["a", "x\n```py\ny(\"z\")\n```\n", "b"],
+        ),
+        (
+            "escaped quotes inside",
+            "a \"x\n```py\ny(\\\"z\\\")\n```\n\"",
+            &["a", "x\n```py\ny(\"z\")\n```\n"],
+        ),
         ("the quote right behind", "a \"```py\ny\n```\" b", &["a", "```py\ny\n```", "b"]),
         ("never closed", "a \"x\n```py\ny\" b", &["a", "x\n```py\ny", "b"]),
         ("never closed in curly quotes", "a --b=“x\n```py\ny” c", &["a", "--b=x\n```py\ny", "c"]),
@@ -222,7 +271,10 @@ fn nested_code() {
 fn spans_and_quoting() {
     let line = "a \"b c\" d\\ e —f <<E\nx\nE";
     let words = split(line).unwrap();
-    let seen: Vec<_> = words.iter().map(|word| (&line[word.span.clone()], word.value.as_ref(), word.quoted)).collect();
+    let seen: Vec<_> = words
+        .iter()
+        .map(|word| (&line[word.span.clone()], word.value.as_ref(), word.quoted))
+        .collect();
     assert_eq!(
         seen,
         [
@@ -302,8 +354,14 @@ fn flags() {
         ("get_skill:email.send", "get_skill \"email.send\""),
         ("get_skill email.send", "get_skill \"email.send\""),
         ("get_skills: x", "get_skills: \"x\""),
-        ("a {\"b\": \"c d\", \"e\": [\"f\"], \"g\": true}", "a b:\"c d\" e:List([Str(\"f\")]) g:true"),
-        ("a {\"b\": 5, \"c\": null, \"d\": false, \"e\": 1.5}", "a b:Int(5) c:Null d:Bool(false) e:Float(1.5)"),
+        (
+            "a {\"b\": \"c d\", \"e\": [\"f\"], \"g\": true}",
+            "a b:\"c d\" e:List([Str(\"f\")]) g:true",
+        ),
+        (
+            "a {\"b\": 5, \"c\": null, \"d\": false, \"e\": 1.5}",
+            "a b:Int(5) c:Null d:Bool(false) e:Float(1.5)",
+        ),
         ("a {}", "a"),
         ("a {\"help\": true}", "a help:true HELP"),
         ("a {\"help\": false, \"i\": \"\"}", "a help:Bool(false) i:\"\""),
@@ -334,7 +392,10 @@ fn flags() {
 
 #[test]
 fn many_flags_are_merged_like_few() {
-    let line = format!("a {} --f3 x", (0..4_000).map(|i| format!("--f{i} v")).collect::<Vec<_>>().join(" "));
+    let line = format!(
+        "a {} --f3 x",
+        (0..4_000).map(|i| format!("--f{i} v")).collect::<Vec<_>>().join(" ")
+    );
     let command = parse(&line).unwrap();
     assert_eq!(command.flags.len(), 4_000);
     assert_eq!(command.flag("f3"), Some(&FlagValue::Many(vec!["v".into(), "x".into()])));
@@ -347,7 +408,10 @@ fn deep_json() {
     assert_eq!(parse(&line).unwrap_err().kind().as_str(), "invalid_json");
     let command = parse("a {\"b\": [[{\"c\": 1}]]}").unwrap();
     let inner = Value::Map(vec![("c".into(), Value::Int(1))]);
-    assert_eq!(command.flag("b"), Some(&FlagValue::Json(Value::List(vec![Value::List(vec![inner])]))));
+    assert_eq!(
+        command.flag("b"),
+        Some(&FlagValue::Json(Value::List(vec![Value::List(vec![inner])])))
+    );
 }
 
 #[test]
@@ -486,8 +550,13 @@ fn errors() {
 fn operators() {
     for operator in ["|", "||", "&&", ";", "&", ">", ">>", "<"] {
         let error = split(&format!("a {operator} b")).expect_err(operator);
-        assert_eq!((error.kind().as_str(), error.span()), ("unsupported_operator", 2..2 + operator.len()));
-        for fine in [format!("a '{operator}' b"), format!("a \\{operator} b"), format!("a x{operator} b")] {
+        assert_eq!(
+            (error.kind().as_str(), error.span()),
+            ("unsupported_operator", 2..2 + operator.len())
+        );
+        for fine in
+            [format!("a '{operator}' b"), format!("a \\{operator} b"), format!("a x{operator} b")]
+        {
             assert!(split(&fine).is_ok(), "{fine}");
         }
     }
@@ -502,7 +571,8 @@ fn operators() {
         ("a \"b\"\\;", &["a", "b;"]),
         ("a \"b;\" c.d", &["a", "b;", "c.d"]),
     ] {
-        let found: Vec<_> = split(line).unwrap().into_iter().map(|word| word.value.into_owned()).collect();
+        let found: Vec<_> =
+            split(line).unwrap().into_iter().map(|word| word.value.into_owned()).collect();
         assert_eq!(found, words, "{line}");
     }
     for line in ["a b; c.d e", "a b; get_skill: x", "a \"b\"; c"] {
@@ -544,7 +614,10 @@ fn placeholders_are_whole_unquoted_values() {
     let rows: &[PlaceholderRow] = &[
         ("a {1}", &[(None, 0, Number(1))]),
         ("a {last}", &[(None, 0, Last)]),
-        ("a x {12} --f {last} y {2}", &[(None, 1, Number(12)), (Some("f"), 0, Last), (Some("f"), 2, Number(2))]),
+        (
+            "a x {12} --f {last} y {2}",
+            &[(None, 1, Number(12)), (Some("f"), 0, Last), (Some("f"), 2, Number(2))],
+        ),
         ("a --f x --g {1} --f {2}", &[(Some("g"), 0, Number(1)), (Some("f"), 1, Number(2))]),
         ("a --f x -- {1}", &[(None, 0, Number(1))]),
         ("a --f={1} {2}", &[(Some("f"), 0, Number(1)), (Some("f"), 1, Number(2))]),

@@ -142,8 +142,12 @@ fn no_cell_breaks_out_of_the_table() {
         (" x ", "x"),
         ("line\u{2028}separator", "line separator"),
     ] {
-        let command = format!("---\nname: w.a\ndescription: {}\n---\n", serde_json::to_string(description).unwrap());
-        let files = [("w/SKILL.md", "---\ndomain: w\ndescription: d\n---\n# W\n"), ("w/a.md", &command)];
+        let command = format!(
+            "---\nname: w.a\ndescription: {}\n---\n",
+            serde_json::to_string(description).unwrap()
+        );
+        let files =
+            [("w/SKILL.md", "---\ndomain: w\ndescription: d\n---\n# W\n"), ("w/a.md", &command)];
         let body = common::all(skills(&files)).domain("w").unwrap().body();
         assert_eq!(body, format!("# W\n\n## Available Skills\n\n{HEAD}| w.a | {cell} |\n"));
     }
@@ -186,8 +190,8 @@ fn page() -> impl Strategy<Value = String> {
         "Text.",
         "---",
     ];
-    let line =
-        proptest::collection::vec(proptest::sample::select(pieces.to_vec()), 0..40).prop_map(|pieces| pieces.concat());
+    let line = proptest::collection::vec(proptest::sample::select(pieces.to_vec()), 0..40)
+        .prop_map(|pieces| pieces.concat());
     prop_oneof![4 => line, 1 => any::<String>()]
 }
 

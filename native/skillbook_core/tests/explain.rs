@@ -13,10 +13,14 @@ use skillbook_core::view::CachedCatalog;
 
 /// `state path by hidden prompt codes` of each file.
 fn told(catalog: &Arc<CachedCatalog>, name: &str) -> (Vec<String>, Vec<String>) {
-    let explanation =
-        explain(&view(catalog, "p", &["held"], Some(&["mail.*", "a*", "n*", "family/*"])), name, &Options::default());
+    let explanation = explain(
+        &view(catalog, "p", &["held"], Some(&["mail.*", "a*", "n*", "family/*"])),
+        name,
+        &Options::default(),
+    );
     let line = |file: &skillbook_core::explain::Explained| {
-        let codes: Vec<_> = file.diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect();
+        let codes: Vec<_> =
+            file.diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect();
         let parts = [
             file.state.as_str().to_owned(),
             file.path.clone(),
@@ -62,7 +66,8 @@ fn what_is_hidden_takes_no_part() {
         })
         .collect();
     let store = Source { name: "v".into(), kind: SourceKind::Stored, ..Source::default() };
-    let records = [("areport", ""), ("areport", other)].map(|(name, more)| page(name, &format!("{weekly}{more}")));
+    let records = [("areport", ""), ("areport", other)]
+        .map(|(name, more)| page(name, &format!("{weekly}{more}")));
     let records = records.into_iter().map(|text| (Trust::Medium, "areport.md".to_owned(), text));
     assembled.push(common::records(&store, records));
     let catalog = common::cached(Catalog::build(1, assembled));
@@ -70,7 +75,13 @@ fn what_is_hidden_takes_no_part() {
     const SHOWN: &str = "in the section `skills`";
     let rows: &[(&str, &[String])] = &[
         ("ab", &[format!("used | /s/ab.md | {SHOWN}"), format!("used | /t/ab.md | {HELD}")]),
-        ("ac", &[format!("used | /t/ac.md | {SHOWN}"), "shadowed | /s/ac.md | /t/ac.md | shadowed".to_owned()]),
+        (
+            "ac",
+            &[
+                format!("used | /t/ac.md | {SHOWN}"),
+                "shadowed | /s/ac.md | /t/ac.md | shadowed".to_owned(),
+            ],
+        ),
         (
             "ad",
             &[
@@ -87,7 +98,13 @@ fn what_is_hidden_takes_no_part() {
                 "duplicate | /v/areport.md | /v/areport.md | duplicate_name".to_owned(),
             ],
         ),
-        ("mail", &["index | /s/mail/SKILL.md | shadowed".to_owned(), "index | /t/mail/SKILL.md".to_owned()]),
+        (
+            "mail",
+            &[
+                "index | /s/mail/SKILL.md | shadowed".to_owned(),
+                "index | /t/mail/SKILL.md".to_owned(),
+            ],
+        ),
     ];
     for (name, expected) in rows {
         assert_eq!(told(&catalog, name), (expected.to_vec(), vec![]), "{name}");
@@ -130,11 +147,17 @@ fn tells_what_became_of_a_name() {
         ("send", &["used | /s/mail/send.md | in the section `quick_reference`"]),
         ("nickname", &["used | /s/mail/plain.md | only with its domain"]),
         ("mail.quiet", &["used | /s/mail/quiet.md | nowhere: include_in_prompt is false"]),
-        ("mail.secret", &["used | /s/mail/secret.md | the profile does not hold its label `other`"]),
+        (
+            "mail.secret",
+            &["used | /s/mail/secret.md | the profile does not hold its label `other`"],
+        ),
         ("mail", &["index | /s/mail/SKILL.md"]),
         (
             "another",
-            &["used | /t/another.md | in the section `skills`", "shadowed | /s/another.md | /t/another.md | shadowed"],
+            &[
+                "used | /t/another.md | in the section `skills`",
+                "shadowed | /s/another.md | /t/another.md | shadowed",
+            ],
         ),
         ("apart", &["used | /s/apart.md | its exclude_from_prompt_profile_ids names the profile"]),
         ("zebra", &["used | /s/zebra.md | no glob of the profile's skills matches its name"]),
@@ -154,7 +177,10 @@ fn tells_what_became_of_a_name() {
         ),
         (
             "ambergris",
-            &["used | /s/amber.md | in the section `skills`", "refused | /v/ambergris.md | replacement_refused"],
+            &[
+                "used | /s/amber.md | in the section `skills`",
+                "refused | /v/ambergris.md | replacement_refused",
+            ],
         ),
         ("nothing", &["no_entry | /s/nothing.md | description_missing"]),
         ("mail/send.md", &["used | /s/mail/send.md | in the section `quick_reference`"]),
@@ -167,13 +193,21 @@ fn tells_what_became_of_a_name() {
         ("family/note", &["used | /u/family/note.md | in the section `notes`"]),
     ];
     for (name, expected) in rows {
-        assert_eq!(told(&catalog, name), (expected.iter().map(|line| line.to_string()).collect(), vec![]), "{name}");
+        assert_eq!(
+            told(&catalog, name),
+            (expected.iter().map(|line| line.to_string()).collect(), vec![]),
+            "{name}"
+        );
     }
     assert_eq!(
         told(&catalog, "zebr"),
         (vec![], vec!["zebra".to_owned()]),
         "unknown, with a close name though it is hidden"
     );
-    assert_eq!(told(&catalog, "ail/send.md"), (vec![], vec!["mail.send".to_owned()]), "not a whole folder");
+    assert_eq!(
+        told(&catalog, "ail/send.md"),
+        (vec![], vec!["mail.send".to_owned()]),
+        "not a whole folder"
+    );
     assert_eq!(told(&catalog, "qqqqqq"), (vec![], vec![]));
 }

@@ -4,17 +4,20 @@ use skillbook_core::text::extract::{extract, steps, Event, Extractor, Unclosed};
 use skillbook_core::text::words::split;
 
 /// Case, reply, commands, text, incomplete commands.
-type Row = (&'static str, &'static str, &'static [&'static str], &'static str, &'static [&'static str]);
+type Row =
+    (&'static str, &'static str, &'static [&'static str], &'static str, &'static [&'static str]);
 
 fn check(rows: &[Row]) {
     for (case, reply, commands, text, incomplete) in rows {
-        let found = extract(reply, Unclosed::Hold).unwrap_or_else(|error| panic!("{case}: {error}"));
+        let found =
+            extract(reply, Unclosed::Hold).unwrap_or_else(|error| panic!("{case}: {error}"));
         assert_eq!(found.commands, *commands, "{case}: commands");
         assert_eq!(found.text(), *text, "{case}: text");
         assert_eq!(found.incomplete, *incomplete, "{case}: incomplete");
 
         for command in &found.commands {
-            let several = split(command).is_err_and(|error| error.kind().as_str() == "several_commands");
+            let several =
+                split(command).is_err_and(|error| error.kind().as_str() == "several_commands");
             assert!(!several, "{case}: the tokenizer reads several commands in {command:?}");
         }
 
@@ -27,7 +30,8 @@ fn check(rows: &[Row]) {
 /// The commands of a reply that is fed byte by byte, and how many of them are in closed blocks.
 fn bytewise(reply: &str) -> (Vec<String>, usize) {
     let mut extractor = Extractor::new(Unclosed::Hold);
-    let mut events: Vec<_> = reply.bytes().flat_map(|byte| extractor.feed(&[byte]).unwrap()).collect();
+    let mut events: Vec<_> =
+        reply.bytes().flat_map(|byte| extractor.feed(&[byte]).unwrap()).collect();
     events.extend(extractor.finish().unwrap());
     let mut all = Vec::new();
     let mut closed = 0;
@@ -55,7 +59,13 @@ fn fences() {
         ("a prompt on the fence's line", "```cmd $ a\n```", &["a"], "", &[]),
         ("a command on the fence's line that is cut off", "```cmd a\n", &[], "", &["a"]),
         ("in a block quote", "> ```cmd\n> a\n> ```", &[], "> ```cmd\n> a\n> ```", &[]),
-        ("tildes around backticks", "~~~cmd\na \"\n```\nx\n```\n\"\n~~~", &["a \"\n```\nx\n```\n\""], "", &[]),
+        (
+            "tildes around backticks",
+            "~~~cmd\na \"\n```\nx\n```\n\"\n~~~",
+            &["a \"\n```\nx\n```\n\""],
+            "",
+            &[],
+        ),
         ("a command on the fence's line", "```cmd a --b\n```", &["a --b"], "", &[]),
         ("and a comment below it", "```cmd a --b\n# c\n\n```", &["a --b"], "", &[]),
         ("tildes", "~~~cmd\na\n~~~", &["a"], "", &[]),
@@ -66,10 +76,22 @@ fn fences() {
         ("another character does not close", "```cmd\na\n~~~\n```", &["a", "~~~"], "", &[]),
         ("blanks after the closing fence", "```cmd\na\n``` \t\nb", &["a"], "b", &[]),
         ("text after the closing fence", "```cmd\na\n``` b\n```", &["a", "``` b"], "", &[]),
-        ("indentation is taken off", "1. Do:\n   ```cmd\n   a \"x\n     y\"\n   ```", &["a \"x\n  y\""], "1. Do:", &[]),
+        (
+            "indentation is taken off",
+            "1. Do:\n   ```cmd\n   a \"x\n     y\"\n   ```",
+            &["a \"x\n  y\""],
+            "1. Do:",
+            &[],
+        ),
         ("less indentation than the fence", "    ```cmd\n  a\n```", &["a"], "", &[]),
         ("text before a fence on its line", "x ```cmd\na\n", &[], "x ```cmd\na", &[]),
-        ("inline code at the start of a line", "```cmd``` opens a block\nx", &[], "```cmd``` opens a block\nx", &[]),
+        (
+            "inline code at the start of a line",
+            "```cmd``` opens a block\nx",
+            &[],
+            "```cmd``` opens a block\nx",
+            &[],
+        ),
     ]);
 }
 
@@ -84,9 +106,21 @@ fn other_fences() {
             &[],
         ),
         ("an example in tildes", "~~~\n```cmd\na\n```\n~~~", &[], "~~~\n```cmd\na\n```\n~~~", &[]),
-        ("a closed one does not hide the next", "```sh\nls\n```\n```cmd\na\n```", &["a"], "```sh\nls\n```", &[]),
+        (
+            "a closed one does not hide the next",
+            "```sh\nls\n```\n```cmd\na\n```",
+            &["a"],
+            "```sh\nls\n```",
+            &[],
+        ),
         ("one that never closes hides all", "```sh\n```cmd\na\n", &[], "```sh\n```cmd\na", &[]),
-        ("a whole line in another fence", "~~~\n```cmd a```\n~~~", &[], "~~~\n```cmd a```\n~~~", &[]),
+        (
+            "a whole line in another fence",
+            "~~~\n```cmd a```\n~~~",
+            &[],
+            "~~~\n```cmd a```\n~~~",
+            &[],
+        ),
     ]);
 }
 
@@ -95,9 +129,21 @@ fn other_fences_that_hide_commands() {
     let rows: &[(&str, &str, &[&str])] = &[
         ("one that never closes", "é\n~~~sh\nls\n```cmd\na\n```", &["~~~sh\nls\n```cmd\na\n```"]),
         ("one of Markdown that never closes", "~~~md\n```cmd a```\n", &["~~~md\n```cmd a```\n"]),
-        ("one that the fence of the commands closes", "```sh\nls\n```cmd\na\n```\nx", &["```sh\nls\n```cmd\na\n"]),
-        ("behind the mark of a list", "- ```sh\n  ````cmd\n  a\n  ````", &["- ```sh\n  ````cmd\n  a\n"]),
-        ("two", "```\n```cmd\na\n```\n```cmd\nb\n```\n```\n```cmd c```", &["```\n```cmd\na\n", "```\n```cmd c```"]),
+        (
+            "one that the fence of the commands closes",
+            "```sh\nls\n```cmd\na\n```\nx",
+            &["```sh\nls\n```cmd\na\n"],
+        ),
+        (
+            "behind the mark of a list",
+            "- ```sh\n  ````cmd\n  a\n  ````",
+            &["- ```sh\n  ````cmd\n  a\n"],
+        ),
+        (
+            "two",
+            "```\n```cmd\na\n```\n```cmd\nb\n```\n```\n```cmd c```",
+            &["```\n```cmd\na\n", "```\n```cmd c```"],
+        ),
         ("an example in Markdown", "```Markdown x\n```cmd\na\n```", &[]),
         ("an example in a longer fence", "````sh\n```cmd\na\n```\n````", &[]),
         ("an example in another fence", "~~~\n```cmd\na\n```\n~~~", &[]),
@@ -123,7 +169,13 @@ fn one_line_blocks() {
         ("no command", "```cmd```", &[], "```cmd```", &[]),
         ("a shorter closing fence", "````cmd a```\n", &[], "````cmd a```", &[]),
         ("inline code in it", "```cmd a \"`b`\"```", &["a \"`b`\""], "", &[]),
-        ("two of them in a text", "```cmd a``` or ```cmd b```", &[], "```cmd a``` or ```cmd b```", &[]),
+        (
+            "two of them in a text",
+            "```cmd a``` or ```cmd b```",
+            &[],
+            "```cmd a``` or ```cmd b```",
+            &[],
+        ),
         ("in a list", "1. x\n   ```cmd a```\n2. y", &["a"], "1. x\n\n2. y", &[]),
         ("inside an open block", "```cmd\na\n```cmd b```\nc", &["a", "b"], "c", &[]),
     ]);
@@ -137,8 +189,20 @@ fn lines() {
         ("an empty block", "x\n```cmd\n```\ny", &[], "x\n\ny", &[]),
         ("a dollar prompt", "```cmd\n$ a\n```", &["a"], "", &[]),
         ("an angle prompt", "```cmd\n> a\n```", &["a"], "", &[]),
-        ("one prompt of two is dropped, by the tokenizer", "```cmd\n$ $ a\n```", &["$ $ a"], "", &[]),
-        ("an object behind two prompts", "```cmd\n$ $ {\"a\": 1, '\n}\n'\n```", &["$ $ {\"a\": 1, '\n}", "'"], "", &[]),
+        (
+            "one prompt of two is dropped, by the tokenizer",
+            "```cmd\n$ $ a\n```",
+            &["$ $ a"],
+            "",
+            &[],
+        ),
+        (
+            "an object behind two prompts",
+            "```cmd\n$ $ {\"a\": 1, '\n}\n'\n```",
+            &["$ $ {\"a\": 1, '\n}", "'"],
+            "",
+            &[],
+        ),
         ("a comment behind a carriage return", "```cmd\na\n\r# '\nb\n```", &["a", "b"], "", &[]),
         ("no blank, no prompt", "```cmd\n$a\n```", &["$a"], "", &[]),
         ("a comment behind a prompt", "```cmd\n$ # a\n```", &[], "", &[]),
@@ -149,7 +213,13 @@ fn lines() {
         ("a quote goes on", "```cmd\na \"x\ny\" z\nb\n```", &["a \"x\ny\" z", "b"], "", &[]),
         ("a quote that holds a comment", "```cmd\na \"x\n# y\"\n```", &["a \"x\n# y\""], "", &[]),
         ("an apostrophe does not", "```cmd\na what's\nb\n```", &["a what's", "b"], "", &[]),
-        ("CRLF", "x\r\n```cmd\r\na \"b\r\nc\"\r\nd\r\n```\r\ny\r\nz", &["a \"b\nc\"", "d"], "x\n\ny\nz", &[]),
+        (
+            "CRLF",
+            "x\r\n```cmd\r\na \"b\r\nc\"\r\nd\r\n```\r\ny\r\nz",
+            &["a \"b\nc\"", "d"],
+            "x\n\ny\nz",
+            &[],
+        ),
         ("a byte order mark", "\u{feff}```cmd\na\n```\nb", &["a"], "b", &[]),
         ("and no block", "\u{feff}a", &[], "a", &[]),
         ("elsewhere it is a character", "a\n\u{feff}```cmd\nb", &[], "a\n\u{feff}```cmd\nb", &[]),
@@ -209,7 +279,13 @@ fn quotes_and_fences() {
             "",
             &[],
         ),
-        ("a nested block that never closes is text", "```cmd\na 'x\n```py\ny'\nb", &[], "", &["a 'x\n```py\ny'", "b"]),
+        (
+            "a nested block that never closes is text",
+            "```cmd\na 'x\n```py\ny'\nb",
+            &[],
+            "",
+            &["a 'x\n```py\ny'", "b"],
+        ),
     ]);
 }
 
@@ -219,9 +295,27 @@ fn curly_quotes() {
         ("closed on the line", "```cmd\na “x y”\nb\n```", &["a “x y”", "b"], "", &[]),
         ("closed on a later line", "```cmd\na “x\ny” z\nb\n```", &["a “x\ny” z", "b"], "", &[]),
         ("without a partner", "```cmd\na “x\nb\n```", &["a “x", "b"], "", &[]),
-        ("the partner stands outside the block", "```cmd\na “x\nb\n```\n”", &["a “x", "b"], "”", &[]),
-        ("the next command has its own pair", "```cmd\na “x\nb “y”\n```", &["a “x", "b “y”"], "", &[]),
-        ("a quote behind one without a partner", "```cmd\na “x \"y\nz\"\nb\n```", &["a “x \"y\nz\"", "b"], "", &[]),
+        (
+            "the partner stands outside the block",
+            "```cmd\na “x\nb\n```\n”",
+            &["a “x", "b"],
+            "”",
+            &[],
+        ),
+        (
+            "the next command has its own pair",
+            "```cmd\na “x\nb “y”\n```",
+            &["a “x", "b “y”"],
+            "",
+            &[],
+        ),
+        (
+            "a quote behind one without a partner",
+            "```cmd\na “x \"y\nz\"\nb\n```",
+            &["a “x \"y\nz\"", "b"],
+            "",
+            &[],
+        ),
         (
             "without a partner, found out lines later",
             "```cmd\na “x\nb\nc “““““““““\nd\n```",
@@ -252,7 +346,13 @@ fn curly_quotes() {
         ),
         ("neither closes", "```cmd\na “x\n~~~py\nb\n```", &["a “x", "~~~py", "b"], "", &[]),
         ("a curly apostrophe", "```cmd\na it’s\nb\n```", &["a it’s", "b"], "", &[]),
-        ("a single pair with an apostrophe", "```cmd\na ‘it’s\nso’ b\n```", &["a ‘it’s\nso’ b"], "", &[]),
+        (
+            "a single pair with an apostrophe",
+            "```cmd\na ‘it’s\nso’ b\n```",
+            &["a ‘it’s\nso’ b"],
+            "",
+            &[],
+        ),
     ]);
 }
 
@@ -438,7 +538,13 @@ fn thoughts() {
             &[],
         ),
         ("never ends", "<think>\n```cmd\na\n```\n", &[], "<think>\n```cmd\na\n```", &[]),
-        ("a fence left open in it", "<think>```sh</think>\n```cmd\na\n```", &["a"], "<think>```sh</think>", &[]),
+        (
+            "a fence left open in it",
+            "<think>```sh</think>\n```cmd\na\n```",
+            &["a"],
+            "<think>```sh</think>",
+            &[],
+        ),
         (
             "its end is of the same kind",
             "<think></thinking>\n```cmd\na\n```",
@@ -447,7 +553,13 @@ fn thoughts() {
             &[],
         ),
         ("only at the start", "x <think>\n```cmd\na\n```", &["a"], "x <think>", &[]),
-        ("once", "<think></think>\n<think>\n```cmd\na\n```", &["a"], "<think></think>\n<think>", &[]),
+        (
+            "once",
+            "<think></think>\n<think>\n```cmd\na\n```",
+            &["a"],
+            "<think></think>\n<think>",
+            &[],
+        ),
         ("another tag", "<thinks>\n```cmd\na\n```", &["a"], "<thinks>", &[]),
         ("a part of the tag", "<thin", &[], "<thin", &[]),
         ("CRLF", "<think>\r\na\r\n</think>\r\n", &[], "<think>\na\n</think>", &[]),
@@ -457,7 +569,13 @@ fn thoughts() {
 #[test]
 fn json_over_lines() {
     check(&[
-        ("an object", "```cmd\na {\n  \"b\": \"}\"\n}\nc\n```", &["a {\n  \"b\": \"}\"\n}", "c"], "", &[]),
+        (
+            "an object",
+            "```cmd\na {\n  \"b\": \"}\"\n}\nc\n```",
+            &["a {\n  \"b\": \"}\"\n}", "c"],
+            "",
+            &[],
+        ),
         ("never closed", "```cmd\na {\nb\n```\nx", &["a {\nb"], "x", &[]),
         ("a call", "```cmd\n{\n\"b\": 1\n}\nc\n```", &["{\n\"b\": 1\n}", "c"], "", &[]),
         ("a later word", "```cmd\na b {\nc\n```", &["a b {", "c"], "", &[]),
@@ -492,9 +610,21 @@ fn unclosed_blocks() {
 fn the_text_for_the_user() {
     check(&[
         ("the ends are trimmed", " \n x \n\n", &[], "x", &[]),
-        ("the gap closes to one blank line", "x\n\n\n```cmd\na\n```\n\n\n\ny", &["a"], "x\n\ny", &[]),
+        (
+            "the gap closes to one blank line",
+            "x\n\n\n```cmd\na\n```\n\n\n\ny",
+            &["a"],
+            "x\n\ny",
+            &[],
+        ),
         ("a gap where there was no blank line", "x\n```cmd\na\n```\ny", &["a"], "x\n\ny", &[]),
-        ("two blocks leave one gap", "x\n```cmd\na\n```\n\n```cmd\nb\n```\ny", &["a", "b"], "x\n\ny", &[]),
+        (
+            "two blocks leave one gap",
+            "x\n```cmd\na\n```\n\n```cmd\nb\n```\ny",
+            &["a", "b"],
+            "x\n\ny",
+            &[],
+        ),
         ("other blank lines stay", "x\n\n\ny\n```cmd\na\n```", &["a"], "x\n\n\ny", &[]),
         ("indentation after a gap stays", "- x\n```cmd\na\n```\n  y", &["a"], "- x\n\n  y", &[]),
         ("a block first", "```cmd\na\n```\n\n  y", &["a"], "y", &[]),
@@ -509,7 +639,9 @@ fn what_does_not_change_is_borrowed() {
     assert!(matches!(found.commands[0], Borrowed(_)));
     assert!(matches!(found.pieces[..], [Borrowed("x")]));
     let text = "x\n```sh\ny\n```\n\n`z`";
-    assert!(matches!(extract(text, Unclosed::Hold).unwrap().pieces[..], [Borrowed(piece)] if piece == text));
+    assert!(
+        matches!(extract(text, Unclosed::Hold).unwrap().pieces[..], [Borrowed(piece)] if piece == text)
+    );
 }
 
 #[test]
@@ -534,13 +666,19 @@ type NamedRow = (&'static str, &'static [(Option<&'static str>, &'static str)]);
 fn comments_name_the_commands_of_a_text_that_is_run() {
     let rows: &[NamedRow] = &[
         ("```cmd\n# name: a\nx.y\n```", &[(Some("a"), "x.y")]),
-        ("```cmd\n  #  NAME:  a b  \n\n# more\nx.y\nx.z\n```", &[(Some("a b"), "x.y"), (None, "x.z")]),
+        (
+            "```cmd\n  #  NAME:  a b  \n\n# more\nx.y\nx.z\n```",
+            &[(Some("a b"), "x.y"), (None, "x.z")],
+        ),
         ("```cmd\n# name: a\n# name: b\nx.y\n```", &[(Some("b"), "x.y")]),
         (
             "1. One:\n\n   ```cmd\n   # name: a\n   x.y \"b\n   # name: c\n   d\"\n   ```",
             &[(Some("a"), "x.y \"b\n# name: c\nd\"")],
         ),
-        ("```cmd\nx.y <<E\n# name: a\nE\nx.z\n```", &[(None, "x.y <<E\n# name: a\nE"), (None, "x.z")]),
+        (
+            "```cmd\nx.y <<E\n# name: a\nE\nx.z\n```",
+            &[(None, "x.y <<E\n# name: a\nE"), (None, "x.z")],
+        ),
         ("```cmd\nx.y “b\n# name: a\n```\n```cmd\nx.z\n```", &[(None, "x.y “b"), (None, "x.z")]),
         ("```cmd\n# name: a\n```\n```cmd\nx.y\n```", &[(None, "x.y")]),
         ("```cmd\n# names: a\nx.y\n```\n# name: b", &[(None, "x.y")]),

@@ -45,8 +45,11 @@ fn check(text: &str) {
         let (after, left) = read(&mended);
         let fields = |data| other_fields(data, diagnostic.code, &diagnostic.message);
         assert_eq!(fields(&after), fields(&data), "{text:?} became {mended:?}");
-        let same = |other: &&Diagnostic| (other.code, &other.message) == (diagnostic.code, &diagnostic.message);
-        let (before, now) = (diagnostics.iter().filter(same).count(), left.iter().filter(same).count());
+        let same = |other: &&Diagnostic| {
+            (other.code, &other.message) == (diagnostic.code, &diagnostic.message)
+        };
+        let (before, now) =
+            (diagnostics.iter().filter(same).count(), left.iter().filter(same).count());
         assert!(now < before, "{diagnostic:?} is still there in {mended:?}");
     }
     // A mended line can show what else is wrong with it.
@@ -65,7 +68,11 @@ fn fixes(diagnostics: &[Diagnostic]) -> Vec<Fix> {
 fn mends_what_has_one_mending() {
     let rows = [
         ("a colon", "name: send\ndescription: Send: now", "name: send\ndescription: \"Send: now\""),
-        ("CRLF", "name: send\r\ndescription: Send: now\r", "name: send\r\ndescription: \"Send: now\"\r"),
+        (
+            "CRLF",
+            "name: send\r\ndescription: Send: now\r",
+            "name: send\r\ndescription: \"Send: now\"\r",
+        ),
         (
             "a wrapped value",
             "name: send\ndescription: Send: a\n  b\ntitle: x",
@@ -76,13 +83,21 @@ fn mends_what_has_one_mending() {
             "name: send\ndescription: Send: a\n# c\n  b",
             "name: send\ndescription: \"Send: a b\"\n# c",
         ),
-        ("a tab", "name: send\ndescription: d\nmetadata:\n\ta: b", "name: send\ndescription: d\nmetadata:\n  a: b"),
+        (
+            "a tab",
+            "name: send\ndescription: d\nmetadata:\n\ta: b",
+            "name: send\ndescription: d\nmetadata:\n  a: b",
+        ),
         (
             "two tabs",
             "name: send\ndescription: d\nmetadata:\n\ta: b\n\tc: d",
             "name: send\ndescription: d\nmetadata:\n  a: b\n  c: d",
         ),
-        ("a tab in a wrapped value", "name: send\ndescription: Send: a\n\tb", "name: send\ndescription: \"Send: a b\""),
+        (
+            "a tab in a wrapped value",
+            "name: send\ndescription: Send: a\n\tb",
+            "name: send\ndescription: \"Send: a b\"",
+        ),
         ("a missing blank", "name:send\ndescription: d", "name: send\ndescription: d"),
         ("a control character", "name: send\ndescription: d\u{7}e", "name: send\ndescription: de"),
         (
@@ -92,8 +107,16 @@ fn mends_what_has_one_mending() {
         ),
         ("no name", "description: d", "name: send\ndescription: d"),
         ("no name, CRLF", "description: d\r", "name: send\r\ndescription: d\r"),
-        ("a number for text", "name: send\ndescription: d\ntitle: 12", "name: send\ndescription: d\ntitle: '12'"),
-        ("text for a list", "name: send\ndescription: d\ntags: a, b", "name: send\ndescription: d\ntags:\n- a\n- b"),
+        (
+            "a number for text",
+            "name: send\ndescription: d\ntitle: 12",
+            "name: send\ndescription: d\ntitle: '12'",
+        ),
+        (
+            "text for a list",
+            "name: send\ndescription: d\ntags: a, b",
+            "name: send\ndescription: d\ntags:\n- a\n- b",
+        ),
         (
             "text for a boolean",
             "name: send\ndescription: d\ninclude_in_prompt: no",
@@ -126,7 +149,12 @@ fn mends_what_has_one_mending() {
         };
         let text = document(block);
         let (_, diagnostics) = read(&text);
-        assert_eq!(apply(&text, &fixes(&diagnostics)), document(mended), "{case}: {:?}", codes(&diagnostics));
+        assert_eq!(
+            apply(&text, &fixes(&diagnostics)),
+            document(mended),
+            "{case}: {:?}",
+            codes(&diagnostics)
+        );
         check(&text);
     }
 }

@@ -17,7 +17,10 @@ fn text(view: &View, path: &str) -> Option<String> {
 
 fn example() -> View {
     all(skills(&[
-        ("email/SKILL.md", "---\ndomain: email\ndescription: |\n  Send and\n  read mail\n---\n\nThe index\n"),
+        (
+            "email/SKILL.md",
+            "---\ndomain: email\ndescription: |\n  Send and\n  read mail\n---\n\nThe index\n",
+        ),
         ("email/send.md", &doc("email.send", "aliases: [post]\n", "# Email.Send\n\nSends.\n")),
         ("email/read.md", &doc("email.read", "", "# Reading\n\nReads.\n")),
         ("calendar/list.md", &doc("calendar.list", "", "")),
@@ -56,7 +59,9 @@ fn pads_up_to_a_width() {
     let files = ["a", &wide, &wider].map(|name| (format!("{name}.md"), doc(name, "", "")));
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let top = all(skills(&files)).help_top_level();
-    let column = |name: &str| top.lines().find(|line| line.trim_start().starts_with(name)).unwrap().find("About");
+    let column = |name: &str| {
+        top.lines().find(|line| line.trim_start().starts_with(name)).unwrap().find("About")
+    };
     assert_eq!([column("a "), column(&wide), column(&wider)], [Some(36), Some(36), Some(37)]);
 }
 
@@ -64,7 +69,8 @@ fn pads_up_to_a_width() {
 fn resolves_paths() {
     let all_of_email = "# email.read\n\n# Reading\n\nReads.\n\n---\n\n# email.send\n\nSends.";
     let pdf = "Use it.\n\n## Files\n\nRead one with `get_skill: pdf/<file>`:\n\n- fill.py\n- references/forms.md";
-    let email = "The index\n\n## Available Skills\n\n| Skill | Description |\n|-------|-------------|\n\
+    let email =
+        "The index\n\n## Available Skills\n\n| Skill | Description |\n|-------|-------------|\n\
         | email.read | About email.read |\n| email.send | About email.send |";
     let rows = [
         ("email", Some(email)),
@@ -98,7 +104,11 @@ fn resolves_paths() {
 fn a_skill_and_a_domain_of_one_name_come_together() {
     let send = doc("email.send", "", "");
     let index = "---\ndomain: email\ndescription: d\n---\nThe index of email.send\n- email.send\n";
-    let apart = [("email.md", &*doc("email", "", "The skill")), ("email/SKILL.md", index), ("email/send.md", &send)];
+    let apart = [
+        ("email.md", &*doc("email", "", "The skill")),
+        ("email/SKILL.md", index),
+        ("email/send.md", &send),
+    ];
     assert_eq!(
         text(&all(skills(&apart)), "email").as_deref(),
         Some("The skill\n\n---\n\nThe index of email.send\n- email.send")

@@ -41,16 +41,18 @@ fn labels() -> impl Strategy<Value = Vec<&'static str>> {
 fn spec() -> impl Strategy<Value = Spec> {
     let flags = (any::<bool>(), proptest::bool::weighted(0.2), any::<bool>(), any::<bool>());
     let replaces = proptest::option::weighted(0.2, 0..6usize);
-    (0..4u8, 0..2u8, labels(), flags, replaces).prop_map(|(kind, domain, labels, flags, replaces)| Spec {
-        kind,
-        domain,
-        labels,
-        in_prompt: flags.0,
-        excluded: flags.1,
-        shares_alias: flags.2,
-        wrong_name: flags.3,
-        replaces,
-    })
+    (0..4u8, 0..2u8, labels(), flags, replaces).prop_map(
+        |(kind, domain, labels, flags, replaces)| Spec {
+            kind,
+            domain,
+            labels,
+            in_prompt: flags.0,
+            excluded: flags.1,
+            shares_alias: flags.2,
+            wrong_name: flags.3,
+            replaces,
+        },
+    )
 }
 
 /// A word that only the document of this number holds.
@@ -81,11 +83,16 @@ fn document(number: usize, specs: &[Spec]) -> (String, String) {
     if spec.kind != 3 {
         text += &format!("name: {name}\n");
     }
-    text += &format!("visibility_labels: [{}]\ninclude_in_prompt: {}\n", spec.labels.join(", "), spec.in_prompt);
+    text += &format!(
+        "visibility_labels: [{}]\ninclude_in_prompt: {}\n",
+        spec.labels.join(", "),
+        spec.in_prompt
+    );
     if spec.excluded {
         text += "exclude_from_prompt_profile_ids: [reader]\n";
     }
-    text += &format!("aliases: [alias-{mark}{}]\n", if spec.shares_alias { ", shared" } else { "" });
+    text +=
+        &format!("aliases: [alias-{mark}{}]\n", if spec.shares_alias { ", shared" } else { "" });
     text += &format!("---\n\n# {name}\n\n{mark}\n\n## Usage\n\n{name} --{mark}\n\n## Flags\n\n--{mark}  A word\n");
     let file = if spec.wrong_name { format!("other-{mark}") } else { mark.clone() };
     let path = match spec.kind {
@@ -102,34 +109,52 @@ fn everything(view: &View, names: &[String]) -> String {
     let mut out = format!("{} of generation {}\n", view.count(), view.generation());
     let ids = || (0..view.catalog().entries().len() as u32 + 1).map(EntryId);
     for (id, entry) in view.entries() {
-        let Entry { name, kind, domain, title, labels, source, trust, document, selection, files } = &**entry;
-        out += &format!("{name} {kind:?} {domain:?} {title:?} {labels:?} {} {document:?} {selection:?}", source.name);
+        let Entry { name, kind, domain, title, labels, source, trust, document, selection, files } =
+            &**entry;
+        out += &format!(
+            "{name} {kind:?} {domain:?} {title:?} {labels:?} {} {document:?} {selection:?}",
+            source.name
+        );
         out += &format!("{files:?} {trust:?} {:?} {:?} ", entry.handler(), entry.schedule());
         out += &format!("{} {} {}\n", view.shows(id), view.lists(id), view.in_prompt(id));
     }
     for unused in view.unused() {
-        let told =
-            [unused.id, unused.by].map(|id| view.catalog().entry(id)).map(|entry| (&entry.name, &entry.document));
+        let told = [unused.id, unused.by]
+            .map(|id| view.catalog().entry(id))
+            .map(|entry| (&entry.name, &entry.document));
         out += &format!("{told:?} {:?} {}\n", unused.why, view.shows(unused.id));
     }
     out += &format!("{:?}\n", view.listed().map(|(_, entry)| &entry.name).collect::<Vec<_>>());
     for (number, name) in names.iter().enumerate() {
         let ways = [view.find(name), view.find_named(name), view.find_aliased(name)];
         let found = ways.map(|id| id.and_then(|id| view.entry(id)));
-        out += &format!("{number}: {:?}\n", found.map(|entry| entry.map(|entry| (&entry.name, &entry.document.path))));
+        out += &format!(
+            "{number}: {:?}\n",
+            found.map(|entry| entry.map(|entry| (&entry.name, &entry.document.path)))
+        );
     }
     helps(view, names, &mut out);
     searches(view, names, &mut out);
     domains(view, &mut out);
     prompts(view, names, &mut out);
     for id in ids().filter(|id| !view.shows(*id)) {
-        let told = (view.placement(&whole(names), id), view.tools(id, None), view.tools(id, Some(&["*".to_owned()])));
-        assert_eq!(told, (Placement::NotInPrompt(Reason::NotShown), Some(Vec::new()), Some(Vec::new())));
+        let told = (
+            view.placement(&whole(names), id),
+            view.tools(id, None),
+            view.tools(id, Some(&["*".to_owned()])),
+        );
+        assert_eq!(
+            told,
+            (Placement::NotInPrompt(Reason::NotShown), Some(Vec::new()), Some(Vec::new()))
+        );
         assert!(view.entry(id).is_none() && !view.lists(id) && !view.in_prompt(id));
     }
     for id in names.iter().filter_map(|name| view.find(name)) {
-        let tools = [None, Some(&["*".to_owned()][..]), Some(&["Read".to_owned()])].map(|tools| view.tools(id, tools));
-        let allowed = tools.each_ref().map(|tools| tools.as_ref().is_none_or(|tools| allows(tools, "Read", Some("x"))));
+        let tools = [None, Some(&["*".to_owned()][..]), Some(&["Read".to_owned()])]
+            .map(|tools| view.tools(id, tools));
+        let allowed = tools
+            .each_ref()
+            .map(|tools| tools.as_ref().is_none_or(|tools| allows(tools, "Read", Some("x"))));
         let declared = view.entry(id).and_then(|entry| entry.declaration());
         out += &format!("{tools:?} {allowed:?} {declared:?}\n");
     }
@@ -138,10 +163,15 @@ fn everything(view: &View, names: &[String]) -> String {
 }
 
 fn helps(view: &View, names: &[String], out: &mut String) {
-    let mut paths: Vec<String> = ["", " ", "shared", "dom", "dom0", "dom1", "both", "nothing"].map(String::from).into();
+    let mut paths: Vec<String> =
+        ["", " ", "shared", "dom", "dom0", "dom1", "both", "nothing"].map(String::from).into();
     for name in names {
         let mark = name.rsplit(['.', '-']).next().unwrap_or_default();
-        paths.extend([format!("both/{mark}.md"), format!("both/other-{mark}.md"), format!("{name}/file.txt")]);
+        paths.extend([
+            format!("both/{mark}.md"),
+            format!("both/other-{mark}.md"),
+            format!("{name}/file.txt"),
+        ]);
         paths.extend([name.clone(), format!("{name}.all"), format!("{name}/file-{name}.txt")]);
     }
     *out += &view.help_top_level();
@@ -156,8 +186,15 @@ fn helps(view: &View, names: &[String], out: &mut String) {
         *out += &format!("{number}: {parts:?}\n");
         // As it is written, with a slip, a part of it, and words of it in another order.
         let turned: Vec<_> = path.split(['.', '-']).rev().collect();
-        let slip: String = path.chars().take(1).chain("x".chars()).chain(path.chars().skip(1)).collect();
-        for asked in [path.clone(), format!("{path}x"), slip, path.chars().skip(1).collect(), turned.join("_")] {
+        let slip: String =
+            path.chars().take(1).chain("x".chars()).chain(path.chars().skip(1)).collect();
+        for asked in [
+            path.clone(),
+            format!("{path}x"),
+            slip,
+            path.chars().skip(1).collect(),
+            turned.join("_"),
+        ] {
             *out += &format!("{:?} {:?}\n", view.suggest(&asked), view.suggest_path(&asked));
         }
     }
@@ -165,7 +202,17 @@ fn helps(view: &View, names: &[String], out: &mut String) {
 
 fn searches(view: &View, names: &[String], out: &mut String) {
     let marks = names.iter().filter_map(|name| name.rsplit(['.', '-']).next());
-    let others = ["zq", "about title", "usage shared zqxqz", "dom", "skil", "sklil", "abuot", "zqaqx zqbqz", ""];
+    let others = [
+        "zq",
+        "about title",
+        "usage shared zqxqz",
+        "dom",
+        "skil",
+        "sklil",
+        "abuot",
+        "zqaqx zqbqz",
+        "",
+    ];
     for query in names.iter().map(String::as_str).chain(marks).chain(others) {
         let whole = Query { limit: 100, ..Query::new(query) };
         let tags = [marker(0)];
@@ -189,7 +236,8 @@ fn domains(view: &View, out: &mut String) {
     for domain in view.domains().chain(named) {
         let entries: Vec<_> = domain.entries().map(|(_, entry)| &entry.name).collect();
         let listed: Vec<_> = domain.listed().map(|(_, entry)| &entry.name).collect();
-        let rest = (domain.path(), domain.index().is_some(), domain.is_listed(), domain.in_prompt());
+        let rest =
+            (domain.path(), domain.index().is_some(), domain.is_listed(), domain.in_prompt());
         *out += &format!("{} {} {} ", domain.name(), domain.description(), domain.body());
         *out += &format!("{entries:?} {listed:?} {rest:?}\n");
     }
@@ -372,15 +420,18 @@ fn page() -> impl Strategy<Value = Page> {
 }
 
 fn folder() -> impl Strategy<Value = Folder> {
-    let trusts = prop_oneof![Just(Trust::None), Just(Trust::Low), Just(Trust::Medium), Just(Trust::High)];
+    let trusts =
+        prop_oneof![Just(Trust::None), Just(Trust::Low), Just(Trust::Medium), Just(Trust::High)];
     let few = proptest::option::weighted(0.3, labels()).prop_map(Option::unwrap_or_default);
     let index = proptest::option::weighted(0.5, page());
     let kinds = prop_oneof![3 => Just(SourceKind::Skills), 2 => Just(SourceKind::Notes), 2 => Just(SourceKind::Stored)];
-    (trusts, kinds, few, globs(), globs(), index).prop_map(|(trust, kind, labels, available, inline, index)| {
-        // The store has no commands, so no domain.
-        let index = index.filter(|_| kind != SourceKind::Stored);
-        Folder { trust, kind, labels, available, inline, index }
-    })
+    (trusts, kinds, few, globs(), globs(), index).prop_map(
+        |(trust, kind, labels, available, inline, index)| {
+            // The store has no commands, so no domain.
+            let index = index.filter(|_| kind != SourceKind::Stored);
+            Folder { trust, kind, labels, available, inline, index }
+        },
+    )
 }
 
 fn member() -> impl Strategy<Value = Member> {
@@ -464,12 +515,20 @@ impl World {
 
     fn path(&self, at: usize) -> String {
         let (member, name) = (&self.members[at], self.name(at));
-        let same = |other: usize| self.members[other].source == member.source && self.name(other) == name;
+        let same =
+            |other: usize| self.members[other].source == member.source && self.name(other) == name;
         let odd = member.wrong_name || (0..at).any(same);
-        let file = if odd { format!("x-{}", marker(at)) } else { name.trim_start_matches("dom.").to_owned() };
-        let is_skill = |other: usize| !self.is_note(other) && self.name(other).starts_with("skill-");
+        let file = if odd {
+            format!("x-{}", marker(at))
+        } else {
+            name.trim_start_matches("dom.").to_owned()
+        };
+        let is_skill =
+            |other: usize| !self.is_note(other) && self.name(other).starts_with("skill-");
         let around = member.inside.filter(|other| {
-            *other < at && self.members[*other].source == member.source && !self.members[*other].single
+            *other < at
+                && self.members[*other].source == member.source
+                && !self.members[*other].single
         });
         if self.is_stored(at) {
             return format!("{name}.md");
@@ -477,7 +536,9 @@ impl World {
         match around.filter(|other| is_skill(*other) && self.members[*other].inside.is_none()) {
             _ if self.is_note(at) => format!("{name}.md"),
             _ if name.starts_with("dom.") => format!("dom/{file}.md"),
-            Some(around) => format!("{}/{file}/SKILL.md", self.path(around).trim_end_matches("/SKILL.md")),
+            Some(around) => {
+                format!("{}/{file}/SKILL.md", self.path(around).trim_end_matches("/SKILL.md"))
+            }
             None if member.single => format!("{file}.md"),
             None => format!("{file}/SKILL.md"),
         }
@@ -489,8 +550,11 @@ impl World {
 
     fn is_selected(&self, at: usize) -> bool {
         let (folder, name) = (self.folder(at), self.name(at));
-        let selects = |globs: &Option<Vec<&str>>| globs.as_ref().is_some_and(|globs| matches(globs, &name));
-        selects(&folder.inline) || selects(&folder.available) || (folder.inline.is_none() && folder.available.is_none())
+        let selects =
+            |globs: &Option<Vec<&str>>| globs.as_ref().is_some_and(|globs| matches(globs, &name));
+        selects(&folder.inline)
+            || selects(&folder.available)
+            || (folder.inline.is_none() && folder.available.is_none())
     }
 
     fn shows(&self, at: usize, reader: &Reader) -> bool {
@@ -503,17 +567,20 @@ impl World {
 
     /// The documents that a catalog has as entries, used or not.
     fn candidates(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.members.len()).filter(|at| self.folder(*at).trust != Trust::None && self.is_selected(*at))
+        (0..self.members.len())
+            .filter(|at| self.folder(*at).trust != Trust::None && self.is_selected(*at))
     }
 
     fn has_alias(&self, at: usize, alias: &str) -> bool {
         // What is stored has none.
-        !self.is_stored(at) && self.members[at].page.aliases.iter().any(|number| numbered(*number) == alias)
+        !self.is_stored(at)
+            && self.members[at].page.aliases.iter().any(|number| numbered(*number) == alias)
     }
 
     /// Of the documents that the reader may see, the one that is used for a name, before titles and aliases are looked at.
     fn first_choice(&self, name: &str, reader: &Reader) -> Option<usize> {
-        let candidates = self.candidates().filter(|at| self.name(*at) == name && self.shows(*at, reader));
+        let candidates =
+            self.candidates().filter(|at| self.name(*at) == name && self.shows(*at, reader));
         let candidates: Vec<_> = candidates.collect();
         let best = |source: &usize| {
             let own = candidates.iter().copied().filter(|at| self.members[*at].source == *source);
@@ -528,22 +595,30 @@ impl World {
 
     /// The documents that a reader is shown.
     fn used(&self, reader: &Reader) -> Vec<usize> {
-        let mut used: Vec<_> =
-            self.candidates().filter(|at| self.first_choice(&self.name(*at), reader) == Some(*at)).collect();
+        let mut used: Vec<_> = self
+            .candidates()
+            .filter(|at| self.first_choice(&self.name(*at), reader) == Some(*at))
+            .collect();
         let called = |at: usize| {
             let title = if self.is_note(at) { self.name(at) } else { self.title(at) };
             [self.name(at), title]
         };
-        let stored: Vec<_> = used.iter().copied().filter(|at| self.is_stored(*at) && !self.is_low(*at)).collect();
+        let stored: Vec<_> =
+            used.iter().copied().filter(|at| self.is_stored(*at) && !self.is_low(*at)).collect();
         used.retain(|at| {
             let replaces = |other: &usize| {
                 let same = called(*other).iter().any(|text| called(*at).contains(text));
                 same && self.members[*other].source > self.members[*at].source
             };
-            self.is_stored(*at) || self.name(*at).starts_with("dom.") || !stored.iter().any(replaces)
+            self.is_stored(*at)
+                || self.name(*at).starts_with("dom.")
+                || !stored.iter().any(replaces)
         });
         let trusted: Vec<_> = used.iter().copied().filter(|at| !self.is_low(*at)).collect();
-        used.retain(|at| !self.is_low(*at) || !trusted.iter().any(|other| self.has_alias(*other, &self.name(*at))));
+        used.retain(|at| {
+            !self.is_low(*at)
+                || !trusted.iter().any(|other| self.has_alias(*other, &self.name(*at)))
+        });
         used
     }
 
@@ -552,7 +627,9 @@ impl World {
         let shown = |folder: &Folder| {
             let index = folder.index.as_ref();
             reader.may_see(&folder.labels)
-                && index.is_some_and(|index| reader.may_see(&index.labels) && !reader.is_excluded(index))
+                && index.is_some_and(|index| {
+                    reader.may_see(&index.labels) && !reader.is_excluded(index)
+                })
         };
         (0..self.folders.len()).filter(|source| shown(&self.folders[*source])).collect()
     }
@@ -573,7 +650,9 @@ impl World {
     }
 
     fn front(&self, page: &Page, more: &str) -> String {
-        let list = |numbers: &[usize]| numbers.iter().map(|number| numbered(*number)).collect::<Vec<_>>().join(", ");
+        let list = |numbers: &[usize]| {
+            numbers.iter().map(|number| numbered(*number)).collect::<Vec<_>>().join(", ")
+        };
         let ids = |given: bool| if given { "reader" } else { "" };
         format!(
             "---\n{more}visibility_labels: [{}]\ninclude_in_prompt: {}\nexclude_from_prompt_profile_ids: [{}]\n\
@@ -592,7 +671,11 @@ impl World {
 
     fn text(&self, at: usize) -> String {
         let (member, mark, name) = (&self.members[at], marker(at), self.name(at));
-        let schedule = if at.is_multiple_of(2) { format!("0 9 * * {}", at % 7) } else { format!("every {mark}") };
+        let schedule = if at.is_multiple_of(2) {
+            format!("0 9 * * {}", at % 7)
+        } else {
+            format!("every {mark}")
+        };
         let described = format!(
             "name: {name}\ndescription: About {mark}\ntitle: {}\ntags: [{mark}]\ntrigger_keywords: [k{mark}]\n\
              allowed-tools: Read(x) {mark}\nhandler: {mark}\nschedule: {schedule}\ntimezone: Asia/Tokyo\n",
@@ -600,8 +683,9 @@ impl World {
         );
         let more = if self.is_note(at) { "" } else { &described };
         let linked = member.page.links.iter().filter(|other| **other < self.members.len());
-        let links: String =
-            linked.map(|other| format!("[a](../{}) [b](../{0}/../file.txt)\n", self.path(*other))).collect();
+        let links: String = linked
+            .map(|other| format!("[a](../{}) [b](../{0}/../file.txt)\n", self.path(*other)))
+            .collect();
         format!(
             "{}\n# {name} {mark}\n\n{mark} and words\n{links}\n## Usage\n\n{name} --{mark}\n",
             self.front(&member.page, more)
@@ -609,9 +693,16 @@ impl World {
     }
 
     /// The catalog of some of the documents and indexes, and without some names in what indexes say.
-    fn catalog(&self, generation: u64, members: &[usize], indexes: &[usize], unnamed: &[String]) -> Arc<CachedCatalog> {
+    fn catalog(
+        &self,
+        generation: u64,
+        members: &[usize],
+        indexes: &[usize],
+        unnamed: &[String],
+    ) -> Arc<CachedCatalog> {
         let globs = |globs: &Option<Vec<&str>>| {
-            let texts = |globs: &Vec<&str>| globs.iter().map(|glob| glob.to_string()).collect::<Vec<_>>();
+            let texts =
+                |globs: &Vec<&str>| globs.iter().map(|glob| glob.to_string()).collect::<Vec<_>>();
             globs.as_ref().map(|globs| Globs::new(&texts(globs)).unwrap())
         };
         let assembled = self.folders.iter().enumerate().map(|(at, folder)| {
@@ -628,7 +719,10 @@ impl World {
             let own = own.filter(|_| folder.trust != Trust::None);
             if folder.kind == SourceKind::Stored {
                 let trust = |at| if self.is_low(at) { Trust::Low } else { folder.trust };
-                return common::records(&source, own.map(|at| (trust(at), self.path(at), self.text(at))));
+                return common::records(
+                    &source,
+                    own.map(|at| (trust(at), self.path(at), self.text(at))),
+                );
             }
             let mut files: Vec<(String, String)> = Vec::new();
             for member in own {
@@ -638,22 +732,31 @@ impl World {
                 }
                 files.push((path, self.text(member)));
             }
-            let index = folder.index.as_ref().filter(|_| indexes.contains(&at) && folder.trust != Trust::None);
+            let index = folder
+                .index
+                .as_ref()
+                .filter(|_| indexes.contains(&at) && folder.trust != Trust::None);
             if let Some(index) = index {
                 let named = self.names().into_iter().filter(|name| !unnamed.contains(name));
-                let rows: String = named.map(|name| format!("| {name} | in the table |\n")).collect();
+                let rows: String =
+                    named.map(|name| format!("| {name} | in the table |\n")).collect();
                 let text = self.front(index, &format!("domain: dom\ndescription: Index {at}\n"));
                 // With a table of skills, with one that is nothing but a table, and with a list.
                 let page = match at % 3 {
                     0 => format!("## Available Skills\n| A | B |\n|---|---|\n{rows}"),
                     1 => rows,
-                    _ => {
-                        rows.lines().filter_map(|row| Some(format!("- dom{}\n", row.strip_prefix("| dom")?))).collect()
-                    }
+                    _ => rows
+                        .lines()
+                        .filter_map(|row| Some(format!("- dom{}\n", row.strip_prefix("| dom")?)))
+                        .collect(),
                 };
-                files.push(("dom/SKILL.md".to_owned(), format!("{text}# Index {at}\n{page}\nEnd\n")));
+                files.push((
+                    "dom/SKILL.md".to_owned(),
+                    format!("{text}# Index {at}\n{page}\nEnd\n"),
+                ));
             }
-            let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+            let files: Vec<_> =
+                files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
             common::source_of(source, &files)
         });
         common::cached(Catalog::build(generation, assembled.collect()))
@@ -665,7 +768,12 @@ impl World {
         let sources: Vec<_> = (0..self.folders.len()).collect();
         let shown: Vec<_> = all.iter().copied().filter(|at| self.shows(*at, reader)).collect();
         let whole = self.catalog(generation, &all, &sources, &[]);
-        let told = self.catalog(generation, &shown, &self.shown_indexes(reader), &self.hidden_names(reader));
+        let told = self.catalog(
+            generation,
+            &shown,
+            &self.shown_indexes(reader),
+            &self.hidden_names(reader),
+        );
         let lists = || reader.skills.iter().map(Vec::as_slice);
         [whole, told].map(|catalog| common::narrowed(&catalog, reader.id, &reader.grants, lists()))
     }
@@ -691,7 +799,9 @@ fn first_difference(a: &str, b: &str) -> Option<(String, String)> {
         match (a.next(), b.next()) {
             (None, None) => return None,
             (a, b) if a == b => {}
-            (a, b) => return Some((a.unwrap_or_default().to_owned(), b.unwrap_or_default().to_owned())),
+            (a, b) => {
+                return Some((a.unwrap_or_default().to_owned(), b.unwrap_or_default().to_owned()))
+            }
         }
     }
 }

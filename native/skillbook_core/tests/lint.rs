@@ -12,7 +12,9 @@ fn found(files: &[(&str, &str)], path: &str) -> Vec<String> {
 }
 
 fn told(found: &[Diagnostic], path: &str) -> Vec<String> {
-    let own = found.iter().filter(|diagnostic| diagnostic.path.as_deref() == Some(&*format!("/s/{path}")));
+    let own = found
+        .iter()
+        .filter(|diagnostic| diagnostic.path.as_deref() == Some(&*format!("/s/{path}")));
     own.map(|diagnostic| {
         let place = match (diagnostic.line, diagnostic.column) {
             (Some(line), Some(column)) => format!(" {line}:{column}"),
@@ -29,7 +31,8 @@ const READ: &str =
 
 /// A command `mail.send` whose body begins on line 6.
 fn send(body: &str) -> Vec<String> {
-    let text = format!("---\nname: mail.send\ndescription: Sends a message to people\n---\n\n{body}");
+    let text =
+        format!("---\nname: mail.send\ndescription: Sends a message to people\n---\n\n{body}");
     found(&[("mail/read.md", READ), ("mail/send.md", &text)], "mail/send.md")
 }
 
@@ -149,8 +152,11 @@ fn sizes() {
 
 #[test]
 fn blocks_in_skills_and_indexes() {
-    let unknown =
-        |line| vec![format!("example_unknown {line}:1 there is no command `mail.red`; did you mean `mail.read`?")];
+    let unknown = |line| {
+        vec![format!(
+            "example_unknown {line}:1 there is no command `mail.red`; did you mean `mail.read`?"
+        )]
+    };
     let index = "---\ndomain: mail\ndescription: All about mail\n---\n\n```cmd\nmail.red\n```\n";
     let skill =
         "---\nname: post\ndescription: How to answer letters\n---\n```cmd\nmail.red\n```\nmail.red is here text\n";
@@ -163,9 +169,12 @@ fn blocks_in_skills_and_indexes() {
 fn what_a_view_does_not_show_is_not_there() {
     let labelled = READ.replace("---\n## Usage", "visibility_labels: [own]\n---\n## Usage");
     let send = "---\nname: mail.send\ndescription: Sends a message to people\n---\n## Usage\n\nmail.read --id 1\n";
-    let catalog =
-        common::cached(skills(&[("mail/read.md", &labelled.replace("--id <id>", "\"")), ("mail/send.md", send)]));
-    let (guest, owner) = (view(&catalog, "guest", &[], None), view(&catalog, "owner", &["own"], None));
+    let catalog = common::cached(skills(&[
+        ("mail/read.md", &labelled.replace("--id <id>", "\"")),
+        ("mail/send.md", send),
+    ]));
+    let (guest, owner) =
+        (view(&catalog, "guest", &[], None), view(&catalog, "owner", &["own"], None));
 
     assert_eq!(
         told(&lint(&guest), "mail/send.md"),
@@ -187,7 +196,9 @@ fn blocks_of_another_command_line_are_left_alone() {
         ("--id 1", &["example_unparsable 6:1 a skill's name was expected, and a flag came; put the flags on the line of their command, before the text of a heredoc; a backslash at its end continues a line"]),
     ];
     for (line, expected) in rows {
-        let text = format!("---\nname: post\ndescription: How to answer letters\n---\n```cmd\n{line}\n```\n");
+        let text = format!(
+            "---\nname: post\ndescription: How to answer letters\n---\n```cmd\n{line}\n```\n"
+        );
         let found = found(&[("mail/read.md", READ), ("post/SKILL.md", &text)], "post/SKILL.md");
         assert_eq!(found, *expected, "{line}");
     }

@@ -20,8 +20,13 @@ fn no_module_needs_one_that_needs_it() {
     for (name, least) in [("skillbook_core", 50), ("skillbook_nif", 30), ("skillbook_sql", 5)] {
         let sources = sources(&native.join(name).join("src"));
         assert!(sources.len() > least, "{name}: {} modules", sources.len());
-        let circles: Vec<_> = graphs(&sources).iter().filter_map(|(folder, graph)| circle(folder, graph)).collect();
-        assert!(circles.is_empty(), "{name}: modules that need each other:\n  {}", circles.join("\n  "));
+        let circles: Vec<_> =
+            graphs(&sources).iter().filter_map(|(folder, graph)| circle(folder, graph)).collect();
+        assert!(
+            circles.is_empty(),
+            "{name}: modules that need each other:\n  {}",
+            circles.join("\n  ")
+        );
     }
 }
 
@@ -31,29 +36,57 @@ fn finds_circles() {
     let rows: [Row; 11] = [
         (&[("a", "use crate::b;"), ("b", "")], &[]),
         (&[("a", "use crate::b::T;"), ("b", "use crate::a::T;")], &["a → b → a"]),
-        (&[("a", "use super::b;"), ("b", "fn f() { crate::c::f() }"), ("c", "use crate::{a, x};")], &["a → b → c → a"]),
+        (
+            &[
+                ("a", "use super::b;"),
+                ("b", "fn f() { crate::c::f() }"),
+                ("c", "use crate::{a, x};"),
+            ],
+            &["a → b → c → a"],
+        ),
         // Comments and tests need nothing.
-        (&[("a", "use crate::b;"), ("b", "//! crate::a\n/// [`crate::a`]\nfn f() {} // crate::a")], &[]),
+        (
+            &[
+                ("a", "use crate::b;"),
+                ("b", "//! crate::a\n/// [`crate::a`]\nfn f() {} // crate::a"),
+            ],
+            &[],
+        ),
         (&[("a", "use crate::b;"), ("b", "#[cfg(test)]\nmod tests {\n    use crate::a;\n}")], &[]),
         // A folder is one module to those beside it.
         (&[("a::x", "use crate::b;"), ("a::y", ""), ("b", "use crate::a::y;")], &["a → b → a"]),
         (&[("a::x", "use super::y;"), ("a::y", "use crate::a::x::T;")], &["a::x → a::y → a::x"]),
-        (&[("a::x", "use super::y;"), ("a::y", "use crate::a::{z, x::{T, U}};")], &["a::x → a::y → a::x"]),
-        // Its own items are for its modules; what it hands on is that module's.
-        (&[("a", "mod x;\npub struct T;"), ("a::x", "use super::T;"), ("a::y", "use super::x;")], &[]),
         (
-            &[("a", "pub use self::y::{T as V};"), ("a::x", "use super::V;"), ("a::y", "use super::x;")],
+            &[("a::x", "use super::y;"), ("a::y", "use crate::a::{z, x::{T, U}};")],
+            &["a::x → a::y → a::x"],
+        ),
+        // Its own items are for its modules; what it hands on is that module's.
+        (
+            &[("a", "mod x;\npub struct T;"), ("a::x", "use super::T;"), ("a::y", "use super::x;")],
+            &[],
+        ),
+        (
+            &[
+                ("a", "pub use self::y::{T as V};"),
+                ("a::x", "use super::V;"),
+                ("a::y", "use super::x;"),
+            ],
             &["a::x → a::y → a::x"],
         ),
         (
-            &[("a", "pub use y::T;"), ("a::x", "use crate::{\n    a::{T},\n};"), ("a::y", "use super::x::{self, U};")],
+            &[
+                ("a", "pub use y::T;"),
+                ("a::x", "use crate::{\n    a::{T},\n};"),
+                ("a::y", "use super::x::{self, U};"),
+            ],
             &["a::x → a::y → a::x"],
         ),
     ];
     for (modules, expected) in rows {
         let split = |path: &str| path.split("::").map(str::to_owned).collect::<Vec<_>>();
         let sources = modules.iter().map(|(path, text)| (split(path), code(text))).collect();
-        let found: Vec<_> = graphs(&sources).iter().filter_map(|(folder, graph)| circle(folder, graph)).collect();
+        let found: Vec<_> =
+            graphs(&sources).iter().filter_map(|(folder, graph)| circle(folder, graph)).collect();
         assert_eq!(found, expected, "{modules:?}");
     }
 }
@@ -83,17 +116,24 @@ fn sources(root: &Path) -> Sources {
 /// A module's text without comments, and without the tests at its end.
 fn code(text: &str) -> String {
     let end = text.find("#[cfg(test)]\nmod tests").unwrap_or(text.len());
-    text[..end].lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+    text[..end]
+        .lines()
+        .map(|line| line.split("//").next().unwrap_or_default())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn graphs(sources: &Sources) -> Graphs {
-    let known: BTreeSet<&[String]> = sources.keys().flat_map(|path| (1..=path.len()).map(|end| &path[..end])).collect();
-    let handed_on: BTreeMap<_, _> = sources.iter().flat_map(|(folder, text)| handed_on(folder, text)).collect();
+    let known: BTreeSet<&[String]> =
+        sources.keys().flat_map(|path| (1..=path.len()).map(|end| &path[..end])).collect();
+    let handed_on: BTreeMap<_, _> =
+        sources.iter().flat_map(|(folder, text)| handed_on(folder, text)).collect();
     let mut graphs = Graphs::new();
     for (module, text) in sources {
         for path in used(module, text) {
             // An item that a folder hands on is of one of its modules.
-            let item = (1..=path.len()).find(|end| !known.contains(&path[..*end])).map(|end| &path[..end]);
+            let item =
+                (1..=path.len()).find(|end| !known.contains(&path[..*end])).map(|end| &path[..end]);
             let path = item.and_then(|item| handed_on.get(item)).unwrap_or(&path);
             let same = module.iter().zip(path).take_while(|(a, b)| a == b).count();
             if let (Some(from), Some(to)) = (module.get(same), path.get(same)) {
@@ -114,8 +154,9 @@ fn handed_on(folder: &[String], text: &str) -> Vec<(Vec<String>, Vec<String>)> {
         for (at, _) in text.match_indices(public) {
             let path = text[at + public.len()..].trim_start_matches("self::");
             if !path.starts_with("crate::") && !path.starts_with("super::") {
-                let whole =
-                    |(path, name): (Vec<String>, String)| ([folder, &[name]].concat(), [folder, &path].concat());
+                let whole = |(path, name): (Vec<String>, String)| {
+                    ([folder, &[name]].concat(), [folder, &path].concat())
+                };
                 found.extend(paths(path).into_iter().map(whole));
             }
         }
@@ -126,8 +167,13 @@ fn handed_on(folder: &[String], text: &str) -> Vec<(Vec<String>, Vec<String>)> {
 /// The paths in a module's code that begin at the crate or above the module.
 fn used(module: &[String], text: &str) -> Vec<Vec<String>> {
     let starts = ["crate::", "super::"].into_iter().flat_map(|start| text.match_indices(start));
-    let whole = starts.filter(|(at, _)| !text[..*at].ends_with(|c: char| c == ':' || c == '$' || is_in_name(c)));
-    let absolute = |(path, _): (Vec<String>, String)| match path.iter().take_while(|part| *part == "super").count() {
+    let whole = starts
+        .filter(|(at, _)| !text[..*at].ends_with(|c: char| c == ':' || c == '$' || is_in_name(c)));
+    let absolute = |(path, _): (Vec<String>, String)| match path
+        .iter()
+        .take_while(|part| *part == "super")
+        .count()
+    {
         0 => path[1..].to_vec(),
         ups => [&module[..module.len().saturating_sub(ups)], &path[ups..]].concat(),
     };
@@ -136,8 +182,10 @@ fn used(module: &[String], text: &str) -> Vec<Vec<String>> {
 
 /// The paths of `a::{b, c::{d as e}}` at the beginning of a text, each with the name that it brings.
 fn paths(text: &str) -> Vec<(Vec<String>, String)> {
-    let (path, rest) = text.split_at(text.find(|c| c != ':' && !is_in_name(c)).unwrap_or(text.len()));
-    let parts: Vec<String> = path.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect();
+    let (path, rest) =
+        text.split_at(text.find(|c| c != ':' && !is_in_name(c)).unwrap_or(text.len()));
+    let parts: Vec<String> =
+        path.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect();
     if path.ends_with("::") && rest.starts_with('{') {
         let inner = items(&rest[1..]).into_iter().flat_map(|item| paths(item.trim()));
         return inner.map(|(path, name)| ([parts.as_slice(), &path].concat(), name)).collect();
@@ -180,8 +228,10 @@ fn circle(folder: &[String], graph: &Graph) -> Option<String> {
             for to in way.last().and_then(|last| graph.get(*last)).into_iter().flatten() {
                 let way = [way.as_slice(), &[to]].concat();
                 if to == start {
-                    let names: Vec<_> =
-                        way.iter().map(|name| [folder, &[(*name).clone()]].concat().join("::")).collect();
+                    let names: Vec<_> = way
+                        .iter()
+                        .map(|name| [folder, &[(*name).clone()]].concat().join("::"))
+                        .collect();
                     return Some(names.join(" → "));
                 }
                 if seen.insert(to) {

@@ -26,13 +26,36 @@ fn tells_what_is_new() {
         (
             "one of each",
             &[],
-            &[("a.md", "---\nname: a\ndescription: >\n  Two\n  lines\n---\n".to_owned()), ("c.md", doc("c", "", ""))],
+            &[
+                ("a.md", "---\nname: a\ndescription: >\n  Two\n  lines\n---\n".to_owned()),
+                ("c.md", doc("c", "", "")),
+            ],
             "New:\n\n- c: About c\n\nChanged:\n\n- a: Two lines\n\nGone:\n\n- b\n",
         ),
-        ("a new body", &[], &[open[0].clone(), ("b.md", doc("b", "", "2"))], "Changed:\n\n- b: About b\n"),
-        ("no longer shown", &[], &[open[0].clone(), ("b.md", doc("b", LABELED, "1"))], "Gone:\n\n- b\n"),
-        ("no longer told of", &[], &[open[0].clone(), ("b.md", doc("b", HIDDEN, "1"))], "Gone:\n\n- b\n"),
-        ("not shown", &[], &[open[0].clone(), open[1].clone(), ("c.md", doc("c", LABELED, ""))], ""),
+        (
+            "a new body",
+            &[],
+            &[open[0].clone(), ("b.md", doc("b", "", "2"))],
+            "Changed:\n\n- b: About b\n",
+        ),
+        (
+            "no longer shown",
+            &[],
+            &[open[0].clone(), ("b.md", doc("b", LABELED, "1"))],
+            "Gone:\n\n- b\n",
+        ),
+        (
+            "no longer told of",
+            &[],
+            &[open[0].clone(), ("b.md", doc("b", HIDDEN, "1"))],
+            "Gone:\n\n- b\n",
+        ),
+        (
+            "not shown",
+            &[],
+            &[open[0].clone(), open[1].clone(), ("c.md", doc("c", LABELED, ""))],
+            "",
+        ),
         (
             "shown",
             &["red"],
@@ -42,7 +65,8 @@ fn tells_what_is_new() {
     ];
     for (what, grants, files, expected) in rows {
         let text = of(files, grants).news_since(&of(&open, grants));
-        let expected = if expected.is_empty() { String::new() } else { format!("{title}{expected}") };
+        let expected =
+            if expected.is_empty() { String::new() } else { format!("{title}{expected}") };
         assert_eq!(text, expected, "{what}");
     }
 }
@@ -51,7 +75,8 @@ fn tells_what_is_new() {
 fn tells_of_what_indexes_say() {
     let send = || ("mail/send.md", doc("mail.send", "", ""));
     let find = |more: &str| ("mail/find.md", doc("mail.find", more, ""));
-    let index = |more: &str, body: &str| ("mail/SKILL.md", format!("---\ndomain: mail\n{more}---\n{body}"));
+    let index =
+        |more: &str, body: &str| ("mail/SKILL.md", format!("---\ndomain: mail\n{more}---\n{body}"));
     let described = || index("description: Mail\n", "");
     type Row<'a> = (&'a str, Vec<(&'a str, String)>, Vec<(&'a str, String)>, &'a str);
     let rows: [Row; 12] = [
@@ -62,8 +87,18 @@ fn tells_of_what_indexes_say() {
             vec![send(), index("description: >\n  All\n  mail\n", "")],
             "Changed:\n\n- mail: All mail\n",
         ),
-        ("a first description", vec![send()], vec![send(), described()], "Changed:\n\n- mail: Mail\n"),
-        ("no description", vec![send(), described()], vec![send()], "Changed:\n\n- mail: mail.send\n"),
+        (
+            "a first description",
+            vec![send()],
+            vec![send(), described()],
+            "Changed:\n\n- mail: Mail\n",
+        ),
+        (
+            "no description",
+            vec![send(), described()],
+            vec![send()],
+            "Changed:\n\n- mail: mail.send\n",
+        ),
         (
             "another text",
             vec![send(), index("description: Mail\n", "One\n")],
@@ -73,11 +108,25 @@ fn tells_of_what_indexes_say() {
         (
             "a row that is not shown",
             vec![send(), find(LABELED), index("description: Mail\n", "# Mail\n")],
-            vec![send(), find(LABELED), index("description: Mail\n", "# Mail\n| mail.find | x |\n")],
+            vec![
+                send(),
+                find(LABELED),
+                index("description: Mail\n", "# Mail\n| mail.find | x |\n"),
+            ],
             "",
         ),
-        ("a new domain", vec![], vec![send(), described()], "New:\n\n- mail: Mail\n- mail.send: About mail.send\n"),
-        ("a new domain without index", vec![], vec![send()], "New:\n\n- mail.send: About mail.send\n"),
+        (
+            "a new domain",
+            vec![],
+            vec![send(), described()],
+            "New:\n\n- mail: Mail\n- mail.send: About mail.send\n",
+        ),
+        (
+            "a new domain without index",
+            vec![],
+            vec![send()],
+            "New:\n\n- mail.send: About mail.send\n",
+        ),
         ("a domain less", vec![send(), described()], vec![], "Gone:\n\n- mail\n- mail.send\n"),
         (
             "another command alone",
@@ -100,7 +149,11 @@ fn tells_of_what_indexes_say() {
     ];
     for (what, old, new, expected) in rows {
         let text = of(&new, &[]).news_since(&of(&old, &[]));
-        assert_eq!(text.trim_start_matches("# Changes of what `get_skill` lists\n\n"), expected, "{what}");
+        assert_eq!(
+            text.trim_start_matches("# Changes of what `get_skill` lists\n\n"),
+            expected,
+            "{what}"
+        );
     }
 }
 
@@ -110,11 +163,13 @@ fn each_part_is_short() {
         (0..count).map(|at| (format!("s{at:02}.md"), doc(&format!("s{at:02}"), "", ""))).collect()
     };
     let of = |files: &[(String, String)]| {
-        let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.clone())).collect();
+        let files: Vec<_> =
+            files.iter().map(|(path, text)| (path.as_str(), text.clone())).collect();
         of(&files, &[])
     };
-    let lines =
-        |count: usize| of(&files(count)).news_since(&of(&[])).lines().skip(4).map(String::from).collect::<Vec<_>>();
+    let lines = |count: usize| {
+        of(&files(count)).news_since(&of(&[])).lines().skip(4).map(String::from).collect::<Vec<_>>()
+    };
     assert_eq!((lines(20).len(), lines(20)[19].as_str()), (20, "- s19: About s19"));
     assert_eq!((lines(23).len(), lines(23)[20].as_str()), (21, "- and 3 more"));
 }
@@ -122,7 +177,12 @@ fn each_part_is_short() {
 #[test]
 fn a_note_is_told_by_its_title() {
     let notes = |files: &[(&str, &str)]| {
-        view(&common::cached(Catalog::build(1, vec![source("n", SourceKind::Notes, &[], files)])), "p", &[], None)
+        view(
+            &common::cached(Catalog::build(1, vec![source("n", SourceKind::Notes, &[], files)])),
+            "p",
+            &[],
+            None,
+        )
     };
     let text = notes(&[("a.md", "# Shopping\n"), ("b.md", "# b\n")]).news_since(&notes(&[]));
     assert!(text.ends_with("New:\n\n- a: Shopping\n- b\n"), "{text}");

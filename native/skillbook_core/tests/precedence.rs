@@ -57,7 +57,8 @@ fn catalog(files: &[File]) -> Arc<CachedCatalog> {
                 texts.iter().map(|((kind, file), text)| (trust(kind), file.clone(), text.clone())),
             );
         }
-        let files: Vec<_> = texts.iter().map(|((_, file), text)| (file.as_str(), text.as_str())).collect();
+        let files: Vec<_> =
+            texts.iter().map(|((_, file), text)| (file.as_str(), text.as_str())).collect();
         source_of(source, &files)
     });
     common::cached(Catalog::build(1, assembled.collect()))
@@ -75,8 +76,10 @@ fn text(name: &str, more: &str) -> String {
 fn outcome(view: &View) -> Vec<String> {
     let used = view.entries().map(|(_, entry)| entry.document.path.clone());
     let path = |id| view.catalog().entry(id).document.path.as_str();
-    let unused =
-        view.unused().iter().map(|unused| format!("{} {:?} by {}", path(unused.id), unused.why, path(unused.by)));
+    let unused = view
+        .unused()
+        .iter()
+        .map(|unused| format!("{} {:?} by {}", path(unused.id), unused.why, path(unused.by)));
     used.chain(unused).collect()
 }
 
@@ -88,16 +91,32 @@ fn each_view_uses_one_of_those_that_it_shows() {
     type Row<'a> = (&'a [File<'a>], &'a [&'a str], &'a [&'a str]);
     let rows: &[Row] = &[
         // The later source.
-        (&[("/s/a.md", "a", ""), ("/t/a.md", "a", RED)], &["/s/a.md"], &["/t/a.md", "/s/a.md Shadowed by /t/a.md"]),
-        (&[("/s/a.md", "a", RED), ("/t/a.md", "a", "")], &["/t/a.md"], &["/t/a.md", "/s/a.md Shadowed by /t/a.md"]),
+        (
+            &[("/s/a.md", "a", ""), ("/t/a.md", "a", RED)],
+            &["/s/a.md"],
+            &["/t/a.md", "/s/a.md Shadowed by /t/a.md"],
+        ),
+        (
+            &[("/s/a.md", "a", RED), ("/t/a.md", "a", "")],
+            &["/t/a.md"],
+            &["/t/a.md", "/s/a.md Shadowed by /t/a.md"],
+        ),
         (
             &[("/s/a.md", "a", ""), ("/t/a.md", "a", RED), ("/u/a.md", "a", "")],
             &["/u/a.md", "/s/a.md Shadowed by /u/a.md"],
             &["/u/a.md", "/s/a.md Shadowed by /t/a.md", "/t/a.md Shadowed by /u/a.md"],
         ),
         // Of one source the first by path.
-        (&[("/s/1.md", "a", RED), ("/s/2.md", "a", "")], &["/s/2.md"], &["/s/1.md", "/s/2.md Duplicate by /s/1.md"]),
-        (&[("/s/1.md", "a", ""), ("/s/2.md", "a", RED)], &["/s/1.md"], &["/s/1.md", "/s/2.md Duplicate by /s/1.md"]),
+        (
+            &[("/s/1.md", "a", RED), ("/s/2.md", "a", "")],
+            &["/s/2.md"],
+            &["/s/1.md", "/s/2.md Duplicate by /s/1.md"],
+        ),
+        (
+            &[("/s/1.md", "a", ""), ("/s/2.md", "a", RED)],
+            &["/s/1.md"],
+            &["/s/1.md", "/s/2.md Duplicate by /s/1.md"],
+        ),
         // Low trust replaces nothing.
         (
             &[("/s/a.md", "a", RED), ("/low/a.md", "a", "")],
@@ -116,7 +135,10 @@ fn each_view_uses_one_of_those_that_it_shows() {
         ),
         // Nor does it take an alias, but of what is shown.
         (
-            &[("/s/o.md", "o", "visibility_labels: [red]\naliases: [post]\n"), ("/low/post.md", "post", "")],
+            &[
+                ("/s/o.md", "o", "visibility_labels: [red]\naliases: [post]\n"),
+                ("/low/post.md", "post", ""),
+            ],
             &["/low/post.md"],
             &["/s/o.md", "/low/post.md Refused by /s/o.md"],
         ),
@@ -126,7 +148,11 @@ fn each_view_uses_one_of_those_that_it_shows() {
             &["/s/o.md", "/low/post.md Refused by /s/o.md"],
         ),
         (
-            &[("/s/o.md", "o", "aliases: [post]\n"), ("/t/o.md", "o", RED), ("/low/post.md", "post", "")],
+            &[
+                ("/s/o.md", "o", "aliases: [post]\n"),
+                ("/t/o.md", "o", RED),
+                ("/low/post.md", "post", ""),
+            ],
             &["/s/o.md", "/low/post.md Refused by /s/o.md"],
             &["/t/o.md", "/low/post.md", "/s/o.md Shadowed by /t/o.md"],
         ),
@@ -141,12 +167,20 @@ fn each_view_uses_one_of_those_that_it_shows() {
         (
             &[("/s/a.md", "a", ""), ("/store/1.md", "a", ""), ("/store/2.md", "a", RED)],
             &["/store/1.md", "/s/a.md Shadowed by /store/1.md"],
-            &["/store/1.md", "/s/a.md Shadowed by /store/1.md", "/store/2.md Duplicate by /store/1.md"],
+            &[
+                "/store/1.md",
+                "/s/a.md Shadowed by /store/1.md",
+                "/store/2.md Duplicate by /store/1.md",
+            ],
         ),
         (
             &[("/s/a.md", "a", ""), ("/store/1.md", "a", RED), ("/store/2.md", "a", "")],
             &["/store/2.md", "/s/a.md Shadowed by /store/2.md"],
-            &["/store/1.md", "/s/a.md Shadowed by /store/1.md", "/store/2.md Duplicate by /store/1.md"],
+            &[
+                "/store/1.md",
+                "/s/a.md Shadowed by /store/1.md",
+                "/store/2.md Duplicate by /store/1.md",
+            ],
         ),
         (
             &[("/store/1.md", "a", RED), ("/import/2.md", "a", "")],
@@ -175,7 +209,10 @@ fn each_view_uses_one_of_those_that_it_shows() {
             &["/store/1.md", "/s/weekly.md Shadowed by /store/1.md"],
         ),
         (
-            &[("/s/plan.md", "plan", ""), ("/store/1.md", "x", "title: plan\nvisibility_labels: [red]\n")],
+            &[
+                ("/s/plan.md", "plan", ""),
+                ("/store/1.md", "x", "title: plan\nvisibility_labels: [red]\n"),
+            ],
             &["/s/plan.md"],
             &["/store/1.md", "/s/plan.md Shadowed by /store/1.md"],
         ),
@@ -190,19 +227,31 @@ fn each_view_uses_one_of_those_that_it_shows() {
             &["/store/1.md", "/notes/x.md Shadowed by /store/1.md"],
         ),
         (
-            &[("/s/a.md", "a", WEEKLY), ("/t/a.md", "a", &red_weekly), ("/store/1.md", "report", WEEKLY)],
+            &[
+                ("/s/a.md", "a", WEEKLY),
+                ("/t/a.md", "a", &red_weekly),
+                ("/store/1.md", "report", WEEKLY),
+            ],
             &["/store/1.md", "/s/a.md Shadowed by /store/1.md"],
             &["/store/1.md", "/s/a.md Shadowed by /t/a.md", "/t/a.md Shadowed by /store/1.md"],
         ),
         // Of two such records the first by name is told.
         (
-            &[("/s/weekly.md", "weekly", WEEKLY), ("/store/1.md", "a", &red_weekly), ("/store/2.md", "b", WEEKLY)],
+            &[
+                ("/s/weekly.md", "weekly", WEEKLY),
+                ("/store/1.md", "a", &red_weekly),
+                ("/store/2.md", "b", WEEKLY),
+            ],
             &["/store/2.md", "/s/weekly.md Shadowed by /store/2.md"],
             &["/store/1.md", "/store/2.md", "/s/weekly.md Shadowed by /store/1.md"],
         ),
         // But only if it is used itself.
         (
-            &[("/s/weekly.md", "weekly", WEEKLY), ("/store/1.md", "a", RED), ("/store/2.md", "a", WEEKLY)],
+            &[
+                ("/s/weekly.md", "weekly", WEEKLY),
+                ("/store/1.md", "a", RED),
+                ("/store/2.md", "a", WEEKLY),
+            ],
             &["/store/2.md", "/s/weekly.md Shadowed by /store/2.md"],
             &["/store/1.md", "/s/weekly.md", "/store/2.md Duplicate by /store/1.md"],
         ),
@@ -262,7 +311,10 @@ fn each_view_uses_one_of_those_that_it_shows() {
         assert_eq!(catalog.count(), seeing.count());
         assert_eq!(catalog.unused(), seeing.unused());
         let used: Vec<_> = catalog.used().map(|entry| &entry.document.path).collect();
-        assert_eq!(used, seeing.entries().map(|(_, entry)| &entry.document.path).collect::<Vec<_>>());
+        assert_eq!(
+            used,
+            seeing.entries().map(|(_, entry)| &entry.document.path).collect::<Vec<_>>()
+        );
     }
 }
 
@@ -284,8 +336,13 @@ fn two_profiles_may_each_have_an_entry_of_one_name() {
 #[test]
 fn globs_and_exclusion_hide_as_labels_do() {
     let excluded = "exclude_from_prompt_profile_ids: [p]\n";
-    let catalog = catalog(&[("/s/a.md", "a", ""), ("/t/a.md", "a", excluded), ("/store/1.md", "b", "title: a\n")]);
-    let used = |id: &str, globs: &[&str]| outcome(&narrowed(&catalog, id, &[], [globs].into_iter()));
+    let catalog = catalog(&[
+        ("/s/a.md", "a", ""),
+        ("/t/a.md", "a", excluded),
+        ("/store/1.md", "b", "title: a\n"),
+    ]);
+    let used =
+        |id: &str, globs: &[&str]| outcome(&narrowed(&catalog, id, &[], [globs].into_iter()));
     assert_eq!(used("p", &["a"]), ["/s/a.md"]);
     assert_eq!(used("q", &["a"]), ["/t/a.md", "/s/a.md Shadowed by /t/a.md"]);
     assert_eq!(used("p", &["*"]), ["/store/1.md", "/s/a.md Shadowed by /store/1.md"]);
@@ -307,9 +364,12 @@ fn what_is_said_of_those_that_are_not_used() {
     let catalog = catalog(&files);
     let told = |grants: &[&str]| -> Vec<String> {
         let view = view(&catalog, "p", grants, None);
-        let about_names = |code: &str| ["shadowed", "duplicate_name", "replacement_refused"].contains(&code);
+        let about_names =
+            |code: &str| ["shadowed", "duplicate_name", "replacement_refused"].contains(&code);
         let found = view.diagnostics().filter(|found| about_names(found.code.as_str()));
-        found.map(|found| format!("{}: {}", found.path.as_deref().unwrap(), found.message)).collect()
+        found
+            .map(|found| format!("{}: {}", found.path.as_deref().unwrap(), found.message))
+            .collect()
     };
     let always = [
         "/low/late.md: `late` is an alias of /s/tardy.md, and the source `low` has low trust, so this one is not used"
@@ -329,7 +389,8 @@ fn what_is_said_of_those_that_are_not_used() {
 
 #[test]
 fn a_domain_has_the_last_index_that_is_shown() {
-    let index = |text: &str, more: &str| format!("---\ndomain: email\ndescription: {text}\n{more}---\n");
+    let index =
+        |text: &str, more: &str| format!("---\ndomain: email\ndescription: {text}\n{more}---\n");
     let source = |name: &str, trust: Trust, files: &[(&str, String)]| {
         let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
         source_of(Source { name: name.into(), trust, ..Source::default() }, &files)
@@ -341,21 +402,46 @@ fn a_domain_has_the_last_index_that_is_shown() {
     let command = || ("email/read.md", read.clone());
     let rows = [
         (
-            vec![source("s", medium, &[(INDEX, open("One")), command()]), source("t", medium, &[(INDEX, red("Two"))])],
+            vec![
+                source("s", medium, &[(INDEX, open("One")), command()]),
+                source("t", medium, &[(INDEX, red("Two"))]),
+            ],
             "One",
             "Two",
         ),
         (
-            vec![source("s", medium, &[(INDEX, red("One")), command()]), source("t", medium, &[(INDEX, open("Two"))])],
+            vec![
+                source("s", medium, &[(INDEX, red("One")), command()]),
+                source("t", medium, &[(INDEX, open("Two"))]),
+            ],
             "Two",
             "Two",
         ),
-        (vec![source("s", medium, &[(INDEX, red("One")), ("post/SKILL.md", open("Two")), command()])], "Two", "One"),
-        (vec![source("s", medium, &[(INDEX, open("One")), ("post/SKILL.md", red("Two")), command()])], "One", "One"),
+        (
+            vec![source(
+                "s",
+                medium,
+                &[(INDEX, red("One")), ("post/SKILL.md", open("Two")), command()],
+            )],
+            "Two",
+            "One",
+        ),
+        (
+            vec![source(
+                "s",
+                medium,
+                &[(INDEX, open("One")), ("post/SKILL.md", red("Two")), command()],
+            )],
+            "One",
+            "One",
+        ),
         // Of low trust, and alone; beside an index; beside a command.
         (vec![source("l", low, &[(INDEX, open("Low")), command()])], "Low", "Low"),
         (
-            vec![source("s", medium, &[(INDEX, red("One"))]), source("l", low, &[(INDEX, open("Low")), command()])],
+            vec![
+                source("s", medium, &[(INDEX, red("One"))]),
+                source("l", low, &[(INDEX, open("Low")), command()]),
+            ],
             "Low",
             "One",
         ),
@@ -370,7 +456,9 @@ fn a_domain_has_the_last_index_that_is_shown() {
     ];
     for (number, (sources, without, with)) in rows.into_iter().enumerate() {
         let catalog = common::cached(Catalog::build(1, sources));
-        let description = |grants: &[&str]| view(&catalog, "p", grants, None).domain("email").unwrap().description();
+        let description = |grants: &[&str]| {
+            view(&catalog, "p", grants, None).domain("email").unwrap().description()
+        };
         assert_eq!([description(&[]), description(&["red"])], [without, with], "{number}");
     }
 }
@@ -386,13 +474,17 @@ fn page() -> impl Strategy<Value = Page> {
 fn pages(kind: SourceKind, name: &str, pages: &[Page]) -> Assembled {
     let page = |(at, (form, name, title, alias, low, body)): (usize, &Page)| {
         let called = ["a", "b", "c"][*name];
-        let title = title.map_or_else(String::new, |title| format!("title: {}\n", ["a", "b", "T"][title]));
-        let alias = alias.map_or_else(String::new, |alias| format!("aliases: [{}]\n", ["a", "b", "d.a"][alias]));
+        let title =
+            title.map_or_else(String::new, |title| format!("title: {}\n", ["a", "b", "T"][title]));
+        let alias = alias
+            .map_or_else(String::new, |alias| format!("aliases: [{}]\n", ["a", "b", "d.a"][alias]));
         let more = format!("{title}{alias}");
         let body = body.to_string();
         let (path, text) = match (kind, form) {
             (SourceKind::Stored, _) => (format!("{called}.md"), doc(called, &more, &body)),
-            (_, 0) => ("d/SKILL.md".to_owned(), format!("---\ndomain: d\ndescription: {body}\n---\n")),
+            (_, 0) => {
+                ("d/SKILL.md".to_owned(), format!("---\ndomain: d\ndescription: {body}\n---\n"))
+            }
             (_, 1) => (format!("d/{at}.md"), doc(&format!("d.{called}"), &more, &body)),
             _ => (format!("{at}.md"), doc(called, &more, &body)),
         };
@@ -403,7 +495,8 @@ fn pages(kind: SourceKind, name: &str, pages: &[Page]) -> Assembled {
     if kind == SourceKind::Stored {
         return records(&source, made.into_iter());
     }
-    let files: BTreeMap<&str, &str> = made.iter().map(|(_, path, text)| (path.as_str(), text.as_str())).collect();
+    let files: BTreeMap<&str, &str> =
+        made.iter().map(|(_, path, text)| (path.as_str(), text.as_str())).collect();
     source_of(source, &files.into_iter().collect::<Vec<_>>())
 }
 

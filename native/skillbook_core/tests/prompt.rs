@@ -69,18 +69,26 @@ Not shown here; `get_skill: NAME` reads one of them.
 fn catalog() -> Catalog {
     let hidden = "include_in_prompt: false\n";
     let files = [
-        ("email/SKILL.md", "---\ndomain: email\ndescription: >\n  Send and\n  read mail\n---\n".to_owned()),
+        (
+            "email/SKILL.md",
+            "---\ndomain: email\ndescription: >\n  Send and\n  read mail\n---\n".to_owned(),
+        ),
         ("email/send.md", doc("email.send", "", "## Usage\n\nemail.send  --to ADDR\n")),
         ("email/read.md", doc("email.read", hidden, "## Usage\n\nemail.read\n")),
         ("tasks/list.md", doc("tasks.list", "", "No usage")),
-        ("ops/SKILL.md", "---\ndomain: ops\ndescription: d\ninclude_in_prompt: false\n---\n".to_owned()),
+        (
+            "ops/SKILL.md",
+            "---\ndomain: ops\ndescription: d\ninclude_in_prompt: false\n---\n".to_owned(),
+        ),
         ("ops/run.md", doc("ops.run", hidden, "## Usage\n\nops.run\n")),
         ("pdf.md", doc("pdf", "", "")),
         ("diary.md", doc("diary", "include_in_prompt: false\ntitle: My diary\n", "")),
     ];
     let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    let notes = [("a.md", "# Shopping\n\n- Bread\n"), ("b.md", "---\ntitle: Dinner\n---\nVegetarian.\n")];
-    let sources = [source("s", SourceKind::Skills, &[], &files), source("n", SourceKind::Notes, &[], &notes)];
+    let notes =
+        [("a.md", "# Shopping\n\n- Bread\n"), ("b.md", "---\ntitle: Dinner\n---\nVegetarian.\n")];
+    let sources =
+        [source("s", SourceKind::Skills, &[], &files), source("n", SourceKind::Notes, &[], &notes)];
     Catalog::build(1, sources.into())
 }
 
@@ -96,8 +104,15 @@ fn only(view: &View, sections: &[Section]) -> String {
 #[test]
 fn some_sections() {
     let view = all(catalog());
-    let sections: Vec<_> = REST.trim_start().split("\n\n## ").map(|part| part.trim_start_matches("## ")).collect();
-    let shown = [Section::Domains, Section::Skills, Section::QuickReference, Section::Notes, Section::Other];
+    let sections: Vec<_> =
+        REST.trim_start().split("\n\n## ").map(|part| part.trim_start_matches("## ")).collect();
+    let shown = [
+        Section::Domains,
+        Section::Skills,
+        Section::QuickReference,
+        Section::Notes,
+        Section::Other,
+    ];
     for (section, expected) in shown.iter().zip(&sections) {
         let text = only(&view, &[*section]);
         assert_eq!(text.trim_end(), format!("## {}", expected.trim_end()), "{section:?}");
@@ -105,21 +120,26 @@ fn some_sections() {
     assert_eq!(only(&view, &[Section::Rules]), RULES);
     assert_eq!(only(&view, &[]), "");
     let two = [Section::QuickReference, Section::Rules];
-    assert_eq!(only(&view, &two), format!("{RULES}\n## Quick reference\n\n  email.send --to ADDR\n"));
+    assert_eq!(
+        only(&view, &two),
+        format!("{RULES}\n## Quick reference\n\n  email.send --to ADDR\n")
+    );
 }
 
 #[test]
 fn empty_sections_are_left_out() {
     let view = all(skills(&[("pdf.md", &doc("pdf", "", ""))]));
-    let headings = view.prompt().lines().filter(|line| line.starts_with("## ")).collect::<Vec<_>>().join(",");
+    let headings =
+        view.prompt().lines().filter(|line| line.starts_with("## ")).collect::<Vec<_>>().join(",");
     assert_eq!(headings, "## Skills");
     assert_eq!(&**all(skills(&[])).prompt(), "");
 }
 
 #[test]
 fn the_quick_reference_takes_from_each_domain() {
-    let command =
-        |name: &str| (format!("{}.md", name.replace('.', "/")), doc(name, "", &format!("## Usage\n{name}\n")));
+    let command = |name: &str| {
+        (format!("{}.md", name.replace('.', "/")), doc(name, "", &format!("## Usage\n{name}\n")))
+    };
     let mut files: Vec<_> = (0..25).map(|number| command(&format!("a.x{number:02}"))).collect();
     files.extend(["b.one", "c.one"].map(command));
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
@@ -136,8 +156,9 @@ fn the_quick_reference_takes_from_each_domain() {
 
 /// Two sources with a name in common; of the first some are inline.
 fn sourced() -> Catalog {
-    let globs =
-        |globs: &[&str]| Some(Globs::new(&globs.iter().map(|glob| glob.to_string()).collect::<Vec<_>>()).unwrap());
+    let globs = |globs: &[&str]| {
+        Some(Globs::new(&globs.iter().map(|glob| glob.to_string()).collect::<Vec<_>>()).unwrap())
+    };
     let zoo = Source {
         name: "zoo".into(),
         inline: globs(&["lists", "mail.*"]),
@@ -151,7 +172,10 @@ fn sourced() -> Catalog {
             ("pdf/SKILL.md", &doc("pdf", "tags: [files, forms]\n", "Fill forms.")),
             ("old/SKILL.md", &doc("old", "include_in_prompt: false\ntitle: Old ways\n", "")),
             ("secret/SKILL.md", &doc("secret", "disable-model-invocation: true\n", "Say please.")),
-            ("mail/send.md", &doc("mail.send", "", "Send it.\n\n## Usage\n\nmail.send --to ADDR\n")),
+            (
+                "mail/send.md",
+                &doc("mail.send", "", "Send it.\n\n## Usage\n\nmail.send --to ADDR\n"),
+            ),
         ],
     );
     let second = source_of(
@@ -218,7 +242,8 @@ mail.send --to ADDR
 </skill>
 ";
 
-const SKILL_LIST: &str = "## Available Skills\n- a: About a\n- lists: About lists\n- pdf: About pdf\n";
+const SKILL_LIST: &str =
+    "## Available Skills\n- a: About a\n- lists: About lists\n- pdf: About pdf\n";
 
 const NOTES_LIST: &str = "## Notes\n- School: Monday: Math\n\n  ## Tuesday\n\n  Science\n";
 
@@ -294,7 +319,10 @@ fn commands_without_domains() {
 
 #[test]
 fn tags_follow_in_brackets() {
-    let text = only(&all(skills(&[("pdf.md", &doc("pdf", "tags: [files, my forms]\n", ""))])), &[Section::SkillList]);
+    let text = only(
+        &all(skills(&[("pdf.md", &doc("pdf", "tags: [files, my forms]\n", ""))])),
+        &[Section::SkillList],
+    );
     assert_eq!(text, "## Available Skills\n- pdf: About pdf [files, my forms]\n");
 }
 
@@ -320,22 +348,37 @@ fn what_is_hidden_from_a_model_is_told_nowhere() {
     let files = [
         (
             "mail/SKILL.md",
-            "---\ndomain: mail\ndescription: d\n---\n| mail.hidden | x |\n| mail.open | y |\n".to_owned(),
+            "---\ndomain: mail\ndescription: d\n---\n| mail.hidden | x |\n| mail.open | y |\n"
+                .to_owned(),
         ),
         ("mail/hidden.md", doc("mail.hidden", hidden, "## Usage\nmail.hidden")),
         ("mail/open.md", doc("mail.open", "", "## Usage\nmail.open")),
         ("gone/hidden.md", doc("gone.hidden", hidden, "## Usage\ngone.hidden")),
-        ("shut/SKILL.md", "---\ndomain: shut\ndescription: hidden\ndisable-model-invocation: true\n---\n".to_owned()),
+        (
+            "shut/SKILL.md",
+            "---\ndomain: shut\ndescription: hidden\ndisable-model-invocation: true\n---\n"
+                .to_owned(),
+        ),
         ("shut/open.md", doc("shut.open", "", "")),
         ("hidden/SKILL.md", doc("hidden", hidden, "Read me.")),
-        ("hidden-too.md", doc("hidden-too", "disable-model-invocation: true\ninclude_in_prompt: false\n", "Me too.")),
+        (
+            "hidden-too.md",
+            doc(
+                "hidden-too",
+                "disable-model-invocation: true\ninclude_in_prompt: false\n",
+                "Me too.",
+            ),
+        ),
     ];
     let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
     let catalog = common::cached(skills(&files));
     let view = view(&catalog, "p", &[], None);
     let mut told = view.help_top_level();
-    told += &["mail", "gone", "shut"].map(|name| view.help_domain(name).unwrap_or_default()).concat();
-    told += &["mail", "gone", "shut"].map(|name| view.help_domain_all(name).unwrap_or_default()).concat();
+    told +=
+        &["mail", "gone", "shut"].map(|name| view.help_domain(name).unwrap_or_default()).concat();
+    told += &["mail", "gone", "shut"]
+        .map(|name| view.help_domain_all(name).unwrap_or_default())
+        .concat();
     told += &["hiden", "mail.hiden", "gon"].map(|name| view.suggest(name).join(" ")).concat();
     told += &view.prompt_with(&Options {
         sections: Section::ALL.to_vec(),
@@ -350,7 +393,10 @@ fn what_is_hidden_from_a_model_is_told_nowhere() {
     assert_eq!(view.help_skill("hidden-too").as_deref(), Some("Me too."));
     assert!(view.find("gone.hidden").is_some());
     let id = view.find("hidden").unwrap();
-    assert_eq!(view.placement(&Options::default(), id), Placement::NotInPrompt(Reason::HiddenFromModel));
+    assert_eq!(
+        view.placement(&Options::default(), id),
+        Placement::NotInPrompt(Reason::HiddenFromModel)
+    );
 }
 
 #[test]
@@ -378,8 +424,12 @@ fn where_entries_stand() {
     let view = all(skills(&[("a/b.md", &doc("a.b", "", "No usage")), ("c.md", &doc("c", "", ""))]));
     let id = |name: &str| view.find(name).unwrap();
     assert_eq!(view.placement(&default, id("a.b")), Placement::Domain);
-    let chars = |chars| Options { limit: Limit { chars: Some(chars), tokens: None }, ..Options::default() };
-    assert_eq!(view.placement(&chars(RULES.len() + 200), id("a.b")), Placement::Cut(Section::Domains));
+    let chars =
+        |chars| Options { limit: Limit { chars: Some(chars), tokens: None }, ..Options::default() };
+    assert_eq!(
+        view.placement(&chars(RULES.len() + 200), id("a.b")),
+        Placement::Cut(Section::Domains)
+    );
     assert_eq!(view.placement(&chars(RULES.len() + 200), id("c")), Placement::Cut(Section::Skills));
 }
 
@@ -399,7 +449,11 @@ fn a_limit_keeps_the_order_and_says_what_is_left_out() {
     let rows = [
         ("  email.send --to ADDR\n", "1 domain, 1 skill and 2 notes", "- pdf: About pdf\n"),
         ("- pdf: About pdf\n", "1 domain, 1 command, 1 skill and 2 notes", "  tasks  tasks.list\n"),
-        ("  email  Send and read mail\n", "2 domains, 1 command, 2 skills and 2 notes", "nothing fits, say so.\n"),
+        (
+            "  email  Send and read mail\n",
+            "2 domains, 1 command, 2 skills and 2 notes",
+            "nothing fits, say so.\n",
+        ),
         ("nothing fits, say so.\n", "3 domains, 1 command, 2 skills and 2 notes", ""),
     ];
     for (end, what, shorter) in rows {
@@ -409,7 +463,10 @@ fn a_limit_keeps_the_order_and_says_what_is_left_out() {
         assert_eq!(limited(default, length), expected);
         let less = limited(default, length - 1);
         let before = less.split("\nLeft out").next().unwrap();
-        assert!(less.len() < length && (shorter.is_empty() || before.ends_with(shorter)), "{end}: {less}");
+        assert!(
+            less.len() < length && (shorter.is_empty() || before.ends_with(shorter)),
+            "{end}: {less}"
+        );
     }
     let line = "Left out for lack of room: the rules of commands, 3 domains, 1 command, 2 skills and 2 notes. ";
     assert_eq!(limited(default, RULES.len()), format!("{line}{FOOT}"));
@@ -423,10 +480,14 @@ fn a_limit_keeps_the_order_and_says_what_is_left_out() {
 
 #[test]
 fn a_limited_section_of_xml_is_closed() {
-    let options = Options { limit: Limit { chars: Some(440), tokens: None }, ..Options::of(Format::Xml) };
+    let options =
+        Options { limit: Limit { chars: Some(440), tokens: None }, ..Options::of(Format::Xml) };
     let (first, _) = AVAILABLE.split_at(AVAILABLE.match_indices("  <skill>").nth(2).unwrap().0);
     let line = "Left out for lack of room: 1 command and 3 skills. ";
-    assert_eq!(all(sourced()).prompt_with(&options), format!("{first}</available_skills>\n\n{line}{FOOT}"));
+    assert_eq!(
+        all(sourced()).prompt_with(&options),
+        format!("{first}</available_skills>\n\n{line}{FOOT}")
+    );
 }
 
 #[test]
@@ -440,18 +501,31 @@ fn what_stands_in_another_form_is_not_left_out() {
 
 #[test]
 fn the_quick_reference_counts_what_it_does_not_show() {
-    let command = |at: usize| (format!("a/x{at:02}.md"), doc(&format!("a.x{at:02}"), "", "## Usage\n\nx\n"));
+    let command =
+        |at: usize| (format!("a/x{at:02}.md"), doc(&format!("a.x{at:02}"), "", "## Usage\n\nx\n"));
     let files: Vec<_> = (0..30).map(command).collect();
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let limit = Limit { chars: Some(135), tokens: None };
     let options = Options { sections: vec![Section::QuickReference], limit, ..Options::default() };
     let line = format!("Left out for lack of room: 29 commands. {FOOT}");
-    assert_eq!(all(skills(&files)).prompt_with(&options), format!("## Quick reference\n\n  x\n\n{line}"));
+    assert_eq!(
+        all(skills(&files)).prompt_with(&options),
+        format!("## Quick reference\n\n  x\n\n{line}")
+    );
 }
 
 #[test]
 fn tokens_are_estimated() {
-    let rows = [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("é", 1), ("aé", 2), ("日本語", 3), ("\u{1F600}ab", 2)];
+    let rows = [
+        ("", 0),
+        ("a", 1),
+        ("abcd", 1),
+        ("abcde", 2),
+        ("é", 1),
+        ("aé", 2),
+        ("日本語", 3),
+        ("\u{1F600}ab", 2),
+    ];
     for (text, expected) in rows {
         assert_eq!(tokens(text), expected, "{text}");
     }

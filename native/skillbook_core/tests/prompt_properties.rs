@@ -56,9 +56,12 @@ fn catalog(texts: &[(String, String)]) -> Catalog {
         );
         (format!("f<{at}>&'\"/x</skill>/{what}.md"), text)
     };
-    let files = |what: &str| texts.iter().enumerate().map(|(at, text)| document(at, text, what)).collect::<Vec<_>>();
+    let files = |what: &str| {
+        texts.iter().enumerate().map(|(at, text)| document(at, text, what)).collect::<Vec<_>>()
+    };
     let built = |name: &str, options: Source, files: &[(String, String)]| {
-        let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let files: Vec<_> =
+            files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         source_of(Source { name: name.into(), ..options }, &files)
     };
     let inline = Some(Globs::new(&["*".to_owned()]).unwrap());

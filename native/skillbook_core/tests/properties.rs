@@ -33,7 +33,8 @@ struct Whole {
 
 fn whole(text: &str, unclosed: Unclosed) -> Whole {
     let found = extract(text, unclosed).unwrap();
-    let owned = |list: &[std::borrow::Cow<'_, str>]| list.iter().map(|item| item.to_string()).collect();
+    let owned =
+        |list: &[std::borrow::Cow<'_, str>]| list.iter().map(|item| item.to_string()).collect();
     Whole {
         text: found.text().into_owned(),
         commands: owned(&found.commands),

@@ -8,7 +8,9 @@ fn says_what_is_wrong() {
     let five = "expected five fields, or six with the second first";
     let signs = "write L alone as the day of month, 5L or 1#2 as the day of week";
     let counts = "a step counts within its field: */15 in the minutes is 0, 15, 30 and 45";
-    let number = |least| format!("write a number such as {least}, a list (1,3), a range (1-3), a step (*/2) or *");
+    let number = |least| {
+        format!("write a number such as {least}, a list (1,3), a range (1-3), a step (*/2) or *")
+    };
     let minute = &number(0);
     let rows: [(&str, &str, &str, usize); 49] = [
         ("", &format!("{five}, got nothing"), write, 0),
@@ -163,7 +165,11 @@ fn says_what_is_wrong() {
     ];
     for (text, message, hint, at) in rows {
         let error = Cron::parse(text).expect_err(text);
-        assert_eq!((error.to_string().as_str(), error.hint(), error.span().start), (message, hint, at), "{text:?}");
+        assert_eq!(
+            (error.to_string().as_str(), error.hint(), error.span().start),
+            (message, hint, at),
+            "{text:?}"
+        );
     }
     let long = format!("{} * * * *", "0,".repeat(300));
     let error = Cron::parse(&long).unwrap_err();
@@ -173,9 +179,18 @@ fn says_what_is_wrong() {
 
 #[test]
 fn knows_zones() {
-    let rows = [("UTC", "UTC"), ("europe/BERLIN", "Europe/Berlin"), ("Etc/GMT+5", "Etc/GMT+5"), ("EST", "EST")];
+    let rows = [
+        ("UTC", "UTC"),
+        ("europe/BERLIN", "Europe/Berlin"),
+        ("Etc/GMT+5", "Etc/GMT+5"),
+        ("EST", "EST"),
+    ];
     for (written, name) in rows {
-        assert_eq!(Zone::named(written).map(|zone| zone.name().to_owned()), Ok(name.to_owned()), "{written}");
+        assert_eq!(
+            Zone::named(written).map(|zone| zone.name().to_owned()),
+            Ok(name.to_owned()),
+            "{written}"
+        );
     }
     let some = "write a name such as Europe/Berlin, America/New_York or UTC";
     let rows = [
@@ -242,7 +257,10 @@ fn describes() {
         ("*/7 * * * *", "at minutes 0, 7, 14, 21, 28, 35, 42, 49 and 56 of every hour"),
         ("0 */2 * * *", "every 2 hours"),
         ("0 */5 * * *", "at 00:00, 05:00, 10:00, 15:00 and 20:00 every day"),
-        ("30 */2 * * *", "at minute 30 of hours 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20 and 22 every day"),
+        (
+            "30 */2 * * *",
+            "at minute 30 of hours 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20 and 22 every day",
+        ),
         ("0 9-17 * * 1-5", "at minute 0 of hours 9 to 17 on Mondays to Fridays"),
         ("*/15 9-17 * * 1-5", "every 15 minutes of hours 9 to 17 on Mondays to Fridays"),
         ("* 9 * * *", "every minute of hour 9"),
@@ -252,7 +270,10 @@ fn describes() {
         ("0 9 1,15,L * *", "at 09:00 on days 1 and 15 and the last day of the month"),
         ("0 9 1-7 * *", "at 09:00 on days 1 to 7 of the month"),
         ("0 9 * * 5L", "at 09:00 on the last Friday of the month"),
-        ("0 9 * * 1#1,1#3", "at 09:00 on the first Monday of the month and on the third Monday of the month"),
+        (
+            "0 9 * * 1#1,1#3",
+            "at 09:00 on the first Monday of the month and on the third Monday of the month",
+        ),
         ("0 9 13 * 5", "at 09:00 on day 13 of the month and also on Fridays"),
         ("0 9 */10 * 1", "at 09:00 on days 1, 11, 21 and 31 of the month, but only on Mondays"),
         ("0 9 1-31 * 1", "at 09:00 every day"),

@@ -9,8 +9,11 @@ use proptest::prelude::*;
 use skillbook_core::schedule::{Cron, Schedule, Zone};
 
 fn seconds(text: &str) -> i64 {
-    let format =
-        if text.len() > "2027-03-28 02:00 +01:00".len() { "%Y-%m-%d %H:%M:%S %:z" } else { "%Y-%m-%d %H:%M %:z" };
+    let format = if text.len() > "2027-03-28 02:00 +01:00".len() {
+        "%Y-%m-%d %H:%M:%S %:z"
+    } else {
+        "%Y-%m-%d %H:%M %:z"
+    };
     Timestamp::strptime(format, text).expect(text).as_second()
 }
 
@@ -23,9 +26,11 @@ fn fires_when_another_implementation_does() {
         let columns: Vec<&str> = row.split(" | ").collect();
         let [expression, zone, after, runs] = columns.as_slice() else { panic!("{row}") };
         let schedule = Schedule::parse(expression, zone).expect(row);
-        let found = schedule.upcoming(seconds(after)).take(10).map(|at| schedule.local(at).unwrap());
+        let found =
+            schedule.upcoming(seconds(after)).take(10).map(|at| schedule.local(at).unwrap());
         let found = found.collect::<Vec<_>>().join(", ");
-        (found != *runs).then(|| format!("{expression} in {zone} after {after}\n   {found}\n   {runs}"))
+        (found != *runs)
+            .then(|| format!("{expression} in {zone} after {after}\n   {found}\n   {runs}"))
     });
     assert_eq!(differs.collect::<Vec<_>>(), Vec::<String>::new());
 }
@@ -34,18 +39,58 @@ fn fires_when_another_implementation_does() {
 fn at_the_change_of_the_clocks() {
     // Several times in one gap are one run; seconds are no reason to count as time passes, `*` seconds are.
     let rows = [
-        ("0,30 2 * * *", "2027-03-28 00:00 +01:00", "2027-03-28 03:00 +02:00, 2027-03-29 02:00 +02:00"),
-        ("0 2,3 * * *", "2027-03-28 00:00 +01:00", "2027-03-28 03:00 +02:00, 2027-03-29 02:00 +02:00"),
-        ("30 30 2 * * *", "2027-03-28 00:00 +01:00", "2027-03-28 03:00 +02:00, 2027-03-29 02:30:30 +02:00"),
-        ("30 30 2 * * *", "2026-10-25 00:00 +02:00", "2026-10-25 02:30:30 +02:00, 2026-10-26 02:30:30 +01:00"),
-        ("*/30 30 2 * * *", "2026-10-25 02:30 +02:00", "2026-10-25 02:30:30 +02:00, 2026-10-25 02:30 +01:00"),
-        ("*/30 30 2 * * *", "2027-03-28 00:00 +01:00", "2027-03-29 02:30 +02:00, 2027-03-29 02:30:30 +02:00"),
+        (
+            "0,30 2 * * *",
+            "2027-03-28 00:00 +01:00",
+            "2027-03-28 03:00 +02:00, 2027-03-29 02:00 +02:00",
+        ),
+        (
+            "0 2,3 * * *",
+            "2027-03-28 00:00 +01:00",
+            "2027-03-28 03:00 +02:00, 2027-03-29 02:00 +02:00",
+        ),
+        (
+            "30 30 2 * * *",
+            "2027-03-28 00:00 +01:00",
+            "2027-03-28 03:00 +02:00, 2027-03-29 02:30:30 +02:00",
+        ),
+        (
+            "30 30 2 * * *",
+            "2026-10-25 00:00 +02:00",
+            "2026-10-25 02:30:30 +02:00, 2026-10-26 02:30:30 +01:00",
+        ),
+        (
+            "*/30 30 2 * * *",
+            "2026-10-25 02:30 +02:00",
+            "2026-10-25 02:30:30 +02:00, 2026-10-25 02:30 +01:00",
+        ),
+        (
+            "*/30 30 2 * * *",
+            "2027-03-28 00:00 +01:00",
+            "2027-03-29 02:30 +02:00, 2027-03-29 02:30:30 +02:00",
+        ),
         // Fixed: a step from a value on. Counted as time passes: a step from `*` on.
-        ("0 0/2 * * *", "2026-10-25 01:00 +02:00", "2026-10-25 02:00 +02:00, 2026-10-25 04:00 +01:00"),
-        ("0 */2 * * *", "2026-10-25 01:00 +02:00", "2026-10-25 02:00 +02:00, 2026-10-25 02:00 +01:00"),
+        (
+            "0 0/2 * * *",
+            "2026-10-25 01:00 +02:00",
+            "2026-10-25 02:00 +02:00, 2026-10-25 04:00 +01:00",
+        ),
+        (
+            "0 */2 * * *",
+            "2026-10-25 01:00 +02:00",
+            "2026-10-25 02:00 +02:00, 2026-10-25 02:00 +01:00",
+        ),
         // From within the hour that occurs twice.
-        ("30 2 * * *", "2026-10-25 02:40 +02:00", "2026-10-26 02:30 +01:00, 2026-10-27 02:30 +01:00"),
-        ("30 2 * * *", "2026-10-25 02:10 +01:00", "2026-10-26 02:30 +01:00, 2026-10-27 02:30 +01:00"),
+        (
+            "30 2 * * *",
+            "2026-10-25 02:40 +02:00",
+            "2026-10-26 02:30 +01:00, 2026-10-27 02:30 +01:00",
+        ),
+        (
+            "30 2 * * *",
+            "2026-10-25 02:10 +01:00",
+            "2026-10-26 02:30 +01:00, 2026-10-27 02:30 +01:00",
+        ),
     ];
     for (expression, after, runs) in rows {
         let schedule = Schedule::parse(expression, "Europe/Berlin").expect(expression);
@@ -67,7 +112,10 @@ fn at_the_change_of_the_clocks() {
 #[test]
 fn ends_with_the_calendar() {
     let schedule = Schedule::parse("@yearly", "UTC").unwrap();
-    assert_eq!(schedule.next(seconds("9998-12-31 23:59 +00:00")), Some(seconds("9999-01-01 00:00 +00:00")));
+    assert_eq!(
+        schedule.next(seconds("9998-12-31 23:59 +00:00")),
+        Some(seconds("9999-01-01 00:00 +00:00"))
+    );
     assert_eq!(schedule.next(seconds("9999-01-01 00:00 +00:00")), None);
     assert_eq!((schedule.next(i64::MAX), schedule.next(i64::MIN)), (None, None));
     assert_eq!((schedule.local(i64::MAX), schedule.local(i64::MIN)), (None, None));
@@ -160,7 +208,14 @@ impl Written {
 
 fn written() -> impl Strategy<Value = Written> {
     (prop::option::of(field(0, 59)), field(0, 59), field(0, 23), day(), field(1, 12), weekday())
-        .prop_map(|(second, minute, hour, day, month, weekday)| Written { second, minute, hour, day, month, weekday })
+        .prop_map(|(second, minute, hour, day, month, weekday)| Written {
+            second,
+            minute,
+            hour,
+            day,
+            month,
+            weekday,
+        })
 }
 
 /// All times from `after` to `end` by the definition: each time of the clock, or each instant, is looked at.
@@ -169,16 +224,22 @@ fn by_hand(written: &Written, zone: &TimeZone, after: i64, end: i64) -> Vec<i64>
     let instant = |at: i64| Timestamp::from_second(at).unwrap();
     let clock = |at: i64| TimeZone::UTC.to_datetime(instant(at));
     let fires: BTreeSet<i64> = if written.real_time() {
-        (after..=end).step_by(unit).filter(|at| written.fits(zone.to_datetime(instant(*at)))).collect()
+        (after..=end)
+            .step_by(unit)
+            .filter(|at| written.fits(zone.to_datetime(instant(*at))))
+            .collect()
     } else {
         // More than the clocks change by in any of the zones.
         let most = 3 * 60 * 60;
         let local = |at: i64| at + i64::from(zone.to_offset(instant(at)).seconds());
-        let clocks = (local(after) - most..=local(end) + most).step_by(unit).filter(|at| written.fits(clock(*at)));
+        let clocks = (local(after) - most..=local(end) + most)
+            .step_by(unit)
+            .filter(|at| written.fits(clock(*at)));
         clocks
             .map(|at| {
                 let shown = (at..).step_by(unit).map(|at| zone.to_ambiguous_timestamp(clock(at)));
-                let mut real = shown.skip_while(|shown| matches!(shown.offset(), AmbiguousOffset::Gap { .. }));
+                let mut real =
+                    shown.skip_while(|shown| matches!(shown.offset(), AmbiguousOffset::Gap { .. }));
                 real.next().unwrap().earlier().unwrap().as_second()
             })
             .collect()
@@ -243,7 +304,13 @@ proptest! {
 
 #[test]
 fn a_year_of_a_thousand_schedules() {
-    let kinds = [("30 2 * * *", 365), ("0 9 * * 1-5", 261), ("@weekly", 52), ("0 0 L * *", 12), ("15 */6 * * *", 1460)];
+    let kinds = [
+        ("30 2 * * *", 365),
+        ("0 9 * * 1-5", 261),
+        ("@weekly", 52),
+        ("0 0 L * *", 12),
+        ("15 */6 * * *", 1460),
+    ];
     let (start, end) = (seconds("2027-01-01 12:00 +00:00"), seconds("2028-01-01 12:00 +00:00"));
     let made: Vec<(Schedule, i64)> = (0..1000)
         .map(|number| {
@@ -252,7 +319,8 @@ fn a_year_of_a_thousand_schedules() {
         })
         .collect();
     let mut counts = vec![0; made.len()];
-    let first = |number: usize| made[number].0.next(start).map(|at| (std::cmp::Reverse(at), number));
+    let first =
+        |number: usize| made[number].0.next(start).map(|at| (std::cmp::Reverse(at), number));
     let mut due: BinaryHeap<_> = (0..made.len()).filter_map(first).collect();
     let mut now = start;
     while let Some((std::cmp::Reverse(at), number)) = due.pop().filter(|(at, _)| at.0 <= end) {

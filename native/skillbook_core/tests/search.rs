@@ -13,12 +13,42 @@ use skillbook_core::view::{CachedCatalog, Profile, View};
 
 fn sample() -> View {
     let files = [
-        ("email/send.md", doc("email.send", "aliases: [mail]\n", "Sends a message to one or more people.")),
-        ("email/search.md", doc("email.search", "tags: [inbox, mail]\n", "Finds messages. Send nothing.")),
-        ("deploy.md", doc("deployApp", "title: Rolling out\n", "# Before\n\nRead the checklists.\n\n## Kubernetes\n")),
-        ("notes.md", doc("notes", "trigger_keywords: [remember]\ntags: [inbox]\n", "Keeps what a café said: größe.")),
-        ("long.md", doc("long", "", &format!("{}deployment of a message{}", "word ".repeat(500), " word".repeat(500)))),
-        ("secret.md", doc("secret", "disable-model-invocation: true\n", "A message for people only.")),
+        (
+            "email/send.md",
+            doc("email.send", "aliases: [mail]\n", "Sends a message to one or more people."),
+        ),
+        (
+            "email/search.md",
+            doc("email.search", "tags: [inbox, mail]\n", "Finds messages. Send nothing."),
+        ),
+        (
+            "deploy.md",
+            doc(
+                "deployApp",
+                "title: Rolling out\n",
+                "# Before\n\nRead the checklists.\n\n## Kubernetes\n",
+            ),
+        ),
+        (
+            "notes.md",
+            doc(
+                "notes",
+                "trigger_keywords: [remember]\ntags: [inbox]\n",
+                "Keeps what a café said: größe.",
+            ),
+        ),
+        (
+            "long.md",
+            doc(
+                "long",
+                "",
+                &format!("{}deployment of a message{}", "word ".repeat(500), " word".repeat(500)),
+            ),
+        ),
+        (
+            "secret.md",
+            doc("secret", "disable-model-invocation: true\n", "A message for people only."),
+        ),
     ];
     let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
     all(skills(&files))
@@ -118,15 +148,23 @@ fn an_index_speaks_for_itself_alone() {
     for more in ["", "disable-model-invocation: true\n", "visibility_labels: [secret]\n"] {
         let index = format!("---\ndomain: mail\ndescription: pear\n{more}---\nplum\n");
         let command = doc("mail.send", "", "pear");
-        let catalog = common::cached(skills(&[("mail/SKILL.md", &index), ("mail/send.md", &command)]));
+        let catalog =
+            common::cached(skills(&[("mail/SKILL.md", &index), ("mail/send.md", &command)]));
         let view = view(&catalog, "reader", &[], None);
-        for (query, expected) in [("pear", &["mail.send"][..]), ("plum", &[]), ("mail", &["mail.send"])] {
+        for (query, expected) in
+            [("pear", &["mail.send"][..]), ("plum", &[]), ("mail", &["mail.send"])]
+        {
             assert_eq!(found(&view, &Query::new(query)), *expected, "{more} {query}");
-            assert_eq!(found(&view, &Query { domain: Some("mail"), ..Query::new(query) }), *expected, "{more} {query}");
+            assert_eq!(
+                found(&view, &Query { domain: Some("mail"), ..Query::new(query) }),
+                *expected,
+                "{more} {query}"
+            );
         }
     }
     let hidden = doc("mail.send", "disable-model-invocation: true\n", "pear");
-    let view = all(skills(&[("mail/SKILL.md", "---\ndomain: mail\n---\n"), ("mail/send.md", &hidden)]));
+    let view =
+        all(skills(&[("mail/SKILL.md", "---\ndomain: mail\n---\n"), ("mail/send.md", &hidden)]));
     assert_eq!(found(&view, &Query { domain: Some("mail"), ..Query::new("pear") }), [""; 0]);
 }
 
@@ -171,8 +209,8 @@ fn only_the_beginning_of_a_query_counts() {
 
 #[test]
 fn equals_are_in_the_order_of_their_names() {
-    let names =
-        ["c", "a", "b"].map(|name| (format!("{name}.md"), format!("---\nname: {name}\ndescription: same\n---\n")));
+    let names = ["c", "a", "b"]
+        .map(|name| (format!("{name}.md"), format!("---\nname: {name}\ndescription: same\n---\n")));
     let files: Vec<_> = names.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let view = all(skills(&files));
     assert_eq!(found(&view, &Query::new("same")), ["a", "b", "c"]);
@@ -196,7 +234,10 @@ fn shows_the_part_that_matches() {
         ("cafe grosse größe", "Keeps what a [café] said: [größe]."),
         ("rolling", "About deployApp"),
         ("email.send", "About [email].[send]"),
-        ("deployment", &format!("…{}[deployment] of a message{}…", "word ".repeat(12), " word".repeat(23))),
+        (
+            "deployment",
+            &format!("…{}[deployment] of a message{}…", "word ".repeat(12), " word".repeat(23)),
+        ),
     ];
     for (query, expected) in rows {
         assert_eq!(marked(&view.search(&Query::new(query))[0]), expected, "{query}");
@@ -237,7 +278,8 @@ fn a_later_generation_answers_as_one_that_was_made_anew() {
     };
     let first = source_of(&texts("plums", "d"));
     let queries = ["apple", "pear", "plum", "cherry", "a", "d", "c", "and"];
-    let same = |documents: &skillbook_core::catalog::assemble::Assembled, next: Arc<CachedCatalog>| {
+    let same = |documents: &skillbook_core::catalog::assemble::Assembled,
+                next: Arc<CachedCatalog>| {
         let anew = all(Catalog::build(2, vec![again(documents)]));
         let next = View::new(next, &Profile::unrestricted()).unwrap();
         for query in queries {
@@ -266,8 +308,11 @@ fn a_later_generation_answers_as_one_that_was_made_anew() {
 
 #[test]
 fn a_later_generation_knows_documents_of_one_name_apart() {
-    let of = |name: &str, body: &str| source(name, SourceKind::Skills, &[], &[("a.md", &doc("a", "", body))]);
-    let [one, two, three] = [("s", "apples"), ("t", "pears"), ("u", "plums")].map(|(name, body)| of(name, body));
+    let of = |name: &str, body: &str| {
+        source(name, SourceKind::Skills, &[], &[("a.md", &doc("a", "", body))])
+    };
+    let [one, two, three] =
+        [("s", "apples"), ("t", "pears"), ("u", "plums")].map(|(name, body)| of(name, body));
     let before = all(Catalog::build(1, vec![one.clone(), two.clone(), three.clone()]));
     before.search(&Query::new("a"));
     for (sources, found) in [
@@ -280,7 +325,10 @@ fn a_later_generation_knows_documents_of_one_name_apart() {
         next.search_from(before.catalog());
         let next = View::new(next, &Profile::unrestricted()).unwrap();
         let having = |query: &&str| !next.search(&Query::new(query)).is_empty();
-        assert_eq!(["apples", "pears", "plums"].into_iter().filter(having).collect::<Vec<_>>(), [found]);
+        assert_eq!(
+            ["apples", "pears", "plums"].into_iter().filter(having).collect::<Vec<_>>(),
+            [found]
+        );
     }
 }
 
@@ -289,17 +337,32 @@ fn source_of(files: &[(String, String)]) -> skillbook_core::catalog::assemble::A
     source("s", SourceKind::Skills, &[], &files)
 }
 
-fn again(one: &skillbook_core::catalog::assemble::Assembled) -> skillbook_core::catalog::assemble::Assembled {
+fn again(
+    one: &skillbook_core::catalog::assemble::Assembled,
+) -> skillbook_core::catalog::assemble::Assembled {
     let mut copy = source_of(&[]);
     copy.entries = one.entries.clone();
     copy
 }
 
-const WORDS: [&str; 12] =
-    ["send", "sends", "sending", "mail", "email", "mial", "sendMail", "größe", "report", "reports", "reporting", "a"];
+const WORDS: [&str; 12] = [
+    "send",
+    "sends",
+    "sending",
+    "mail",
+    "email",
+    "mial",
+    "sendMail",
+    "größe",
+    "report",
+    "reports",
+    "reporting",
+    "a",
+];
 
 fn text() -> impl Strategy<Value = String> {
-    proptest::collection::vec(proptest::sample::select(WORDS.to_vec()), 0..12).prop_map(|words| words.join(" "))
+    proptest::collection::vec(proptest::sample::select(WORDS.to_vec()), 0..12)
+        .prop_map(|words| words.join(" "))
 }
 
 proptest! {

@@ -29,17 +29,23 @@ fn medium(name: &str, files: &[(&str, &str)]) -> Assembled {
 /// `code path: message` of each finding, with the paths' first `/` left out.
 fn found(view: &View) -> Vec<String> {
     let line = |found: &skillbook_core::page::diagnostic::Diagnostic| {
-        format!("{} {}: {}", found.code.as_str(), &found.path.as_deref().unwrap_or("/")[1..], found.message)
+        format!(
+            "{} {}: {}",
+            found.code.as_str(),
+            &found.path.as_deref().unwrap_or("/")[1..],
+            found.message
+        )
     };
     view.diagnostics().map(line).collect()
 }
 
 #[test]
 fn globs_select_entries() {
-    let files =
-        ["lists", "list-old", "my-critical-one", "Lists"].map(|name| (format!("{name}/SKILL.md"), doc(name, "", "")));
+    let files = ["lists", "list-old", "my-critical-one", "Lists"]
+        .map(|name| (format!("{name}/SKILL.md"), doc(name, "", "")));
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-    type Row<'a> = (Option<&'a [&'a str]>, Option<&'a [&'a str]>, &'a [&'a str], &'a [&'a str], &'a [&'a str]);
+    type Row<'a> =
+        (Option<&'a [&'a str]>, Option<&'a [&'a str]>, &'a [&'a str], &'a [&'a str], &'a [&'a str]);
     // Globs of `available` and `inline`, then what is listed, what is inline, and what both select.
     let rows: &[Row] = &[
         (None, None, &["Lists", "list-old", "lists", "my-critical-one"], &[], &[]),
@@ -71,7 +77,10 @@ fn globs_select_entries() {
         assert!(catalog.unused().is_empty());
         assert_eq!(catalog.unselected().len(), 4 - listed.len() - whole.len());
         let codes = |code: &str| -> Vec<String> {
-            let found = catalog.findings().iter().filter(|finding| finding.diagnostic.code.as_str() == code);
+            let found = catalog
+                .findings()
+                .iter()
+                .filter(|finding| finding.diagnostic.code.as_str() == code);
             found.map(|finding| finding.about[0].name.to_string()).collect()
         };
         assert_eq!(codes("inline_wins"), *twice, "{available:?} {inline:?}");
@@ -81,7 +90,8 @@ fn globs_select_entries() {
 
 #[test]
 fn says_how_globs_select() {
-    let source = Source { available: globs(Some(&["a*"])), inline: globs(Some(&["ab"])), ..named("s") };
+    let source =
+        Source { available: globs(Some(&["a*"])), inline: globs(Some(&["ab"])), ..named("s") };
     let files = [("ab.md", &*doc("ab", "", "")), ("b.md", &*doc("b", "", ""))];
     assert_eq!(
         found(&all(Catalog::build(1, vec![source_of(source, &files)]))),
@@ -99,10 +109,14 @@ fn a_name_chosen_from_two_sources_is_a_warning() {
     for (first, second, severity) in
         [(some, some, "warning"), (some, None, "info"), (None, some, "info"), (None, None, "info")]
     {
-        let source =
-            |name, available| source_of(Source { available: globs(available), ..named(name) }, &[("a.md", &text)]);
+        let source = |name, available| {
+            source_of(Source { available: globs(available), ..named(name) }, &[("a.md", &text)])
+        };
         let view = all(Catalog::build(1, vec![source("s", first), source("t", second)]));
-        let told: Vec<_> = view.diagnostics().map(|found| (found.code.as_str(), found.severity.as_str())).collect();
+        let told: Vec<_> = view
+            .diagnostics()
+            .map(|found| (found.code.as_str(), found.severity.as_str()))
+            .collect();
         assert_eq!(told, [("shadowed", severity)]);
     }
 }
@@ -120,11 +134,15 @@ fn low_trust_replaces_nothing() {
         (low, low, "Mine", Why::Refused),
     ];
     for (first, second, title, why) in rows {
-        let catalog = Catalog::build(1, vec![first("s", &[("a.md", &mine)]), second("t", &[("a.md", &theirs)])]);
+        let catalog = Catalog::build(
+            1,
+            vec![first("s", &[("a.md", &mine)]), second("t", &[("a.md", &theirs)])],
+        );
         assert_eq!(catalog.used().next().unwrap().title.as_deref(), Some(title));
         assert_eq!(catalog.unused()[0].why, why);
     }
-    let catalog = Catalog::build(1, vec![medium("s", &[("a.md", &mine)]), low("t", &[("a.md", &theirs)])]);
+    let catalog =
+        Catalog::build(1, vec![medium("s", &[("a.md", &mine)]), low("t", &[("a.md", &theirs)])]);
     assert_eq!(
         found(&all(catalog)),
         ["replacement_refused t/a.md: `a` is that of /s/a.md, and the source `t` has low trust, so this one is not used"]
@@ -133,14 +151,18 @@ fn low_trust_replaces_nothing() {
 
 #[test]
 fn low_trust_takes_no_alias() {
-    let (owner, thief, other) =
-        (doc("owner", "aliases: [post]\n", ""), doc("post", "", ""), doc("a", "aliases: [post]\n", ""));
+    let (owner, thief, other) = (
+        doc("owner", "aliases: [post]\n", ""),
+        doc("post", "", ""),
+        doc("a", "aliases: [post]\n", ""),
+    );
     let reached = |sources| {
         let view = all(Catalog::build(1, sources));
         let id = view.find("post").unwrap();
         (view.entry(id).unwrap().name.to_string(), view.count(), found(&view))
     };
-    let by_name = reached(vec![low("t", &[("post.md", &thief)]), medium("s", &[("owner.md", &owner)])]);
+    let by_name =
+        reached(vec![low("t", &[("post.md", &thief)]), medium("s", &[("owner.md", &owner)])]);
     assert_eq!(
         by_name,
         (
@@ -153,7 +175,8 @@ fn low_trust_takes_no_alias() {
             ]
         )
     );
-    let by_alias = reached(vec![medium("s", &[("owner.md", &owner)]), low("t", &[("a.md", &other)])]);
+    let by_alias =
+        reached(vec![medium("s", &[("owner.md", &owner)]), low("t", &[("a.md", &other)])]);
     assert_eq!(
         by_alias,
         (
@@ -165,10 +188,12 @@ fn low_trust_takes_no_alias() {
         )
     );
     // A source of medium trust may.
-    let allowed = reached(vec![medium("t", &[("post.md", &thief)]), medium("s", &[("owner.md", &owner)])]);
+    let allowed =
+        reached(vec![medium("t", &[("post.md", &thief)]), medium("s", &[("owner.md", &owner)])]);
     assert_eq!((allowed.0.as_str(), allowed.1), ("post", 2));
     // Among sources of low trust a name goes before an alias, as elsewhere.
-    let both_low = reached(vec![low("t", &[("post.md", &thief)]), low("s", &[("owner.md", &owner)])]);
+    let both_low =
+        reached(vec![low("t", &[("post.md", &thief)]), low("s", &[("owner.md", &owner)])]);
     assert_eq!((both_low.0.as_str(), both_low.1), ("post", 2));
 }
 
@@ -192,21 +217,33 @@ fn low_trust_speaks_for_no_domain_of_others() {
 #[test]
 fn low_trust_runs_nothing() {
     let text = doc("a.b", "handler: H\nschedule: 0 9 * * 1\n", "");
-    for (trust, used) in
-        [(Trust::Low, None), (Trust::Medium, Some(("H", "0 9 * * 1"))), (Trust::High, Some(("H", "0 9 * * 1")))]
-    {
-        let catalog = Catalog::build(1, vec![source_of(Source { trust, ..named("s") }, &[("a/b.md", &text)])]);
+    for (trust, used) in [
+        (Trust::Low, None),
+        (Trust::Medium, Some(("H", "0 9 * * 1"))),
+        (Trust::High, Some(("H", "0 9 * * 1"))),
+    ] {
+        let catalog = Catalog::build(
+            1,
+            vec![source_of(Source { trust, ..named("s") }, &[("a/b.md", &text)])],
+        );
         let entry = &catalog.entries()[0];
         assert_eq!(entry.handler().zip(entry.schedule()), used);
         let fields = match used {
             Some(_) => vec![],
             None => vec![
-                ("the source `s` has low trust, so the field `handler` is not used".to_owned(), Some(4)),
-                ("the source `s` has low trust, so the field `schedule` is not used".to_owned(), Some(5)),
+                (
+                    "the source `s` has low trust, so the field `handler` is not used".to_owned(),
+                    Some(4),
+                ),
+                (
+                    "the source `s` has low trust, so the field `schedule` is not used".to_owned(),
+                    Some(5),
+                ),
             ],
         };
         let view = all(catalog);
-        let messages: Vec<_> = view.diagnostics().map(|found| (found.message.clone(), found.line)).collect();
+        let messages: Vec<_> =
+            view.diagnostics().map(|found| (found.message.clone(), found.line)).collect();
         assert_eq!(messages, fields);
     }
 }
@@ -219,9 +256,13 @@ fn an_alias_that_another_entry_has_is_reported() {
         ("d.md", &doc("d", "aliases: [x]\n", "")),
     ]));
     let taken = "alias_taken s/a.md: the alias `b` is the name of /s/b.md, which is found first";
-    let shared =
-        |name| format!("alias_taken s/{name}.md: the alias `x` is also an alias of /s/a.md, which is found first");
-    assert_eq!(found(&view(&catalog, "p", &["secret"], None)), [taken.to_owned(), shared("b"), shared("d")]);
+    let shared = |name| {
+        format!("alias_taken s/{name}.md: the alias `x` is also an alias of /s/a.md, which is found first")
+    };
+    assert_eq!(
+        found(&view(&catalog, "p", &["secret"], None)),
+        [taken.to_owned(), shared("b"), shared("d")]
+    );
     assert_eq!(found(&view(&catalog, "p", &[], None)), [shared("d")]);
     assert_eq!(found(&view(&catalog, "p", &[], Some(&["d"]))), [""; 0]);
 }
@@ -231,13 +272,18 @@ fn what_is_required_is_looked_for() {
     let requires = |names: &str| format!("requires: [{names}]\n");
     let catalog = common::cached(skills(&[
         ("a.md", &doc("a", &requires("b, other, email, email.send"), "")),
-        ("b.md", &doc("b", &(requires("c") + "aliases: [other]\nvisibility_labels: [secret]\n"), "")),
+        (
+            "b.md",
+            &doc("b", &(requires("c") + "aliases: [other]\nvisibility_labels: [secret]\n"), ""),
+        ),
         ("c.md", &doc("c", &requires("a"), "")),
         ("email/send.md", &doc("email.send", "", "")),
         ("f.md", &doc("f", &requires("f, gone"), "")),
     ]));
     let missing = |path: &str, name: &str| {
-        format!("requires_missing s/{path}: it requires `{name}`, and there is nothing of that name")
+        format!(
+            "requires_missing s/{path}: it requires `{name}`, and there is nothing of that name"
+        )
     };
     let itself = "requires_cycle s/f.md: `f` requires itself: f → f".to_owned();
     assert_eq!(
@@ -260,7 +306,10 @@ fn links_of_skills_lead_to_what_can_be_read() {
     let body = "[1](references/forms.md#two) [2](scripts/) [3](./references) [4](SKILL.md) [5](https://x.y/z)\n\
                 [6](references/gone.md) [7](send.md) [8](../other/SKILL.md) [9](../other/data.csv) [10](../../etc/passwd)\n";
     let catalog = common::cached(skills(&[
-        ("email/SKILL.md", &format!("---\nname: email\ndomain: email\ndescription: d\n---\n{body}")),
+        (
+            "email/SKILL.md",
+            &format!("---\nname: email\ndomain: email\ndescription: d\n---\n{body}"),
+        ),
         ("email/references/forms.md", "x"),
         ("email/scripts/fill.py", ""),
         ("email/send.md", &doc("email.send", "visibility_labels: [secret]\n", "")),
@@ -272,9 +321,12 @@ fn links_of_skills_lead_to_what_can_be_read() {
     let dangling = |view: &View| -> Vec<(String, Option<u32>, Option<u32>)> {
         view.diagnostics().map(|found| (found.message.clone(), found.line, found.column)).collect()
     };
-    let message = |target: &str| format!("the link leads to `{target}`, and the skill has no such file");
-    let (gone, away) =
-        ((message("references/gone.md"), Some(7), Some(5)), (message("../../etc/passwd"), Some(7), Some(89)));
+    let message =
+        |target: &str| format!("the link leads to `{target}`, and the skill has no such file");
+    let (gone, away) = (
+        (message("references/gone.md"), Some(7), Some(5)),
+        (message("../../etc/passwd"), Some(7), Some(89)),
+    );
     assert_eq!(dangling(&view(&catalog, "p", &["secret"], None)), [gone.clone(), away.clone()]);
     let hidden = [
         gone,

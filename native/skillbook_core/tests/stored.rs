@@ -60,7 +60,12 @@ fn access(record: &Record) -> Access {
 }
 
 fn store() -> Arc<Source> {
-    Arc::new(Source { name: "store".into(), root: "store".into(), kind: SourceKind::Stored, ..Source::default() })
+    Arc::new(Source {
+        name: "store".into(),
+        root: "store".into(),
+        kind: SourceKind::Stored,
+        ..Source::default()
+    })
 }
 
 fn documents(records: &[Record]) -> Vec<Arc<Document>> {
@@ -109,10 +114,19 @@ fn columns_are_the_fields() {
     };
     let entry = only(all);
     let fields = entry.fields();
-    assert_eq!((&*entry.name, entry.kind, entry.title.as_deref()), ("milk", Kind::Skill, Some("Milk")));
+    assert_eq!(
+        (&*entry.name, entry.kind, entry.title.as_deref()),
+        ("milk", Kind::Skill, Some("Milk"))
+    );
     assert_eq!((entry.description(), entry.body()), ("What to buy", "# Text\n"));
-    assert_eq!((&fields.tags, &entry.labels), (&texts(&["a", "b, c"]), &texts(&["family", "home"])));
-    assert_eq!((&fields.proactive_for, &fields.excluded_for), (&texts(&["cook"]), &texts(&["guest"])));
+    assert_eq!(
+        (&fields.tags, &entry.labels),
+        (&texts(&["a", "b, c"]), &texts(&["family", "home"]))
+    );
+    assert_eq!(
+        (&fields.proactive_for, &fields.excluded_for),
+        (&texts(&["cook"]), &texts(&["guest"]))
+    );
     assert!(!fields.include_in_prompt);
     assert_eq!((entry.document.path.as_str(), &*entry.source.name), ("store/milk.md", "store"));
     assert_eq!(
@@ -120,7 +134,10 @@ fn columns_are_the_fields() {
         (Some(&Value::Int(7)), Some(&"agent".into_value()))
     );
     assert_eq!(fields.data.get("name"), Some(&"milk".into_value()));
-    assert_eq!((fields.schedule.as_deref(), fields.timezone.as_deref()), (Some("0 8 * * 1"), Some("Europe/Berlin")));
+    assert_eq!(
+        (fields.schedule.as_deref(), fields.timezone.as_deref()),
+        (Some("0 8 * * 1"), Some("Europe/Berlin"))
+    );
     let stored = entry.document.of_record().unwrap();
     assert_eq!((stored.id, stored.writers.len()), (17, 2));
     let told = format!("{:?}", fields.data);
@@ -162,8 +179,13 @@ fn what_content_says_of_itself() {
         (true, "", "---\ndescription: Own\n---\nText", Kind::Skill, "Own"),
     ];
     for (is_skill, description, content, kind, expected) in rows {
-        let entry = only(Record { is_skill, description: description.into(), ..record("n", content) });
-        assert_eq!((entry.kind, entry.description()), (kind, expected), "{is_skill} {description:?} {content:?}");
+        let entry =
+            only(Record { is_skill, description: description.into(), ..record("n", content) });
+        assert_eq!(
+            (entry.kind, entry.description()),
+            (kind, expected),
+            "{is_skill} {description:?} {content:?}"
+        );
         assert_eq!(entry.body(), "Text");
     }
 }
@@ -177,7 +199,11 @@ fn content_runs_nothing() {
     assert_eq!((&*entry.name, entry.kind, entry.domain.as_deref()), ("n", Kind::Skill, None));
     assert_eq!((entry.handler(), entry.schedule(), fields.effects), (None, None, None));
     let lists = [&fields.aliases, &fields.requires, &fields.allowed_tools];
-    assert!(lists.iter().all(|list| list.is_empty()) && fields.metadata.is_empty() && fields.license.is_none());
+    assert!(
+        lists.iter().all(|list| list.is_empty())
+            && fields.metadata.is_empty()
+            && fields.license.is_none()
+    );
     assert_eq!((fields.data.get("tool"), fields.data.get("handler")), (None, None));
 }
 
@@ -190,26 +216,42 @@ fn each_record_runs_by_its_schedule_and_files_where_no_record_is() {
         ..skill(name, "D")
     };
     let file = |name: &str| doc(name, "schedule: '@daily'\n", "File");
-    let files = [("n/SKILL.md", file("n")), ("o/SKILL.md", file("o")), ("p/SKILL.md", doc("p", "", "File"))];
+    let files = [
+        ("n/SKILL.md", file("n")),
+        ("o/SKILL.md", file("o")),
+        ("p/SKILL.md", doc("p", "", "File")),
+    ];
     let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
     let earlier = source("early", SourceKind::Skills, &[], &files[..2]);
     let later = source("late", SourceKind::Skills, &[], &files);
-    let records = [daily(1, "n", &["a"]), daily(2, "n", &["b"]), skill("q", "D"), daily(4, "r", &[])];
+    let records =
+        [daily(1, "n", &["a"]), daily(2, "n", &["b"]), skill("q", "D"), daily(4, "r", &[])];
     let catalog = Catalog::build(1, vec![earlier, later, assembled(&records)]);
     let found = |name| {
         let ids = scheduled(&catalog, name).into_iter();
-        let told =
-            |id| (catalog.entry(id).document.path.as_str(), catalog.entry(id).document.of_record().map(|r| r.id));
+        let told = |id| {
+            (
+                catalog.entry(id).document.path.as_str(),
+                catalog.entry(id).document.of_record().map(|r| r.id),
+            )
+        };
         ids.map(told).collect::<Vec<_>>()
     };
     let n = [("/late/n/SKILL.md", None), ("store/n.md", Some(1)), ("store/n.md", Some(2))];
     let all = [&n[..], &[("/late/o/SKILL.md", None), ("store/r.md", Some(4))]].concat();
-    assert_eq!((found(None), found(Some("n")), found(Some("q")), found(Some("x"))), (all, n.to_vec(), vec![], vec![]));
+    assert_eq!(
+        (found(None), found(Some("n")), found(Some("q")), found(Some("x"))),
+        (all, n.to_vec(), vec![], vec![])
+    );
 }
 
 #[test]
 fn trust_is_the_writers() {
-    let rows = [(Origin::User, Trust::Medium), (Origin::Agent, Trust::Medium), (Origin::Import, Trust::Low)];
+    let rows = [
+        (Origin::User, Trust::Medium),
+        (Origin::Agent, Trust::Medium),
+        (Origin::Import, Trust::Low),
+    ];
     for (origin, trust) in rows {
         let entry = only(Record { origin, ..skill("n", "D") });
         assert_eq!((entry.trust, entry.source.trust), (trust, Trust::Medium));
@@ -218,13 +260,19 @@ fn trust_is_the_writers() {
     // What was imported replaces nothing of another source.
     let file = || source("s", SourceKind::Skills, &[], &[("n/SKILL.md", &doc("n", "", "File"))]);
     for (origin, body) in [(Origin::User, "Body"), (Origin::Import, "File")] {
-        let view = all(Catalog::build(1, vec![file(), assembled(&[Record { origin, ..skill("n", "D") }])]));
+        let view = all(Catalog::build(
+            1,
+            vec![file(), assembled(&[Record { origin, ..skill("n", "D") }])],
+        ));
         let used: Vec<_> = view.entries().map(|(_, entry)| entry.body().trim()).collect();
         assert_eq!(used, [body]);
         let refused = view.diagnostics().find(|found| found.code == Code::ReplacementRefused);
         let told = refused.map(|found| (found.message.as_str(), found.hint.as_deref()));
         let text = "`n` is that of /s/n/SKILL.md, and it was imported with low trust, so this one is not used";
-        assert_eq!(told, (origin == Origin::Import).then_some((text, Some("give it another name"))));
+        assert_eq!(
+            told,
+            (origin == Origin::Import).then_some((text, Some("give it another name")))
+        );
     }
 }
 
@@ -253,7 +301,10 @@ fn what_cannot_be_an_entry() {
     let blank = assembled(&[Record { labels: texts(&["a", " "]), ..record("n", "Text") }]);
     assert_eq!((blank.entries.len(), codes(&blank)), (0, vec![Code::LabelsInvalid]));
     let undescribed = assembled(&[skill("n", "")]);
-    assert_eq!((undescribed.entries.len(), codes(&undescribed)), (1, vec![Code::DescriptionMissing]));
+    assert_eq!(
+        (undescribed.entries.len(), codes(&undescribed)),
+        (1, vec![Code::DescriptionMissing])
+    );
 }
 
 #[test]
@@ -262,17 +313,23 @@ fn content_that_cannot_be_taken_apart_is_the_body() {
     let assembled = assembled(&[record("n", content)]);
     assert_eq!((assembled.entries[0].body(), assembled.entries[0].kind), (content, Kind::Note));
     let found = &assembled.findings[0].diagnostic;
-    assert_eq!((found.code, found.path.as_deref()), (Code::FrontmatterUnclosed, Some("store/n.md")));
+    assert_eq!(
+        (found.code, found.path.as_deref()),
+        (Code::FrontmatterUnclosed, Some("store/n.md"))
+    );
 }
 
 #[test]
 fn records_of_one_name_are_entries_each() {
-    let labelled = |label: &str, text: &str| Record { labels: texts(&[label]), ..record("n", text) };
+    let labelled =
+        |label: &str, text: &str| Record { labels: texts(&[label]), ..record("n", text) };
     let first = [labelled("a", "one"), labelled("b", "two"), labelled("c", "three")];
     let mut records = Records::new(store());
     records.put((1..).zip(first).map(|(id, record)| Record { id, ..record }), &[]);
     let before = records.assembled().clone();
-    let bodies = |assembled: &Assembled| assembled.entries.iter().map(|e| e.body().to_owned()).collect::<Vec<_>>();
+    let bodies = |assembled: &Assembled| {
+        assembled.entries.iter().map(|e| e.body().to_owned()).collect::<Vec<_>>()
+    };
     assert_eq!(bodies(&before), ["one", "two", "three"]);
     // The others stay as they are.
     assert!(records.put([Record { id: 2, ..labelled("b", "2") }], &[]));
@@ -308,7 +365,8 @@ fn a_column_makes_a_change() {
 
 #[test]
 fn who_may_see_a_record() {
-    let record = Record { labels: texts(&["home"]), excluded_for: texts(&["guest"]), ..skill("milk", "D") };
+    let record =
+        Record { labels: texts(&["home"]), excluded_for: texts(&["guest"]), ..skill("milk", "D") };
     type Row<'a> = (&'a str, Option<&'a [&'a str]>, &'a [&'a [&'a str]], bool);
     let rows: [Row; 7] = [
         ("p", None, &[], true),
@@ -323,9 +381,14 @@ fn who_may_see_a_record() {
     let columns = access(&record);
     for (id, grants, skills, expected) in rows {
         let skills = skills.iter().map(|globs| texts(globs)).collect();
-        let profile = Profile { id: id.into(), others: Vec::new(), grants: grants.map(texts), skills };
+        let profile =
+            Profile { id: id.into(), others: Vec::new(), grants: grants.map(texts), skills };
         assert_eq!(sees(&profile).unwrap()(&columns), expected, "{profile:?}");
-        assert_eq!(View::new(catalog.clone(), &profile).unwrap().count() == 1, expected, "{profile:?}");
+        assert_eq!(
+            View::new(catalog.clone(), &profile).unwrap().count() == 1,
+            expected,
+            "{profile:?}"
+        );
     }
     let bad = Profile { skills: vec![texts(&["["])], ..Profile::unrestricted() };
     assert!(sees(&bad).is_err());
@@ -357,33 +420,42 @@ fn hostile() -> impl Strategy<Value = String> {
         "\"",
         "a",
     ]);
-    prop_oneof![proptest::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat()), any::<String>(),]
+    prop_oneof![
+        proptest::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat()),
+        any::<String>(),
+    ]
 }
 
 fn records() -> impl Strategy<Value = Record> {
     let list = || proptest::collection::vec(hostile(), 0..3);
     let flags = (any::<bool>(), any::<bool>(), any::<i64>());
     let origin = prop::sample::select(vec![Origin::User, Origin::Agent, Origin::Import]);
-    ((hostile(), hostile(), hostile(), hostile()), (list(), list(), list(), list()), flags, origin).prop_map(
-        |((name, title, description, content), (tags, labels, proactive_for, excluded_for), flags, origin)| Record {
-            id: 0,
-            name,
-            is_skill: flags.0,
-            title,
-            description,
-            content: content.into(),
-            tags,
-            labels,
-            include_in_prompt: flags.1,
-            proactive_for,
-            excluded_for,
-            origin,
-            version: flags.2,
-            schedule: flags.0.then(|| "@daily".into()),
-            timezone: None,
-            writers: vec![None],
-        },
-    )
+    ((hostile(), hostile(), hostile(), hostile()), (list(), list(), list(), list()), flags, origin)
+        .prop_map(
+            |(
+                (name, title, description, content),
+                (tags, labels, proactive_for, excluded_for),
+                flags,
+                origin,
+            )| Record {
+                id: 0,
+                name,
+                is_skill: flags.0,
+                title,
+                description,
+                content: content.into(),
+                tags,
+                labels,
+                include_in_prompt: flags.1,
+                proactive_for,
+                excluded_for,
+                origin,
+                version: flags.2,
+                schedule: flags.0.then(|| "@daily".into()),
+                timezone: None,
+                writers: vec![None],
+            },
+        )
 }
 
 proptest! {
@@ -504,17 +576,25 @@ proptest! {
 fn tells_what_differs_between_generations() {
     // Each file is a source of its own: what kind of record it is, its name, its title and its text.
     type File<'a> = (SourceKind, &'a str, &'a str, &'a str);
-    let names = |entries: &[&Arc<Entry>]| entries.iter().map(|entry| entry.name.to_string()).collect::<Vec<_>>();
+    let names = |entries: &[&Arc<Entry>]| {
+        entries.iter().map(|entry| entry.name.to_string()).collect::<Vec<_>>()
+    };
     let build = |files: &[File]| {
         let source = |(at, (kind, name, title, body)): (usize, &File)| {
-            let source = Arc::new(Source { root: format!("/{at}"), kind: *kind, ..Source::default() });
+            let source =
+                Arc::new(Source { root: format!("/{at}"), kind: *kind, ..Source::default() });
             let document = Arc::new(match kind {
                 SourceKind::Stored => Document::stored(
                     &source.root,
-                    &Record { title: title.to_string(), content: (*body).into(), ..skill(name, "d") },
+                    &Record {
+                        title: title.to_string(),
+                        content: (*body).into(),
+                        ..skill(name, "d")
+                    },
                 ),
                 _ => {
-                    let text = format!("---\nname: {name}\ndescription: d\ntitle: {title}\n---\n{body}");
+                    let text =
+                        format!("---\nname: {name}\ndescription: d\ntitle: {title}\n---\n{body}");
                     Document::parse(&source.root, &format!("{name}.md"), text.as_bytes())
                 }
             });
@@ -538,7 +618,8 @@ fn tells_what_differs_between_generations() {
     for (files, [added, changed, removed]) in rows {
         let after = build(files);
         let changes = Changes::between_generations(&before, &after);
-        let told = [&changes.added, &changes.changed, &changes.removed].map(|entries| names(entries));
+        let told =
+            [&changes.added, &changes.changed, &changes.removed].map(|entries| names(entries));
         assert_eq!(told, [added, changed, removed], "{files:?}");
     }
 }

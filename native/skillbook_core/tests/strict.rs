@@ -7,7 +7,10 @@ const BASE: &str = "name: a\ndescription: d\n";
 /// The messages with their places.
 fn found(folder: &str, text: &str) -> Vec<String> {
     let found = check(folder, text.as_bytes());
-    found.iter().map(|one| format!("{}:{} {}", one.line.unwrap(), one.column.unwrap(), one.message)).collect()
+    found
+        .iter()
+        .map(|one| format!("{}:{} {}", one.line.unwrap(), one.column.unwrap(), one.message))
+        .collect()
 }
 
 fn block(fields: &str) -> Vec<String> {
@@ -32,7 +35,10 @@ fn accepts_what_the_format_accepts() {
         assert_eq!(block(fields), Vec::<String>::new(), "{fields}");
     }
     assert!(found("a", "---\r\nname: a\r\ndescription: d\r\n---\r\n").is_empty(), "CRLF");
-    assert!(found("a", "---name: a\ndescription: d\n---\n").is_empty(), "on the line of the dashes");
+    assert!(
+        found("a", "---name: a\ndescription: d\n---\n").is_empty(),
+        "on the line of the dashes"
+    );
 }
 
 #[test]
@@ -60,7 +66,11 @@ fn names() {
         ("wrong", "right", &["2:1 the name `right` differs from its folder's, `wrong`"]),
     ];
     for (folder, name, expected) in rows {
-        assert_eq!(found(folder, &format!("---\nname: {name}\ndescription: d\n---\n")), *expected, "{name}");
+        assert_eq!(
+            found(folder, &format!("---\nname: {name}\ndescription: d\n---\n")),
+            *expected,
+            "{name}"
+        );
     }
 }
 
@@ -73,7 +83,10 @@ fn fields() {
         ("name: a\n", &["1:1 expected the field `description`"]),
         ("name: a\ndescription:\n", &["3:1 expected text for `description`, got nothing"]),
         ("name: a\ndescription: '  '\n", &["3:1 expected text for `description`, got nothing"]),
-        ("name: a\ndescription:\n- x\n", &["3:1 expected text for `description`, got a list or a mapping"]),
+        (
+            "name: a\ndescription:\n- x\n",
+            &["3:1 expected text for `description`, got a list or a mapping"],
+        ),
         (
             "name: a\ndescription: d\ncompatibility:\n  x: y\n",
             &["4:1 expected text for `compatibility`, got a list or a mapping"],
@@ -95,10 +108,19 @@ fn fields() {
 #[test]
 fn yaml_is_refused() {
     let rows = [
-        ("name: a\ndescription: [d]\n", "3:14 expected block style, got a list or mapping in brackets"),
-        ("name: a\ndescription: d\nmetadata: {a: b}\n", "4:11 expected block style, got a list or mapping in brackets"),
+        (
+            "name: a\ndescription: [d]\n",
+            "3:14 expected block style, got a list or mapping in brackets",
+        ),
+        (
+            "name: a\ndescription: d\nmetadata: {a: b}\n",
+            "4:11 expected block style, got a list or mapping in brackets",
+        ),
         ("name: a\nname: a\n", "3:1 the key `name` is written twice"),
-        ("name: a\ndescription: d\nmetadata:\n  b: 1\n  b: 2\n", "6:3 the key `b` is written twice"),
+        (
+            "name: a\ndescription: d\nmetadata:\n  b: 1\n  b: 2\n",
+            "6:3 the key `b` is written twice",
+        ),
         ("name: !!str a\n", "2:7 expected no tag"),
         ("name: &x a\n", "2:7 expected no anchor"),
         ("- just\n- a list\n", "2:1 expected `key: value` lines"),
@@ -108,7 +130,10 @@ fn yaml_is_refused() {
         ("name: a\ndescription: x\ty\n", "3:15 expected blanks, got a tab outside of quotes"),
         ("name: a\ndescription: 'd'\t\n", "3:17 expected blanks, got a tab outside of quotes"),
         ("name: a\ndescription: x\u{7}y\n", "3:15 YAML does not allow the character U+0007"),
-        ("name: a\ndescription: d\nmetadata:\n  <<: x\n", "5:7 expected a mapping after the key `<<`, got text"),
+        (
+            "name: a\ndescription: d\nmetadata:\n  <<: x\n",
+            "5:7 expected a mapping after the key `<<`, got text",
+        ),
         (
             "name: a\ndescription: d\nmetadata:\n  a:\n    b: 1\n  c:\n      d: 1\n",
             "8:7 expected the same indentation as of the mapping before",

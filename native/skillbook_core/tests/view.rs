@@ -55,7 +55,11 @@ fn names_must_be_allowed() {
         (&["[ab]", "vault.{open,close}"], &["a", "b", "vault.open"]),
     ];
     for (skills, expected) in rows {
-        assert_eq!(names(&view(&catalog, "p", &["out", "secret"], Some(skills))), *expected, "{skills:?}");
+        assert_eq!(
+            names(&view(&catalog, "p", &["out", "secret"], Some(skills))),
+            *expected,
+            "{skills:?}"
+        );
     }
 }
 
@@ -70,7 +74,8 @@ fn each_list_of_globs_narrows() {
         (&[&["*"], &[]], &[]),
     ];
     for (lists, expected) in rows {
-        let skills = lists.iter().map(|globs| globs.iter().map(|glob| glob.to_string()).collect()).collect();
+        let skills =
+            lists.iter().map(|globs| globs.iter().map(|glob| glob.to_string()).collect()).collect();
         let profile = Profile { id: "p".into(), skills, ..Profile::unrestricted() };
         assert_eq!(names(&View::new(catalog.clone(), &profile).unwrap()), *expected, "{lists:?}");
     }
@@ -78,9 +83,13 @@ fn each_list_of_globs_narrows() {
 
 #[test]
 fn a_bad_glob_is_named() {
-    let profile = Profile { skills: vec![vec!["ok".into(), "[a".into()]], ..Profile::unrestricted() };
+    let profile =
+        Profile { skills: vec![vec!["ok".into(), "[a".into()]], ..Profile::unrestricted() };
     let bad = View::new(catalog(), &profile).unwrap_err();
-    assert_eq!((bad.glob.as_str(), bad.message.as_str()), ("[a", "unclosed character class; missing ']'"));
+    assert_eq!(
+        (bad.glob.as_str(), bad.message.as_str()),
+        ("[a", "unclosed character class; missing ']'")
+    );
 }
 
 #[test]
@@ -102,20 +111,26 @@ fn a_profile_may_have_its_own_prompt() {
 #[test]
 fn names_go_before_aliases() {
     let catalog = catalog();
-    let found = |view: &View, name| view.find(name).map(|id| view.entry(id).unwrap().name.to_string());
+    let found =
+        |view: &View, name| view.find(name).map(|id| view.entry(id).unwrap().name.to_string());
     let (guest, keeper) = (view(&catalog, "p", &[], None), view(&catalog, "p", &["secret"], None));
     assert_eq!(found(&keeper, "b").as_deref(), Some("b"));
     // For who may not see `b` the name is free, so the alias is found.
     assert_eq!(found(&guest, "b").as_deref(), Some("a"));
     assert_eq!(found(&guest, "mail").as_deref(), Some("a"));
-    assert_eq!(found(&view(&catalog, "p", &[], Some(&["email.*"])), "mail").as_deref(), Some("email.read"));
+    assert_eq!(
+        found(&view(&catalog, "p", &[], Some(&["email.*"])), "mail").as_deref(),
+        Some("email.read")
+    );
     assert_eq!(found(&guest, "nothing"), None);
 }
 
 #[test]
 fn a_domain_exists_if_one_of_its_commands_does() {
     let catalog = catalog();
-    let domains = |view: &View| -> Vec<String> { view.domains().map(|domain| domain.name().to_owned()).collect() };
+    let domains = |view: &View| -> Vec<String> {
+        view.domains().map(|domain| domain.name().to_owned()).collect()
+    };
     assert_eq!(domains(&view(&catalog, "p", &[], None)), ["email"]);
     assert_eq!(domains(&view(&catalog, "p", &["out", "secret"], None)), ["email", "vault"]);
     assert!(view(&catalog, "p", &["out"], None).domain("vault").is_none());
@@ -132,7 +147,8 @@ fn an_index_leaves_out_what_is_hidden() {
 
 #[test]
 fn a_hidden_index_is_as_if_it_were_not_written() {
-    let index = "---\ndomain: email\ndescription: Mail\nvisibility_labels: [x]\n---\n# email.read\n";
+    let index =
+        "---\ndomain: email\ndescription: Mail\nvisibility_labels: [x]\n---\n# email.read\n";
     let read = doc("email.read", "", "");
     let with = common::cached(skills(&[("email/SKILL.md", index), ("email/read.md", &read)]));
     let without = common::cached(skills(&[("email/read.md", &read)]));
@@ -160,7 +176,8 @@ fn a_hidden_index_is_as_if_it_were_not_written() {
 #[test]
 fn a_domain_without_a_description_names_its_first_commands() {
     let names = ["a", "b", "c", "d", "e", "f", "g"].map(|action| format!("x.{action}"));
-    let files: Vec<_> = names.iter().map(|name| (name.replace('.', "/") + ".md", doc(name, "", ""))).collect();
+    let files: Vec<_> =
+        names.iter().map(|name| (name.replace('.', "/") + ".md", doc(name, "", ""))).collect();
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let description = |count| all(skills(&files[..count])).domain("x").unwrap().description();
     assert_eq!(description(5), "x.a, x.b, x.c, x.d, x.e");
@@ -178,7 +195,9 @@ fn diagnostics_tell_only_of_what_is_shown() {
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let catalog = common::cached(skills(&files));
     let seen = |view: &View| -> Vec<String> {
-        view.diagnostics().map(|found| format!("{} {}", found.code.as_str(), found.path.as_deref().unwrap())).collect()
+        view.diagnostics()
+            .map(|found| format!("{} {}", found.code.as_str(), found.path.as_deref().unwrap()))
+            .collect()
     };
     assert_eq!(seen(&view(&catalog, "p", &[], None)), ["name_differs /s/x/a.md"]);
     assert_eq!(
@@ -213,7 +232,8 @@ fn labels_and_grants_meet_as_sets() {
         ("stranger", "external_input"),
         ("dinner", "family_only"),
     ];
-    let files: Vec<_> = files.map(|(name, given)| (format!("{name}.md"), doc(name, &labels(given), ""))).into();
+    let files: Vec<_> =
+        files.map(|(name, given)| (format!("{name}.md"), doc(name, &labels(given), ""))).into();
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let catalog = common::cached(skills(&files));
     let rows: [(&[&str], &[&str]); 5] = [
@@ -244,7 +264,10 @@ fn visibility_is_decided_in_one_order() {
         (&[], [(true, true), (true, true)]),
         (&[OUT], [(true, false), (true, false)]),
         (&["include_in_prompt_default: false\n"], [(true, false), (true, false)]),
-        (&["include_in_prompt: true\ninclude_in_prompt_default: false\n"], [(true, true), (true, true)]),
+        (
+            &["include_in_prompt: true\ninclude_in_prompt_default: false\n"],
+            [(true, true), (true, true)],
+        ),
         (&[OUT, FOR], [(true, true), (true, true)]),
         (&[OUT, "proactive_for_profile_ids: [q]\n"], [(true, false), (true, false)]),
         (&[NOT_FOR], [(false, false), (true, false)]),
@@ -254,21 +277,32 @@ fn visibility_is_decided_in_one_order() {
     ];
     for (fields, expected) in rows {
         let skill = doc("x", &fields.concat(), "");
-        let note = format!("---\n{}---\nText\n", if fields.is_empty() { "title: x\n".into() } else { fields.concat() });
+        let note = format!(
+            "---\n{}---\nText\n",
+            if fields.is_empty() { "title: x\n".into() } else { fields.concat() }
+        );
         for ((kind, text), (shown, in_prompt)) in
             [(SourceKind::Skills, skill), (SourceKind::Notes, note)].into_iter().zip(expected)
         {
-            let source = source_of(Source { name: "s".into(), kind, ..Source::default() }, &[("x.md", &text)]);
+            let source = source_of(
+                Source { name: "s".into(), kind, ..Source::default() },
+                &[("x.md", &text)],
+            );
             let view = view(&common::cached(Catalog::build(1, vec![source])), "p", &[], None);
             let found = view.find("x");
-            assert_eq!((found.is_some(), found.is_some_and(|id| view.in_prompt(id))), (shown, in_prompt), "{text}");
+            assert_eq!(
+                (found.is_some(), found.is_some_and(|id| view.in_prompt(id))),
+                (shown, in_prompt),
+                "{text}"
+            );
         }
     }
 }
 
 #[test]
 fn tools_are_what_both_sides_allow() {
-    let list = |tools: &[&str]| -> Vec<String> { tools.iter().map(|tool| tool.to_string()).collect() };
+    let list =
+        |tools: &[&str]| -> Vec<String> { tools.iter().map(|tool| tool.to_string()).collect() };
     let files = [
         ("asks.md", doc("asks", "allowed-tools: Read Bash(git:*)\n", "")),
         ("silent.md", doc("silent", "", "")),

@@ -43,14 +43,19 @@ struct Terms {
 impl Generation {
     /// Takes over the terms of those entries that are the same in the generation before.
     fn new(catalog: Catalog, before: Option<&Generation>) -> Generation {
-        let before = before.into_iter().flat_map(|before| before.catalog.entries().iter().zip(&before.terms));
+        let before = before
+            .into_iter()
+            .flat_map(|before| before.catalog.entries().iter().zip(&before.terms));
         let mut before = before.peekable();
         // Both are in the order of names. Most are the same, and of those no name is read.
         let term = |entry: &Arc<Entry>| {
             let is_it = |other: &Arc<Entry>| Arc::ptr_eq(other, entry);
             while before.next_if(|(other, _)| !is_it(other) && other.name < entry.name).is_some() {}
             let same_name = before.next_if(|(other, _)| is_it(other) || other.name == entry.name);
-            same_name.filter(|(other, _)| is_it(other)).map(|(_, term)| Arc::clone(term)).unwrap_or_default()
+            same_name
+                .filter(|(other, _)| is_it(other))
+                .map(|(_, term)| Arc::clone(term))
+                .unwrap_or_default()
         };
         let terms = catalog.entries().iter().map(term).collect();
         Generation { catalog: Arc::new(CachedCatalog::new(catalog)), terms }
@@ -64,7 +69,9 @@ impl Generation {
 
     /// What its page declares, or `nil`.
     pub fn declaration_term<'a>(&self, env: Env<'a>, id: EntryId) -> Term<'a> {
-        let build = || FrozenTerm::new(|env| declaration::encode(env, self.catalog.entry(id).declaration()));
+        let build = || {
+            FrozenTerm::new(|env| declaration::encode(env, self.catalog.entry(id).declaration()))
+        };
         self.terms[id.0 as usize].declaration.get_or_init(build).copy(env)
     }
 }
@@ -119,7 +126,9 @@ pub struct Reloaded {
 
 impl Encoder for Reloaded {
     fn encode<'a>(&self, env: Env<'a>) -> Term<'a> {
-        let names = |names: &[Arc<str>]| names.iter().map(|name| &**name).collect::<Vec<&str>>().encode(env);
+        let names = |names: &[Arc<str>]| {
+            names.iter().map(|name| &**name).collect::<Vec<&str>>().encode(env)
+        };
         (self.number, names(&self.added), names(&self.changed), names(&self.removed)).encode(env)
     }
 }
@@ -164,14 +173,20 @@ impl CatalogResource {
         let old = self.current();
         let number = old.catalog.generation();
         if !differs {
-            return Reloaded { number, added: Vec::new(), changed: Vec::new(), removed: Vec::new() };
+            return Reloaded {
+                number,
+                added: Vec::new(),
+                changed: Vec::new(),
+                removed: Vec::new(),
+            };
         }
         let number = number + 1;
         let new = build(number, sources, Some(&old));
         new.catalog.search_from(&old.catalog);
         self.current.store(new.clone());
         let changes = Changes::between_generations(&old.catalog, &new.catalog);
-        let names = |entries: &[&Arc<Entry>]| entries.iter().map(|entry| entry.name.clone()).collect();
+        let names =
+            |entries: &[&Arc<Entry>]| entries.iter().map(|entry| entry.name.clone()).collect();
         Reloaded {
             number,
             added: names(&changes.added),
@@ -270,7 +285,8 @@ fn globs_filter(env: Env<'_>, patterns: Vec<String>, names: Vec<String>) -> Term
 
 #[rustler::nif(schedule = "DirtyIo")]
 fn catalog_load(sources: Vec<SourceOptions>) -> NifResult<ResourceArc<CatalogResource>> {
-    let source = |options: SourceOptions| options.source().map(Arc::new).map_err(|_| rustler::Error::BadArg);
+    let source =
+        |options: SourceOptions| options.source().map(Arc::new).map_err(|_| rustler::Error::BadArg);
     let sources = sources.into_iter().map(source).collect::<NifResult<Vec<_>>>()?;
     let sources: Vec<Held> = sources.into_iter().map(Held::new).collect();
     let current = ArcSwap::new(build(1, &sources, None));
@@ -284,7 +300,8 @@ fn catalog_reload(catalog: ResourceArc<CatalogResource>) -> Reloaded {
 
 #[rustler::nif(schedule = "DirtyIo")]
 fn catalog_reload_paths(catalog: ResourceArc<CatalogResource>, paths: Vec<Binary>) -> Reloaded {
-    let paths: Vec<PathBuf> = paths.iter().map(|path| PathBuf::from(OsStr::from_bytes(path))).collect();
+    let paths: Vec<PathBuf> =
+        paths.iter().map(|path| PathBuf::from(OsStr::from_bytes(path))).collect();
     catalog.reload(Some(&paths))
 }
 
@@ -327,10 +344,13 @@ fn catalog_count(catalog: ResourceArc<CatalogResource>) -> usize {
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]
-fn catalog_diagnostics<'a>(env: Env<'a>, catalog: ResourceArc<CatalogResource>) -> NifResult<Vec<Term<'a>>> {
+fn catalog_diagnostics<'a>(
+    env: Env<'a>,
+    catalog: ResourceArc<CatalogResource>,
+) -> NifResult<Vec<Term<'a>>> {
     // A profile without globs has none that cannot be read.
-    let view =
-        View::new(catalog.current().catalog.clone(), &Profile::unrestricted()).map_err(|_| rustler::Error::BadArg)?;
+    let view = View::new(catalog.current().catalog.clone(), &Profile::unrestricted())
+        .map_err(|_| rustler::Error::BadArg)?;
     let found = view.diagnostics().map(|diagnostic| encode::diagnostic(env, diagnostic)).collect();
     found
 }

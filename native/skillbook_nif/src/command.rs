@@ -42,7 +42,11 @@ fn read<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
 }
 
 /// A command as `Skillbook.Command.new/1` takes it.
-pub fn encode_command<'a>(env: Env<'a>, source: &Source<'a>, command: &Command<'_>) -> NifResult<Bare<'a>> {
+pub fn encode_command<'a>(
+    env: Env<'a>,
+    source: &Source<'a>,
+    command: &Command<'_>,
+) -> NifResult<Bare<'a>> {
     let names: Bares = command.flags.iter().map(|(name, _)| source.part(name)).collect();
     let mut values = Bares::new();
     for (_, value) in &command.flags {
@@ -52,7 +56,9 @@ pub fn encode_command<'a>(env: Env<'a>, source: &Source<'a>, command: &Command<'
         .placeholders
         .iter()
         .map(|placeholder| {
-            let place = placeholder.flag.map_or_else(|| atoms::args().to_term(env), |flag| names[flag].term(env));
+            let place = placeholder
+                .flag
+                .map_or_else(|| atoms::args().to_term(env), |flag| names[flag].term(env));
             let reference = match placeholder.reference {
                 Reference::Number(number) => number.encode(env),
                 Reference::Last => atoms::last().to_term(env),

@@ -42,7 +42,10 @@ mod atoms {
 /// What a page's text declares, or `nil`.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn declaration_read<'a>(env: Env<'a>, body: Binary) -> Term<'a> {
-    encode(env, std::str::from_utf8(&body).ok().and_then(skillbook_core::page::declaration::read).as_ref())
+    encode(
+        env,
+        std::str::from_utf8(&body).ok().and_then(skillbook_core::page::declaration::read).as_ref(),
+    )
 }
 
 /// A `%Skillbook.Declaration{}`, or `nil`. It never fails in fact: no map here has a key twice.
@@ -52,9 +55,13 @@ pub fn encode<'a>(env: Env<'a>, declared: Option<&Declaration>) -> Term<'a> {
 }
 
 fn declaration<'a>(env: Env<'a>, declared: &Declaration) -> NifResult<Term<'a>> {
-    let flags = declared.flags.iter().map(|found| flag(env, found)).collect::<NifResult<Vec<_>>>()?;
+    let flags =
+        declared.flags.iter().map(|found| flag(env, found)).collect::<NifResult<Vec<_>>>()?;
     let choice = |choice: &Choice| {
-        let pairs = [(atoms::names(), choice.names.encode(env)), (atoms::required(), choice.required.encode(env))];
+        let pairs = [
+            (atoms::names(), choice.names.encode(env)),
+            (atoms::required(), choice.required.encode(env)),
+        ];
         Term::map_from_pairs(env, &pairs)
     };
     let choices = declared.choices.iter().map(choice).collect::<NifResult<Vec<_>>>()?;
@@ -71,7 +78,8 @@ fn declaration<'a>(env: Env<'a>, declared: &Declaration) -> NifResult<Term<'a>> 
 
 fn flag<'a>(env: Env<'a>, flag: &Flag) -> NifResult<Term<'a>> {
     let nil = || atoms::nil().encode(env);
-    let (kind, mut values, mut min, mut max) = (atoms::kind(), Vec::<&str>::new().encode(env), nil(), nil());
+    let (kind, mut values, mut min, mut max) =
+        (atoms::kind(), Vec::<&str>::new().encode(env), nil(), nil());
     let called = match &flag.kind {
         Type::Unknown => nil(),
         Type::Value => atoms::value().encode(env),

@@ -4,7 +4,8 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use rustler::sys::{
-    enif_make_list_from_array, enif_make_map_from_arrays, enif_make_sub_binary, enif_make_tuple_from_array, ErlNifTerm,
+    enif_make_list_from_array, enif_make_map_from_arrays, enif_make_sub_binary,
+    enif_make_tuple_from_array, ErlNifTerm,
 };
 use rustler::{Atom, Binary, Encoder, Env, NifResult, Term};
 use skillbook_core::page::diagnostic::Diagnostic;
@@ -62,20 +63,36 @@ impl<'a> Bare<'a> {
         let inside = offset.checked_add(len)? <= binary.len();
         let whole = binary.to_term(env).as_c_arg();
         // SAFETY: the part is inside of the binary, which is of this environment.
-        inside.then(|| unsafe { Bare(enif_make_sub_binary(env.as_c_arg(), whole, offset, len), PhantomData) })
+        inside.then(|| unsafe {
+            Bare(enif_make_sub_binary(env.as_c_arg(), whole, offset, len), PhantomData)
+        })
     }
 
     pub fn list(env: Env<'a>, terms: &[Self]) -> Self {
         // SAFETY: these are as many terms of this environment, each of one word.
         unsafe {
-            Bare(enif_make_list_from_array(env.as_c_arg(), terms.as_ptr().cast(), terms.len() as u32), PhantomData)
+            Bare(
+                enif_make_list_from_array(
+                    env.as_c_arg(),
+                    terms.as_ptr().cast(),
+                    terms.len() as u32,
+                ),
+                PhantomData,
+            )
         }
     }
 
     pub fn tuple(env: Env<'a>, terms: &[Self]) -> Self {
         // SAFETY: as above.
         unsafe {
-            Bare(enif_make_tuple_from_array(env.as_c_arg(), terms.as_ptr().cast(), terms.len() as u32), PhantomData)
+            Bare(
+                enif_make_tuple_from_array(
+                    env.as_c_arg(),
+                    terms.as_ptr().cast(),
+                    terms.len() as u32,
+                ),
+                PhantomData,
+            )
         }
     }
 
@@ -87,7 +104,8 @@ impl<'a> Bare<'a> {
         // then read.
         unsafe {
             let (keys, values) = (keys.as_ptr().cast(), values.as_ptr().cast());
-            let made = enif_make_map_from_arrays(env.as_c_arg(), keys, values, len, map.as_mut_ptr()) != 0;
+            let made =
+                enif_make_map_from_arrays(env.as_c_arg(), keys, values, len, map.as_mut_ptr()) != 0;
             made.then(|| Bare(map.assume_init(), PhantomData))
         }
     }
@@ -130,7 +148,13 @@ pub fn diagnostic<'a>(env: Env<'a>, diagnostic: &Diagnostic) -> NifResult<Term<'
         option(env, &diagnostic.column),
         diagnostic.message.encode(env),
         option(env, &diagnostic.hint),
-        option(env, &diagnostic.fix.as_ref().map(|fix| (fix.range.start, fix.range.len(), &fix.replacement))),
+        option(
+            env,
+            &diagnostic
+                .fix
+                .as_ref()
+                .map(|fix| (fix.range.start, fix.range.len(), &fix.replacement)),
+        ),
     ];
     Term::map_from_term_arrays(env, &keys, &values)
 }
@@ -146,12 +170,14 @@ pub fn value<'a>(env: Env<'a>, item: &Value) -> NifResult<Term<'a>> {
         Value::Float(value) => value.encode(env),
         Value::Str(value) => value.encode(env),
         Value::List(values) => {
-            let terms = values.iter().map(|item| value(env, item)).collect::<NifResult<Vec<_>>>()?;
+            let terms =
+                values.iter().map(|item| value(env, item)).collect::<NifResult<Vec<_>>>()?;
             terms.encode(env)
         }
         Value::Map(pairs) => {
             let keys: Vec<_> = pairs.iter().map(|(key, _)| key.encode(env)).collect();
-            let values = pairs.iter().map(|(_, item)| value(env, item)).collect::<NifResult<Vec<_>>>()?;
+            let values =
+                pairs.iter().map(|(_, item)| value(env, item)).collect::<NifResult<Vec<_>>>()?;
             Term::map_from_term_arrays(env, &keys, &values)?
         }
     })

@@ -100,7 +100,8 @@ fn metadata<'a>(env: Env<'a>, pairs: &[(String, String)]) -> NifResult<Term<'a>>
 
 fn limits<'a>(env: Env<'a>, fields: &Fields) -> NifResult<Term<'a>> {
     let limits = [(atoms::timeout(), fields.timeout), (atoms::max_running(), fields.max_running)];
-    let pairs: Vec<_> = limits.into_iter().filter_map(|(name, limit)| Some((name, limit?))).collect();
+    let pairs: Vec<_> =
+        limits.into_iter().filter_map(|(name, limit)| Some((name, limit?))).collect();
     Term::map_from_pairs(env, &pairs)
 }
 

@@ -19,13 +19,17 @@ fn view_explain<'a>(
     options: PromptOptions,
 ) -> NifResult<Term<'a>> {
     let explanation = explain(view.core(), name, &options.options());
-    let files = explanation.files.iter().map(|file| file_term(env, file)).collect::<NifResult<Vec<_>>>()?;
+    let files =
+        explanation.files.iter().map(|file| file_term(env, file)).collect::<NifResult<Vec<_>>>()?;
     Ok((files, explanation.close).encode(env))
 }
 
 fn file_term<'a>(env: Env<'a>, file: &Explained) -> NifResult<Term<'a>> {
-    let diagnostics =
-        file.diagnostics.iter().map(|found| encode::diagnostic(env, found)).collect::<NifResult<Vec<_>>>()?;
+    let diagnostics = file
+        .diagnostics
+        .iter()
+        .map(|found| encode::diagnostic(env, found))
+        .collect::<NifResult<Vec<_>>>()?;
     Term::map_from_pairs(
         env,
         &[

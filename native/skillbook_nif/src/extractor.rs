@@ -43,7 +43,8 @@ fn whole<'a>(env: Env<'a>, reply: Binary<'a>, run: bool) -> NifResult<Term<'a>> 
     match found {
         Err(error) => text::error(env, &error),
         Ok((source, found)) => {
-            let hidden: Bares = found.hidden.iter().map(|range| place(range).encode(env).into()).collect();
+            let hidden: Bares =
+                found.hidden.iter().map(|range| place(range).encode(env).into()).collect();
             let values = [
                 source.parts(&found.commands),
                 source.joined(&found.pieces),
@@ -71,7 +72,11 @@ fn behavior_steps<'a>(env: Env<'a>, body: Binary<'a>) -> NifResult<Term<'a>> {
     match steps {
         Err(error) => text::error(env, &error),
         Ok((source, steps)) => {
-            let lines: Vec<_> = steps.lines.iter().map(|line| (line.name, source.part(&line.line).term(env))).collect();
+            let lines: Vec<_> = steps
+                .lines
+                .iter()
+                .map(|line| (line.name, source.part(&line.line).term(env)))
+                .collect();
             Ok((atoms::ok(), lines, steps.rest.trim()).encode(env))
         }
     }

@@ -23,7 +23,8 @@ twin! {
 /// Writing is rare, and how long it takes is known only once the terms are decoded: always dirty.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn frontmatter_write<'a>(env: Env<'a>, pairs: Term<'a>, body: Term<'a>) -> Term<'a> {
-    let written = decode_pairs(pairs).and_then(|pairs| Ok(frontmatter::write(&pairs, decode_text(body)?)));
+    let written =
+        decode_pairs(pairs).and_then(|pairs| Ok(frontmatter::write(&pairs, decode_text(body)?)));
     match written {
         Ok(document) => (atoms::ok(), document).encode(env),
         Err(term) => (atoms::error(), (atoms::unsupported(), term)).encode(env),
@@ -36,18 +37,27 @@ fn parse<'a>(env: Env<'a>, text: Binary<'a>) -> NifResult<Term<'a>> {
         Ok(document) => document,
         Err(error) => return Ok((atoms::error(), error_fields(env, &error)).encode(env)),
     };
-    let diagnostics =
-        document.diagnostics.iter().map(|found| encode::diagnostic(env, found)).collect::<NifResult<Vec<_>>>()?;
+    let diagnostics = document
+        .diagnostics
+        .iter()
+        .map(|found| encode::diagnostic(env, found))
+        .collect::<NifResult<Vec<_>>>()?;
     let body = text.make_subbinary(document.body_offset, document.body.len())?;
-    let keys = [atoms::data(), atoms::body(), atoms::present(), atoms::diagnostics()].map(|key| key.encode(env));
-    let values =
-        [encode::value(env, &document.data)?, body.encode(env), document.present.encode(env), diagnostics.encode(env)];
+    let keys = [atoms::data(), atoms::body(), atoms::present(), atoms::diagnostics()]
+        .map(|key| key.encode(env));
+    let values = [
+        encode::value(env, &document.data)?,
+        body.encode(env),
+        document.present.encode(env),
+        diagnostics.encode(env),
+    ];
     Ok((atoms::ok(), Term::map_from_term_arrays(env, &keys, &values)?).encode(env))
 }
 
 fn error_fields<'a>(env: Env<'a>, error: &frontmatter::Error) -> Term<'a> {
     let kind = encode::own_atom(env, error.kind.as_str());
-    (kind, &error.message, error.line, error.column, error.offset, encode::option(env, &error.hint)).encode(env)
+    (kind, &error.message, error.line, error.column, error.offset, encode::option(env, &error.hint))
+        .encode(env)
 }
 
 /// A term as a value, or the part of it that is none. Deeper values than can be read are none.
@@ -59,12 +69,14 @@ fn decode<'a>(term: Term<'a>, depth: usize) -> Result<Value, Term<'a>> {
         TermType::Integer => term.decode().map(Value::Int).map_err(unsupported),
         TermType::Float => term.decode().map(Value::Float).map_err(unsupported),
         TermType::Binary => term.decode().map(Value::Str).map_err(unsupported),
-        TermType::List if depth < MAX_DEPTH => {
-            list(term)?.map(|item| decode(item, depth + 1)).collect::<Result<_, _>>().map(Value::List)
-        }
+        TermType::List if depth < MAX_DEPTH => list(term)?
+            .map(|item| decode(item, depth + 1))
+            .collect::<Result<_, _>>()
+            .map(Value::List),
         TermType::Map if depth < MAX_DEPTH => {
             let entries = rustler::MapIterator::new(term).ok_or(term)?;
-            let pairs = entries.map(|(key, value)| Ok((decode_text(key)?.to_owned(), decode(value, depth + 1)?)));
+            let pairs = entries
+                .map(|(key, value)| Ok((decode_text(key)?.to_owned(), decode(value, depth + 1)?)));
             let mut pairs = pairs.collect::<Result<Vec<_>, Term<'a>>>()?;
             pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
             Ok(Value::Map(pairs))

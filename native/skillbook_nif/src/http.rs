@@ -11,7 +11,10 @@ use std::time::{Duration, SystemTime};
 
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, Method, NoProxy, Proxy, Request, Response, Url};
-use rustler::{Atom, Binary, Encoder, Env, NewBinary, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
+use rustler::{
+    Atom, Binary, Encoder, Env, NewBinary, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc,
+    Term,
+};
 use rustls::crypto::ring;
 use rustls::{CertificateError, ClientConfig};
 use skillbook_sql::postgres::authorities;
@@ -148,7 +151,8 @@ fn client(settings: Settings) -> Result<ResourceArc<ClientResource>, Fault> {
     let stamp = match &settings.cacertfile {
         None => None,
         Some(path) => {
-            let modified = std::fs::metadata(path).and_then(|file| Ok((file.modified()?, file.len())));
+            let modified =
+                std::fs::metadata(path).and_then(|file| Ok((file.modified()?, file.len())));
             Some(modified.map_err(|error| authorities_missing(path, &plain(&error)))?)
         }
     };
@@ -177,12 +181,16 @@ fn known(
 }
 
 fn authorities_missing(path: &str, reason: &str) -> Fault {
-    Fault::new(atoms::certificate(), format!("expected certificates in PEM in the file {path}: {reason}"))
+    Fault::new(
+        atoms::certificate(),
+        format!("expected certificates in PEM in the file {path}: {reason}"),
+    )
 }
 
 fn build(settings: &Settings) -> Result<ClientResource, Fault> {
     let path = settings.cacertfile.as_deref();
-    let roots = authorities(path).map_err(|reason| authorities_missing(path.unwrap_or_default(), &reason))?;
+    let roots = authorities(path)
+        .map_err(|reason| authorities_missing(path.unwrap_or_default(), &reason))?;
     let has_authorities = !roots.is_empty();
     let mut tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -212,7 +220,10 @@ fn build(settings: &Settings) -> Result<ClientResource, Fault> {
         Protocol::Http2 => builder.http2_prior_knowledge(),
     };
     let except = settings.no_proxy.as_deref().and_then(NoProxy::from_string);
-    let proxies = [settings.http_proxy.as_deref().map(Proxy::http), settings.https_proxy.as_deref().map(Proxy::https)];
+    let proxies = [
+        settings.http_proxy.as_deref().map(Proxy::http),
+        settings.https_proxy.as_deref().map(Proxy::https),
+    ];
     for proxy in proxies.into_iter().flatten() {
         builder = builder.proxy(proxy.map_err(|_| proxy_unreadable())?.no_proxy(except.clone()));
     }
@@ -258,14 +269,23 @@ fn http_request<'a>(
     Ok((atoms::ok(), ResourceArc::new(stream)).encode(env))
 }
 
-fn request(method: &str, url: &str, headers: &[(&str, Binary)], body: Option<Binary>) -> Result<Request, Fault> {
+fn request(
+    method: &str,
+    url: &str,
+    headers: &[(&str, Binary)],
+    body: Option<Binary>,
+) -> Result<Request, Fault> {
     let refused = |text: &str| Fault::new(atoms::request(), text);
-    let method = Method::from_bytes(method.as_bytes()).map_err(|_| refused("expected the name of a method"))?;
-    let url = Url::parse(url).map_err(|error| refused(&format!("the URL cannot be used: {error}")))?;
+    let method = Method::from_bytes(method.as_bytes())
+        .map_err(|_| refused("expected the name of a method"))?;
+    let url =
+        Url::parse(url).map_err(|error| refused(&format!("the URL cannot be used: {error}")))?;
     let mut request = Request::new(method, url);
     for (name, value) in headers {
-        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused("a header has no name"))?;
-        let value = HeaderValue::from_bytes(value).map_err(|_| refused("a header's value has line breaks"))?;
+        let name =
+            HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused("a header has no name"))?;
+        let value = HeaderValue::from_bytes(value)
+            .map_err(|_| refused("a header's value has line breaks"))?;
         request.headers_mut().append(name, secret(value));
     }
     *request.body_mut() = body.map(|body| body.as_slice().to_vec().into());
@@ -333,7 +353,9 @@ impl Work {
                 Ok(Some(piece)) if response.content_length() == Some(0) => {
                     return reply.send(|env| (atoms::last(), binary(env, &piece)).encode(env));
                 }
-                Ok(Some(piece)) => reply.send(|env| (atoms::data(), binary(env, &piece)).encode(env)),
+                Ok(Some(piece)) => {
+                    reply.send(|env| (atoms::data(), binary(env, &piece)).encode(env))
+                }
                 Ok(None) => return reply.send(|env| atoms::done().encode(env)),
                 Err(fault) => return reply.send(|env| fault.encode(env)),
             }
@@ -345,7 +367,9 @@ impl Work {
     async fn respond(&self, request: Request) -> Result<Response, Fault> {
         let again = if request.method().is_idempotent() { request.try_clone() } else { None };
         match (self.attempt(request).await, again) {
-            (Err(Fault(kind, _)), Some(request)) if kind == atoms::closed() => self.attempt(request).await,
+            (Err(Fault(kind, _)), Some(request)) if kind == atoms::closed() => {
+                self.attempt(request).await
+            }
             (result, _) => result,
         }
     }
@@ -392,8 +416,11 @@ fn shown(time: Duration) -> String {
 }
 
 fn encode_head<'a>(env: Env<'a>, response: &Response) -> Term<'a> {
-    let headers: Vec<(&str, Term)> =
-        response.headers().iter().map(|(name, value)| (name.as_str(), binary(env, value.as_bytes()))).collect();
+    let headers: Vec<(&str, Term)> = response
+        .headers()
+        .iter()
+        .map(|(name, value)| (name.as_str(), binary(env, value.as_bytes())))
+        .collect();
     (atoms::head(), response.status().as_u16(), headers).encode(env)
 }
 
@@ -421,7 +448,9 @@ fn fault(error: &reqwest::Error) -> Fault {
         Some(error) if error.to_string() == "message head is too large" => {
             Fault::new(atoms::malformed(), "its header is too long")
         }
-        Some(error) if error.is_parse() => Fault::new(atoms::malformed(), format!("it is no HTTP/1.1: {error}")),
+        Some(error) if error.is_parse() => {
+            Fault::new(atoms::malformed(), format!("it is no HTTP/1.1: {error}"))
+        }
         _ => broken(&causes),
     }
 }
@@ -430,7 +459,9 @@ fn fault(error: &reqwest::Error) -> Fault {
 fn broken(causes: &[&(dyn Error + 'static)]) -> Fault {
     let io = causes.iter().rev().find_map(|cause| cause.downcast_ref::<io::Error>());
     match io {
-        Some(error) if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => {
+        Some(error)
+            if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) =>
+        {
             Fault::new(atoms::malformed(), format!("it is no HTTP/1.1: {}", plain(error)))
         }
         _ => Fault::new(atoms::closed(), "the connection broke"),
@@ -448,7 +479,10 @@ fn connect_text(causes: &[&(dyn Error + 'static)]) -> String {
         None => texts.last().cloned().unwrap_or_default(),
     };
     if has("tunnel error") {
-        return format!("the proxy opens no connection: {}", reason.trim_start_matches("tunnel error: "));
+        return format!(
+            "the proxy opens no connection: {}",
+            reason.trim_start_matches("tunnel error: ")
+        );
     }
     reason
 }
@@ -484,7 +518,9 @@ fn tls_fault(error: &rustls::Error) -> Fault {
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "its certificate is from an authority that is not trusted".to_owned()
         }
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "its certificate has expired".to_owned(),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "its certificate has expired".to_owned()
+        }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             "its certificate is for another host".to_owned()
         }

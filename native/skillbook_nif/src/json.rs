@@ -27,8 +27,11 @@ fn decode<'a>(env: Env<'a>, bytes: Binary<'a>) -> NifResult<Term<'a>> {
     let text = match simdutf8::compat::from_utf8(&bytes) {
         Ok(text) => text,
         Err(error) => {
-            let line = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
-            return Ok((atoms::error(), ("expected UTF-8", line, 1, Vec::<Term>::new())).encode(env));
+            let line =
+                bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
+            return Ok(
+                (atoms::error(), ("expected UTF-8", line, 1, Vec::<Term>::new())).encode(env)
+            );
         }
     };
     Ok(match json::parse(text) {

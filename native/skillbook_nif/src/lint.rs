@@ -24,7 +24,8 @@ fn lint_strict<'a>(env: Env<'a>, folder: &str, text: Binary) -> NifResult<Vec<Te
 #[rustler::nif]
 fn diagnostic_excerpt(line: &str, column: usize) -> (String, String) {
     let end = (line.len(), "");
-    let (from, rest) = line.char_indices().nth(column.saturating_sub(1)).map_or(end, |(at, _)| (at, &line[at..]));
+    let (from, rest) =
+        line.char_indices().nth(column.saturating_sub(1)).map_or(end, |(at, _)| (at, &line[at..]));
     let excerpt = excerpt(line, from, from + rest.chars().next().map_or(0, char::len_utf8));
     (excerpt.text, excerpt.caret)
 }

@@ -11,7 +11,9 @@ use skillbook_sql::statement::may_read;
 use skillbook_sql::{Error, Rows, Value};
 
 use crate::runtime::{runtime, Reply};
-use crate::sql::{decode_params, decode_statements, done, encode_all, encode_error, encode_rows, reply};
+use crate::sql::{
+    decode_params, decode_statements, done, encode_all, encode_error, encode_rows, reply,
+};
 
 mod atoms {
     rustler::atoms! { ok, error, writes, skillbook_postgres_notification, skillbook_postgres_end }
@@ -92,7 +94,11 @@ where
 
 /// Reads the file of certificate authorities, if there is one.
 #[rustler::nif(schedule = "DirtyIo")]
-fn postgres_server<'a>(env: Env<'a>, address: AddressMap, limits: LimitsMap) -> NifResult<Term<'a>> {
+fn postgres_server<'a>(
+    env: Env<'a>,
+    address: AddressMap,
+    limits: LimitsMap,
+) -> NifResult<Term<'a>> {
     let address = Address {
         host: address.host,
         port: address.port,
@@ -108,13 +114,18 @@ fn postgres_server<'a>(env: Env<'a>, address: AddressMap, limits: LimitsMap) -> 
         patience: Duration::from_millis(limits.queue_timeout),
         connect: Duration::from_millis(limits.connect_timeout),
     };
-    let server = Server::new(&address, limits).map(|server| ResourceArc::new(ServerResource(Arc::new(server))));
+    let server = Server::new(&address, limits)
+        .map(|server| ResourceArc::new(ServerResource(Arc::new(server))));
     Ok(reply(env, server))
 }
 
 /// `{:ok, session}` or `{:error, error, passing}`. The process hears what the session hears.
 #[rustler::nif]
-fn postgres_connect(env: Env, server: ResourceArc<ServerResource>, reference: Term) -> NifResult<rustler::Atom> {
+fn postgres_connect(
+    env: Env,
+    server: ResourceArc<ServerResource>,
+    reference: Term,
+) -> NifResult<rustler::Atom> {
     let runtime = runtime()?;
     let reply = Reply::new(reference, panicked);
     let pid = env.pid();
@@ -135,8 +146,12 @@ fn postgres_connect(env: Env, server: ResourceArc<ServerResource>, reference: Te
     runtime.spawn(async move {
         let opened = server.connect(hear).await;
         reply.send(|env| match opened {
-            Ok(session) => (atoms::ok(), ResourceArc::new(SessionResource(Arc::new(session)))).encode(env),
-            Err(refused) => (atoms::error(), encode_error(env, &refused.error), refused.passing).encode(env),
+            Ok(session) => {
+                (atoms::ok(), ResourceArc::new(SessionResource(Arc::new(session)))).encode(env)
+            }
+            Err(refused) => {
+                (atoms::error(), encode_error(env, &refused.error), refused.passing).encode(env)
+            }
         });
     });
     Ok(atoms::ok())
@@ -163,10 +178,13 @@ fn postgres_query(
     params: Vec<Term>,
 ) -> NifResult<rustler::Atom> {
     let params: Vec<Value> = decode_params(&params)?;
-    let work = |session: Arc<Session>| async move { session.query(&sql, &params, place.into()).await };
-    run(&session, reference, work, |env, found: Result<Option<Rows>, Error>| match found.transpose() {
-        Some(found) => reply(env, found.map(|found| encode_rows(env, &found))),
-        None => atoms::writes().encode(env),
+    let work =
+        |session: Arc<Session>| async move { session.query(&sql, &params, place.into()).await };
+    run(&session, reference, work, |env, found: Result<Option<Rows>, Error>| {
+        match found.transpose() {
+            Some(found) => reply(env, found.map(|found| encode_rows(env, &found))),
+            None => atoms::writes().encode(env),
+        }
     })
 }
 
@@ -191,7 +209,12 @@ fn postgres_batch(
     place: PlaceAtom,
     sql: String,
 ) -> NifResult<rustler::Atom> {
-    run(&session, reference, |session| async move { session.execute_batch(&sql, place.into()).await }, done)
+    run(
+        &session,
+        reference,
+        |session| async move { session.execute_batch(&sql, place.into()).await },
+        done,
+    )
 }
 
 /// Begins with these statements; if one of them fails, nothing has begun.
@@ -217,12 +240,20 @@ fn postgres_begin(
 }
 
 #[rustler::nif]
-fn postgres_commit(session: ResourceArc<SessionResource>, reference: Term, level: u32) -> NifResult<rustler::Atom> {
+fn postgres_commit(
+    session: ResourceArc<SessionResource>,
+    reference: Term,
+    level: u32,
+) -> NifResult<rustler::Atom> {
     run(&session, reference, |session| async move { session.commit(level).await }, done)
 }
 
 #[rustler::nif]
-fn postgres_rollback(session: ResourceArc<SessionResource>, reference: Term, level: u32) -> NifResult<rustler::Atom> {
+fn postgres_rollback(
+    session: ResourceArc<SessionResource>,
+    reference: Term,
+    level: u32,
+) -> NifResult<rustler::Atom> {
     run(&session, reference, |session| async move { session.rollback(level).await }, done)
 }
 

@@ -10,7 +10,8 @@ const SHOWN: u64 = 256 * 1024;
 /// The file's text, or a sentence that says why it is not shown. `document` is the path of the skill's `SKILL.md`.
 pub fn read(document: &str, file: &str) -> String {
     let folder = Path::new(document).parent().unwrap_or(Path::new("."));
-    let resolved = fs::canonicalize(folder).and_then(|folder| Ok((fs::canonicalize(folder.join(file))?, folder)));
+    let resolved = fs::canonicalize(folder)
+        .and_then(|folder| Ok((fs::canonicalize(folder.join(file))?, folder)));
     let path = match resolved {
         Ok((path, folder)) if path.starts_with(&folder) => path,
         Ok(_) => return format!("`{file}` leads out of the skill's folder and is not shown."),
@@ -25,7 +26,9 @@ pub fn read(document: &str, file: &str) -> String {
     });
     match read {
         Err(error) => format!("`{file}` cannot be read: {error}."),
-        Ok(metadata) if !metadata.is_file() => format!("`{file}` is not a regular file and is not shown."),
+        Ok(metadata) if !metadata.is_file() => {
+            format!("`{file}` is not a regular file and is not shown.")
+        }
         Ok(metadata) => shown(file, bytes, metadata.len()),
     }
 }
@@ -41,7 +44,9 @@ fn shown(file: &str, mut bytes: Vec<u8>, length: u64) -> String {
             let left = length.saturating_sub(text.len() as u64);
             return match left {
                 0 => text,
-                _ => format!("{text}\n[`{file}` goes on: {left} of its {length} bytes are not shown.]"),
+                _ => format!(
+                    "{text}\n[`{file}` goes on: {left} of its {length} bytes are not shown.]"
+                ),
             };
         }
         Ok(text) => kind(file, text.as_bytes()),
@@ -54,7 +59,8 @@ fn shown(file: &str, mut bytes: Vec<u8>, length: u64) -> String {
 fn whole_lines(bytes: &[u8]) -> usize {
     let whole = || {
         // A character has at most four bytes, so its beginning is among the last four.
-        let start = (bytes.len().saturating_sub(4)..bytes.len()).rev().find(|at| bytes[*at] & 0xC0 != 0x80);
+        let start =
+            (bytes.len().saturating_sub(4)..bytes.len()).rev().find(|at| bytes[*at] & 0xC0 != 0x80);
         start.filter(|start| std::str::from_utf8(&bytes[*start..]).is_err()).unwrap_or(bytes.len())
     };
     bytes.iter().rposition(|byte| *byte == b'\n').map_or_else(whole, |at| at + 1)
@@ -97,5 +103,8 @@ fn kind(file: &str, bytes: &[u8]) -> &'static str {
     if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP".as_slice()) {
         return "a WebP image";
     }
-    KINDS.iter().find(|(magic, _)| bytes.starts_with(magic)).map_or("a binary file", |(_, kind)| kind)
+    KINDS
+        .iter()
+        .find(|(magic, _)| bytes.starts_with(magic))
+        .map_or("a binary file", |(_, kind)| kind)
 }

@@ -27,7 +27,9 @@ fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Te
         return Ok((atoms::get(), values.term(env)).encode(env));
     }
     let found = view.find(&command.name).and_then(|id| Some((id, view.core().entry(id)?)));
-    let Some((id, entry)) = found else { return Ok((atoms::unknown(), values.term(env)).encode(env)) };
+    let Some((id, entry)) = found else {
+        return Ok((atoms::unknown(), values.term(env)).encode(env));
+    };
     // The flags of a page that the model only reads are its own business.
     let checked = entry.handler().is_some() || entry.fields().strict;
     let declared = match checked {
@@ -35,7 +37,8 @@ fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Te
         true if entry.document.text.len() > BYTES => atoms::long().encode(env),
         true => view.declaration_term(env, id),
     };
-    let found = [atoms::ok().to_term(env).into(), view.entry_term(env, id).into(), declared.into(), values];
+    let found =
+        [atoms::ok().to_term(env).into(), view.entry_term(env, id).into(), declared.into(), values];
     Ok(Bare::tuple(env, &found).term(env))
 }
 

@@ -18,9 +18,17 @@ pub(crate) fn runtime() -> NifResult<&'static Runtime> {
     static RUNTIME: OnceLock<std::io::Result<Runtime>> = OnceLock::new();
     let make = || {
         let mut builder = Builder::new_multi_thread();
-        builder.worker_threads(THREADS).max_blocking_threads(LOOKUPS).thread_name("skillbook io").enable_all().build()
+        builder
+            .worker_threads(THREADS)
+            .max_blocking_threads(LOOKUPS)
+            .thread_name("skillbook io")
+            .enable_all()
+            .build()
     };
-    RUNTIME.get_or_init(make).as_ref().map_err(|error| rustler::Error::Term(Box::new(error.to_string())))
+    RUNTIME
+        .get_or_init(make)
+        .as_ref()
+        .map_err(|error| rustler::Error::Term(Box::new(error.to_string())))
 }
 
 /// The reply to one call. The caller waits without a time limit, so one is always sent: `panicked` if this is dropped.
@@ -47,7 +55,9 @@ impl Reply {
         self.is_sent = true;
         let reference = &self.reference;
         // If the process is gone, nobody waits.
-        let _ = self.env.send_and_clear(&self.pid, |env| (reference.load(env), encode(env)).encode(env));
+        let _ = self
+            .env
+            .send_and_clear(&self.pid, |env| (reference.load(env), encode(env)).encode(env));
     }
 }
 

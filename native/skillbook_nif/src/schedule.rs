@@ -37,13 +37,21 @@ fn schedule_parse<'a>(env: Env<'a>, expression: &str, timezone: &str) -> Term<'a
 
 /// Up to so many times after another, in seconds since 1970.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn schedule_upcoming(schedule: ResourceArc<ScheduleResource>, after: i64, count: usize) -> Vec<i64> {
+fn schedule_upcoming(
+    schedule: ResourceArc<ScheduleResource>,
+    after: i64,
+    count: usize,
+) -> Vec<i64> {
     schedule.0.upcoming(after).take(count).collect()
 }
 
 /// The next time, or nil.
 #[rustler::nif]
-fn schedule_next<'a>(env: Env<'a>, schedule: ResourceArc<ScheduleResource>, after: i64) -> Term<'a> {
+fn schedule_next<'a>(
+    env: Env<'a>,
+    schedule: ResourceArc<ScheduleResource>,
+    after: i64,
+) -> Term<'a> {
     encode::option(env, &schedule.0.next(after))
 }
 

@@ -31,7 +31,13 @@ fn view_search<'a>(
     domain: Option<String>,
     tags: Vec<String>,
 ) -> NifResult<Vec<Term<'a>>> {
-    let query = Query { text, limit, kind: kind.map(EntryKind::kind), domain: domain.as_deref(), tags: &tags };
+    let query = Query {
+        text,
+        limit,
+        kind: kind.map(EntryKind::kind),
+        domain: domain.as_deref(),
+        tags: &tags,
+    };
     view.core().search(&query).iter().map(|hit| encode_hit(env, &view, hit)).collect()
 }
 

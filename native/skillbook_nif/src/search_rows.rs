@@ -7,7 +7,8 @@ use skillbook_core::search::snippet;
 /// The words of each text: as written, and their stems.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn search_words(texts: Vec<String>) -> Vec<Vec<(String, String)>> {
-    let words = |text: &String| rows::words(text).into_iter().map(|word| (word.form, word.stem)).collect();
+    let words =
+        |text: &String| rows::words(text).into_iter().map(|word| (word.form, word.stem)).collect();
     texts.iter().map(words).collect()
 }
 
@@ -32,7 +33,10 @@ fn search_merge<'a>(env: Env<'a>, runs: Vec<KeptTerms<'a>>) -> Term<'a> {
         .map(|(ids, gone, blocks, numbers)| Kept {
             ids: ids.as_slice(),
             gone: gone.as_slice(),
-            blocks: blocks.iter().map(|(documents, places)| (documents.as_slice(), places.as_slice())).collect(),
+            blocks: blocks
+                .iter()
+                .map(|(documents, places)| (documents.as_slice(), places.as_slice()))
+                .collect(),
             numbers,
         })
         .collect();
@@ -43,7 +47,9 @@ fn encode<'a>(env: Env<'a>, run: &Run) -> Term<'a> {
     let blocks: Vec<Term> = run
         .blocks
         .iter()
-        .map(|block| (&block.first, binary(env, &block.documents), binary(env, &block.places)).encode(env))
+        .map(|block| {
+            (&block.first, binary(env, &block.documents), binary(env, &block.places)).encode(env)
+        })
         .collect();
     (binary(env, &run.ids), run.range.0, run.range.1, run.count, run.size(), blocks).encode(env)
 }
@@ -54,14 +60,24 @@ fn binary<'a>(env: Env<'a>, bytes: &[u8]) -> Term<'a> {
 
 /// Of a run's ids and those that have gone: those that have gone when these go too, and how many more they are.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn search_without<'a>(env: Env<'a>, ids: Binary<'a>, gone: Binary<'a>, these: Vec<u64>) -> Term<'a> {
+fn search_without<'a>(
+    env: Env<'a>,
+    ids: Binary<'a>,
+    gone: Binary<'a>,
+    these: Vec<u64>,
+) -> Term<'a> {
     let (gone, count) = rows::without(ids.as_slice(), gone.as_slice(), &these);
     (binary(env, &gone), count).encode(env)
 }
 
 /// Of each text the part that shows why it was found, and where the matches stand in it.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn search_snippets<'a>(env: Env<'a>, texts: Vec<&str>, stems: Vec<String>, prefixes: Vec<String>) -> Vec<Term<'a>> {
+fn search_snippets<'a>(
+    env: Env<'a>,
+    texts: Vec<&str>,
+    stems: Vec<String>,
+    prefixes: Vec<String>,
+) -> Vec<Term<'a>> {
     let snippet = |text: &&str| {
         let found = snippet(text, &stems, &prefixes);
         (found.text, found.highlights).encode(env)
@@ -114,7 +130,9 @@ fn search_rank<'a>(
 ) -> NifResult<Term<'a>> {
     let units: Vec<rows::Unit> = units.into_iter().map(rows::Unit::from).collect();
     let decoded: Vec<_> = rows.iter().map(|row| decode(row)).collect::<NifResult<_>>()?;
-    let part = |parts: &[Binary<'a>], at: usize| parts.get(at).map(|part| part.as_slice()).unwrap_or_default();
+    let part = |parts: &[Binary<'a>], at: usize| {
+        parts.get(at).map(|part| part.as_slice()).unwrap_or_default()
+    };
     let rows: Vec<_> = decoded
         .iter()
         .map(|(range, parts)| Row {

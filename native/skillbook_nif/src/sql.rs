@@ -7,7 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use rustler::{
-    Binary, Encoder, Env, Error as NifError, LocalPid, Monitor, NewBinary, NifResult, NifUnitEnum, ResourceArc, Term,
+    Binary, Encoder, Env, Error as NifError, LocalPid, Monitor, NewBinary, NifResult, NifUnitEnum,
+    ResourceArc, Term,
 };
 use skillbook_sql::sqlite::{Sqlite, SqliteConnection};
 use skillbook_sql::statement::{self, Kind};
@@ -81,7 +82,9 @@ impl Drop for SqlResource {
         if !self.closed.load(Ordering::Acquire) {
             let database = Arc::clone(&self.database);
             // Without a thread to be had, the connections close right here.
-            let _ = thread::Builder::new().name("skillbook-sql-close".into()).spawn(move || database.close());
+            let _ = thread::Builder::new()
+                .name("skillbook-sql-close".into())
+                .spawn(move || database.close());
         }
     }
 }
@@ -118,13 +121,14 @@ fn watched<T>(
 
 #[rustler::nif(schedule = "DirtyIo")]
 fn sql_open<'a>(env: Env<'a>, path: &str, patience_ms: u64) -> Term<'a> {
-    let opened = Database::open(Sqlite::new(path, Duration::from_millis(patience_ms))).map(|database| {
-        ResourceArc::new(SqlResource {
-            database: Arc::new(database),
-            running: Mutex::new(Vec::new()),
-            closed: AtomicBool::new(false),
-        })
-    });
+    let opened =
+        Database::open(Sqlite::new(path, Duration::from_millis(patience_ms))).map(|database| {
+            ResourceArc::new(SqlResource {
+                database: Arc::new(database),
+                running: Mutex::new(Vec::new()),
+                closed: AtomicBool::new(false),
+            })
+        });
     reply(env, opened)
 }
 
@@ -147,8 +151,9 @@ fn sql_read<'a>(
     params: Vec<Term<'a>>,
 ) -> NifResult<Term<'a>> {
     let params = decode_params(&params)?;
-    let found =
-        resource.database.read(|reader| watched(env, &resource, reader, |connection| connection.read(sql, &params)));
+    let found = resource
+        .database
+        .read(|reader| watched(env, &resource, reader, |connection| connection.read(sql, &params)));
     Ok(match found.transpose() {
         Some(found) => reply(env, found.map(|found| encode_rows(env, &found))),
         None => atoms::writes().encode(env),
@@ -182,12 +187,21 @@ fn sql_query_all<'a>(
     Ok(reply(env, found.map(|found| encode_all(env, &found))))
 }
 
-fn query_all(connection: &mut SqliteConnection, statements: &[(String, Vec<Value>)]) -> Result<Vec<Rows>, Error> {
+fn query_all(
+    connection: &mut SqliteConnection,
+    statements: &[(String, Vec<Value>)],
+) -> Result<Vec<Rows>, Error> {
     statements.iter().map(|(sql, params)| connection.query(sql, params)).collect()
 }
 
 #[rustler::nif(schedule = "DirtyIo")]
-fn sql_batch<'a>(env: Env<'a>, resource: ResourceArc<SqlResource>, epoch: u64, inside: bool, sql: &str) -> Term<'a> {
+fn sql_batch<'a>(
+    env: Env<'a>,
+    resource: ResourceArc<SqlResource>,
+    epoch: u64,
+    inside: bool,
+    sql: &str,
+) -> Term<'a> {
     done(env, write(env, &resource, epoch, inside, |connection| connection.execute_batch(sql)))
 }
 
@@ -203,18 +217,29 @@ fn sql_begin<'a>(
     let statements = decode_statements(&statements)?;
     let found = write(env, &resource, epoch, level > 0, |connection| {
         connection.begin(level)?;
-        query_all(connection, &statements).or_else(|error| connection.rollback(level).and(Err(error)))
+        query_all(connection, &statements)
+            .or_else(|error| connection.rollback(level).and(Err(error)))
     });
     Ok(reply(env, found.map(|found| encode_all(env, &found))))
 }
 
 #[rustler::nif(schedule = "DirtyIo")]
-fn sql_commit<'a>(env: Env<'a>, resource: ResourceArc<SqlResource>, epoch: u64, level: u32) -> Term<'a> {
+fn sql_commit<'a>(
+    env: Env<'a>,
+    resource: ResourceArc<SqlResource>,
+    epoch: u64,
+    level: u32,
+) -> Term<'a> {
     done(env, write(env, &resource, epoch, true, |connection| connection.commit(level)))
 }
 
 #[rustler::nif(schedule = "DirtyIo")]
-fn sql_rollback<'a>(env: Env<'a>, resource: ResourceArc<SqlResource>, epoch: u64, level: u32) -> Term<'a> {
+fn sql_rollback<'a>(
+    env: Env<'a>,
+    resource: ResourceArc<SqlResource>,
+    epoch: u64,
+    level: u32,
+) -> Term<'a> {
     done(env, resource.database.write(epoch, |connection| connection.rollback(level)))
 }
 
@@ -292,7 +317,9 @@ fn encode_value<'a>(env: Env<'a>, value: &Value) -> Term<'a> {
 }
 
 /// Statements with their parameters.
-pub(crate) fn decode_statements(statements: &[(String, Vec<Term>)]) -> NifResult<Vec<(String, Vec<Value>)>> {
+pub(crate) fn decode_statements(
+    statements: &[(String, Vec<Term>)],
+) -> NifResult<Vec<(String, Vec<Value>)>> {
     statements.iter().map(|(sql, params)| Ok((sql.clone(), decode_params(params)?))).collect()
 }
 

@@ -42,12 +42,16 @@ pub struct Rows {
 impl Rows {
     /// Reads rows whose columns come in any order; there may be others than those that count.
     pub fn read(columns: &[String], rows: Vec<Vec<Term>>) -> NifResult<Rows> {
-        let place = |name: &str| columns.iter().position(|column| column == name).ok_or(rustler::Error::BadArg);
+        let place = |name: &str| {
+            columns.iter().position(|column| column == name).ok_or(rustler::Error::BadArg)
+        };
         let places = COLUMNS.iter().map(|name| place(name)).collect::<NifResult<Vec<usize>>>()?;
         let mut found = Rows::default();
         for values in rows {
             let whole = values.len() == columns.len();
-            let row = whole.then(|| places.iter().map(|at| values[*at]).zip(COLUMNS)).ok_or(rustler::Error::BadArg)?;
+            let row = whole
+                .then(|| places.iter().map(|at| values[*at]).zip(COLUMNS))
+                .ok_or(rustler::Error::BadArg)?;
             let mut row = Row(row);
             let id = row.next("a number").map_err(|_| rustler::Error::BadArg)?;
             match row.record(id) {
@@ -83,8 +87,10 @@ impl<'a, T: Iterator<Item = (Term<'a>, &'static str)>> Row<T> {
             include_in_prompt: self.flag()?,
             proactive_for: self.list(list)?,
             excluded_for: self.list(list)?,
-            origin: self
-                .one_of([Origin::User, Origin::Agent, Origin::Import].map(|origin| (origin.as_str(), origin)))?,
+            origin: self.one_of(
+                [Origin::User, Origin::Agent, Origin::Import]
+                    .map(|origin| (origin.as_str(), origin)),
+            )?,
             version: self.next("a number")?,
             schedule: self.next("a text or nothing")?,
             timezone: self.next("a text or nothing")?,
@@ -102,10 +108,15 @@ impl<'a, T: Iterator<Item = (Term<'a>, &'static str)>> Row<T> {
 
     /// Databases keep 1 and 0.
     fn flag(&mut self) -> Result<bool, String> {
-        self.read("1 or 0", |value| value.decode().or_else(|_| value.decode().map(|number: i64| number == 1)).ok())
+        self.read("1 or 0", |value| {
+            value.decode().or_else(|_| value.decode().map(|number: i64| number == 1)).ok()
+        })
     }
 
-    fn list<V: Decoder<'a>>(&mut self, items: fn(&str) -> Option<Vec<V>>) -> Result<Vec<V>, String> {
+    fn list<V: Decoder<'a>>(
+        &mut self,
+        items: fn(&str) -> Option<Vec<V>>,
+    ) -> Result<Vec<V>, String> {
         self.read("a list of texts in JSON", |value| match value.decode() {
             Ok(json) => items(json),
             Err(_) => value.decode().ok(),
@@ -120,10 +131,17 @@ impl<'a, T: Iterator<Item = (Term<'a>, &'static str)>> Row<T> {
         })
     }
 
-    fn read<V>(&mut self, expected: &str, read: impl FnOnce(Term<'a>) -> Option<V>) -> Result<V, String> {
-        let (value, column) = self.0.next().ok_or_else(|| format!("expected {expected}, got no column"))?;
+    fn read<V>(
+        &mut self,
+        expected: &str,
+        read: impl FnOnce(Term<'a>) -> Option<V>,
+    ) -> Result<V, String> {
+        let (value, column) =
+            self.0.next().ok_or_else(|| format!("expected {expected}, got no column"))?;
         read(value).ok_or_else(|| {
-            let got = value.decode().map_or_else(|_| format!("{value:?}"), |text: &str| format!("{text:?}"));
+            let got = value
+                .decode()
+                .map_or_else(|_| format!("{value:?}"), |text: &str| format!("{text:?}"));
             let got: String = got.chars().take(60).collect();
             format!("expected {expected} in the column {column}, got {got}")
         })
@@ -161,7 +179,12 @@ impl From<AccessMap> for Access {
 /// Whether a profile may see each of these records. Of one without its content the kind alone says
 /// what it is.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn stored_visible(ids: Vec<String>, grants: Term, skills: Vec<Vec<String>>, rows: Vec<Term>) -> NifResult<Vec<bool>> {
+fn stored_visible(
+    ids: Vec<String>,
+    grants: Term,
+    skills: Vec<Vec<String>>,
+    rows: Vec<Term>,
+) -> NifResult<Vec<bool>> {
     let profile = profile(ids, grants, skills)?;
     let sees = sees(&profile).map_err(|_| rustler::Error::BadArg)?;
     seen(rows, sees)

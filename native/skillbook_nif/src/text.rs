@@ -34,7 +34,8 @@ pub struct Source<'a> {
 
 impl<'a> Source<'a> {
     pub fn new(env: Env<'a>, binary: Binary<'a>) -> Result<Self, Error> {
-        let text = simdutf8::compat::from_utf8(binary.as_slice()).map_err(|error| invalid_utf8(error.valid_up_to()))?;
+        let text = simdutf8::compat::from_utf8(binary.as_slice())
+            .map_err(|error| invalid_utf8(error.valid_up_to()))?;
         Ok(Source { env, binary, text })
     }
 
@@ -46,7 +47,8 @@ impl<'a> Source<'a> {
     /// Text as a binary: a part of this one where it is borrowed from it, which its address tells.
     pub fn part(&self, text: &str) -> Bare<'a> {
         let offset = (text.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
-        Bare::part(self.env, &self.binary, offset, text.len()).unwrap_or_else(|| binary(self.env, text).into())
+        Bare::part(self.env, &self.binary, offset, text.len())
+            .unwrap_or_else(|| binary(self.env, text).into())
     }
 
     pub fn parts(&self, list: &[Cow<'_, str>]) -> Bare<'a> {
@@ -60,7 +62,8 @@ impl<'a> Source<'a> {
             [] => binary(self.env, "").into(),
             [piece] => self.part(piece),
             pieces => {
-                let mut joined = NewBinary::new(self.env, pieces.iter().map(|piece| piece.len()).sum());
+                let mut joined =
+                    NewBinary::new(self.env, pieces.iter().map(|piece| piece.len()).sum());
                 let mut rest = joined.as_mut_slice();
                 for piece in pieces {
                     let (part, tail) = rest.split_at_mut(piece.len());

@@ -129,7 +129,11 @@ fn encode_view<'a>(
     generation: Arc<Generation>,
 ) -> Term<'a> {
     let number = view.generation();
-    (atoms::ok(), ResourceArc::new(ViewResource { view, catalog, generation, prompt: OnceLock::new() }), number)
+    (
+        atoms::ok(),
+        ResourceArc::new(ViewResource { view, catalog, generation, prompt: OnceLock::new() }),
+        number,
+    )
         .encode(env)
 }
 
@@ -142,7 +146,12 @@ fn view_record(view: ResourceArc<ViewResource>, name: String) -> Option<i64> {
 
 /// The first skill or note of a file that has one of these texts as its name or its title, or nil.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn view_file<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: &str, title: &str) -> Option<Term<'a>> {
+fn view_file<'a>(
+    env: Env<'a>,
+    view: ResourceArc<ViewResource>,
+    name: &str,
+    title: &str,
+) -> Option<Term<'a>> {
     view.core().file([name, title]).map(|id| view.entry_term(env, id))
 }
 
@@ -221,7 +230,12 @@ twin! {
     => Ok(entries(env, &view, domain, kind))
 }
 
-fn entries<'a>(env: Env<'a>, view: &ViewResource, domain: Option<&str>, kind: Option<EntryKind>) -> Term<'a> {
+fn entries<'a>(
+    env: Env<'a>,
+    view: &ViewResource,
+    domain: Option<&str>,
+    kind: Option<EntryKind>,
+) -> Term<'a> {
     let kind = kind.map(EntryKind::kind);
     let found: Vec<_> = match domain {
         Some(name) => view.core().domain(name).iter().flat_map(|domain| domain.entries()).collect(),
@@ -334,11 +348,17 @@ pub struct PromptOptions {
 impl PromptOptions {
     /// Names that are none were refused before.
     pub fn options(self) -> Options {
-        let format = Format::ALL.into_iter().find(|format| format.as_str() == self.format).unwrap_or_default();
-        let wanted = |names: &[String], section: &Section| names.iter().any(|name| name == section.as_str());
+        let format = Format::ALL
+            .into_iter()
+            .find(|format| format.as_str() == self.format)
+            .unwrap_or_default();
+        let wanted =
+            |names: &[String], section: &Section| names.iter().any(|name| name == section.as_str());
         Options {
             sections: match &self.sections {
-                Some(names) => Section::ALL.into_iter().filter(|section| wanted(names, section)).collect(),
+                Some(names) => {
+                    Section::ALL.into_iter().filter(|section| wanted(names, section)).collect()
+                }
                 None => format.sections().to_vec(),
             },
             preloaded: self.preloaded,

@@ -66,7 +66,10 @@ fn watch_start(
     let (sender, messages) = channel();
     let pid = env.pid();
     let watch = Watch {
-        roots: roots.into_iter().map(|path| Root { path: path.into(), watched: Watched::Nothing }).collect(),
+        roots: roots
+            .into_iter()
+            .map(|path| Root { path: path.into(), watched: Watched::Nothing })
+            .collect(),
         poll,
         interval: Duration::from_millis(interval_ms),
         native: None,
@@ -179,7 +182,8 @@ impl Watch {
             return;
         };
         self.overflowed |= event.need_rescan();
-        let moved = matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
+        let moved =
+            matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
         for path in &event.paths {
             if moved && self.is_root(path) {
                 // The number of a removed folder is often that of the next one, so comparing would not tell.
@@ -191,7 +195,9 @@ impl Watch {
     }
 
     fn is_root(&self, path: &Path) -> bool {
-        self.roots.iter().any(|root| matches!(&root.watched, Watched::Native(folder) if folder.path == path))
+        self.roots
+            .iter()
+            .any(|root| matches!(&root.watched, Watched::Native(folder) if folder.path == path))
     }
 
     fn changed(&mut self, path: &Path) {
@@ -225,10 +231,13 @@ impl Watch {
         for root in &mut self.roots {
             match &mut root.watched {
                 Watched::Nothing => rebuild |= root.path.is_dir(),
-                Watched::Native(folder) => rebuild |= Folder::at(&root.path).as_ref() != Some(&*folder),
+                Watched::Native(folder) => {
+                    rebuild |= Folder::at(&root.path).as_ref() != Some(&*folder)
+                }
                 Watched::Polling(before) => {
                     let now = snapshot(&root.path);
-                    let changed = now.iter().filter(|(path, stamp)| before.get(*path) != Some(*stamp));
+                    let changed =
+                        now.iter().filter(|(path, stamp)| before.get(*path) != Some(*stamp));
                     let gone = before.keys().filter(|path| !now.contains_key(*path));
                     for path in changed.map(|(path, _)| path).chain(gone) {
                         self.pending.insert(path.clone());
@@ -279,7 +288,8 @@ impl Watch {
                     let _ = sender.send(Message::Event(event));
                 }
             };
-            self.native = Some(notify::recommended_watcher(handler).map_err(|error| error.to_string())?);
+            self.native =
+                Some(notify::recommended_watcher(handler).map_err(|error| error.to_string())?);
         }
         self.watch_folders(&folder.path)?;
         Ok(Watched::Native(folder))
@@ -289,10 +299,15 @@ impl Watch {
     fn watch_folders(&mut self, folder: &Path) -> Result<(), String> {
         let Some(native) = &mut self.native else { return Ok(()) };
         if RECURSIVE {
-            return native.watch(folder, RecursiveMode::Recursive).map_err(|error| error.to_string());
+            return native
+                .watch(folder, RecursiveMode::Recursive)
+                .map_err(|error| error.to_string());
         }
         let folders = WalkDir::new(folder).max_depth(MAX_DEPTH).into_iter();
-        for entry in folders.filter_entry(|entry| entry.file_type().is_dir() && is_walked(entry)).take(MAX_FILES) {
+        for entry in folders
+            .filter_entry(|entry| entry.file_type().is_dir() && is_walked(entry))
+            .take(MAX_FILES)
+        {
             // What cannot be opened, or is gone by now, is for the loader to tell.
             let Ok(entry) = entry else { continue };
             let watched = native.watch(entry.path(), RecursiveMode::NonRecursive);
@@ -363,7 +378,9 @@ fn is_passing(error: &notify::Error) -> bool {
         ErrorKind::PathNotFound => true,
         ErrorKind::Io(error) => matches!(
             error.kind(),
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied
+            io::ErrorKind::NotFound
+                | io::ErrorKind::NotADirectory
+                | io::ErrorKind::PermissionDenied
         ),
         _ => false,
     }
@@ -378,8 +395,12 @@ fn snapshot(root: &Path) -> Snapshot {
     let entries = WalkDir::new(root).max_depth(MAX_DEPTH).into_iter().filter_entry(is_walked);
     let stamp = |entry: DirEntry| {
         // The root may be a link; links in it are followed nowhere.
-        let it =
-            if entry.depth() == 0 { fs::metadata(entry.path()) } else { fs::symlink_metadata(entry.path()) }.ok()?;
+        let it = if entry.depth() == 0 {
+            fs::metadata(entry.path())
+        } else {
+            fs::symlink_metadata(entry.path())
+        }
+        .ok()?;
         let times = [it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec()];
         Some((entry.into_path(), (it.mode(), it.ino(), it.size(), times)))
     };

@@ -39,7 +39,8 @@ fn file(path: &str, writes: i64, reads: i64) -> Result<(), Box<dyn Error>> {
     let mut read = connection.prepare(READ)?;
     let started = Instant::now();
     for at in 0..reads {
-        let found: (i64, String) = read.query_row([at % writes + 1], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let found: (i64, String) =
+            read.query_row([at % writes + 1], |row| Ok((row.get(0)?, row.get(1)?)))?;
         assert_eq!(found.0, at % writes + 1);
     }
     println!("{}", started.elapsed().as_secs_f64());

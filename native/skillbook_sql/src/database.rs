@@ -53,7 +53,11 @@ impl<D: Driver> Database<D> {
     }
 
     /// Runs `work` on the connection that writes.
-    pub fn write<T>(&self, epoch: u64, work: impl FnOnce(&mut D::Connection) -> Result<T, Error>) -> Result<T, Error> {
+    pub fn write<T>(
+        &self,
+        epoch: u64,
+        work: impl FnOnce(&mut D::Connection) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let mut writer = lock(&self.writer);
         if writer.epoch != epoch {
             return Err(Error::closed());
@@ -67,16 +71,13 @@ impl<D: Driver> Database<D> {
         epoch: u64,
         work: impl FnOnce(&mut D::Connection) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        self.write(
-            epoch,
-            |connection| {
-                if connection.in_transaction() {
-                    work(connection)
-                } else {
-                    Err(Error::rolled_back())
-                }
-            },
-        )
+        self.write(epoch, |connection| {
+            if connection.in_transaction() {
+                work(connection)
+            } else {
+                Err(Error::rolled_back())
+            }
+        })
     }
 
     /// Rolls back what a lost caller left and ends its epoch; gives the next one.

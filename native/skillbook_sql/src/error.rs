@@ -150,11 +150,19 @@ impl fmt::Display for Detail {
         match self {
             Detail::Engine(message) => f.write_str(message),
             Detail::Locked(patience) => {
-                write!(f, "another process has held the database for more than {} ms; try again", patience.as_millis())
+                write!(
+                    f,
+                    "another process has held the database for more than {} ms; try again",
+                    patience.as_millis()
+                )
             }
             Detail::NoStatement => f.write_str("expected a statement, got only blanks or comments"),
-            Detail::ManyStatements => f.write_str("expected one statement, got several; send them one by one"),
-            Detail::NulByte => f.write_str("expected a statement as text, got one with a NUL character in it"),
+            Detail::ManyStatements => {
+                f.write_str("expected one statement, got several; send them one by one")
+            }
+            Detail::NulByte => {
+                f.write_str("expected a statement as text, got one with a NUL character in it")
+            }
             Detail::Placeholder(name) => {
                 write!(f, "expected placeholders $1, $2 and so on, got `{name}`")
             }
@@ -162,32 +170,38 @@ impl fmt::Display for Detail {
                 write!(f, "expected every placeholder up to the highest in the statement, ${number} is not there")
             }
             Detail::ParamCount { placeholders: 0, given } => {
-                write!(f, "expected no parameters, because the statement has no placeholder, got {given}")
+                write!(
+                    f,
+                    "expected no parameters, because the statement has no placeholder, got {given}"
+                )
             }
             Detail::ParamCount { placeholders: 1, given } => {
                 write!(f, "expected 1 parameter, for $1, got {given}")
             }
             Detail::ParamCount { placeholders, given } => {
-                write!(f, "expected {placeholders} parameters, for $1 to ${placeholders}, got {given}")
+                write!(
+                    f,
+                    "expected {placeholders} parameters, for $1 to ${placeholders}, got {given}"
+                )
             }
             Detail::NotANumber(column) => {
                 write!(f, "expected a finite number in column `{column}`, got an infinite one")
             }
-            Detail::Refused(Refusal::Transaction) => {
-                f.write_str("a transaction is begun and ended by the transaction function, not by a statement")
-            }
-            Detail::Refused(Refusal::Attach) => {
-                f.write_str("`attach`, `detach` and `vacuum` would change one connection of several")
-            }
-            Detail::Refused(Refusal::Temporary) => {
-                f.write_str("temporary tables, views and triggers would exist in one connection of several")
-            }
+            Detail::Refused(Refusal::Transaction) => f.write_str(
+                "a transaction is begun and ended by the transaction function, not by a statement",
+            ),
+            Detail::Refused(Refusal::Attach) => f.write_str(
+                "`attach`, `detach` and `vacuum` would change one connection of several",
+            ),
+            Detail::Refused(Refusal::Temporary) => f.write_str(
+                "temporary tables, views and triggers would exist in one connection of several",
+            ),
             Detail::Refused(Refusal::Pragma(name)) => {
                 write!(f, "`pragma {name}` with a value would change one connection of several")
             }
-            Detail::RolledBack => {
-                f.write_str("this transaction was already rolled back by an earlier error; begin a new one")
-            }
+            Detail::RolledBack => f.write_str(
+                "this transaction was already rolled back by an earlier error; begin a new one",
+            ),
             Detail::Refused(Refusal::Session(word)) => {
                 write!(f, "`{word}` would change one connection of several")
             }

@@ -39,7 +39,9 @@ const GRACE: Duration = Duration::from_secs(5);
 pub const WRITERS: i64 = i64::from_be_bytes(*b"skillboo");
 /// Read committed, so that a statement sees what was committed while its transaction waited for the lock.
 static BEGIN: LazyLock<String> = LazyLock::new(|| {
-    format!("begin isolation level read committed read write; select pg_advisory_xact_lock({WRITERS})")
+    format!(
+        "begin isolation level read committed read write; select pg_advisory_xact_lock({WRITERS})"
+    )
 });
 const COMMIT: &str = "commit";
 
@@ -129,7 +131,10 @@ pub struct Refused {
 
 impl Refused {
     fn new(reason: String, passing: bool) -> Refused {
-        Refused { error: Box::new(Error::new(ErrorKind::CannotOpen, Detail::Engine(reason))), passing }
+        Refused {
+            error: Box::new(Error::new(ErrorKind::CannotOpen, Detail::Engine(reason))),
+            passing,
+        }
     }
 }
 
@@ -149,7 +154,8 @@ impl Server {
         let label = format!("{}:{}/{}", address.host, address.port, address.database);
         let is_socket = address.host.starts_with('/');
         let mode = if is_socket { SslMode::Disable } else { address.ssl_mode };
-        let tls = tls::connector(mode, address.authorities.as_deref()).map_err(|error| error.opening(&label))?;
+        let tls = tls::connector(mode, address.authorities.as_deref())
+            .map_err(|error| error.opening(&label))?;
         let mut config = Config::new();
         config
             .host(&address.host)
@@ -175,17 +181,26 @@ impl Server {
     }
 
     /// Opens a session. `hear` is told what comes without being asked for, from a task of its own.
-    pub async fn connect(&self, hear: impl Fn(Heard) + Send + Clone + 'static) -> Result<Session, Refused> {
+    pub async fn connect(
+        &self,
+        hear: impl Fn(Heard) + Send + Clone + 'static,
+    ) -> Result<Session, Refused> {
         let opened = timeout(self.limits.connect, self.open(hear)).await;
         opened
             .unwrap_or_else(|_| {
                 let reason = format!("no answer within {} ms", self.limits.connect.as_millis());
                 Err(Refused::new(reason, true))
             })
-            .map_err(|refused| Refused { error: Box::new(refused.error.opening(&self.label)), ..refused })
+            .map_err(|refused| Refused {
+                error: Box::new(refused.error.opening(&self.label)),
+                ..refused
+            })
     }
 
-    async fn open(&self, hear: impl Fn(Heard) + Send + Clone + 'static) -> Result<Session, Refused> {
+    async fn open(
+        &self,
+        hear: impl Fn(Heard) + Send + Clone + 'static,
+    ) -> Result<Session, Refused> {
         let session = match self.open_with(&self.config, hear.clone()).await {
             Err(error) if self.mode == SslMode::Prefer && is_about_tls(&error) => {
                 let mut plain = self.config.clone();
@@ -313,9 +328,16 @@ impl Session {
     }
 
     /// Runs one statement; `None`, and nothing is done, if it would write where it may only read.
-    pub async fn query(&self, sql: &str, params: &[Value], place: Place) -> Result<Option<Rows>, Error> {
+    pub async fn query(
+        &self,
+        sql: &str,
+        params: &[Value],
+        place: Place,
+    ) -> Result<Option<Rows>, Error> {
         let mut state = self.state.lock().await;
-        self.run(&mut state, sql, params, place).await.map_err(|error| error.in_statement_unless_alone(sql))
+        self.run(&mut state, sql, params, place)
+            .await
+            .map_err(|error| error.in_statement_unless_alone(sql))
     }
 
     /// Runs statements in the transaction that is open, up to the first that fails.
@@ -328,7 +350,13 @@ impl Session {
         Ok(all)
     }
 
-    async fn run(&self, state: &mut State, sql: &str, params: &[Value], place: Place) -> Result<Option<Rows>, Error> {
+    async fn run(
+        &self,
+        state: &mut State,
+        sql: &str,
+        params: &[Value],
+        place: Place,
+    ) -> Result<Option<Rows>, Error> {
         self.check_place(state, place)?;
         let scanned = statement::one(sql, Dialect::Postgres, params.len())?;
         if place == Place::Read && scanned.kind() != Kind::Read {
@@ -353,7 +381,8 @@ impl Session {
                     state.prepared.remove(scanned.text());
                 }
                 Err(Failure::Driver(error))
-                    if place == Place::Read && is_code(&error, &SqlState::READ_ONLY_SQL_TRANSACTION) =>
+                    if place == Place::Read
+                        && is_code(&error, &SqlState::READ_ONLY_SQL_TRANSACTION) =>
                 {
                     return Ok(None);
                 }
@@ -383,7 +412,9 @@ impl Session {
                 Place::Inside => self.limited(simple).await,
                 Place::Read | Place::Write => self.alone(simple).await,
             };
-            done.map_err(|failure| self.error(state, failure, place).in_statement_unless_alone(text))?;
+            done.map_err(|failure| {
+                self.error(state, failure, place).in_statement_unless_alone(text)
+            })?;
         }
         Ok(())
     }
@@ -394,7 +425,9 @@ impl Session {
         }
         let is_open = self.is_open.load(Ordering::Acquire);
         match place {
-            Place::Inside if self.client.is_closed() => Err(self.lost(Detail::LostInTransaction, ErrorKind::Closed)),
+            Place::Inside if self.client.is_closed() => {
+                Err(self.lost(Detail::LostInTransaction, ErrorKind::Closed))
+            }
             Place::Inside if !is_open || state.is_failed => Err(Error::rolled_back()),
             Place::Read | Place::Write if self.client.is_closed() => {
                 Err(self.lost(Detail::NotSent, ErrorKind::NotSent))
@@ -414,7 +447,9 @@ impl Session {
         state.transaction += 1;
         state.is_failed = false;
         self.is_open.store(true, Ordering::Release);
-        let begun = self.limited(async { self.client.batch_execute(&BEGIN).await.map_err(Failure::Driver) }).await;
+        let begun = self
+            .limited(async { self.client.batch_execute(&BEGIN).await.map_err(Failure::Driver) })
+            .await;
         match begun {
             Ok(()) => Ok(()),
             Err(failure) => {
@@ -430,7 +465,9 @@ impl Session {
         let mut state = self.state.lock().await;
         self.check_place(&state, Place::Inside)?;
         if level > 0 {
-            return self.own(&mut state, &format!("release savepoint level_{level}"), Place::Inside).await;
+            return self
+                .own(&mut state, &format!("release savepoint level_{level}"), Place::Inside)
+                .await;
         }
         let done = self.own(&mut state, COMMIT, Place::Write).await;
         // Also where it fails, the server has ended the transaction.
@@ -447,7 +484,8 @@ impl Session {
         match level {
             0 => self.end(&mut state, "rollback").await,
             _ => {
-                let back = format!("rollback to savepoint level_{level}; release savepoint level_{level}");
+                let back =
+                    format!("rollback to savepoint level_{level}; release savepoint level_{level}");
                 self.own(&mut state, &back, Place::Inside).await?;
                 state.is_failed = false;
             }
@@ -459,7 +497,8 @@ impl Session {
     pub async fn listen(&self, channel: &str, listens: bool) -> Result<(), Error> {
         let mut state = self.state.lock().await;
         let verb = if listens { "listen" } else { "unlisten" };
-        self.own(&mut state, &format!("{verb} \"{}\"", channel.replace('"', "\"\"")), Place::Read).await
+        self.own(&mut state, &format!("{verb} \"{}\"", channel.replace('"', "\"\"")), Place::Read)
+            .await
     }
 
     /// Lets nothing begin any more.
@@ -492,7 +531,9 @@ impl Session {
 
     async fn own(&self, state: &mut State, sql: &str, place: Place) -> Result<(), Error> {
         state.began = Some(Instant::now());
-        let done = self.limited(async { self.client.batch_execute(sql).await.map_err(Failure::Driver) }).await;
+        let done = self
+            .limited(async { self.client.batch_execute(sql).await.map_err(Failure::Driver) })
+            .await;
         done.map_err(|failure| self.error(state, failure, place))
     }
 
@@ -506,15 +547,25 @@ impl Session {
     }
 
     /// A statement kept from before, or made now.
-    async fn prepare(&self, state: &mut State, text: &str, place: Place) -> Result<Prepared, Error> {
+    async fn prepare(
+        &self,
+        state: &mut State,
+        text: &str,
+        place: Place,
+    ) -> Result<Prepared, Error> {
         state.clock += 1;
         let (clock, transaction) = (state.clock, state.transaction);
         if let Some(kept) = state.prepared.get_mut(text) {
             kept.used = clock;
             let before = std::mem::replace(&mut kept.transaction, transaction);
-            return Ok(Prepared { statement: kept.statement.clone(), used: clock, transaction: before });
+            return Ok(Prepared {
+                statement: kept.statement.clone(),
+                used: clock,
+                transaction: before,
+            });
         }
-        let made = self.limited(async { self.client.prepare(text).await.map_err(Failure::Driver) }).await;
+        let made =
+            self.limited(async { self.client.prepare(text).await.map_err(Failure::Driver) }).await;
         let statement = match made {
             Ok(statement) => statement,
             // Nothing of it was carried out.
@@ -524,7 +575,11 @@ impl Session {
             Err(failure) => return Err(self.error(state, failure, place)),
         };
         if state.prepared.len() >= PREPARED {
-            let oldest = state.prepared.iter().min_by_key(|(_, kept)| kept.used).map(|(text, _)| text.clone());
+            let oldest = state
+                .prepared
+                .iter()
+                .min_by_key(|(_, kept)| kept.used)
+                .map(|(text, _)| text.clone());
             oldest.and_then(|text| state.prepared.remove(&text));
         }
         let kept = Prepared { statement: statement.clone(), used: clock, transaction };
@@ -544,9 +599,9 @@ impl Session {
                     None => Some(Value::Null),
                     Some(Raw(bytes)) => values::decode(column.type_(), bytes),
                 };
-                values.push(
-                    value.ok_or_else(|| Error::new(ErrorKind::Other, Detail::NotANumber(column.name().to_owned())))?,
-                );
+                values.push(value.ok_or_else(|| {
+                    Error::new(ErrorKind::Other, Detail::NotANumber(column.name().to_owned()))
+                })?);
             }
             found.rows.push(values);
         }
@@ -566,7 +621,12 @@ impl Session {
     async fn alone<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         let (begun, done, committed) = self
             .limited(async {
-                Ok(join3(self.client.batch_execute(&BEGIN), work, self.client.batch_execute(COMMIT)).await)
+                Ok(join3(
+                    self.client.batch_execute(&BEGIN),
+                    work,
+                    self.client.batch_execute(COMMIT),
+                )
+                .await)
             })
             .await?;
         if let Err(error) = begun {
@@ -582,7 +642,12 @@ impl Session {
 
     /// A plan that other columns come out of than before is an error, which ends the transaction. Where that can be, the
     /// statement runs in a savepoint.
-    async fn inside(&self, state: &State, prepared: &Prepared, params: &[Sent]) -> Result<Rows, Failure> {
+    async fn inside(
+        &self,
+        state: &State,
+        prepared: &Prepared,
+        params: &[Sent],
+    ) -> Result<Rows, Failure> {
         let work = self.fetch(&prepared.statement, params);
         if prepared.transaction == state.transaction || prepared.statement.columns().is_empty() {
             return self.limited(work).await;
@@ -590,14 +655,18 @@ impl Session {
         let (saved, done, released) = self
             .limited(async {
                 let (save, release) = ("savepoint plan", "release savepoint plan");
-                Ok(join3(self.client.batch_execute(save), work, self.client.batch_execute(release)).await)
+                Ok(join3(self.client.batch_execute(save), work, self.client.batch_execute(release))
+                    .await)
             })
             .await?;
         saved?;
         match done {
             Err(Failure::Driver(error)) if is_stale(&error) => {
                 let back = "rollback to savepoint plan; release savepoint plan";
-                self.limited(async { self.client.batch_execute(back).await.map_err(Failure::Driver) }).await?;
+                self.limited(async {
+                    self.client.batch_execute(back).await.map_err(Failure::Driver)
+                })
+                .await?;
                 Err(Failure::Driver(error))
             }
             Err(failure) => Err(failure),
@@ -609,7 +678,10 @@ impl Session {
     }
 
     /// The server has time limits of its own; this one is for a server, or a network, that is silent.
-    async fn limited<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    async fn limited<T>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
         let limit = self.limits.statement + self.limits.patience + GRACE;
         match timeout(limit, work).await {
             Ok(done) => done,
@@ -625,10 +697,14 @@ impl Session {
     fn begin_error(&self, failure: Failure) -> Error {
         match failure {
             Failure::Told(error) => error,
-            Failure::Driver(error) if is_code(&error, &SqlState::LOCK_NOT_AVAILABLE) => self.locked(),
+            Failure::Driver(error) if is_code(&error, &SqlState::LOCK_NOT_AVAILABLE) => {
+                self.locked()
+            }
             Failure::Driver(error) if is_code(&error, &SqlState::QUERY_CANCELED) => self.locked(),
             // A transaction in which nothing was done yet.
-            Failure::Driver(error) if error.is_closed() => self.lost(Detail::NotSent, ErrorKind::NotSent),
+            Failure::Driver(error) if error.is_closed() => {
+                self.lost(Detail::NotSent, ErrorKind::NotSent)
+            }
             Failure::Driver(error) => describe(&error, self.limits),
         }
     }
@@ -656,7 +732,8 @@ impl Session {
             return Error::new(ErrorKind::Timeout, Detail::TimeLimit(self.limits.statement));
         }
         if error.as_db_error().is_some() {
-            let fatal = error.as_db_error().and_then(DbError::parsed_severity) == Some(Severity::Fatal);
+            let fatal =
+                error.as_db_error().and_then(DbError::parsed_severity) == Some(Severity::Fatal);
             self.is_spoilt.fetch_or(fatal, Ordering::AcqRel);
             return describe(&error, self.limits);
         }
@@ -697,7 +774,12 @@ fn encode(statement: &Statement, params: &[Value]) -> Result<Vec<Sent>, Error> {
         let detail = Detail::ParamCount { placeholders: types.len(), given: params.len() };
         return Err(Error::new(ErrorKind::Params, detail));
     }
-    params.iter().zip(types).enumerate().map(|(at, (value, ty))| values::encode(value, ty, at + 1)).collect()
+    params
+        .iter()
+        .zip(types)
+        .enumerate()
+        .map(|(at, (value, ty))| values::encode(value, ty, at + 1))
+        .collect()
 }
 
 /// Before a statement runs, since what it wrote would stay.
@@ -775,7 +857,9 @@ fn describe(error: &tokio_postgres::Error, limits: Limits) -> Error {
         "25001" | "2D000" => ErrorKind::Refused,
         "57P01" | "57P02" | "57P03" | "57P05" | "25P03" => ErrorKind::Closed,
         // A parameter that the server could not read as its type.
-        "22P02" | "22007" | "22008" | "22003" if told.where_().is_some_and(|place| place.contains('$')) => {
+        "22P02" | "22007" | "22008" | "22003"
+            if told.where_().is_some_and(|place| place.contains('$')) =>
+        {
             ErrorKind::Params
         }
         _ if code.starts_with("23") => ErrorKind::Constraint(Constraint::Other),
@@ -787,6 +871,10 @@ fn describe(error: &tokio_postgres::Error, limits: Limits) -> Error {
         Some(ErrorPosition::Original(position)) => Some(*position),
         _ => None,
     };
-    let detail = Detail::Server { message: told.message().to_owned(), hint: told.hint().map(str::to_owned), position };
+    let detail = Detail::Server {
+        message: told.message().to_owned(),
+        hint: told.hint().map(str::to_owned),
+        position,
+    };
     Error::new(kind, detail)
 }

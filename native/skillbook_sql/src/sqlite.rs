@@ -37,15 +37,22 @@ impl Sqlite {
     /// The database in the file `path`, or in memory if `path` is `:memory:`. `patience` is how long a statement waits
     /// for other processes that have the file locked.
     pub fn new(path: &str, patience: Duration) -> Self {
-        Sqlite { path: (path != ":memory:").then(|| PathBuf::from(path)), name: path.to_owned(), patience }
+        Sqlite {
+            path: (path != ":memory:").then(|| PathBuf::from(path)),
+            name: path.to_owned(),
+            patience,
+        }
     }
 
     fn open(&self) -> Result<SqliteConnection, Error> {
         let opened = match &self.path {
             Some(path) => self.open_file(path),
-            None => rusqlite::Connection::open_in_memory().map_err(|error| describe(error, false, self.patience)),
+            None => rusqlite::Connection::open_in_memory()
+                .map_err(|error| describe(error, false, self.patience)),
         };
-        opened.and_then(|inner| SqliteConnection::new(inner, self.patience)).map_err(|error| error.opening(&self.name))
+        opened
+            .and_then(|inner| SqliteConnection::new(inner, self.patience))
+            .map_err(|error| error.opening(&self.name))
     }
 
     fn open_file(&self, path: &Path) -> Result<rusqlite::Connection, Error> {
@@ -56,11 +63,15 @@ impl Sqlite {
             return Err(cannot("expected a file, it is a folder".to_owned()));
         }
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)
-                .map_err(|error| cannot(format!("cannot create the folder {}: {error}", folder.display())))?;
+            fs::create_dir_all(folder).map_err(|error| {
+                cannot(format!("cannot create the folder {}: {error}", folder.display()))
+            })?;
         }
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        rusqlite::Connection::open_with_flags(path, flags).map_err(|error| describe(error, false, self.patience))
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        rusqlite::Connection::open_with_flags(path, flags)
+            .map_err(|error| describe(error, false, self.patience))
     }
 }
 
@@ -103,8 +114,12 @@ struct Guard {
 
 impl SqliteConnection {
     fn new(inner: rusqlite::Connection, patience: Duration) -> Result<Self, Error> {
-        let mut connection =
-            SqliteConnection { inner, patience, interrupt: Interrupt::default(), guard: Arc::default() };
+        let mut connection = SqliteConnection {
+            inner,
+            patience,
+            interrupt: Interrupt::default(),
+            guard: Arc::default(),
+        };
         connection.set_up().map_err(|error| connection.error(error, false))?;
         Ok(connection)
     }
@@ -122,7 +137,9 @@ impl SqliteConnection {
         let interrupt = self.interrupt.clone();
         inner.progress_handler(STEPS, Some(move || interrupt.is_set()))?;
         let guard = Arc::clone(&self.guard);
-        inner.authorizer(Some(move |context: AuthContext<'_>| authorize(&mut lock(&guard), &context.action)))
+        inner.authorizer(Some(move |context: AuthContext<'_>| {
+            authorize(&mut lock(&guard), &context.action)
+        }))
     }
 
     /// Two processes that create one file at the same moment refuse each other without the usual wait.
@@ -158,7 +175,8 @@ impl SqliteConnection {
     fn bind(&self, statement: &mut rusqlite::Statement<'_>, params: &[Value]) -> Result<(), Error> {
         for slot in 1..=statement.parameter_count() {
             let name = statement.parameter_name(slot).unwrap_or("?");
-            let Some(param) = statement::number(name).and_then(|number| params.get(number - 1)) else {
+            let Some(param) = statement::number(name).and_then(|number| params.get(number - 1))
+            else {
                 return Err(Error::new(ErrorKind::Params, Detail::Placeholder(name.to_owned())));
             };
             statement.raw_bind_parameter(slot, param).map_err(|error| self.error(error, false))?;
@@ -170,7 +188,8 @@ impl SqliteConnection {
         let scanned = statement::one(sql, Dialect::Sqlite, params.len())?;
         // A refusal inside a virtual table need not become an error of the statement it happened in.
         lock(&self.guard).refused = None;
-        let mut statement = self.inner.prepare_cached(scanned.text()).map_err(|error| self.error(error, true))?;
+        let mut statement =
+            self.inner.prepare_cached(scanned.text()).map_err(|error| self.error(error, true))?;
         if !may_write && !statement.readonly() {
             return Ok(None);
         }
@@ -183,8 +202,11 @@ impl SqliteConnection {
         while let Some(row) = cursor.next().map_err(step_error)? {
             // The first step may have found a changed schema, and with it other columns than before.
             let width = row.as_ref().column_count();
-            let values = (0..width)
-                .map(|index| row.get_ref(index).map_err(step_error).and_then(|value| read_value(value, row, index)));
+            let values = (0..width).map(|index| {
+                row.get_ref(index)
+                    .map_err(step_error)
+                    .and_then(|value| read_value(value, row, index))
+            });
             found.rows.push(values.collect::<Result<_, _>>()?);
         }
         drop(cursor);
@@ -203,7 +225,9 @@ impl SqliteConnection {
 
 impl Connection for SqliteConnection {
     fn query(&mut self, sql: &str, params: &[Value]) -> Result<Rows, Error> {
-        self.run(sql, params, true).map(Option::unwrap_or_default).map_err(|error| error.in_statement(sql))
+        self.run(sql, params, true)
+            .map(Option::unwrap_or_default)
+            .map_err(|error| error.in_statement(sql))
     }
 
     fn read(&mut self, sql: &str, params: &[Value]) -> Result<Option<Rows>, Error> {
@@ -213,7 +237,8 @@ impl Connection for SqliteConnection {
     fn execute_batch(&mut self, sql: &str) -> Result<(), Error> {
         for statement in statement::all(sql, Dialect::Sqlite)? {
             lock(&self.guard).refused = None;
-            let done = self.inner.execute_batch(statement.text()).map_err(|error| self.error(error, true));
+            let done =
+                self.inner.execute_batch(statement.text()).map_err(|error| self.error(error, true));
             done.map_err(|error| error.in_statement(statement.text()))?;
         }
         Ok(())
@@ -259,9 +284,13 @@ fn authorize(guard: &mut Guard, action: &AuthAction<'_>) -> Authorization {
     let refusal = match action {
         AuthAction::Transaction { .. } | AuthAction::Savepoint { .. } => Refusal::Transaction,
         AuthAction::Attach { .. } | AuthAction::Detach { .. } => Refusal::Attach,
-        AuthAction::CreateTempTable { .. } | AuthAction::CreateTempView { .. } => Refusal::Temporary,
+        AuthAction::CreateTempTable { .. } | AuthAction::CreateTempView { .. } => {
+            Refusal::Temporary
+        }
         AuthAction::CreateTempTrigger { .. } => Refusal::Temporary,
-        AuthAction::Pragma { pragma_name, pragma_value: Some(_) } if !statement::is_asking_pragma(pragma_name) => {
+        AuthAction::Pragma { pragma_name, pragma_value: Some(_) }
+            if !statement::is_asking_pragma(pragma_name) =>
+        {
             Refusal::Pragma((*pragma_name).to_owned())
         }
         _ => return Authorization::Allow,
@@ -301,14 +330,20 @@ fn read_value(value: ValueRef<'_>, row: &rusqlite::Row<'_>, index: usize) -> Res
 
 fn describe(error: rusqlite::Error, preparing: bool, patience: Duration) -> Error {
     let (code, message) = match error {
-        rusqlite::Error::SqliteFailure(code, message) => (code, message.unwrap_or_else(|| code.to_string())),
+        rusqlite::Error::SqliteFailure(code, message) => {
+            (code, message.unwrap_or_else(|| code.to_string()))
+        }
         rusqlite::Error::SqlInputError { error, msg, .. } => (error, msg),
-        rusqlite::Error::MultipleStatement => return Error::new(ErrorKind::Syntax, Detail::ManyStatements),
+        rusqlite::Error::MultipleStatement => {
+            return Error::new(ErrorKind::Syntax, Detail::ManyStatements)
+        }
         other => return Error::new(ErrorKind::Other, Detail::Engine(other.to_string())),
     };
     let kind = match code.extended_code & 0xff {
         ffi::SQLITE_CONSTRAINT => ErrorKind::Constraint(constraint(code.extended_code)),
-        ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => return Error::new(ErrorKind::Busy, Detail::Locked(patience)),
+        ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => {
+            return Error::new(ErrorKind::Busy, Detail::Locked(patience))
+        }
         ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB => ErrorKind::Corrupt,
         ffi::SQLITE_READONLY => ErrorKind::ReadOnly,
         ffi::SQLITE_CANTOPEN => ErrorKind::CannotOpen,
@@ -321,9 +356,9 @@ fn describe(error: rusqlite::Error, preparing: bool, patience: Duration) -> Erro
 
 fn constraint(extended_code: i32) -> Constraint {
     match extended_code {
-        ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID => {
-            Constraint::Unique
-        }
+        ffi::SQLITE_CONSTRAINT_UNIQUE
+        | ffi::SQLITE_CONSTRAINT_PRIMARYKEY
+        | ffi::SQLITE_CONSTRAINT_ROWID => Constraint::Unique,
         ffi::SQLITE_CONSTRAINT_FOREIGNKEY => Constraint::ForeignKey,
         ffi::SQLITE_CONSTRAINT_NOTNULL => Constraint::NotNull,
         ffi::SQLITE_CONSTRAINT_CHECK => Constraint::Check,
@@ -372,8 +407,11 @@ mod tests {
             ("explain select 1", false),
         ] {
             lock(&sqlite.guard).refused = None;
-            let by_engine =
-                sqlite.inner.prepare(sql).map(|_| ()).map_err(|error| sqlite.error(error, true).in_statement(sql));
+            let by_engine = sqlite
+                .inner
+                .prepare(sql)
+                .map(|_| ())
+                .map_err(|error| sqlite.error(error, true).in_statement(sql));
             let by_scanner = statement::one(sql, Dialect::Sqlite, 0).map(|_| ());
             assert_eq!((sql, by_scanner.is_err()), (sql, is_refused));
             assert_eq!(by_scanner, by_engine, "{sql}");

@@ -117,12 +117,14 @@ pub struct Statement<'a> {
 /// The only statement of a text, for which there are `given` parameters; an error if there is none or another one, if a
 /// connection must not run it, or if the placeholders do not fit.
 pub fn one(sql: &str, dialect: Dialect, given: usize) -> Result<Statement<'_>, Error> {
-    let found = statements(sql, dialect).and_then(|mut found| match (found.pop(), found.is_empty()) {
-        (Some(statement), true) => Ok(statement),
-        (Some(_), false) => Err(Error::new(ErrorKind::Syntax, Detail::ManyStatements)),
-        (None, _) => Err(Error::new(ErrorKind::Syntax, Detail::NoStatement)),
-    });
-    let checked = found.and_then(|found| found.check().and_then(|()| found.check_params(given)).map(|()| found));
+    let found =
+        statements(sql, dialect).and_then(|mut found| match (found.pop(), found.is_empty()) {
+            (Some(statement), true) => Ok(statement),
+            (Some(_), false) => Err(Error::new(ErrorKind::Syntax, Detail::ManyStatements)),
+            (None, _) => Err(Error::new(ErrorKind::Syntax, Detail::NoStatement)),
+        });
+    let checked = found
+        .and_then(|found| found.check().and_then(|()| found.check_params(given)).map(|()| found));
     checked.map_err(|error| error.in_statement(sql))
 }
 
@@ -143,7 +145,9 @@ pub fn may_read(sql: &str) -> bool {
     loop {
         match scan.token() {
             Some((_, Token::Sign(b'('))) => {}
-            Some((_, Token::Word(word))) => return reads(word, scan.dialect) || is(word, &["with", "explain"]),
+            Some((_, Token::Word(word))) => {
+                return reads(word, scan.dialect) || is(word, &["with", "explain"])
+            }
             _ => return false,
         }
     }
@@ -330,7 +334,8 @@ impl<'a> Reader<'a> {
         match self.dialect {
             // The body of a trigger has statements of its own, and ends with `; end`.
             Dialect::Sqlite => {
-                let ends = self.last.is_some_and(|last| last.is("end")) && self.before == Some(Token::Sign(b';'));
+                let ends = self.last.is_some_and(|last| last.is("end"))
+                    && self.before == Some(Token::Sign(b';'));
                 self.creates(&["trigger"]) && !ends
             }
             Dialect::Postgres => self.body > 0 || (self.depth > 0 && self.creates(&["rule"])),
@@ -374,7 +379,10 @@ impl<'a> Reader<'a> {
         }
         match token {
             Token::Word(word) if !self.has_head => {
-                if self.head.is_empty() && self.explain == Explain::No && word.eq_ignore_ascii_case("explain") {
+                if self.head.is_empty()
+                    && self.explain == Explain::No
+                    && word.eq_ignore_ascii_case("explain")
+                {
                     self.explain = Explain::Begun;
                 } else if self.head.len() < WORDS {
                     self.head.push(word);
@@ -401,10 +409,14 @@ impl<'a> Reader<'a> {
 
     fn take_explained(&mut self, token: Token<'a>) {
         match (self.explain, token) {
-            (Explain::Options, Token::Sign(b')')) if self.depth == 0 => self.explain = Explain::Begun,
+            (Explain::Options, Token::Sign(b')')) if self.depth == 0 => {
+                self.explain = Explain::Begun
+            }
             (_, Token::Sign(b'(' | b')')) => {}
             (Explain::Begun, Token::Word(word)) => match self.dialect {
-                Dialect::Postgres if self.depth > 0 && is(word, &EXPLAIN_OPTIONS) => self.explain = Explain::Options,
+                Dialect::Postgres if self.depth > 0 && is(word, &EXPLAIN_OPTIONS) => {
+                    self.explain = Explain::Options
+                }
                 Dialect::Postgres if is(word, &["analyze", "analyse", "verbose"]) => {}
                 Dialect::Sqlite if is(word, &["query", "plan"]) => {}
                 _ => {
@@ -416,7 +428,8 @@ impl<'a> Reader<'a> {
             _ => self.has_head = true,
         }
         let is_analyze = token.is("analyze") || token.is("analyse");
-        self.is_analyzed |= self.explain != Explain::Yes && self.dialect == Dialect::Postgres && is_analyze;
+        self.is_analyzed |=
+            self.explain != Explain::Yes && self.dialect == Dialect::Postgres && is_analyze;
     }
 
     fn take_word(&mut self, word: &str) {
@@ -433,7 +446,8 @@ impl<'a> Reader<'a> {
             Dialect::Postgres => {
                 self.has_changes |= is(word, &["insert", "update", "delete", "merge"]);
                 self.has_locks |= follows("for") && is(word, &["share", "key", "no"]);
-                let makes_table = word.eq_ignore_ascii_case("into") && !follows("insert") && !follows("merge");
+                let makes_table =
+                    word.eq_ignore_ascii_case("into") && !follows("insert") && !follows("merge");
                 self.is_temporary |= self.makes_table
                     && follows("into")
                     && is(word, &["temp", "temporary", "local", "global", "pg_temp"]);
@@ -452,7 +466,10 @@ impl<'a> Reader<'a> {
                 _ if word.eq_ignore_ascii_case("end") => self.body -= 1,
                 _ => {}
             }
-        } else if begins && self.last.is_some_and(|last| last.is("begin")) && self.creates(&["function", "procedure"]) {
+        } else if begins
+            && self.last.is_some_and(|last| last.is("begin"))
+            && self.creates(&["function", "procedure"])
+        {
             self.body = 1;
         }
     }
@@ -484,7 +501,8 @@ impl<'a> Reader<'a> {
         let creates_temporary = |schema: &str| {
             let mut words = self.head[1..].iter();
             let kind = words.find(|word| !is(word, &["or", "replace", "local", "global"]));
-            kind.is_some_and(|kind| is(kind, &["temp", "temporary"])) || self.schema.eq_ignore_ascii_case(schema)
+            kind.is_some_and(|kind| is(kind, &["temp", "temporary"]))
+                || self.schema.eq_ignore_ascii_case(schema)
         };
         let is_first = |words: &[&str]| is(first, words);
         match self.dialect {
@@ -492,12 +510,18 @@ impl<'a> Reader<'a> {
                 Some(Refusal::Transaction)
             }
             Dialect::Sqlite if is_first(&["attach", "detach", "vacuum"]) => Some(Refusal::Attach),
-            Dialect::Sqlite if is_first(&["pragma"]) && self.is_set && !is_asking_pragma(self.pragma) => {
+            Dialect::Sqlite
+                if is_first(&["pragma"]) && self.is_set && !is_asking_pragma(self.pragma) =>
+            {
                 Some(Refusal::Pragma(self.pragma.to_owned()))
             }
-            Dialect::Sqlite => (is_first(&["create"]) && creates_temporary("temp")).then_some(Refusal::Temporary),
+            Dialect::Sqlite => {
+                (is_first(&["create"]) && creates_temporary("temp")).then_some(Refusal::Temporary)
+            }
             Dialect::Postgres if is_first(&["abort"]) => Some(Refusal::Transaction),
-            Dialect::Postgres if is_first(&["start", "prepare"]) && is(second, &["transaction"]) => {
+            Dialect::Postgres
+                if is_first(&["start", "prepare"]) && is(second, &["transaction"]) =>
+            {
                 Some(Refusal::Transaction)
             }
             Dialect::Postgres
@@ -586,7 +610,10 @@ impl<'a> Scan<'a> {
             byte if is_word(byte) => {
                 self.skip_while(|byte| is_word(byte) || byte == b'$');
                 let word = &self.sql[start..self.at];
-                if !is_sqlite && word.eq_ignore_ascii_case("e") && self.bytes.get(self.at) == Some(&b'\'') {
+                if !is_sqlite
+                    && word.eq_ignore_ascii_case("e")
+                    && self.bytes.get(self.at) == Some(&b'\'')
+                {
                     self.escaped();
                     return Token::Value;
                 }
@@ -614,9 +641,8 @@ impl<'a> Scan<'a> {
     fn line_end(&self, from: usize) -> usize {
         match self.dialect {
             Dialect::Sqlite => self.find(b'\n', from),
-            Dialect::Postgres => {
-                memchr2(b'\n', b'\r', &self.bytes[from..]).map_or(self.bytes.len(), |at| from + at + 1)
-            }
+            Dialect::Postgres => memchr2(b'\n', b'\r', &self.bytes[from..])
+                .map_or(self.bytes.len(), |at| from + at + 1),
         }
     }
 
@@ -632,7 +658,9 @@ impl<'a> Scan<'a> {
             self.at += found;
             match &self.bytes[self.at..] {
                 [b'*', b'/', ..] => (depth, self.at) = (depth - 1, self.at + 2),
-                [b'/', b'*', ..] if self.dialect == Dialect::Postgres => (depth, self.at) = (depth + 1, self.at + 2),
+                [b'/', b'*', ..] if self.dialect == Dialect::Postgres => {
+                    (depth, self.at) = (depth + 1, self.at + 2)
+                }
                 _ => self.at += 1,
             }
         }
@@ -716,10 +744,14 @@ impl<'a> Scan<'a> {
         let mut is_named = false;
         loop {
             match &self.bytes[self.at..] {
-                [byte, ..] if is_word(*byte) || *byte == b'$' => (self.at, is_named) = (self.at + 1, true),
+                [byte, ..] if is_word(*byte) || *byte == b'$' => {
+                    (self.at, is_named) = (self.at + 1, true)
+                }
                 [b':', b':', ..] => self.at += 2,
                 [b'(', ..] if is_named => {
-                    self.skip_while(|byte| byte != b')' && !byte.is_ascii_whitespace() && byte != b'\x0b');
+                    self.skip_while(|byte| {
+                        byte != b')' && !byte.is_ascii_whitespace() && byte != b'\x0b'
+                    });
                     self.at += usize::from(self.bytes.get(self.at) == Some(&b')'));
                     break;
                 }

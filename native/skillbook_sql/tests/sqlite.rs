@@ -59,8 +59,12 @@ fn placeholders_take_the_parameter_of_their_number() {
 #[test]
 fn a_prepared_statement_keeps_no_parameter() {
     let mut connection = memory();
-    for value in [Value::Text("a".into()), Value::Null, Value::Blob(vec![0, 1]), Value::Float(0.5)] {
-        assert_eq!(connection.query("select $1", std::slice::from_ref(&value)).unwrap().rows, [[value]]);
+    for value in [Value::Text("a".into()), Value::Null, Value::Blob(vec![0, 1]), Value::Float(0.5)]
+    {
+        assert_eq!(
+            connection.query("select $1", std::slice::from_ref(&value)).unwrap().rows,
+            [[value]]
+        );
     }
 }
 
@@ -71,8 +75,16 @@ fn parameters_that_do_not_fit_are_refused() {
         ("select $1", 0, "expected 1 parameter, for $1, got 0"),
         ("select $1", 2, "expected 1 parameter, for $1, got 2"),
         ("select $2, $1", 1, "expected 2 parameters, for $1 to $2, got 1"),
-        ("select $2", 2, "expected every placeholder up to the highest in the statement, $1 is not there"),
-        ("select $3, $1", 3, "expected every placeholder up to the highest in the statement, $2 is not there"),
+        (
+            "select $2",
+            2,
+            "expected every placeholder up to the highest in the statement, $1 is not there",
+        ),
+        (
+            "select $3, $1",
+            3,
+            "expected every placeholder up to the highest in the statement, $2 is not there",
+        ),
         ("select $999999999", 1, "expected 999999999 parameters, for $1 to $999999999, got 1"),
         ("select ?", 1, "expected placeholders $1, $2 and so on, got `?`"),
         ("select ?1", 1, "expected placeholders $1, $2 and so on, got `?1`"),
@@ -82,7 +94,11 @@ fn parameters_that_do_not_fit_are_refused() {
         ("select $0", 1, "expected placeholders $1, $2 and so on, got `$0`"),
         ("select $01", 1, "expected placeholders $1, $2 and so on, got `$01`"),
         ("select $1::int", 1, "expected placeholders $1, $2 and so on, got `$1::int`"),
-        ("select $99999999999999999999", 1, "expected placeholders $1, $2 and so on, got `$99999999999999999999`"),
+        (
+            "select $99999999999999999999",
+            1,
+            "expected placeholders $1, $2 and so on, got `$99999999999999999999`",
+        ),
     ] {
         let result = memory().query(sql, &vec![Value::Null; given]);
         check_error(result, ErrorKind::Params, &format!("{text}\n  in: {sql}"));
@@ -92,17 +108,30 @@ fn parameters_that_do_not_fit_are_refused() {
 #[test]
 fn statements_that_cannot_run_say_why() {
     use ErrorKind::*;
-    let refused = "a transaction is begun and ended by the transaction function, not by a statement";
+    let refused =
+        "a transaction is begun and ended by the transaction function, not by a statement";
     let attach = "`attach`, `detach` and `vacuum` would change one connection of several";
     let temporary = "temporary tables, views and triggers would exist in one connection of several";
     for (sql, kind, text) in [
         ("", Syntax, "expected a statement, got only blanks or comments"),
-        (" -- nothing\n/* at all */ ;", Syntax, "expected a statement, got only blanks or comments"),
+        (
+            " -- nothing\n/* at all */ ;",
+            Syntax,
+            "expected a statement, got only blanks or comments",
+        ),
         ("select 1; select 2", Syntax, "expected one statement, got several; send them one by one"),
-        ("select 1\0; drop table t", Syntax, "expected a statement as text, got one with a NUL character in it"),
+        (
+            "select 1\0; drop table t",
+            Syntax,
+            "expected a statement as text, got one with a NUL character in it",
+        ),
         ("selec 1", Syntax, "near \"selec\": syntax error"),
         ("select absent from t", Syntax, "no such column: absent"),
-        ("select \"text\"", Syntax, "no such column: \"text\" - should this be a string literal in single-quotes?"),
+        (
+            "select \"text\"",
+            Syntax,
+            "no such column: \"text\" - should this be a string literal in single-quotes?",
+        ),
         ("select * from missing", NoSuchTable, "no such table: missing"),
         (
             "insert into t values (1, 1)",
@@ -114,7 +143,11 @@ fn statements_that_cannot_run_say_why() {
             Constraint(skillbook_sql::Constraint::NotNull),
             "NOT NULL constraint failed: t.x",
         ),
-        ("insert into t values (2, 0)", Constraint(skillbook_sql::Constraint::Check), "CHECK constraint failed: x > 0"),
+        (
+            "insert into t values (2, 0)",
+            Constraint(skillbook_sql::Constraint::Check),
+            "CHECK constraint failed: x > 0",
+        ),
         (
             "insert into u values (2)",
             Constraint(skillbook_sql::Constraint::ForeignKey),
@@ -122,7 +155,11 @@ fn statements_that_cannot_run_say_why() {
         ),
         ("delete from t", Constraint(skillbook_sql::Constraint::Other), "t is kept"),
         ("select abs(-9223372036854775808)", Other, "integer overflow"),
-        ("select 9e999 as huge", Other, "expected a finite number in column `huge`, got an infinite one"),
+        (
+            "select 9e999 as huge",
+            Other,
+            "expected a finite number in column `huge`, got an infinite one",
+        ),
         ("begin", Refused, refused),
         ("begin immediate", Refused, refused),
         ("commit", Refused, refused),
@@ -168,7 +205,10 @@ fn statements_that_cannot_run_say_why() {
 fn a_long_statement_is_cut_in_the_text_only() {
     let sql = format!("selec '{}'", "ü".repeat(600));
     let error = memory().query(&sql, &[]).unwrap_err();
-    assert_eq!(error.to_string(), format!("near \"selec\": syntax error\n  in: selec '{}…", "ü".repeat(493)));
+    assert_eq!(
+        error.to_string(),
+        format!("near \"selec\": syntax error\n  in: selec '{}…", "ü".repeat(493))
+    );
     assert_eq!(error.sql(), Some(sql.as_str()));
 }
 
@@ -219,15 +259,22 @@ fn full_text_search_is_there_and_follows_its_table() {
         .unwrap();
     for body in ["milk and bread", "the milky way"] {
         assert_eq!(
-            connection.query("insert into note (body) values ($1)", &[Value::Text(body.into())]).unwrap().count,
+            connection
+                .query("insert into note (body) values ($1)", &[Value::Text(body.into())])
+                .unwrap()
+                .count,
             1
         );
     }
-    let found = connection.query("select rowid from found where found match $1", &[Value::Text("milk".into())]);
+    let found = connection
+        .query("select rowid from found where found match $1", &[Value::Text("milk".into())]);
     assert_eq!(found.unwrap().rows, [ints(&[1])]);
     // FTS5's own tables are only written by FTS5.
     let error = connection.query("delete from found_data", &[]).unwrap_err();
-    assert_eq!(error.to_string(), "table found_data may not be modified\n  in: delete from found_data");
+    assert_eq!(
+        error.to_string(),
+        "table found_data may not be modified\n  in: delete from found_data"
+    );
 }
 
 #[test]
@@ -298,14 +345,18 @@ fn the_folder_is_made_and_a_name_is_never_a_uri() {
         let driver = Sqlite::new(path.to_str().unwrap(), PATIENCE);
         driver.open_writer().unwrap().execute_batch("create table t (id integer)").unwrap();
         assert!(path.is_file(), "{name}");
-        assert_eq!(one(&mut driver.open_writer().unwrap(), "select count(*) from t"), Value::Int(0));
+        assert_eq!(
+            one(&mut driver.open_writer().unwrap(), "select count(*) from t"),
+            Value::Int(0)
+        );
     }
 }
 
 #[test]
 fn another_writer_makes_it_busy() {
     let folder = folder();
-    let (mut first, mut second) = (file(&folder).open_writer().unwrap(), file(&folder).open_writer().unwrap());
+    let (mut first, mut second) =
+        (file(&folder).open_writer().unwrap(), file(&folder).open_writer().unwrap());
     first.execute_batch("create table t (id integer)").unwrap();
     first.begin(0).unwrap();
     let text = "another process has held the database for more than 30 ms; try again";
@@ -348,14 +399,20 @@ fn an_interrupt_stops_the_statement_until_it_is_cleared() {
     let mut connection = memory();
     connection.interrupt().set();
     let endless = counting(-1);
-    check_error(connection.query(&endless, &[]), ErrorKind::Other, &format!("interrupted\n  in: {endless}"));
+    check_error(
+        connection.query(&endless, &[]),
+        ErrorKind::Other,
+        &format!("interrupted\n  in: {endless}"),
+    );
     connection.interrupt().clear();
     assert_eq!(one(&mut connection, &counting(9999)), Value::Int(9999));
 }
 
 fn database(folder: &tempfile::TempDir) -> Database<Sqlite> {
     let database = Database::open(file(folder)).unwrap();
-    database.write(0, |connection| connection.execute_batch("create table t (id integer primary key)")).unwrap();
+    database
+        .write(0, |connection| connection.execute_batch("create table t (id integer primary key)"))
+        .unwrap();
     database
 }
 
@@ -372,7 +429,11 @@ fn an_abandoned_writer_is_rolled_back_and_late_calls_do_nothing() {
     database.write_inside(0, add).unwrap();
     assert_eq!(database.abandon(), 1);
     assert_eq!(rows(&database), Vec::<Vec<Value>>::new());
-    check_error(database.write(0, |connection| connection.begin(0)), ErrorKind::Closed, "the database is closed");
+    check_error(
+        database.write(0, |connection| connection.begin(0)),
+        ErrorKind::Closed,
+        "the database is closed",
+    );
     check_error(database.write(0, add), ErrorKind::Closed, "the database is closed");
     database.write(1, add).unwrap();
     assert_eq!(rows(&database), [ints(&[1])]);
@@ -382,13 +443,18 @@ fn an_abandoned_writer_is_rolled_back_and_late_calls_do_nothing() {
 fn a_transaction_that_the_engine_ended_takes_no_more_writes() {
     let folder = folder();
     let database = database(&folder);
-    let add = |sql: &'static str| move |connection: &mut SqliteConnection| connection.query(sql, &[]);
+    let add =
+        |sql: &'static str| move |connection: &mut SqliteConnection| connection.query(sql, &[]);
     database.write(0, |connection| connection.begin(0)).unwrap();
     database.write_inside(0, add("insert into t values (1)")).unwrap();
     database.write_inside(0, add("insert or rollback into t values (1)")).unwrap_err();
     let text = "this transaction was already rolled back by an earlier error; begin a new one";
     check_error(database.write_inside(0, add("insert into t values (2)")), ErrorKind::Closed, text);
-    check_error(database.write_inside(0, |connection| connection.commit(0)), ErrorKind::Closed, text);
+    check_error(
+        database.write_inside(0, |connection| connection.commit(0)),
+        ErrorKind::Closed,
+        text,
+    );
     database.write(0, |connection| connection.rollback(0)).unwrap();
     assert_eq!(rows(&database), Vec::<Vec<Value>>::new());
 }
@@ -405,10 +471,19 @@ fn a_closed_database_answers_so_and_has_lost_nothing() {
         reader.read("select id from t", &[])
     });
     assert_eq!(found.unwrap().unwrap().rows, [ints(&[1])]);
-    check_error(database.read(|reader| reader.read("select 1", &[])), ErrorKind::Closed, "the database is closed");
-    check_error(database.write(0, |connection| connection.begin(0)), ErrorKind::Closed, "the database is closed");
+    check_error(
+        database.read(|reader| reader.read("select 1", &[])),
+        ErrorKind::Closed,
+        "the database is closed",
+    );
+    check_error(
+        database.write(0, |connection| connection.begin(0)),
+        ErrorKind::Closed,
+        "the database is closed",
+    );
     // All connections are closed: the last one has taken the log with it.
-    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let left: Vec<_> =
+        fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["a.db"]);
     assert_eq!(one(&mut file(&folder).open_writer().unwrap(), "select id from t"), Value::Int(1));
 }

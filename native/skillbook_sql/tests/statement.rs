@@ -7,9 +7,11 @@ use skillbook_sql::statement::{all, may_read, one, Dialect, Kind};
 use Dialect::{Postgres, Sqlite};
 
 const BOTH: &[Dialect] = &[Sqlite, Postgres];
-const TRANSACTION: &str = "a transaction is begun and ended by the transaction function, not by a statement";
+const TRANSACTION: &str =
+    "a transaction is begun and ended by the transaction function, not by a statement";
 const ATTACH: &str = "`attach`, `detach` and `vacuum` would change one connection of several";
-const TEMPORARY: &str = "temporary tables, views and triggers would exist in one connection of several";
+const TEMPORARY: &str =
+    "temporary tables, views and triggers would exist in one connection of several";
 
 fn texts(sql: &str, dialect: Dialect) -> Vec<String> {
     all(sql, dialect).unwrap().into_iter().map(|statement| statement.text().to_owned()).collect()
@@ -103,15 +105,21 @@ fn a_query_is_one_statement() {
             assert_eq!(error(sql, *dialect, 0), text, "{sql}");
         }
         let error = all("a\0", *dialect).unwrap_err();
-        assert_eq!(error.to_string(), "expected a statement as text, got one with a NUL character in it\n  in: a\0");
+        assert_eq!(
+            error.to_string(),
+            "expected a statement as text, got one with a NUL character in it\n  in: a\0"
+        );
     }
 }
 
 #[test]
 fn placeholders_and_parameters_fit() {
     let named = |name: &str| format!("expected placeholders $1, $2 and so on, got `{name}`");
-    let missing =
-        |number| format!("expected every placeholder up to the highest in the statement, ${number} is not there");
+    let missing = |number| {
+        format!(
+            "expected every placeholder up to the highest in the statement, ${number} is not there"
+        )
+    };
     for (sql, dialects, given, text) in [
         ("select $1, $2", BOTH, 2, String::new()),
         ("select '$1', \"$2\", a$4 -- $5", BOTH, 0, String::new()),
@@ -122,7 +130,12 @@ fn placeholders_and_parameters_fit() {
         ("select $1", BOTH, 0, "expected 1 parameter, for $1, got 0".into()),
         ("select $1", BOTH, 2, "expected 1 parameter, for $1, got 2".into()),
         ("select $1, $2", BOTH, 1, "expected 2 parameters, for $1 to $2, got 1".into()),
-        ("select 1", BOTH, 1, "expected no parameters, because the statement has no placeholder, got 1".into()),
+        (
+            "select 1",
+            BOTH,
+            1,
+            "expected no parameters, because the statement has no placeholder, got 1".into(),
+        ),
         ("select $2", BOTH, 2, missing(1)),
         ("select $1, $3", BOTH, 3, missing(2)),
         ("select $0", BOTH, 0, named("$0")),
@@ -131,7 +144,12 @@ fn placeholders_and_parameters_fit() {
         ("select $1::int", &[Sqlite], 1, named("$1::int")),
         ("select $1é", &[Sqlite], 1, named("$1é")),
         ("select $a(;')", &[Sqlite], 1, named("$a(;')")),
-        ("select $::(;')", &[Sqlite], 1, "expected one statement, got several; send them one by one".into()),
+        (
+            "select $::(;')",
+            &[Sqlite],
+            1,
+            "expected one statement, got several; send them one by one".into(),
+        ),
         ("select ?", &[Sqlite], 1, named("?")),
         ("select ?1", &[Sqlite], 1, named("?1")),
         ("select :a", &[Sqlite], 1, named(":a")),
@@ -153,7 +171,11 @@ fn other_drivers_of_sqlite_get_question_marks() {
         (" select $2 || $1 || $2;", 2, "select ?2 || ?1 || ?2"),
         ("select '$1', \"$1\", $1 -- $2", 1, "select '$1', \"$1\", ?1"),
         ("select /* $2 */ $1, a$2", 1, "select /* $2 */ ?1, a$2"),
-        ("values ($1,$2),($3,$10),($4,$5,$6,$7,$8,$9)", 10, "values (?1,?2),(?3,?10),(?4,?5,?6,?7,?8,?9)"),
+        (
+            "values ($1,$2),($3,$10),($4,$5,$6,$7,$8,$9)",
+            10,
+            "values (?1,?2),(?3,?10),(?4,?5,?6,?7,?8,?9)",
+        ),
     ] {
         assert_eq!(one(sql, Sqlite, given).unwrap().with_question_marks(), expected, "{sql}");
     }
@@ -162,9 +184,19 @@ fn other_drivers_of_sqlite_get_question_marks() {
 #[test]
 fn what_would_change_one_connection_is_refused() {
     let session = |word: &str| format!("`{word}` would change one connection of several");
-    let pragma = |name: &str| format!("`pragma {name}` with a value would change one connection of several");
+    let pragma =
+        |name: &str| format!("`pragma {name}` with a value would change one connection of several");
     let mut rows = Vec::new();
-    for word in ["BEGIN", "begin immediate", "commit", "end", "rollback", "rollback to a", "savepoint a", "release a"] {
+    for word in [
+        "BEGIN",
+        "begin immediate",
+        "commit",
+        "end",
+        "rollback",
+        "rollback to a",
+        "savepoint a",
+        "release a",
+    ] {
         rows.push((word.to_owned(), BOTH, TRANSACTION.to_owned()));
         rows.push((format!("/* a */ {word};"), BOTH, TRANSACTION.to_owned()));
     }
@@ -182,21 +214,37 @@ fn what_would_change_one_connection_is_refused() {
         ("COPY (select 1) to stdout", &[Postgres], session("copy")),
         ("set local role a", &[Postgres], session("set")),
         ("explain analyze execute a", &[Postgres], session("execute")),
-        ("explain (analyze, format text) declare a cursor for select 1", &[Postgres], session("declare")),
+        (
+            "explain (analyze, format text) declare a cursor for select 1",
+            &[Postgres],
+            session("declare"),
+        ),
         ("create temp table a (x int)", BOTH, TEMPORARY.to_owned()),
         ("create temporary view a as select 1", BOTH, TEMPORARY.to_owned()),
         ("create local temporary table a ()", &[Postgres], TEMPORARY.to_owned()),
         ("create or replace temp view a as select 1", &[Postgres], TEMPORARY.to_owned()),
         ("create table pg_temp.a (x int)", &[Postgres], TEMPORARY.to_owned()),
-        ("create function \"pg_temp\".f() returns int language sql as ''", &[Postgres], TEMPORARY.to_owned()),
+        (
+            "create function \"pg_temp\".f() returns int language sql as ''",
+            &[Postgres],
+            TEMPORARY.to_owned(),
+        ),
         ("explain analyze create temp table a as select 1", &[Postgres], TEMPORARY.to_owned()),
         ("select 1 into temp a", &[Postgres], TEMPORARY.to_owned()),
-        ("with b as (select 1) select * into temporary table a from b", &[Postgres], TEMPORARY.to_owned()),
+        (
+            "with b as (select 1) select * into temporary table a from b",
+            &[Postgres],
+            TEMPORARY.to_owned(),
+        ),
         ("select 1 into pg_temp.a", &[Postgres], TEMPORARY.to_owned()),
         ("create table temp.a (x)", &[Sqlite], TEMPORARY.to_owned()),
         ("create table if not exists 'Temp' . a (x)", &[Sqlite], TEMPORARY.to_owned()),
         ("create virtual table [temp].a using fts5 (x)", &[Sqlite], TEMPORARY.to_owned()),
-        ("create temp trigger a after insert on t begin select 1; end", &[Sqlite], TEMPORARY.to_owned()),
+        (
+            "create temp trigger a after insert on t begin select 1; end",
+            &[Sqlite],
+            TEMPORARY.to_owned(),
+        ),
         ("attach 'a' as b", &[Sqlite], ATTACH.to_owned()),
         ("detach b", &[Sqlite], ATTACH.to_owned()),
         ("vacuum", &[Sqlite], ATTACH.to_owned()),
@@ -211,7 +259,11 @@ fn what_would_change_one_connection_is_refused() {
         ("create table temp (a int)", BOTH, String::new()),
         ("create table a as select temp.x from temp", BOTH, String::new()),
         ("insert into temp values (1)", BOTH, String::new()),
-        ("merge into temp using a on true when matched then do nothing", &[Postgres], String::new()),
+        (
+            "merge into temp using a on true when matched then do nothing",
+            &[Postgres],
+            String::new(),
+        ),
         ("select 1 into a", &[Postgres], String::new()),
         ("notify a", &[Postgres], String::new()),
         ("vacuum", &[Postgres], String::new()),
@@ -226,10 +278,11 @@ fn what_would_change_one_connection_is_refused() {
         for dialect in *dialects {
             assert_eq!(error(sql, *dialect, 0), *text, "{sql} {dialect:?}");
             // None of a batch's statements has run then.
-            let batch =
-                all(&format!("select 1; {sql}"), *dialect).map_or_else(|error| error.to_string(), |_| String::new());
+            let batch = all(&format!("select 1; {sql}"), *dialect)
+                .map_or_else(|error| error.to_string(), |_| String::new());
             let statement = sql.trim_end_matches(';').trim_start_matches("/* a */ ");
-            let expected = if text.is_empty() { String::new() } else { format!("{text}\n  in: {statement}") };
+            let expected =
+                if text.is_empty() { String::new() } else { format!("{text}\n  in: {statement}") };
             assert_eq!(batch, expected, "{sql} {dialect:?}");
         }
     }
@@ -278,7 +331,11 @@ fn what_a_statement_does() {
         ("explain (verbose, analyze true) insert into t values (1)", &[Postgres], Rows),
         ("explain analyze create table a as select 1", &[Postgres], Other),
         ("with a as (delete from t returning *) select * from a", &[Postgres], Rows),
-        ("with a as (select 1) merge into t using a on true when matched then delete", &[Postgres], Rows),
+        (
+            "with a as (select 1) merge into t using a on true when matched then delete",
+            &[Postgres],
+            Rows,
+        ),
         ("merge into t using a on true when matched then delete", &[Postgres], Rows),
         ("select * from t for update", &[Postgres], Rows),
         ("select * from t for no key update", &[Postgres], Rows),
@@ -313,10 +370,11 @@ fn the_first_word_tells_what_may_read() {
 /// What stands inside of strings, names and comments.
 fn inner() -> impl Strategy<Value = String> {
     let pieces = vec![
-        ";", "'", "\"", "`", "[", "]", "$", "$$", "$1", "$a$", "/*", "*/", "--", "\n", "\r", "\\", "end", "begin",
-        "e'", "é", " ", "(", "?",
+        ";", "'", "\"", "`", "[", "]", "$", "$$", "$1", "$a$", "/*", "*/", "--", "\n", "\r", "\\",
+        "end", "begin", "e'", "é", " ", "(", "?",
     ];
-    proptest::collection::vec(proptest::sample::select(pieces), 0..6).prop_map(|pieces| pieces.concat())
+    proptest::collection::vec(proptest::sample::select(pieces), 0..6)
+        .prop_map(|pieces| pieces.concat())
 }
 
 /// What makes one value, name or comment of such a text.

@@ -12,7 +12,8 @@ defmodule Skillbook.Handlers.MarkdownTest do
     write(notes, %{
       "Plan.md" => "---\ntags: [work]\nstatus: open\n---\n# The plan\n\nWe meet in March.\n",
       "other/Plan.md" => "---\naliases: [Plan B]\n---\nNo meeting.\n",
-      "secret.md" => "---\nvisibility_labels: [board]\ntags: [hush]\n---\nThe plan of the board.\n"
+      "secret.md" =>
+        "---\nvisibility_labels: [board]\ntags: [hush]\n---\nThe plan of the board.\n"
     })
 
     book = book([store: ":memory:", vaults: [notes], watch: false] ++ options)
@@ -23,7 +24,10 @@ defmodule Skillbook.Handlers.MarkdownTest do
   defp answer(book, line, profile \\ %Profile{id: "anna"}) do
     view = Skillbook.view(book, profile)
     [result] = Skillbook.run(view, "```cmd\n#{line}\n```").results
-    with %{status: :error, content: text} <- result, do: "error: " <> text, else: (result -> result.content)
+
+    with %{status: :error, content: text} <- result,
+         do: "error: " <> text,
+         else: (result -> result.content)
   end
 
   defp check(book, rows) do
@@ -51,7 +55,8 @@ defmodule Skillbook.Handlers.MarkdownTest do
        "error: --query must be text with at least one and at most 32 words, got \"?!\". Write for example: --query \"some text\""},
       {"markdown.search --field open",
        "error: --field must be a field and its value as name=value, got \"open\". Write for example: --field status=open"},
-      {"markdown.search x --vault other", "error: there is no vault \"other\"; the vaults are notes"},
+      {"markdown.search x --vault other",
+       "error: there is no vault \"other\"; the vaults are notes"},
       {"markdown.search x --limit 101",
        "error: --limit must be a whole number from 1 to 100, got \"101\". Write for example: --limit 1"}
     ])
@@ -71,7 +76,8 @@ defmodule Skillbook.Handlers.MarkdownTest do
       {~s(markdown.create "Call: Ann/Bob" --folder calls/2026/ --content Again),
        "error: there is a note \"calls/2026/Call Ann Bob.md\" already, and nothing is written over it. " <>
          "Change it with `markdown.edit`, or take another title"},
-      {~s(markdown.create --title Plain --content "# Only text"), "Created Plain.md in the vault notes."},
+      {~s(markdown.create --title Plain --content "# Only text"),
+       "Created Plain.md in the vault notes."},
       {~s(markdown.create --title ../../up --content x), name_error("../../up")},
       {~s(markdown.create --title ok --folder ../up --content x), name_error("../up")},
       {~s(markdown.create --title ok --folder a/.hidden --content x), name_error("a/.hidden")},
@@ -82,12 +88,15 @@ defmodule Skillbook.Handlers.MarkdownTest do
       {~s(markdown.create --title ok),
        "error: --content is required and missing. Add it as: --content VALUE"},
       # A note that is not seen does not tell of itself.
-      {~s(markdown.create --title secret --content Mine), "Created secret 2.md in the vault notes."}
+      {~s(markdown.create --title secret --content Mine),
+       "Created secret 2.md in the vault notes."}
     ])
 
     assert File.read!(Path.join(notes, "Plain.md")) == "# Only text"
     assert File.read!(Path.join(notes, "secret.md")) =~ "board"
-    {:ok, document} = notes |> Path.join("calls/2026/Call Ann Bob.md") |> File.read!() |> Frontmatter.parse()
+
+    {:ok, document} =
+      notes |> Path.join("calls/2026/Call Ann Bob.md") |> File.read!() |> Frontmatter.parse()
 
     assert {document.data, document.body} ==
              {%{"title" => "Call: Ann/Bob", "tags" => ["call", "phone"]}, "She agreed.\n"}
@@ -97,7 +106,8 @@ defmodule Skillbook.Handlers.MarkdownTest do
     assert {:ok, %{indexed: 0, removed: 0}} = Vault.sync(book, "notes")
   end
 
-  test "create: labels of the profile come with what it writes, and links are not followed", context do
+  test "create: labels of the profile come with what it writes, and links are not followed",
+       context do
     {book, notes} = start(context)
     profile = %Profile{id: "b", grants: ["board", "ann"], labels: ["board"]}
 
@@ -211,7 +221,8 @@ defmodule Skillbook.Handlers.MarkdownTest do
            "error: expected the vault to write into, one of one, two, got none. Write for example: --vault one"},
           {both, "markdown.create b --content x --vault drive",
            "error: the vault \"drive\" is no folder, and nothing can be written into it"},
-          {%Profile{id: "one"}, "markdown.create b --content x", "Created b.md in the vault one."},
+          {%Profile{id: "one"}, "markdown.create b --content x",
+           "Created b.md in the vault one."},
           {both, "markdown.edit a --operation append --content x",
            "error: several notes are called \"a\": a.md in one, a.md in two. Write the path of one, and --vault if several have it"}
         ] do
@@ -222,7 +233,9 @@ defmodule Skillbook.Handlers.MarkdownTest do
   test "a book without vaults does not have them" do
     book = book(store: ":memory:")
     refute Skillbook.prompt(Skillbook.view(book)) =~ "markdown"
-    assert answer(book, "markdown.search x") =~ ~s(error: unknown skill "markdown.search"; did you mean)
+
+    assert answer(book, "markdown.search x") =~
+             ~s(error: unknown skill "markdown.search"; did you mean)
   end
 
   test "a book that has them and no vaults says so" do

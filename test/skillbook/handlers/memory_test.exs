@@ -18,7 +18,9 @@ for dialect <- [:sqlite, :postgres] do
     end
 
     defp fresh_database(%{sql: sql}) do
-      folder = Path.join(System.tmp_dir!(), "skillbook_memory_#{System.unique_integer([:positive])}")
+      folder =
+        Path.join(System.tmp_dir!(), "skillbook_memory_#{System.unique_integer([:positive])}")
+
       on_exit(fn -> File.rm_rf!(folder) end)
       database(folder, Skillbook.SQL.dialect(sql))
     end
@@ -60,7 +62,8 @@ for dialect <- [:sqlite, :postgres] do
     describe "memory.search" do
       setup %{context: context} do
         for {days, line} <- [
-              {0, ~s(memory.save --content "Prefers meetings in the afternoon" --category preference)},
+              {0,
+               ~s(memory.save --content "Prefers meetings in the afternoon" --category preference)},
               {1,
                ~s(memory.save --content "The launch was moved to May because of the audit" --category decision --tags launch)},
               {2,
@@ -127,7 +130,10 @@ for dialect <- [:sqlite, :postgres] do
       test "what one profile saved no other finds", %{context: context} do
         bob = %{context | profile: %{id: "bob"}}
         assert ids(bob, "memory.search") == []
-        assert run(bob, "memory.search --query launch") == ~s(No memories found: none holds any of "launch")
+
+        assert run(bob, "memory.search --query launch") ==
+                 ~s(No memories found: none holds any of "launch")
+
         # Each profile's memories are numbered from 1.
         assert run(bob, "memory.save --content Launch party") ==
                  "Saved M-1 [general, 2026-02-17] Launch party"
@@ -150,7 +156,12 @@ for dialect <- [:sqlite, :postgres] do
         alone = for line <- lines, do: run(bob, line)
 
         for number <- 1..40 do
-          saved = run(context, "memory.save --content Carol meets Carol on Friday #{number} --tags launch")
+          saved =
+            run(
+              context,
+              "memory.save --content Carol meets Carol on Friday #{number} --tags launch"
+            )
+
           assert saved =~ "Saved M-#{number + 4} "
         end
 
@@ -164,7 +175,12 @@ for dialect <- [:sqlite, :postgres] do
           for context <- [context, bare] do
             dan = %{context | profile: %{context.profile | id: "dan"}}
 
-            for text <- ["Carol on Friday", "The audit of May", "Launch in May, with Carol", "A meeting"],
+            for text <- [
+                  "Carol on Friday",
+                  "The audit of May",
+                  "Launch in May, with Carol",
+                  "A meeting"
+                ],
                 do: run(dan, "memory.save --content #{text}")
 
             for line <- lines, do: run(dan, line)
@@ -184,7 +200,8 @@ for dialect <- [:sqlite, :postgres] do
               "NEAR(launch)",
               "launch*"
             ] do
-          assert {:ok, _} = execute(context, "memory.search", %{"query" => query}), "failed for #{query}"
+          assert {:ok, _} = execute(context, "memory.search", %{"query" => query}),
+                 "failed for #{query}"
         end
 
         assert run(context, "memory.search --query '?!'") =~
@@ -193,7 +210,10 @@ for dialect <- [:sqlite, :postgres] do
     end
 
     test "without a database the operator learns what to set" do
-      for {name, line} <- [{"memory.save", "memory.save --content x"}, {"memory.search", "memory.search"}] do
+      for {name, line} <- [
+            {"memory.save", "memory.save --content x"},
+            {"memory.search", "memory.search"}
+          ] do
         assert run(context(), line) ==
                  "error: `#{name}` needs a database and this book has none. " <>
                    "Whoever runs it sets the option `store:`, for example store: \"skillbook.db\""

@@ -12,7 +12,8 @@ defmodule Skillbook.Handlers.ReadingTest do
       "notes/dinner plans.md" => "---\ntitle: Dinner\n---\n\n  Soup on Friday.\n\n",
       "notes/shared.md" => "---\ntitle: dinner\n---\nAnother.\n",
       "notes/tax.md" => "---\ntitle: Tax Records\nvisibility_labels: [red]\n---\nSecret.\n",
-      "notes/kept.md" => "---\ntitle: Kept\nexclude_from_prompt_profile_ids: [guest]\n---\nKept.\n",
+      "notes/kept.md" =>
+        "---\ntitle: Kept\nexclude_from_prompt_profile_ids: [guest]\n---\nKept.\n",
       "skills/weekly-report/SKILL.md" =>
         "---\nname: weekly-report\ntitle: Weekly Report\ndescription: Writes it\naliases: [weekly]\n---\nWrite it.\n",
       "skills/pdf/SKILL.md" => "---\nname: pdf\ndescription: Reads PDF\n---\nRead it.\n",
@@ -48,10 +49,12 @@ defmodule Skillbook.Handlers.ReadingTest do
 
   test "notes.get", %{view: view} do
     rows = [
-      {~s(notes.get --title "School Schedule"), "# School Schedule\n\n# School Schedule\n\nMonday: Math"},
+      {~s(notes.get --title "School Schedule"),
+       "# School Schedule\n\n# School Schedule\n\nMonday: Math"},
       {"notes.get School Schedule", "# School Schedule\n\n# School Schedule\n\nMonday: Math"},
       {~s(get_note "School Schedule"), "# School Schedule\n\n# School Schedule\n\nMonday: Math"},
-      {~s(get_note {"title": "school schedule"}), "# School Schedule\n\n# School Schedule\n\nMonday: Math"},
+      {~s(get_note {"title": "school schedule"}),
+       "# School Schedule\n\n# School Schedule\n\nMonday: Math"},
       {"notes.get school", "# School Schedule\n\n# School Schedule\n\nMonday: Math"},
       {"notes.get Dinner", "# Dinner\n\nSoup on Friday."},
       {"notes.get dinner", "# dinner\n\nAnother."},
@@ -68,7 +71,8 @@ defmodule Skillbook.Handlers.ReadingTest do
       {~s(notes.get "Tax Records"), "error: Note 'Tax Records' not found. #{@notes}"},
       {~s(notes.get "Tax Rexords"), "error: Note 'Tax Rexords' not found. #{@notes}"},
       {"notes.get", "error: --title is required and missing. Add it as: --title VALUE"},
-      {"notes.get --titel x", "error: unknown flag --titel; did you mean --title? Known flags: --title"},
+      {"notes.get --titel x",
+       "error: unknown flag --titel; did you mean --title? Known flags: --title"},
       {~s(notes.get "a\nb"),
        ~S(error: --title must be one line of text, not empty, got "a\nb". Write for example: --title "some text")}
     ]
@@ -100,7 +104,9 @@ defmodule Skillbook.Handlers.ReadingTest do
   end
 
   test "as tools", %{view: view} do
-    assert [_, note, skill] = Tools.definitions(view, shape: :mcp, names: ["notes.get", "skills.load"])
+    assert [_, note, skill] =
+             Tools.definitions(view, shape: :mcp, names: ["notes.get", "skills.load"])
+
     assert {note["name"], note["annotations"]} == {"get_note", %{"readOnlyHint" => true}}
 
     assert %{"required" => ["title"], "properties" => %{"title" => %{"type" => "string"}}} =
@@ -115,14 +121,20 @@ defmodule Skillbook.Handlers.ReadingTest do
              Tools.call(view, %{"name" => "get_note", "arguments" => %{"title" => "Dinner"}})
 
     assert {%{content: "# weekly-report\n\nWrite it."}, %{"isError" => false}} =
-             Tools.call(view, %{"name" => "load_skill", "arguments" => %{"skill_id" => "weekly-report"}})
+             Tools.call(view, %{
+               "name" => "load_skill",
+               "arguments" => %{"skill_id" => "weekly-report"}
+             })
 
     assert {%{error: %NotFoundError{kind: "note", id: "no"}}, %{"isError" => true}} =
              Tools.call(view, %{"name" => "get_note", "arguments" => %{"title" => "no"}})
   end
 
   test "say whose text they gave", %{view: view} do
-    for {line, name} <- [{"notes.get Dinner", "dinner plans"}, {"skills.load weekly", "weekly-report"}] do
+    for {line, name} <- [
+          {"notes.get Dinner", "dinner plans"},
+          {"skills.load weekly", "weekly-report"}
+        ] do
       entry = View.fetch!(view, name)
       result = result(view, line)
       assert result.metadata == %{activates: [Entry.activation(entry)]}
@@ -138,14 +150,20 @@ defmodule Skillbook.Handlers.ReadingTest do
     assert answer(none, "notes.get x") == "error: Note 'x' not found. Available notes: none"
     assert answer(none, "skills.load x") == "error: Skill 'x' not found. Available: none"
 
-    for number <- 10..34, do: write(folder, %{"many/#{number}.md" => "---\ntitle: T#{number}\n---\nx\n"})
-    {:ok, catalog} = Catalog.load([Source.builtin(), [path: Path.join(folder, "many"), kind: :notes]])
+    for number <- 10..34,
+        do: write(folder, %{"many/#{number}.md" => "---\ntitle: T#{number}\n---\nx\n"})
+
+    {:ok, catalog} =
+      Catalog.load([Source.builtin(), [path: Path.join(folder, "many"), kind: :notes]])
+
     titles = Enum.map_join(10..29, ", ", &"T#{&1}")
 
     assert answer(View.all(catalog), "notes.get x") ==
              "error: Note 'x' not found. Available notes: #{titles}"
 
     long = String.duplicate("y", 200)
-    assert answer(view, "notes.get #{long}") =~ "error: Note '#{String.duplicate("y", 100)}' not found."
+
+    assert answer(view, "notes.get #{long}") =~
+             "error: Note '#{String.duplicate("y", 100)}' not found."
   end
 end

@@ -27,7 +27,10 @@ defmodule Skillbook.Handlers.StoreTest do
   defp result(book, line, options \\ []) do
     {profile, options} = Keyword.pop(options, :profile, "default")
     view = Skillbook.view(book, profile)
-    [result] = Skillbook.run(view, "````cmd\n#{line}\n````", Keyword.merge([now: @now], options)).results
+
+    [result] =
+      Skillbook.run(view, "````cmd\n#{line}\n````", Keyword.merge([now: @now], options)).results
+
     result
   end
 
@@ -47,7 +50,8 @@ defmodule Skillbook.Handlers.StoreTest do
 
   # Each command over the store, with the first example of its page.
   defp examples(view) do
-    for %{domain: domain, name: name, body: body} <- View.entries(view), domain in ["skills", "notes"] do
+    for %{domain: domain, name: name, body: body} <- View.entries(view),
+        domain in ["skills", "notes"] do
       [_, examples] = String.split(body, "## Examples\n\n")
       {name, examples |> String.split("\n") |> hd()}
     end
@@ -59,7 +63,8 @@ defmodule Skillbook.Handlers.StoreTest do
     test "says what it did, or what is wrong", %{book: book} do
       check(book, [
         {@dates, "Created the skill iso-dates, version 1. `get_skill: iso-dates` reads it."},
-        {@dates, ~s(error: the store has an entry "iso-dates" already. Update it, or take another name)},
+        {@dates,
+         ~s(error: the store has an entry "iso-dates" already. Update it, or take another name)},
         {~s(skills.create close-month --title Close --description Steps --content <<EOF\n1. Export\n2. Compare\nEOF),
          "Created the skill close-month, version 1. `get_skill: close-month` reads it."},
         {~s(create_skill {"name": "json", "title": "J", "description": "D", "content": "C", "tags": ["a", "b"]}),
@@ -226,7 +231,8 @@ defmodule Skillbook.Handlers.StoreTest do
          "Updated iso-dates to version 2.\n  labels: none -> red"},
         {"skills.update iso-dates --title x", ~s(error: the store has no entry "iso-dates")},
         {"skills.read iso-dates", ~s(error: the store has no entry "iso-dates")},
-        {"skills.list", "No skills in the store. `get_skill` lists all that there is, of files too."},
+        {"skills.list",
+         "No skills in the store. `get_skill` lists all that there is, of files too."},
         {"skills.update iso-dates --clear labels", [profile: "bob"],
          "Updated iso-dates to version 3.\n  labels: red -> none"},
         {"skills.update iso-dates --title x", [profile: "mail"],
@@ -247,7 +253,8 @@ defmodule Skillbook.Handlers.StoreTest do
         {"skills.disable iso-dates",
          "Disabled iso-dates: nobody finds it but `skills.read` and `skills.list --include-disabled`. " <>
            "`skills.enable iso-dates` undoes it."},
-        {"skills.list", "No skills in the store. `get_skill` lists all that there is, of files too."},
+        {"skills.list",
+         "No skills in the store. `get_skill` lists all that there is, of files too."},
         {"skills.list --include-disabled",
          "1 skill in the store:\n" <>
            "- iso-dates: ISO dates - How dates are written [reports, dates] (source: agent, version 2, disabled)"},
@@ -267,14 +274,16 @@ defmodule Skillbook.Handlers.StoreTest do
          "iso-dates is as it was at version 3; it is at version 5 now."},
         {"skills.restore iso-dates --version 9",
          ~s(error: "iso-dates" has no version 9 that can be read here; its last one is 5)},
-        {"skills.restore iso-dates", "error: --version is required and missing. Add it as: --version VALUE"}
+        {"skills.restore iso-dates",
+         "error: --version is required and missing. Add it as: --version VALUE"}
       ])
 
       rows = [
         {"skills.disable iso-dates", %{name: "iso-dates", enabled: false}, [:skill_disabled]},
         {"skills.enable iso-dates", %{name: "iso-dates", enabled: true}, [:skill_enabled]},
         {"skills.delete iso-dates", %{deleted: true}, [:skill_deleted]},
-        {"skills.restore iso-dates --version 1", %{name: "iso-dates", version: 9}, [:skill_restored]}
+        {"skills.restore iso-dates --version 1", %{name: "iso-dates", version: 9},
+         [:skill_restored]}
       ]
 
       for {line, data, effects} <- rows do
@@ -284,7 +293,9 @@ defmodule Skillbook.Handlers.StoreTest do
     end
 
     test "history and diff", %{book: book} do
-      assert answer(book, "skills.update iso-dates --operation append --content \"\nMore.\" --tags dates",
+      assert answer(
+               book,
+               "skills.update iso-dates --operation append --content \"\nMore.\" --tags dates",
                by: :user,
                now: @later
              ) =~ "version 2"
@@ -324,7 +335,10 @@ defmodule Skillbook.Handlers.StoreTest do
 
       assert %{
                name: "iso-dates",
-               versions: [%{version: 2, action: :update, by: :user, author: "default", at: @later}, _]
+               versions: [
+                 %{version: 2, action: :update, by: :user, author: "default", at: @later},
+                 _
+               ]
              } = result(book, "skills.history iso-dates").data
 
       assert %{name: "iso-dates", from: 1, to: 2, content: "@@" <> _, fields: [{:tags, _, _}]} =
@@ -356,7 +370,8 @@ defmodule Skillbook.Handlers.StoreTest do
     {:ok, _} = Skillbook.Store.update(view, "iso-dates", %{tags: ["dates"]}, now: @later)
 
     check(book, [
-      {"skills.diff iso-dates", "iso-dates: from version 3 to version 4\n  tags: reports, dates -> dates"},
+      {"skills.diff iso-dates",
+       "iso-dates: from version 3 to version 4\n  tags: reports, dates -> dates"},
       {"skills.diff iso-dates --to 3", "iso-dates: versions 1 and 3 are the same."},
       {"skills.diff iso-dates --to 1",
        "iso-dates: version 1 and version 1 are one and the same. Name two of them."},
@@ -439,13 +454,17 @@ defmodule Skillbook.Handlers.StoreTest do
        "Updated digest to version 3.\n  timezone: Europe/Berlin -> none"},
       {"skills.update digest --schedule @weekly --clear schedule",
        "error: --schedule and --clear contradict each other: a field is either set or cleared, not both"},
-      {"skills.update digest --clear schedule", "Updated digest to version 4.\n  schedule: @daily -> none"},
-      {"skills.restore digest --version 1", "digest is as it was at version 1; it is at version 5 now."}
+      {"skills.update digest --clear schedule",
+       "Updated digest to version 4.\n  schedule: @daily -> none"},
+      {"skills.restore digest --version 1",
+       "digest is as it was at version 1; it is at version 5 now."}
     ])
 
     # As an agent writes that was started for a part of a work.
     part = Skillbook.view(book, Profile.narrow(Skillbook.view(book).profile, ["*"]))
-    {:ok, _} = Skillbook.Store.create(part, %{name: "part", title: "Part", description: "D", content: "C"})
+
+    {:ok, _} =
+      Skillbook.Store.create(part, %{name: "part", title: "Part", description: "D", content: "C"})
 
     check(book, [
       {"skills.update part --schedule @daily",
@@ -459,14 +478,20 @@ defmodule Skillbook.Handlers.StoreTest do
     assert [skill] = result(book, "skills.list").data.skills
     assert Map.take(skill, [:schedule, :timezone]) == data
     assert {:ok, %{next: next}} = Skillbook.schedule(Skillbook.view(book), now: @now)
-    assert [%{at: [~U[2026-02-23 07:00:00Z]], run_as: "default"}] = Enum.filter(next, &(&1.name == "digest"))
-    {:ok, _} = Skillbook.Store.update(Skillbook.view(book), "digest", %{title: "Other"}, by: :import)
+
+    assert [%{at: [~U[2026-02-23 07:00:00Z]], run_as: "default"}] =
+             Enum.filter(next, &(&1.name == "digest"))
+
+    {:ok, _} =
+      Skillbook.Store.update(Skillbook.view(book), "digest", %{title: "Other"}, by: :import)
+
     assert answer(book, "skills.list") =~ "runs never, since it was imported"
   end
 
   test "notes", %{book: book} do
     check(book, [
-      {~s(notes.add --title Dinner --content "Soup." --tags food), ~s(Added the note "Dinner" (dinner\).)},
+      {~s(notes.add --title Dinner --content "Soup." --tags food),
+       ~s(Added the note "Dinner" (dinner\).)},
       {~s(notes.add --title Dinner --content "Soup."),
        ~s(Nothing changed, it is so already: "Dinner" (dinner\) is at version 1.)},
       {~s(add_or_update_note {"title": "Dinner", "content": "Bread.", "include_in_prompt": false}),
@@ -478,8 +503,10 @@ defmodule Skillbook.Handlers.StoreTest do
       {~s(notes.add --title Dinner --content "Fish." --expected-version 2),
        ~s(error: "dinner" is at version 3, which "default" wrote at 2026-02-17T12:00:00Z, not at the expected ) <>
          "version 2. Read it again and make the change to what it is now"},
-      {"notes.add Dinner", "error: --content is required and missing. Add it as: --content VALUE"},
-      {"notes.add --title Dinner", "error: --content is required and missing. Add it as: --content VALUE"},
+      {"notes.add Dinner",
+       "error: --content is required and missing. Add it as: --content VALUE"},
+      {"notes.add --title Dinner",
+       "error: --content is required and missing. Add it as: --content VALUE"},
       {"notes.delete --title Dinner",
        "Deleted the note dinner; `skills.restore dinner --version 3` brings it back."},
       {"notes.delete --title Dinner",
@@ -493,7 +520,8 @@ defmodule Skillbook.Handlers.StoreTest do
     assert %{data: %{deleted: true}, effects: [:note_deleted]} = result(book, "notes.delete tea")
   end
 
-  test "what the store has is found by notes.get and skills.load, and gone after it is deleted", %{book: book} do
+  test "what the store has is found by notes.get and skills.load, and gone after it is deleted",
+       %{book: book} do
     pdf = "skills.create --name pdf --title PDF --description D --content Anew."
     assert answer(book, @dates) =~ "Created"
     assert answer(book, pdf) =~ "It replaces the skill pdf of a file"
@@ -519,7 +547,8 @@ defmodule Skillbook.Handlers.StoreTest do
       {"skills.load iso-dates", "error: Skill 'iso-dates' not found. Available: pdf"}
     ])
 
-    assert %{metadata: %{activates: [%{name: "dinner-plans"}]}} = result(book, "skills.read dinner-plans")
+    assert %{metadata: %{activates: [%{name: "dinner-plans"}]}} =
+             result(book, "skills.read dinner-plans")
 
     assert result(book, "skills.read dinner-plans --version 1").metadata ==
              result(book, "skills.read dinner-plans").metadata
@@ -537,7 +566,8 @@ defmodule Skillbook.Handlers.StoreTest do
     tools = Tools.definitions(view, shape: :mcp, names: ["skills.*", "notes.*"])
 
     parameters =
-      for %{"name" => name, "inputSchema" => schema, "annotations" => %{"readOnlyHint" => reads}} <- tools,
+      for %{"name" => name, "inputSchema" => schema, "annotations" => %{"readOnlyHint" => reads}} <-
+            tools,
           into: %{},
           do: {name, {Map.keys(schema["properties"]), schema["required"], reads}}
 
@@ -557,8 +587,8 @@ defmodule Skillbook.Handlers.StoreTest do
       {"disable_skill", ~w(name), ~w(name), false},
       {"load_skill", ~w(skill_id), ~w(skill_id), true},
       {"get_note", ~w(title), ~w(title), true},
-      {"add_or_update_note", ~w(title content description tags expected_version) ++ more, ~w(title content),
-       false},
+      {"add_or_update_note", ~w(title content description tags expected_version) ++ more,
+       ~w(title content), false},
       {"list_notes", ~w(tag include_disabled), nil, true},
       {"delete_note", ~w(title expected_version), ~w(title), false}
     ]
@@ -589,10 +619,16 @@ defmodule Skillbook.Handlers.StoreTest do
 
     assert call.("disable_skill", %{"name" => "a"}) == %{name: "a", enabled: false}
     assert call.("list_skills", %{}) == %{skills: []}
-    assert %{skills: [%{name: "a"}]} = call.("list_skills", %{"tag" => "u", "include_disabled" => true})
+
+    assert %{skills: [%{name: "a"}]} =
+             call.("list_skills", %{"tag" => "u", "include_disabled" => true})
+
     assert call.("enable_skill", %{"name" => "a"}) == %{name: "a", enabled: true}
     assert call.("delete_skill", %{"name" => "a"}) == %{deleted: true}
-    assert %{name: "n"} = call.("add_or_update_note", %{"title" => "N", "content" => "x", "tags" => []})
+
+    assert %{name: "n"} =
+             call.("add_or_update_note", %{"title" => "N", "content" => "x", "tags" => []})
+
     assert %{notes: [%{name: "n"}]} = call.("list_notes", %{"include_disabled" => false})
     assert call.("delete_note", %{"title" => "N"}) == %{deleted: true}
   end
@@ -601,7 +637,8 @@ defmodule Skillbook.Handlers.StoreTest do
     assert answer(book, @dates) =~ "Created"
     view = Skillbook.view(book, "reader")
 
-    reads = ~w(notes.get notes.list skills.diff skills.history skills.list skills.load skills.read)
+    reads =
+      ~w(notes.get notes.list skills.diff skills.history skills.list skills.load skills.read)
 
     for {name, line} <- examples(view) do
       result = result(book, line, profile: "reader")
@@ -615,7 +652,8 @@ defmodule Skillbook.Handlers.StoreTest do
   test "without a database the operator learns what to set", %{tmp_dir: folder} do
     book = book(sources: [folder], watch: false)
 
-    for {name, line} <- examples(Skillbook.view(book)), name not in ["notes.get", "skills.load"] do
+    for {name, line} <- examples(Skillbook.view(book)),
+        name not in ["notes.get", "skills.load"] do
       assert answer(book, line) ==
                "error: `#{name}` needs a database and this book has none. " <>
                  "Whoever runs it sets the option `store:`, for example store: \"skillbook.db\""

@@ -198,8 +198,10 @@ for dialect <- [:sqlite, :postgres] do
       test "ids that are none", %{context: context} do
         check(context, [
           {"tasks.get", "error: --id is required and missing. Add it as: --id VALUE"},
-          {"tasks.get T-9", "error: there is no task T-9; `tasks.search` lists the tasks with their ids"},
-          {"tasks.get T-0", ~s(error: --id must be a task's id, got "T-0". Write for example: --id T-12)},
+          {"tasks.get T-9",
+           "error: there is no task T-9; `tasks.search` lists the tasks with their ids"},
+          {"tasks.get T-0",
+           ~s(error: --id must be a task's id, got "T-0". Write for example: --id T-12)},
           {"tasks.get --id TASK_ID",
            ~s(error: --id must be a task's id, got "TASK_ID". Write for example: --id T-12)},
           {"tasks.get T-1000000000000000000",
@@ -210,7 +212,8 @@ for dialect <- [:sqlite, :postgres] do
            ~s(error: "T-2" is one word too many: only --id may be given without the flag's name, once. Put its flag in front: --FLAG "T-2")}
         ])
 
-        assert {:error, %NotFoundError{kind: "task", id: "T-9"}} = execute(context, "tasks.get T-9")
+        assert {:error, %NotFoundError{kind: "task", id: "T-9"}} =
+                 execute(context, "tasks.get T-9")
       end
     end
 
@@ -261,7 +264,8 @@ for dialect <- [:sqlite, :postgres] do
         run(context, "tasks.create --title X --tags a")
 
         check(later(context, 1), [
-          {"tasks.update T-1 --status todo", "Nothing changed, it is so already: T-1 [todo, medium, #a] X"},
+          {"tasks.update T-1 --status todo",
+           "Nothing changed, it is so already: T-1 [todo, medium, #a] X"},
           {"tasks.update T-1 --add-tags A --remove-tags b --clear due",
            "Nothing changed, it is so already: T-1 [todo, medium, #a] X"}
         ])
@@ -270,13 +274,20 @@ for dialect <- [:sqlite, :postgres] do
                  execute(context, "tasks.get T-1")
 
         assert {:ok, %{effects: []}} = execute(context, "tasks.update T-1 --status todo")
-        assert {:ok, %{effects: [:task_updated]}} = execute(context, "tasks.update T-1 --status done")
+
+        assert {:ok, %{effects: [:task_updated]}} =
+                 execute(context, "tasks.update T-1 --status done")
       end
 
       test "members of a JSON object that are null change nothing", %{context: context} do
         run(context, "tasks.create --title X --due 2026-03-01")
 
-        assert run(context, "tasks.update", %{"id" => 1, "due" => nil, "tags" => [], "status" => "done"}) ==
+        assert run(context, "tasks.update", %{
+                 "id" => 1,
+                 "due" => nil,
+                 "tags" => [],
+                 "status" => "done"
+               }) ==
                  "Updated T-1 [done, medium, due 2026-03-01] X\n  status: todo -> done"
       end
 
@@ -286,7 +297,8 @@ for dialect <- [:sqlite, :postgres] do
         run(context, "tasks.create --title Z --parent T-2")
 
         check(context, [
-          {"tasks.update --status done", "error: --id is required and missing. Add it as: --id VALUE"},
+          {"tasks.update --status done",
+           "error: --id is required and missing. Add it as: --id VALUE"},
           {"tasks.update T-9 --status done",
            "error: there is no task T-9; `tasks.search` lists the tasks with their ids"},
           {"tasks.update T-1",
@@ -325,7 +337,8 @@ for dialect <- [:sqlite, :postgres] do
            "Updated T-1 [done, medium] X\n  status: in_progress -> done\nStill open below it: T-2, T-3"},
           {"tasks.update T-1 --status cancelled",
            "Updated T-1 [cancelled, medium] X\n  status: done -> cancelled"},
-          {"tasks.update T-2 --status done", "Updated T-2 [done, medium] Y\n  status: todo -> done"}
+          {"tasks.update T-2 --status done",
+           "Updated T-2 [done, medium] Y\n  status: todo -> done"}
         ])
       end
     end
@@ -336,8 +349,9 @@ for dialect <- [:sqlite, :postgres] do
         run(context, "tasks.create --title Y --parent T-1")
         run(context, "tasks.create --title Z --parent T-1 --status done")
 
-        assert {:ok, %{effects: [:task_deleted], data: %{archived_at: ~U[2026-02-17 12:00:00Z]}} = result} =
-                 execute(context, "tasks.delete T-1")
+        assert {:ok,
+                %{effects: [:task_deleted], data: %{archived_at: ~U[2026-02-17 12:00:00Z]}} =
+                  result} = execute(context, "tasks.delete T-1")
 
         assert result.content == "Deleted T-1 X\nStill open below it: T-2"
 
@@ -345,8 +359,10 @@ for dialect <- [:sqlite, :postgres] do
           {"tasks.delete --id T-1", "T-1 was deleted already, at 2026-02-17T12:00:00Z"},
           {"tasks.update T-1 --status done",
            "error: the task T-1 was deleted at 2026-02-17T12:00:00Z and stays as it is; `tasks.search` lists the tasks there are"},
-          {"tasks.search --tags a", "No tasks found: status todo, in_progress or blocked; tagged a"},
-          {"tasks.delete T-7", "error: there is no task T-7; `tasks.search` lists the tasks with their ids"},
+          {"tasks.search --tags a",
+           "No tasks found: status todo, in_progress or blocked; tagged a"},
+          {"tasks.delete T-7",
+           "error: there is no task T-7; `tasks.search` lists the tasks with their ids"},
           {"tasks.delete", "error: --id is required and missing. Add it as: --id VALUE"}
         ])
 
@@ -367,11 +383,13 @@ for dialect <- [:sqlite, :postgres] do
               {context, 1,
                "tasks.create --title Backend release --priority critical --due 2026-02-20 --assignee bob --tags q1 Backend ops"},
               # 3
-              {bob, 2, "tasks.create --title Party --priority low --description Cake and reports"},
+              {bob, 2,
+               "tasks.create --title Party --priority low --description Cake and reports"},
               # 4
               {context, 3, "tasks.create --title Taxes --due 2026-02-17 --status blocked"},
               # 5
-              {bob, 4, "tasks.create --title Old report --due 2026-02-01 --status done --assignee me"},
+              {bob, 4,
+               "tasks.create --title Old report --due 2026-02-01 --status done --assignee me"},
               # 6
               {context, 5,
                "tasks.create --title Dropped --status cancelled --priority high --due 2026-02-01"},
@@ -438,7 +456,8 @@ for dialect <- [:sqlite, :postgres] do
           {"created_at", [8, 7, 6, 5, 4, 3, 2, 1]}
         ]
 
-        for {sort, expected} <- rows, do: assert({sort, ids(context, all <> sort)} == {sort, expected})
+        for {sort, expected} <- rows,
+            do: assert({sort, ids(context, all <> sort)} == {sort, expected})
 
         run(later(context, 20), "tasks.update T-3 --priority medium")
         assert ids(context, all <> "updated_at") == [3, 8, 7, 6, 5, 4, 2, 1]
@@ -472,8 +491,12 @@ for dialect <- [:sqlite, :postgres] do
                """
 
         refute run(context, "tasks.search --tags Q1 --limit 3") =~ "more"
-        assert {:ok, %{data: %{total: 3, tasks: [_]}}} = execute(context, "tasks.search --tags Q1 --limit 1")
-        assert run(context, "tasks.search --query taxes") =~ "1 task, by relevance: text \"taxes\""
+
+        assert {:ok, %{data: %{total: 3, tasks: [_]}}} =
+                 execute(context, "tasks.search --tags Q1 --limit 1")
+
+        assert run(context, "tasks.search --query taxes") =~
+                 "1 task, by relevance: text \"taxes\""
       end
 
       test "the query is text, whatever it holds", %{context: context} do

@@ -36,7 +36,9 @@ defmodule Skillbook.Handlers.WorkflowTest do
                "Built workflows.late in workflows/late.md. From your next reply on, run it with: workflows.late\n" <>
                  "As it is now, step 2 will give an error: unknown skill \"mail.send\". To list what there is, write: get_skill"
 
-      assert [_, frontmatter, body] = String.split(File.read!(Path.join(root, "workflows/late.md")), "---\n")
+      assert [_, frontmatter, body] =
+               String.split(File.read!(Path.join(root, "workflows/late.md")), "---\n")
+
       assert frontmatter =~ "\non_error: continue\n"
 
       assert body == """
@@ -184,7 +186,12 @@ defmodule Skillbook.Handlers.WorkflowTest do
       ])
 
       assert File.ls!(Path.join(root, "client_care")) == ["onboarding.md"]
-      assert [domain] = for(%{name: "client_care"} = domain <- View.domains(read(context).view), do: domain)
+
+      assert [domain] =
+               for(
+                 %{name: "client_care"} = domain <- View.domains(read(context).view),
+                 do: domain
+               )
 
       assert {domain.path, domain.description, domain.body} ==
                {nil, "client_care.onboarding",
@@ -197,7 +204,10 @@ defmodule Skillbook.Handlers.WorkflowTest do
                 """}
     end
 
-    test "the index of a domain stays its author's, and shows the new page", %{context: context, root: root} do
+    test "the index of a domain stays its author's, and shows the new page", %{
+      context: context,
+      root: root
+    } do
       index = Path.join(root, "care/SKILL.md")
 
       text =
@@ -296,7 +306,9 @@ defmodule Skillbook.Handlers.WorkflowTest do
                "error: --name must be #{name}"
 
       assert File.read!(Path.join(root, "workflows/draft.md")) == "not yet a page"
-      assert File.ls!(root) == ["workflows"] and File.ls!(Path.join(root, "workflows")) == ["draft.md"]
+
+      assert File.ls!(root) == ["workflows"] and
+               File.ls!(Path.join(root, "workflows")) == ["draft.md"]
 
       longest = String.duplicate("a", 64)
       assert run(context, build.(longest)) =~ "Built workflows.#{longest}"
@@ -333,7 +345,11 @@ defmodule Skillbook.Handlers.WorkflowTest do
             {"timezone", "Europe/Berlin\nhandler: x"},
             {"tags", ["a", "b\nhandler: x"]}
           ] do
-        flags = Map.merge(%{"name" => "x", "description" => "x", "schedule" => "@daily"}, %{flag => value})
+        flags =
+          Map.merge(%{"name" => "x", "description" => "x", "schedule" => "@daily"}, %{
+            flag => value
+          })
+
         assert run(context, "workflow.build", flags) =~ "error: --#{flag} must be "
       end
 
@@ -358,7 +374,9 @@ defmodule Skillbook.Handlers.WorkflowTest do
               "| x",
               "x\\n"
             ]) do
-        assert run(context, "workflow.build", %{"name" => "w#{number}", "description" => text}) =~ "Built"
+        assert run(context, "workflow.build", %{"name" => "w#{number}", "description" => text}) =~
+                 "Built"
+
         {:ok, entry} = View.fetch(read(context).view, "workflows.w#{number}")
         assert entry.description == text
       end
@@ -366,7 +384,11 @@ defmodule Skillbook.Handlers.WorkflowTest do
 
     test "a folder that is a skill takes no commands", %{context: context, root: root} do
       File.mkdir_p!(Path.join(root, "pdf"))
-      File.write!(Path.join(root, "pdf/SKILL.md"), "---\nname: pdf\ndescription: Forms\n---\n# PDF\n")
+
+      File.write!(
+        Path.join(root, "pdf/SKILL.md"),
+        "---\nname: pdf\ndescription: Forms\n---\n# PDF\n"
+      )
 
       assert run(context, "workflow.build --name fill --description x --domain pdf") ==
                ~s(error: --domain must be a folder of commands, and pdf is a skill, got "pdf". Write for example: --domain workflows)
@@ -408,7 +430,11 @@ defmodule Skillbook.Handlers.WorkflowTest do
       """)
 
       book = :"workflows_#{System.unique_integer([:positive])}"
-      start_supervised!({Skillbook, name: book, sources: [hidden], write_to: Path.join(root, "skills")})
+
+      start_supervised!(
+        {Skillbook, name: book, sources: [hidden], write_to: Path.join(root, "skills")}
+      )
+
       {:ok, book: book}
     end
 
@@ -419,7 +445,9 @@ defmodule Skillbook.Handlers.WorkflowTest do
     end
 
     test "what was built can be run in the next turn", %{book: book, root: root} do
-      line = "workflow.build --name close --description Close the month --domain finance --steps Add it up"
+      line =
+        "workflow.build --name close --description Close the month --domain finance --steps Add it up"
+
       assert [%{status: :ok, effects: [:skill_created]}] = reply(book, line).results
       assert [%{status: :template, content: page}] = reply(book, "finance.close").results
       assert page =~ "## Behavior\n\nAdd it up\n"
@@ -437,7 +465,10 @@ defmodule Skillbook.Handlers.WorkflowTest do
       refute File.exists?(Path.join(root, "skills/ops"))
     end
 
-    test "an index names what its readers may not see only to those who may", %{book: book, root: root} do
+    test "an index names what its readers may not see only to those who may", %{
+      book: book,
+      root: root
+    } do
       assert [%{status: :ok}] =
                reply(book, "workflow.build --name status --description Status --domain ops").results
 
@@ -499,8 +530,12 @@ defmodule Skillbook.Handlers.WorkflowTest do
 
     test "what the profile may not see is not there", %{context: context} do
       {:ok, catalog} = Catalog.load([Source.builtin()])
-      {:ok, view} = View.new(catalog, id: "guest", skills: ["workflow.*", "workflows.weekly_review"])
-      assert run(%{context | view: view}, "workflow.list") =~ ~r/\A1 workflow:\nworkflows.weekly_review - /
+
+      {:ok, view} =
+        View.new(catalog, id: "guest", skills: ["workflow.*", "workflows.weekly_review"])
+
+      assert run(%{context | view: view}, "workflow.list") =~
+               ~r/\A1 workflow:\nworkflows.weekly_review - /
     end
   end
 end

@@ -15,7 +15,8 @@ defmodule Skillbook.HTTP.EnvironmentTest do
 
     on_exit(fn ->
       for name <- ["REQUEST_METHOD" | @names],
-          do: if(before[name], do: System.put_env(name, before[name]), else: System.delete_env(name))
+          do:
+            if(before[name], do: System.put_env(name, before[name]), else: System.delete_env(name))
     end)
   end
 
@@ -34,7 +35,8 @@ defmodule Skillbook.HTTP.EnvironmentTest do
           {%{"HTTP_PROXY" => :proxy, "HTTPS_PROXY" => @nobody}, "http://example.test"},
           {%{"ALL_PROXY" => :proxy}, "http://example.test"},
           {%{"all_proxy" => @nobody, "http_proxy" => :proxy}, "http://example.test"},
-          {%{"HTTP_PROXY" => :proxy, "NO_PROXY" => "test.example,10.0.0.0/8"}, "http://example.test"},
+          {%{"HTTP_PROXY" => :proxy, "NO_PROXY" => "test.example,10.0.0.0/8"},
+           "http://example.test"},
           {%{"HTTP_PROXY" => "", "ALL_PROXY" => :proxy}, "http://example.test"}
         ] do
       System.put_env(
@@ -50,13 +52,18 @@ defmodule Skillbook.HTTP.EnvironmentTest do
     {_server, url} = HTTPServer.start([[{:head, 403, [{"content-length", "0"}]}]])
     System.put_env("HTTPS_PROXY", url)
     assert {:error, error} = HTTP.request("https://example.test")
-    assert Exception.message(error) == "example.test:443: the proxy opens no connection: unsuccessful"
+
+    assert Exception.message(error) ==
+             "example.test:443: the proxy opens no connection: unsuccessful"
+
     assert_received {:request, %{line: "CONNECT example.test:443 HTTP/1.1"}}
   end
 
   test "names what goes without one" do
     System.put_env("HTTP_PROXY", @nobody)
-    {_server, "http://localhost" <> port} = HTTPServer.start({:each, 4, HTTPServer.answer("direct")})
+
+    {_server, "http://localhost" <> port} =
+      HTTPServer.start({:each, 4, HTTPServer.answer("direct")})
 
     # This machine is never asked for through a proxy.
     for host <- ["localhost", "127.0.0.1"],
@@ -78,7 +85,10 @@ defmodule Skillbook.HTTP.EnvironmentTest do
 
   test "of a CGI program has a header of the request as HTTP_PROXY" do
     System.put_env(%{"REQUEST_METHOD" => "GET", "HTTP_PROXY" => @nobody})
-    assert {:error, %{reason: "no address is known for this host"}} = HTTP.request("http://example.test")
+
+    assert {:error, %{reason: "no address is known for this host"}} =
+             HTTP.request("http://example.test")
+
     System.put_env("http_proxy", @nobody)
     assert {:error, %{reason: "connection refused"}} = HTTP.request("http://example.test")
   end
@@ -90,6 +100,8 @@ defmodule Skillbook.HTTP.EnvironmentTest do
              HTTP.request("http://example.test", proxy: nil)
 
     proxy = proxy()
-    assert {:ok, %{body: "by proxy"}} = HTTP.request("http://example.test", proxy: fn -> proxy end)
+
+    assert {:ok, %{body: "by proxy"}} =
+             HTTP.request("http://example.test", proxy: fn -> proxy end)
   end
 end

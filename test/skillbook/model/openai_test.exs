@@ -87,7 +87,9 @@ defmodule Skillbook.Model.OpenAITest do
     assert %{"stop" => ["\n```"], "temperature" => 0.2, "max_tokens" => 50, "top_p" => 0.5} = body
     assert body["stream_options"] == %{"include_usage" => true}
 
-    assert {{:ok, _}, _, _} = chat([ChatServer.answer("a")], [], extra: %{"stream_options" => nil})
+    assert {{:ok, _}, _, _} =
+             chat([ChatServer.answer("a")], [], extra: %{"stream_options" => nil})
+
     assert_receive {:chat, %{body: body}}, 5_000
     refute Map.has_key?(body, "stream_options")
   end
@@ -125,7 +127,8 @@ defmodule Skillbook.Model.OpenAITest do
   end
 
   test "a field that the server does not know is refused with its reason" do
-    assert {{:error, %{kind: :refused, status: 400} = error}, [], []} = chat([[]], [], extra: %{"x" => 1})
+    assert {{:error, %{kind: :refused, status: 400} = error}, [], []} =
+             chat([[]], [], extra: %{"x" => 1})
 
     assert Exception.message(error) =~
              ~r"\Athe model's server refused the request \(400\): http://.*: unknown field x\z"
@@ -148,21 +151,24 @@ defmodule Skillbook.Model.OpenAITest do
   test "what else servers write is read all the same" do
     for {name, steps, text} <- [
           {"no end after the reason",
-           [ChatServer.head(), {:chunk, @partial <> "data: #{ChatServer.finish("stop")}\n\n"}], "some"},
-          {"no reason before the end", [ChatServer.head(), {:chunk, @partial <> "data: [DONE]\n\n"}, :end],
+           [ChatServer.head(), {:chunk, @partial <> "data: #{ChatServer.finish("stop")}\n\n"}],
            "some"},
+          {"no reason before the end",
+           [ChatServer.head(), {:chunk, @partial <> "data: [DONE]\n\n"}, :end], "some"},
           {"no chunks",
            [
              {:raw,
-              "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" <> @partial <> "data: [DONE]\n\n"}
+              "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" <>
+                @partial <> "data: [DONE]\n\n"}
            ], "some"},
           {"a byte at a time",
-           [ChatServer.head()] ++ for(<<b <- @partial <> "data: [DONE]\n\n">>, do: {:chunk, <<b>>}) ++ [:end],
-           "some"},
+           [ChatServer.head()] ++
+             for(<<b <- @partial <> "data: [DONE]\n\n">>, do: {:chunk, <<b>>}) ++ [:end], "some"},
           {"HTTP/1.0 without a length",
            [
              {:raw,
-              "HTTP/1.0 200 OK\r\nContent-Type: Text/Event-Stream\r\n\r\n" <> @partial <> "data: [DONE]\n\n"}
+              "HTTP/1.0 200 OK\r\nContent-Type: Text/Event-Stream\r\n\r\n" <>
+                @partial <> "data: [DONE]\n\n"}
            ], "some"},
           {"a length, and more than that",
            [
@@ -170,7 +176,8 @@ defmodule Skillbook.Model.OpenAITest do
               "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\ncontent-length: #{byte_size(@partial) + 14}\r\n\r\n" <>
                 @partial <> "data: [DONE]\n\ndata: more\n\n"}
            ], "some"},
-          {"interim answers", [{:raw, "HTTP/1.1 100 Continue\r\n\r\n"} | ChatServer.answer("some")], "some"},
+          {"interim answers",
+           [{:raw, "HTTP/1.1 100 Continue\r\n\r\n"} | ChatServer.answer("some")], "some"},
           {"chunk extensions and trailers",
            [
              ChatServer.head(),
@@ -197,75 +204,100 @@ defmodule Skillbook.Model.OpenAITest do
     # Those after which there is no other attempt.
     test "that end it" do
       for {name, steps, options, kind, message, text} <- [
-            {"cut off in a chunk", [ChatServer.head(), {:chunk, @partial}, {:raw, "ff\r\nda"}], [], :cut_off,
-             "the model's answer was cut off: the connection broke", "some"},
-            {"cut off without its last chunk", [ChatServer.head(), {:chunk, @partial}], [], :cut_off,
-             "the model's answer was cut off: the connection broke", "some"},
+            {"cut off in a chunk", [ChatServer.head(), {:chunk, @partial}, {:raw, "ff\r\nda"}],
+             [], :cut_off, "the model's answer was cut off: the connection broke", "some"},
+            {"cut off without its last chunk", [ChatServer.head(), {:chunk, @partial}], [],
+             :cut_off, "the model's answer was cut off: the connection broke", "some"},
             {"ended without an end", [ChatServer.head(), {:chunk, @partial}, :end], [], :cut_off,
              "the model's answer was cut off: the stream ended before it said so", "some"},
             {"silent", [:silent], [idle_timeout: 500], :timeout,
              "the model took too long: nothing came for 500 ms", ""},
-            {"silent in the middle", [ChatServer.head(), {:chunk, @partial}, :silent], [idle_timeout: 500],
-             :timeout, "the model took too long: nothing came for 500 ms", "some"},
-            {"too slow as a whole", [ChatServer.head(), {:chunk, @partial}, :silent], [timeout: 500],
-             :timeout, "the model took too long: the time for the whole answer is over", "some"},
-            {"no JSON", ChatServer.stream([ChatServer.delta("some"), "{\"choices\": ["]), [], :bad_answer,
+            {"silent in the middle", [ChatServer.head(), {:chunk, @partial}, :silent],
+             [idle_timeout: 500], :timeout, "the model took too long: nothing came for 500 ms",
+             "some"},
+            {"too slow as a whole", [ChatServer.head(), {:chunk, @partial}, :silent],
+             [timeout: 500], :timeout,
+             "the model took too long: the time for the whole answer is over", "some"},
+            {"no JSON", ChatServer.stream([ChatServer.delta("some"), "{\"choices\": ["]), [],
+             :bad_answer,
              "the model's answer cannot be read: an event of it is no JSON (line 1, column 13: EOF while parsing a list): {\"choices\": [",
              "some"},
             {"no choices", ChatServer.stream(["{}"]), [], :bad_answer,
              "the model's answer cannot be read: an event of it has no choices: {}", ""},
             {"no delta", ChatServer.stream([~s({"choices": [1]})]), [], :bad_answer,
              "the model's answer cannot be read: an event of it has no delta: 1", ""},
-            {"content that is no text", ChatServer.stream([~s({"choices": [{"delta": {"content": 1}}]})]), [],
-             :bad_answer,
-             "the model's answer cannot be read: expected text as the content of an event, got: 1", ""},
+            {"content that is no text",
+             ChatServer.stream([~s({"choices": [{"delta": {"content": 1}}]})]), [], :bad_answer,
+             "the model's answer cannot be read: expected text as the content of an event, got: 1",
+             ""},
             {"an error after text",
-             ChatServer.stream([ChatServer.delta("some"), ~s({"error": {"message": "out of memory"}})]), [],
-             :server, "the model's server failed: out of memory", "some"},
+             ChatServer.stream([
+               ChatServer.delta("some"),
+               ~s({"error": {"message": "out of memory"}})
+             ]), [], :server, "the model's server failed: out of memory", "some"},
             {"another content type",
-             [{:head, 200, [{"content-type", "text/html"}]}, {:chunk, "<h1>\e[31mWelcome</h1>"}, :end], [],
-             :bad_answer,
+             [
+               {:head, 200, [{"content-type", "text/html"}]},
+               {:chunk, "<h1>\e[31mWelcome</h1>"},
+               :end
+             ], [], :bad_answer,
              "the model's answer cannot be read (200): expected a stream of events (text/event-stream), got text/html: <h1> [31mWelcome</h1>",
              ""},
-            {"a redirect", [{:head, 307, [{"location", "https://b/v1"}, {"content-length", "0"}]}], [],
+            {"a redirect",
+             [{:head, 307, [{"location", "https://b/v1"}, {"content-length", "0"}]}], [],
              :bad_answer,
              "the model's answer cannot be read (307): the server redirects to https://b/v1; give that as the URL",
              ""},
             {"an event without end",
-             [ChatServer.head(), {:chunk, "data: " <> String.duplicate("a", 5_000_000)}], [], :bad_answer,
-             "the model's answer cannot be read: an event of it is too large", ""},
+             [ChatServer.head(), {:chunk, "data: " <> String.duplicate("a", 5_000_000)}], [],
+             :bad_answer, "the model's answer cannot be read: an event of it is too large", ""},
             {"no HTTP", [{:raw, "SSH-2.0-OpenSSH\r\n\r\n"}], [], :bad_answer,
-             "the model's answer cannot be read: it is no HTTP/1.1: invalid HTTP version parsed", ""},
-            {"a header without end", [{:raw, ["HTTP/1.1 200 OK\r\n", String.duplicate("a: b\r\n", 20_000)]}],
-             [], :bad_answer, "the model's answer cannot be read: its header is too long", ""},
-            {"a long header", [{:raw, ["HTTP/1.1 200 OK\r\na: ", String.duplicate("b", 500_000)]}], [],
+             "the model's answer cannot be read: it is no HTTP/1.1: invalid HTTP version parsed",
+             ""},
+            {"a header without end",
+             [{:raw, ["HTTP/1.1 200 OK\r\n", String.duplicate("a: b\r\n", 20_000)]}], [],
              :bad_answer, "the model's answer cannot be read: its header is too long", ""},
-            {"a chunk without size", [ChatServer.head(), {:raw, "zz\r\nabc\r\n"}], [], :bad_answer,
+            {"a long header",
+             [{:raw, ["HTTP/1.1 200 OK\r\na: ", String.duplicate("b", 500_000)]}], [],
+             :bad_answer, "the model's answer cannot be read: its header is too long", ""},
+            {"a chunk without size", [ChatServer.head(), {:raw, "zz\r\nabc\r\n"}], [],
+             :bad_answer,
              "the model's answer cannot be read: it is no HTTP/1.1: invalid chunk size line: missing size digit",
              ""},
-            {"a chunk that is longer", [ChatServer.head(), {:raw, "1\r\nabc\r\n"}], [], :bad_answer,
+            {"a chunk that is longer", [ChatServer.head(), {:raw, "1\r\nabc\r\n"}], [],
+             :bad_answer,
              "the model's answer cannot be read: it is no HTTP/1.1: invalid chunk body CR", ""},
             {"an encoding that was not asked for",
              [
                {:head, 200, [{"content-type", "text/event-stream"}, {"content-encoding", "br"}]},
                {:chunk, <<31, 139>>}
              ], [], :bad_answer,
-             "the model's answer cannot be read: it is encoded as br, which was not asked for", ""},
-            {"an error in an encoding", [{:head, 401, [{"content-encoding", "br"}]}, {:chunk, <<31, 139>>}],
-             [], :refused, ~r/\(401\): .*: it says nothing more\z/, ""},
+             "the model's answer cannot be read: it is encoded as br, which was not asked for",
+             ""},
+            {"an error in an encoding",
+             [{:head, 401, [{"content-encoding", "br"}]}, {:chunk, <<31, 139>>}], [], :refused,
+             ~r/\(401\): .*: it says nothing more\z/, ""},
             {"a chunk of a size beyond all bounds",
-             [ChatServer.head(), {:raw, String.duplicate("f", 40) <> "\r\n" <> @partial}], [], :bad_answer,
-             "the model's answer cannot be read: it is no HTTP/1.1: invalid chunk size: overflow", ""},
-            {"a chunk's size without end", [ChatServer.head(), {:raw, String.duplicate("1", 100_000)}], [],
+             [ChatServer.head(), {:raw, String.duplicate("f", 40) <> "\r\n" <> @partial}], [],
              :bad_answer,
-             "the model's answer cannot be read: it is no HTTP/1.1: invalid chunk size: overflow", ""},
+             "the model's answer cannot be read: it is no HTTP/1.1: invalid chunk size: overflow",
+             ""},
+            {"a chunk's size without end",
+             [ChatServer.head(), {:raw, String.duplicate("1", 100_000)}], [], :bad_answer,
+             "the model's answer cannot be read: it is no HTTP/1.1: invalid chunk size: overflow",
+             ""},
             {"trailers without end",
-             [ChatServer.head(), {:raw, ["0\r\n", String.duplicate("a: b\r\n", 20_000)]}], [], :bad_answer,
-             "the model's answer cannot be read: it is no HTTP/1.1: chunk trailers count overflow", ""},
-            {"a length that is none",
-             [{:raw, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: -1\r\n\r\n"}], [],
+             [ChatServer.head(), {:raw, ["0\r\n", String.duplicate("a: b\r\n", 20_000)]}], [],
              :bad_answer,
-             "the model's answer cannot be read: it is no HTTP/1.1: invalid content-length parsed", ""}
+             "the model's answer cannot be read: it is no HTTP/1.1: chunk trailers count overflow",
+             ""},
+            {"a length that is none",
+             [
+               {:raw,
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: -1\r\n\r\n"}
+             ], [], :bad_answer,
+             "the model's answer cannot be read: it is no HTTP/1.1: invalid content-length parsed",
+             ""}
           ] do
         assert {{:error, %ModelError{} = error}, texts, []} = chat([steps, []], options), name
         assert {name, error.kind} == {name, kind}
@@ -288,7 +320,10 @@ defmodule Skillbook.Model.OpenAITest do
             {"ended before text", [ChatServer.head(), :end]},
             {"an error in place of text", ChatServer.stream([~s({"error": "oh"})])}
           ] do
-        assert {{:ok, %{text: "fine"}}, ["fine"], [delay]} = chat([steps, ChatServer.answer("fine")]), name
+        assert {{:ok, %{text: "fine"}}, ["fine"], [delay]} =
+                 chat([steps, ChatServer.answer("fine")]),
+               name
+
         assert delay in 250..500, name
       end
     end
@@ -305,7 +340,8 @@ defmodule Skillbook.Model.OpenAITest do
       assert Exception.message(error) == "the model's server failed (503): third"
       assert first in 250..500 and second in 500..1000 and third in 1000..2000
 
-      assert {{:error, %{status: 500}}, [], []} = chat([ChatServer.refusal(500, "oh")], retries: 0)
+      assert {{:error, %{status: 500}}, [], []} =
+               chat([ChatServer.refusal(500, "oh")], retries: 0)
     end
 
     test "delays do not grow without end" do
@@ -374,10 +410,18 @@ defmodule Skillbook.Model.OpenAITest do
             <<before::binary-size(size), byte, rest::binary>> = bytes
 
             case :rand.uniform(4) do
-              1 -> before <> rest
-              2 -> before <> <<:rand.uniform(256) - 1>> <> rest
-              3 -> before <> <<byte, Enum.random(["\r\n", "\n\n", "0", ":", "{", <<255>>])::binary>> <> rest
-              4 -> before <> rest <> <<byte>>
+              1 ->
+                before <> rest
+
+              2 ->
+                before <> <<:rand.uniform(256) - 1>> <> rest
+
+              3 ->
+                before <>
+                  <<byte, Enum.random(["\r\n", "\n\n", "0", ":", "{", <<255>>])::binary>> <> rest
+
+              4 ->
+                before <> rest <> <<byte>>
             end
           end)
         end
@@ -412,17 +456,28 @@ defmodule Skillbook.Model.OpenAITest do
 
     test "that is nothing readable is left to us" do
       for value <- ["soon", "-1", "1.5", "Sun, 06 Foo 1994 08:49:40 GMT", ""] do
-        script = [ChatServer.refusal(503, "slow", [{"retry-after", value}]), ChatServer.answer("a")]
+        script = [
+          ChatServer.refusal(503, "slow", [{"retry-after", value}]),
+          ChatServer.answer("a")
+        ]
+
         assert {{:ok, _}, _, [delay]} = chat(script)
         assert delay in 250..500
       end
     end
 
     test "that is too long gives the error back" do
-      for {headers, options} <- [{[{"retry-after", "61"}], []}, {[{"retry-after", "5"}], [timeout: 4_000]}] do
-        assert {{:error, error}, [], []} = chat([ChatServer.refusal(429, "slow", headers)], options)
+      for {headers, options} <- [
+            {[{"retry-after", "61"}], []},
+            {[{"retry-after", "5"}], [timeout: 4_000]}
+          ] do
+        assert {{:error, error}, [], []} =
+                 chat([ChatServer.refusal(429, "slow", headers)], options)
+
         assert error.kind == :rate_limited
-        assert Exception.message(error) =~ ~r/no more requests for now \(429\), again in \d+ s: slow/
+
+        assert Exception.message(error) =~
+                 ~r/no more requests for now \(429\), again in \d+ s: slow/
       end
     end
   end
@@ -459,7 +514,10 @@ defmodule Skillbook.Model.OpenAITest do
   test "an address of IPv6 is one" do
     {:ok, socket} = :gen_tcp.listen(0, [:binary, active: false, ip: {127, 0, 0, 1}])
     {:ok, port} = :inet.port(socket)
-    assert {{:error, %{kind: :connection} = error}, [], []} = ask("http://[::1]:#{port}", retries: 0)
+
+    assert {{:error, %{kind: :connection} = error}, [], []} =
+             ask("http://[::1]:#{port}", retries: 0)
+
     message = Exception.message(error)
     assert message =~ "[::1]:#{port}: "
     refute message =~ "domain"
@@ -472,7 +530,8 @@ defmodule Skillbook.Model.OpenAITest do
     end
 
     test "with a certificate that is trusted", %{tls: tls, cacertfile: path} do
-      assert {{:ok, %{text: "a"}}, ["a"], []} = chat([ChatServer.answer("a")], tls: tls, cacertfile: path)
+      assert {{:ok, %{text: "a"}}, ["a"], []} =
+               chat([ChatServer.answer("a")], tls: tls, cacertfile: path)
     end
 
     test "with one of an unknown authority is refused, once", %{tls: tls} do
@@ -522,7 +581,8 @@ defmodule Skillbook.Model.OpenAITest do
       {_server, url} = ChatServer.start([[]])
       assert {{:error, error}, [], []} = ask(url <> "/v1?key=" <> @key, [])
       # The server's own words are what they are.
-      assert Exception.message(error) =~ ~r"\(400\): http://localhost:\d+/v1/chat/completions: request line "
+      assert Exception.message(error) =~
+               ~r"\(400\): http://localhost:\d+/v1/chat/completions: request line "
     end
 
     test "is in no crash report" do
@@ -578,7 +638,8 @@ defmodule Skillbook.Model.OpenAITest do
             {fn -> nil end, "the function that the option :key names gave nil"},
             {fn -> :key end, "the function that the option :key names gave no text"}
           ] do
-        assert {{:error, %{kind: :key, reason: ^message}}, [], []} = ask("http://localhost", key: function)
+        assert {{:error, %{kind: :key, reason: ^message}}, [], []} =
+                 ask("http://localhost", key: function)
       end
     end
   end
@@ -587,7 +648,8 @@ defmodule Skillbook.Model.OpenAITest do
     for {options, message} <- [
           {[model: "m"], "a model needs the option :url"},
           {[url: "http://a"], "a model needs the option :model"},
-          {[url: "http://a", model: ""], "expected text as the option :model of a model, got: \"\""},
+          {[url: "http://a", model: ""],
+           "expected text as the option :model of a model, got: \"\""},
           {[url: "http://a", modle: "m"],
            "unknown option :modle for a model, did you mean :model? The options are :url, :model, :key, :system_role, :connect_timeout, :idle_timeout, :timeout, :retries, :backoff, :cacertfile, :proxy, :http, :sleep"},
           {[url: "http://a", model: "m", key: "sk"],
@@ -648,7 +710,8 @@ defmodule Skillbook.Model.OpenAITest do
     for {options, message} <- [
           {[temprature: 1],
            "unknown option :temprature for a model's answer, did you mean :temperature? The options are :stop, :temperature, :max_tokens, :grammar, :extra, :timeout, :on_retry"},
-          {[stop: "x"], "expected a list of texts as the option :stop of a model's answer, got: \"x\""}
+          {[stop: "x"],
+           "expected a list of texts as the option :stop of a model's answer, got: \"x\""}
         ] do
       model = Model.Function.new(fn _, _ -> "a" end)
 
@@ -659,7 +722,9 @@ defmodule Skillbook.Model.OpenAITest do
   end
 
   test "a function may hand out its text itself, fail, or count" do
-    said = fn function -> Model.chat(Model.Function.new(function), @hello, [], &send(self(), {:text, &1})) end
+    said = fn function ->
+      Model.chat(Model.Function.new(function), @hello, [], &send(self(), {:text, &1}))
+    end
 
     assert {:ok, %{text: "ab"}} =
              said.(fn _, _, on_text ->
@@ -673,7 +738,13 @@ defmodule Skillbook.Model.OpenAITest do
     assert received(:text) == ["a", "b"]
     error = %ModelError{kind: :server, reason: "oh"}
     assert {:error, ^error} = said.(fn _, _ -> {:error, error} end)
-    answer = %{text: "a", usage: %{prompt_tokens: 1, completion_tokens: 1}, finish_reason: :length}
+
+    answer = %{
+      text: "a",
+      usage: %{prompt_tokens: 1, completion_tokens: 1},
+      finish_reason: :length
+    }
+
     assert {:ok, ^answer} = said.(fn _, _ -> answer end)
   end
 end

@@ -71,7 +71,10 @@ defmodule Skillbook.Model.SSETest do
       :rand.seed(:exsss, {seed, 1, 2})
       text = Enum.map_join(1..:rand.uniform(30), fn _ -> Enum.random(@pieces) end)
       whole = events([text])
-      assert events(for <<byte <- text>>, do: <<byte>>) == whole, "for #{inspect(text)}, byte by byte"
+
+      assert events(for <<byte <- text>>, do: <<byte>>) == whole,
+             "for #{inspect(text)}, byte by byte"
+
       assert events(cut(text)) == whole, "for #{inspect(text)}, seed #{seed}"
     end
   end
@@ -97,7 +100,10 @@ defmodule Skillbook.Model.SSETest do
   test "comments may go on for ever" do
     comment = ": " <> String.duplicate("a", 1_000_000)
     assert data(List.duplicate([comment, "\n"], 10) |> List.flatten()) == []
-    assert data((List.duplicate([comment, "\n"], 10) |> List.flatten()) ++ ["data: a\n\n"]) == ["a"]
+
+    assert data((List.duplicate([comment, "\n"], 10) |> List.flatten()) ++ ["data: a\n\n"]) == [
+             "a"
+           ]
   end
 
   defp grow(_time, state, text) do

@@ -24,13 +24,15 @@ defmodule Skillbook.Package.ArchivesTest do
         own = options[:own] || name
 
         local =
-          <<"PK\x03\x04", 20::16-little, flags::16-little, method::16-little, 0::32, crc::32-little,
-            byte_size(packed)::32-little, size::32-little, byte_size(own)::16-little, 0::16>> <> own <> packed
+          <<"PK\x03\x04", 20::16-little, flags::16-little, method::16-little, 0::32,
+            crc::32-little, byte_size(packed)::32-little, size::32-little,
+            byte_size(own)::16-little, 0::16>> <> own <> packed
 
         central =
-          <<"PK\x01\x02", 0x0314::16-little, 20::16-little, flags::16-little, method::16-little, 0::32,
-            crc::32-little, byte_size(packed)::32-little, size::32-little, byte_size(name)::16-little, 0::16,
-            0::16, 0::16, 0::16, mode::32-little, at::32-little>> <> name
+          <<"PK\x01\x02", 0x0314::16-little, 20::16-little, flags::16-little, method::16-little,
+            0::32, crc::32-little, byte_size(packed)::32-little, size::32-little,
+            byte_size(name)::16-little, 0::16, 0::16, 0::16, 0::16, mode::32-little,
+            at::32-little>> <> name
 
         {locals <> local, centrals <> central, byte_size(locals) + byte_size(local)}
       end)
@@ -56,11 +58,16 @@ defmodule Skillbook.Package.ArchivesTest do
         "0000755\0" <> "0000000\0" <> "0000000\0" <> size <> "\0" <> "00000000000\0"
 
     rest =
-      type <> String.pad_trailing("elsewhere", 100, "\0") <> "ustar\0" <> "00" <> :binary.copy(<<0>>, 247)
+      type <>
+        String.pad_trailing("elsewhere", 100, "\0") <>
+        "ustar\0" <> "00" <> :binary.copy(<<0>>, 247)
 
     sum = for <<byte <- head <> "        " <> rest>>, reduce: 0, do: (sum -> sum + byte)
     checksum = (sum |> Integer.to_string(8) |> String.pad_leading(6, "0")) <> "\0 "
-    head <> checksum <> rest <> content <> :binary.copy(<<0>>, rem(512 - rem(byte_size(content), 512), 512))
+
+    head <>
+      checksum <>
+      rest <> content <> :binary.copy(<<0>>, rem(512 - rem(byte_size(content), 512), 512))
   end
 
   defp pax(key, value) do
@@ -77,10 +84,14 @@ defmodule Skillbook.Package.ArchivesTest do
 
   # What stood in the way, of the whole archive or of its one skill.
   defp refusal({:error, %PackageError{} = error}), do: {error.kind, Exception.message(error)}
-  defp refusal({:ok, [%{action: :failed, error: error}]}), do: {error.kind, Exception.message(error)}
+
+  defp refusal({:ok, [%{action: :failed, error: error}]}),
+    do: {error.kind, Exception.message(error)}
+
   defp refusal(other), do: other
 
-  defp everything(folder), do: folder |> Path.join("**") |> Path.wildcard(match_dot: true) |> Enum.sort()
+  defp everything(folder),
+    do: folder |> Path.join("**") |> Path.wildcard(match_dot: true) |> Enum.sort()
 
   test "archives of the usual programs give what was packed", %{tmp_dir: folder} do
     root = Path.join(folder, "in")
@@ -108,7 +119,9 @@ defmodule Skillbook.Package.ArchivesTest do
     ]
 
     made =
-      if System.find_executable("zip"), do: [{"d.zip", "zip", ["-qr", "../d.zip", "good"]} | made], else: made
+      if System.find_executable("zip"),
+        do: [{"d.zip", "zip", ["-qr", "../d.zip", "good"]} | made],
+        else: made
 
     hashes =
       for {name, program, args} <- made do
@@ -128,7 +141,10 @@ defmodule Skillbook.Package.ArchivesTest do
       end
 
     assert {:ok, _} =
-             Package.install(Path.join(root, "good"), to: Path.join(folder, "to"), accept: fn _ -> true end)
+             Package.install(Path.join(root, "good"),
+               to: Path.join(folder, "to"),
+               accept: fn _ -> true end
+             )
 
     {:ok, %{"good" => %{"hash" => hash}}} = Package.installed(Path.join(folder, "to"))
     assert Enum.uniq(hashes) == [hash]
@@ -140,7 +156,8 @@ defmodule Skillbook.Package.ArchivesTest do
     zeros = :binary.copy(<<0>>, 8 * 1024 * 1024)
 
     for {entries, kind, text} <- [
-          {[page, {"../out", "x", []}], :name, "../out leads out of the archive, and nothing is installed"},
+          {[page, {"../out", "x", []}], :name,
+           "../out leads out of the archive, and nothing is installed"},
           {[page, {"good/../../out", "x", []}], :name, "leads out of the archive"},
           {[page, {"..\\out", "x", []}], :name, "leads out of the archive"},
           {[page, {"/tmp/out", "x", []}], :name, "has an absolute name"},
@@ -149,17 +166,22 @@ defmodule Skillbook.Package.ArchivesTest do
           {[page, {<<"good/", 255>>, "x", []}], :name, "has a name that is not UTF-8"},
           {[page, {"good/link", "/etc/passwd", mode: 0o120777}], :special, "good/link is a link"},
           {[page, {"good/pipe", "", mode: 0o010644}], :special, "is neither a file nor a folder"},
-          {[page, {"good/A.md", "x", []}, {"good/a.md", "y", []}], :name, "differs from A.md in case"},
-          {[page, {"good/\u00E9", "x", []}, {"good/e\u0301", "y", []}], :name, "in case or in the form"},
+          {[page, {"good/A.md", "x", []}, {"good/a.md", "y", []}], :name,
+           "differs from A.md in case"},
+          {[page, {"good/\u00E9", "x", []}, {"good/e\u0301", "y", []}], :name,
+           "in case or in the form"},
           {[page, {"good/a", "x", []}, {"good/a/b", "y", []}], :name, "good/a occurs twice"},
           {[page, page], :name, "good/SKILL.md occurs twice"},
           {[page, {"good/con.txt", "x", []}], :name, "has the name of a Windows device"},
           {[page, {"good/a:b", "x", []}], :name, "has a name that Windows does not take"},
           {[page, {"good/a.", "x", []}], :name, "has a name that Windows does not take"},
-          {[page, {"good/a\u202Etxt", "x", []}], :name, "characters in its name that are not seen"},
+          {[page, {"good/a\u202Etxt", "x", []}], :name,
+           "characters in its name that are not seen"},
           {[page, {"good/.git/hooks/pre-commit", "x", []}], :name, "belongs to a git repository"},
-          {[page, {"good/bomb", zeros, method: 8, packed: deflated.(zeros)}], :limit, "as bombs are"},
-          {[page, {"good/bomb", "x", size: 17_000_000, method: 8, packed: <<0>>}], :limit, "a file may have"},
+          {[page, {"good/bomb", zeros, method: 8, packed: deflated.(zeros)}], :limit,
+           "as bombs are"},
+          {[page, {"good/bomb", "x", size: 17_000_000, method: 8, packed: <<0>>}], :limit,
+           "a file may have"},
           {[page, {"good/a", zeros, size: 5, method: 8, packed: deflated.(zeros)}], :archive,
            "size or checksum is wrong"},
           {[page, {"good/a", "x", crc: 1}], :archive, "size or checksum is wrong: good/a"},
@@ -167,13 +189,16 @@ defmodule Skillbook.Package.ArchivesTest do
           {[page, {"good/a", "x", flags: 1}], :archive, "is encrypted"},
           {[page, {"good/a", "x", own: "good/b"}], :archive, "differs from the directory"},
           {[page, {"good/SKILL.md", @page, at: 0}], :archive, "files that share bytes"},
-          {[page | for(n <- 1..1001, do: {"good/#{n}", "", []})], :limit, "has 1002 files, and may have 1000"}
+          {[page | for(n <- 1..1001, do: {"good/#{n}", "", []})], :limit,
+           "has 1002 files, and may have 1000"}
         ] do
       archive = Path.join(folder, "a.zip")
       before = everything(folder) -- [archive]
       assert {^kind, message} = refusal(install(folder, "a.zip", zip(entries)))
       assert message =~ text
-      assert everything(folder) -- [archive, Path.join(folder, "to")] == before -- [Path.join(folder, "to")]
+
+      assert everything(folder) -- [archive, Path.join(folder, "to")] ==
+               before -- [Path.join(folder, "to")]
     end
   end
 
@@ -185,23 +210,29 @@ defmodule Skillbook.Package.ArchivesTest do
           {[page, {"/out", "x", "0"}], :name, "has an absolute name"},
           {[page, {"x", pax("path", "../../out"), "x"}, {"fine", "x", "0"}], :name,
            "leads out of the archive"},
-          {[page, {"g", pax("path", "/out"), "g"}, {"fine", "x", "0"}], :name, "has an absolute name"},
-          {[page, {"l", "../../out\0", "L"}, {"fine", "x", "0"}], :name, "leads out of the archive"},
+          {[page, {"g", pax("path", "/out"), "g"}, {"fine", "x", "0"}], :name,
+           "has an absolute name"},
+          {[page, {"l", "../../out\0", "L"}, {"fine", "x", "0"}], :name,
+           "leads out of the archive"},
           {[page, {"good/link", "", "2"}], :special, "good/link is a link"},
           {[page, {"good/hard", "", "1"}], :special, "good/hard is a link"},
           {[page, {"good/dev", "", "3"}], :special, "is neither a file nor a folder"},
           {[page, {"good/pipe", "", "6"}], :special, "is neither a file nor a folder"},
           {[page, {"good/sparse", "x", "S"}], :special, "is neither a file nor a folder"},
           {[page, {"good/link", "x", "2"}], :archive, "a size that is no file"},
-          {[page, {"x", pax("size", "99999999999"), "x"}, {"good/a", "x", "0"}], :limit, "a file may have"},
-          {[page, {"x", "9999 path=a\n", "x"}, {"good/a", "x", "0"}], :archive, "broken pax header"},
+          {[page, {"x", pax("size", "99999999999"), "x"}, {"good/a", "x", "0"}], :limit,
+           "a file may have"},
+          {[page, {"x", "9999 path=a\n", "x"}, {"good/a", "x", "0"}], :archive,
+           "broken pax header"},
           {[page, {"good/SKILL.md", "other", "0"}], :name, "good/SKILL.md occurs twice"}
         ] do
       archive = Path.join(folder, "a.tar")
       before = everything(folder) -- [archive]
       assert {^kind, message} = refusal(install(folder, "a.tar", tar(entries)))
       assert message =~ text
-      assert everything(folder) -- [archive, Path.join(folder, "to")] == before -- [Path.join(folder, "to")]
+
+      assert everything(folder) -- [archive, Path.join(folder, "to")] ==
+               before -- [Path.join(folder, "to")]
     end
 
     bomb = :zlib.gzip(tar([page]) <> :binary.copy(<<0>>, 64 * 1024 * 1024))
@@ -223,13 +254,22 @@ defmodule Skillbook.Package.ArchivesTest do
         url
       end
 
-      options = [to: Path.join(folder, "to"), accept: fn _ -> true end, http: [cacertfile: authority]]
+      options = [
+        to: Path.join(folder, "to"),
+        accept: fn _ -> true end,
+        http: [cacertfile: authority]
+      ]
+
       {:ok, start: start, options: options}
     end
 
     defp moved(to), do: [{:head, 302, [{"location", to}, {"content-length", "0"}]}]
 
-    test "is fetched, also from where it was moved", %{start: start, options: options, tmp_dir: folder} do
+    test "is fetched, also from where it was moved", %{
+      start: start,
+      options: options,
+      tmp_dir: folder
+    } do
       answer = [{"good/SKILL.md", @page, []}] |> zip() |> HTTPServer.answer()
       url = start.([moved("/b.zip"), answer, answer]) <> "/a/skills.zip"
       assert {:ok, [%{name: "good", action: :installed}]} = Package.install(url, options)
@@ -237,7 +277,8 @@ defmodule Skillbook.Package.ArchivesTest do
       assert {:ok, [%{name: "good", action: :current}]} = Package.outdated([], options)
 
       url =
-        start.([[{"good/SKILL.md", @page, "0"}] |> tar() |> :zlib.gzip() |> HTTPServer.answer()]) <> "/a.tgz"
+        start.([[{"good/SKILL.md", @page, "0"}] |> tar() |> :zlib.gzip() |> HTTPServer.answer()]) <>
+          "/a.tgz"
 
       assert {:ok, [%{name: "good"}]} = Package.find(url, options)
     end
@@ -275,7 +316,9 @@ defmodule Skillbook.Package.ArchivesTest do
     :rand.seed(:exsss, {1, 2, 3})
     page = {"good/SKILL.md", @page, "0"}
     whole_tar = tar([page, {"x", pax("path", "good/b"), "x"}, {"good/a", "text", "0"}])
-    whole_zip = zip([{"good/SKILL.md", @page, []}, {"good/a", "text", method: 8, packed: :zlib.zip("text")}])
+
+    whole_zip =
+      zip([{"good/SKILL.md", @page, []}, {"good/a", "text", method: 8, packed: :zlib.zip("text")}])
 
     for _ <- 1..300, {read, whole} <- [{&Tar.read/2, whole_tar}, {&Zip.read/2, whole_zip}] do
       case read.(broken(whole), "a") do
@@ -284,7 +327,8 @@ defmodule Skillbook.Package.ArchivesTest do
       end
     end
 
-    for number <- 1..20, {name, whole} <- [{"#{number}.tar", whole_tar}, {"#{number}.zip", whole_zip}] do
+    for number <- 1..20,
+        {name, whole} <- [{"#{number}.tar", whole_tar}, {"#{number}.zip", whole_zip}] do
       result = install(folder, name, broken(whole))
       File.rm!(Path.join(folder, name))
       installed = match?({:ok, [%{action: :installed}]}, result)

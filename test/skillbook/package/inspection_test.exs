@@ -13,7 +13,8 @@ defmodule Skillbook.Package.InspectionTest do
   end
 
   defp warnings(text) do
-    for %{level: :warning} = finding <- Inspection.new([{"a.md", text, false}]).findings, do: finding.kind
+    for %{level: :warning} = finding <- Inspection.new([{"a.md", text, false}]).findings,
+        do: finding.kind
   end
 
   test "sentences that address a model's rules, and those that only sound so" do
@@ -131,7 +132,8 @@ defmodule Skillbook.Package.InspectionTest do
   end
 
   test "fields that programs obey" do
-    page = "---\nname: a\ndescription: b\nallowed-tools: Read, Bash(git add:*) Write\nhooks: {Stop: x}\n---\n"
+    page =
+      "---\nname: a\ndescription: b\nallowed-tools: Read, Bash(git add:*) Write\nhooks: {Stop: x}\n---\n"
 
     assert [{:hook, _, 5}, {:tool, "Read", 4}, {:tool, "Bash(git add:*)", 4}, {:tool, "Write", 4}] =
              found(page)
@@ -146,7 +148,9 @@ defmodule Skillbook.Package.InspectionTest do
     keys = Inspection.keys(old)
     # Other places and fewer of them are no growth.
     assert Inspection.grown(Inspection.new([{"b.md", "\n\nhttps://a.io", false}]), keys) == []
-    new = Inspection.new([{"SKILL.md", "https://a.io https://b.io", false}, {"a.sh", "rm", false}])
+
+    new =
+      Inspection.new([{"SKILL.md", "https://a.io https://b.io", false}, {"a.sh", "rm", false}])
 
     assert for(finding <- Inspection.grown(new, keys), do: {finding.kind, finding.what}) == [
              script: "a.sh",
@@ -160,7 +164,10 @@ defmodule Skillbook.Package.InspectionTest do
     folder = Application.fetch_env!(:skillbook, :corpus)
 
     pages =
-      folder |> File.ls!() |> Enum.map(&Path.join([folder, &1, "SKILL.md"])) |> Enum.filter(&File.regular?/1)
+      folder
+      |> File.ls!()
+      |> Enum.map(&Path.join([folder, &1, "SKILL.md"]))
+      |> Enum.filter(&File.regular?/1)
 
     warned =
       Enum.count(pages, fn path ->

@@ -64,7 +64,9 @@ defmodule Skillbook.SQL.EctoTest do
           {"delete from t where id = $1 returning x", [2], {["x"], [["$1"]], 1}}
         ] do
       {columns, rows, count} = expected
-      assert SQL.query(sql, statement, params) == {:ok, %{columns: columns, rows: rows, num_rows: count}}
+
+      assert SQL.query(sql, statement, params) ==
+               {:ok, %{columns: columns, rows: rows, num_rows: count}}
     end
   end
 
@@ -78,15 +80,22 @@ defmodule Skillbook.SQL.EctoTest do
 
     assert {:error, %Error{kind: :no_such_table}} = SQL.execute_batch(sql, batch)
     assert SQL.query!(sql, "select * from t").rows == [[1, "b;"]]
-    assert {:error, %Error{kind: :refused}} = SQL.execute_batch(sql, "insert into t values (3, 'a'); commit")
+
+    assert {:error, %Error{kind: :refused}} =
+             SQL.execute_batch(sql, "insert into t values (3, 'a'); commit")
   end
 
   test "both dialects refuse what the other connections do, before the repo is asked" do
-    for {sql, dialect} <- [{SQL.Ecto.over(Failing), :postgres}, {SQL.Ecto.over(EctoRepo), :sqlite}],
+    for {sql, dialect} <- [
+          {SQL.Ecto.over(Failing), :postgres},
+          {SQL.Ecto.over(EctoRepo), :sqlite}
+        ],
         {statement, message} <- Skillbook.SQLConformance.refused(dialect) do
       error = %Error{kind: :refused, message: "#{message}\n  in: #{statement}", sql: statement}
       assert SQL.query(sql, statement) == {:error, error}
-      assert {:error, %Error{kind: :refused}} = SQL.execute_batch(sql, "drop table t; " <> statement)
+
+      assert {:error, %Error{kind: :refused}} =
+               SQL.execute_batch(sql, "drop table t; " <> statement)
     end
   end
 
@@ -112,9 +121,13 @@ defmodule Skillbook.SQL.EctoTest do
       SQL.query!(sql, statement)
 
       asked =
-        for _ <- 1..10, {:asked, text} <- [receive(do: (message -> message), after: (0 -> nil))], do: text
+        for _ <- 1..10,
+            {:asked, text} <- [receive(do: (message -> message), after: (0 -> nil))],
+            do: text
 
-      assert {statement, List.last(asked)} == {statement, if(turns, do: "commit", else: statement)}
+      assert {statement, List.last(asked)} ==
+               {statement, if(turns, do: "commit", else: statement)}
+
       assert Enum.any?(asked, &(&1 =~ "pg_advisory_xact_lock")) == turns
     end
   end
@@ -125,11 +138,17 @@ defmodule Skillbook.SQL.EctoTest do
 
     assert SQL.transaction(sql, fn _ -> {:ok, add.(1)} end) == {:ok, 1}
     assert SQL.transaction(sql, fn _ -> {:error, add.(2)} end) == {:error, 1}
-    assert_raise RuntimeError, "boom", fn -> SQL.transaction(sql, fn _ -> add.(3) && raise("boom") end) end
+
+    assert_raise RuntimeError, "boom", fn ->
+      SQL.transaction(sql, fn _ -> add.(3) && raise("boom") end)
+    end
+
     assert catch_throw(SQL.transaction(sql, fn _ -> add.(4) && throw(:ball) end)) == :ball
     assert catch_exit(SQL.transaction(sql, fn _ -> add.(5) && exit(:stage) end)) == :stage
 
-    message = "expected the function of a transaction to return {:ok, value} or {:error, reason}, got: :ok"
+    message =
+      "expected the function of a transaction to return {:ok, value} or {:error, reason}, got: :ok"
+
     assert_raise ArgumentError, message, fn -> SQL.transaction(sql, fn _ -> :ok end) end
     assert SQL.query!(sql, "select id from t").rows == [[1]]
   end
@@ -138,10 +157,16 @@ defmodule Skillbook.SQL.EctoTest do
     for {inner, statements} <- [
           {{:ok, 1}, ["savepoint skillbook", "release savepoint skillbook"]},
           {{:error, :no},
-           ["savepoint skillbook", "rollback to savepoint skillbook", "release savepoint skillbook"]}
+           [
+             "savepoint skillbook",
+             "rollback to savepoint skillbook",
+             "release savepoint skillbook"
+           ]}
         ] do
       assert {:ok, ^inner} =
-               EctoRepo.transaction(fn -> SQL.transaction(sql, fn _ -> inner end) end, mode: :immediate)
+               EctoRepo.transaction(fn -> SQL.transaction(sql, fn _ -> inner end) end,
+                 mode: :immediate
+               )
 
       for statement <- statements, do: assert_received({:statement, ^statement})
       refute_received {:statement, _}
@@ -150,8 +175,12 @@ defmodule Skillbook.SQL.EctoTest do
 
   test "errors of the drivers have kinds" do
     sql = SQL.Ecto.over(Failing, busy_timeout: 70)
-    postgres = &%{__struct__: Postgrex.Error, __exception__: true, postgres: %{code: &1, message: "no"}}
-    exqlite = &%{__struct__: Exqlite.Error, __exception__: true, message: &1, statement: "select 1"}
+
+    postgres =
+      &%{__struct__: Postgrex.Error, __exception__: true, postgres: %{code: &1, message: "no"}}
+
+    exqlite =
+      &%{__struct__: Exqlite.Error, __exception__: true, message: &1, statement: "select 1"}
 
     busy = "another process has held the database for more than 70 ms; try again"
     over = "this transaction was already rolled back by an earlier error; begin a new one"
@@ -174,7 +203,8 @@ defmodule Skillbook.SQL.EctoTest do
            "near \"selec\": syntax error"},
           {{:returns, exqlite.("constraint failed")}, :constraint, :other, "constraint failed"},
           {{:returns, exqlite.("disk I/O error")}, :other, nil, "disk I/O error"},
-          {{:raises, ArgumentError.exception("expected 1 arguments")}, :params, nil, "expected 1 arguments"}
+          {{:raises, ArgumentError.exception("expected 1 arguments")}, :params, nil,
+           "expected 1 arguments"}
         ] do
       Process.put(:fails, fails)
       assert {:error, error} = SQL.query(sql, "select 1")
@@ -184,7 +214,8 @@ defmodule Skillbook.SQL.EctoTest do
 
     Process.put(
       :fails,
-      {:raises, RuntimeError.exception("could not lookup Ecto repo Failing because it was not started")}
+      {:raises,
+       RuntimeError.exception("could not lookup Ecto repo Failing because it was not started")}
     )
 
     assert {:error, %Error{kind: :closed} = error} = SQL.query(sql, "select 1")
@@ -229,7 +260,8 @@ defmodule Skillbook.SQL.EctoTest do
     test "without its tables says which migration to write", %{sql: sql} do
       Process.flag(:trap_exit, true)
 
-      assert {:error, error} = Skillbook.start_link(name: :ecto_without, store: {SQL.Ecto, repo: EctoRepo})
+      assert {:error, error} =
+               Skillbook.start_link(name: :ecto_without, store: {SQL.Ecto, repo: EctoRepo})
 
       assert Exception.message(error) ==
                "the application's database does not have the tables of Skillbook, migration 1 (tasks and memories), " <>
@@ -239,7 +271,8 @@ defmodule Skillbook.SQL.EctoTest do
                  "Skillbook.SQL.Migrations.Ecto.up() and whose down/0 calls Skillbook.SQL.Migrations.Ecto.down(), " <>
                  "and run it, or give the store the option migrate: true"
 
-      assert {:error, %Error{kind: :no_such_table}} = SQL.query(sql, "select * from skillbook_migrations")
+      assert {:error, %Error{kind: :no_such_table}} =
+               SQL.query(sql, "select * from skillbook_migrations")
     end
 
     test "works with tables that somebody made, or makes them where it may", %{sql: sql} do
@@ -247,7 +280,9 @@ defmodule Skillbook.SQL.EctoTest do
 
       for options <- [[], [migrate: true]] do
         name = :"ecto_book_#{map_size(Map.new(options))}"
-        {:ok, pid} = Skillbook.start_link(name: name, store: {SQL.Ecto, [repo: EctoRepo] ++ options})
+
+        {:ok, pid} =
+          Skillbook.start_link(name: name, store: {SQL.Ecto, [repo: EctoRepo] ++ options})
 
         report =
           Skillbook.run(

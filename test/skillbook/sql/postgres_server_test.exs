@@ -15,7 +15,10 @@ defmodule Skillbook.SQL.PostgresServerTest do
 
     stop_server(folder)
     uri = URI.parse(url)
-    message = "cannot open the database 127.0.0.1:#{uri.port}/postgres: Connection refused (os error 111)"
+
+    message =
+      "cannot open the database 127.0.0.1:#{uri.port}/postgres: Connection refused (os error 111)"
+
     refused = {:error, %Error{kind: :cannot_open, message: message}}
     assert SQL.query(sql, "select 1") == refused
     assert SQL.query(sql, "insert into t values (1)") == refused
@@ -159,11 +162,21 @@ defmodule Skillbook.SQL.PostgresServerTest do
 
     {kind, key} = server[:key]
     pem = fn entries -> :public_key.pem_encode(entries) end
-    File.write!(Path.join(folder, "server.pem"), pem.([{:Certificate, server[:cert], :not_encrypted}]))
+
+    File.write!(
+      Path.join(folder, "server.pem"),
+      pem.([{:Certificate, server[:cert], :not_encrypted}])
+    )
+
     File.write!(Path.join(folder, "server.key"), pem.([{kind, key, :not_encrypted}]))
     # What a client trusts is the authority of its server.
     authority = Path.join(folder, "authority.pem")
-    File.write!(authority, pem.(for(der <- client[:cacerts], do: {:Certificate, der, :not_encrypted})))
+
+    File.write!(
+      authority,
+      pem.(for(der <- client[:cacerts], do: {:Certificate, der, :not_encrypted}))
+    )
+
     authority
   end
 

@@ -60,7 +60,10 @@ defmodule Skillbook.SQL.PostgresTest do
                database: "notes a",
                ssl: "prefer"
              }},
-            {[url: "postgres://[::1]:6000/a?user=b&password=c+d&sslmode=verify-full&sslrootcert=/ca.pem"],
+            {[
+               url:
+                 "postgres://[::1]:6000/a?user=b&password=c+d&sslmode=verify-full&sslrootcert=/ca.pem"
+             ],
              %{
                host: "::1",
                port: 6000,
@@ -107,7 +110,8 @@ defmodule Skillbook.SQL.PostgresTest do
              ~s(cannot open the database #{server}/postgres: password authentication failed for user "postgres")},
             {[path: "/nowhere"],
              ~s(cannot open the database #{server}/nowhere: database "nowhere" does not exist)},
-            {[port: 1], "cannot open the database #{uri.host}:1/postgres: Connection refused (os error 111)"}
+            {[port: 1],
+             "cannot open the database #{uri.host}:1/postgres: Connection refused (os error 111)"}
           ] do
         url = uri |> struct!(changes) |> URI.to_string()
         error = {:error, %Error{kind: :cannot_open, message: reason}}
@@ -150,8 +154,10 @@ defmodule Skillbook.SQL.PostgresTest do
             {"1.5::float4", 1.5},
             {"'abc'::varchar(5)", "abc"},
             {"'abc'::name", "abc"},
-            {"sum(x) from (values (1::bigint), (9223372036854775806)) t (x)", 9_223_372_036_854_775_807},
-            {"sum(x) from (values (1::bigint), (9223372036854775807)) t (x)", 9.223372036854776e18},
+            {"sum(x) from (values (1::bigint), (9223372036854775806)) t (x)",
+             9_223_372_036_854_775_807},
+            {"sum(x) from (values (1::bigint), (9223372036854775807)) t (x)",
+             9.223372036854776e18},
             {"avg(x) from (values (1), (2)) t (x)", 1.5},
             {"-0.05", -0.05},
             {"'{\"a\": 1}'::json", ~s({"a": 1})},
@@ -162,11 +168,13 @@ defmodule Skillbook.SQL.PostgresTest do
             {"timestamp '1969-12-31 23:59:59.9'", "1969-12-31T23:59:59"},
             {"time '09:30:00.5'", "09:30:00"},
             {"'infinity'::timestamptz", "infinity"},
-            {"'0009f1a0-0000-0000-0000-00000000000f'::uuid", "0009f1a0-0000-0000-0000-00000000000f"},
+            {"'0009f1a0-0000-0000-0000-00000000000f'::uuid",
+             "0009f1a0-0000-0000-0000-00000000000f"},
             {"null::int", nil},
             {"pg_notify('a', 'b')", nil}
           ] do
-        assert {expression, SQL.query!(sql, "select #{expression}").rows} == {expression, [[value]]}
+        assert {expression, SQL.query!(sql, "select #{expression}").rows} ==
+                 {expression, [[value]]}
       end
     end
 
@@ -203,25 +211,33 @@ defmodule Skillbook.SQL.PostgresTest do
             {"jsonb", ~s({"b": [1]}), ~s({"b": [1]})},
             {"date", ~D[2026-03-01], "2026-03-01"},
             {"timestamptz", ~U[2026-03-01 09:30:00Z], "2026-03-01T09:30:00Z"},
-            {"uuid", "0009f1a0-0000-0000-0000-00000000000f", "0009f1a0-0000-0000-0000-00000000000f"}
+            {"uuid", "0009f1a0-0000-0000-0000-00000000000f",
+             "0009f1a0-0000-0000-0000-00000000000f"}
           ] do
         assert {type, SQL.query!(sql, "select $1::#{type}", [given]).rows} == {type, [[found]]}
       end
 
       for {type, given, message} <- [
-            {"int2", 32_768, "expected an integer from -32768 to 32767 as parameter $1, got: 32768"},
+            {"int2", 32_768,
+             "expected an integer from -32768 to 32767 as parameter $1, got: 32768"},
             {"int4", -2_147_483_649,
              "expected an integer from -2147483648 to 2147483647 as parameter $1, got: -2147483649"},
             {"int8", "1; drop table t",
              "expected an integer from -9223372036854775808 to 9223372036854775807 as parameter $1, got: \"1; drop table t\""},
             {"bytea", "a", "expected bytes, {:blob, binary}, as parameter $1, got: \"a\""},
             {"text", {:blob, <<1, 2>>}, "expected a text as parameter $1, got: 2 bytes"},
-            {"text", "a\0b", ~S(expected a text without NUL characters as parameter $1, got: "a\0b")},
+            {"text", "a\0b",
+             ~S(expected a text without NUL characters as parameter $1, got: "a\0b")},
             {"date", 5, "expected a text that is one of the type date, as parameter $1, got: 5"},
             {"date", "soon", ~s(invalid input syntax for type date: "soon")}
           ] do
         statement = "select $1::#{type}"
-        assert_error(SQL.query(sql, statement, [given]), :params, "#{message}\n  in: #{statement}")
+
+        assert_error(
+          SQL.query(sql, statement, [given]),
+          :params,
+          "#{message}\n  in: #{statement}"
+        )
       end
     end
 
@@ -254,16 +270,20 @@ defmodule Skillbook.SQL.PostgresTest do
             {"select titel from t", :syntax,
              ~s(column "titel" does not exist, at character 8\n  hint: Perhaps you meant to reference the column "t.title".)},
             {"selec 1", :syntax, ~s(syntax error at or near "selec", at character 1)},
-            {"select * from nowhere", :no_such_table, ~s(relation "nowhere" does not exist, at character 15)},
+            {"select * from nowhere", :no_such_table,
+             ~s(relation "nowhere" does not exist, at character 15)},
             {"select 1 / 0", :other, "division by zero"},
             {"vacuum t", :refused, "VACUUM cannot run inside a transaction block"},
-            {"set statement_timeout = 0", :refused, "`set` would change one connection of several"},
-            {"copy t from '/etc/passwd'", :refused, "`copy` would change one connection of several"},
+            {"set statement_timeout = 0", :refused,
+             "`set` would change one connection of several"},
+            {"copy t from '/etc/passwd'", :refused,
+             "`copy` would change one connection of several"},
             {"create temp table a (x int)", :refused,
              "temporary tables, views and triggers would exist in one connection of several"},
             {"START TRANSACTION", :refused,
              "a transaction is begun and ended by the transaction function, not by a statement"},
-            {"select 1; select 2", :syntax, "expected one statement, got several; send them one by one"}
+            {"select 1; select 2", :syntax,
+             "expected one statement, got several; send them one by one"}
           ] do
         assert_error(SQL.query(sql, statement), kind, "#{message}\n  in: #{statement}")
       end
@@ -281,8 +301,13 @@ defmodule Skillbook.SQL.PostgresTest do
       assert {:error, %Error{kind: :closed, message: ^over}} =
                SQL.transaction(sql, fn sql ->
                  SQL.query!(sql, "insert into t values (1)")
-                 assert {:error, %Error{constraint: :unique}} = SQL.query(sql, "insert into t values (1)")
-                 assert {:error, %Error{kind: :closed, message: ^over}} = SQL.query(sql, "select 1")
+
+                 assert {:error, %Error{constraint: :unique}} =
+                          SQL.query(sql, "insert into t values (1)")
+
+                 assert {:error, %Error{kind: :closed, message: ^over}} =
+                          SQL.query(sql, "select 1")
+
                  {:ok, :unaware}
                end)
 
@@ -374,13 +399,17 @@ defmodule Skillbook.SQL.PostgresTest do
       sql = start(pool_size: 4)
 
       1..200
-      |> Task.async_stream(fn n -> assert SQL.query!(sql, "select $1::int", [n]).rows == [[n]] end,
+      |> Task.async_stream(
+        fn n -> assert SQL.query!(sql, "select $1::int", [n]).rows == [[n]] end,
         max_concurrency: 100
       )
       |> Stream.run()
 
       [[count]] =
-        SQL.query!(sql, "select count(*) from pg_stat_activity where datname = current_database()").rows
+        SQL.query!(
+          sql,
+          "select count(*) from pg_stat_activity where datname = current_database()"
+        ).rows
 
       # The listener opens its own only when somebody listens.
       assert count in 1..4
@@ -390,7 +419,11 @@ defmodule Skillbook.SQL.PostgresTest do
       sql = start(pool_size: 2)
       SQL.query!(sql, "create table t (id int)")
       release = hold(sql, &SQL.query!(&1, "insert into t values (0)"))
-      writers = for n <- 1..10, do: Task.async(fn -> SQL.query!(sql, "insert into t values ($1)", [n]) end)
+
+      writers =
+        for n <- 1..10,
+            do: Task.async(fn -> SQL.query!(sql, "insert into t values ($1)", [n]) end)
+
       assert SQL.query!(sql, "select count(*) from t").rows == [[0]]
       release.()
       Task.await_many(writers)
@@ -457,7 +490,10 @@ defmodule Skillbook.SQL.PostgresTest do
 
       busy =
         {:error,
-         %Error{kind: :busy, message: "another process has held the database for more than 100 ms; try again"}}
+         %Error{
+           kind: :busy,
+           message: "another process has held the database for more than 100 ms; try again"
+         }}
 
       assert SQL.query(second, "insert into t values (2)") == busy
       assert SQL.transaction(second, fn _ -> flunk("begun") end) == busy

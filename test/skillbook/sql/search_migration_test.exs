@@ -65,8 +65,14 @@ for dialect <- [:sqlite, :postgres] do
     @replaced ~w(skillbook_document_fields skillbook_document_segments skillbook_document_terms)
 
     defp old_database(%{tmp_dir: folder, dialect: dialect}) do
-      place = if dialect == :sqlite, do: Path.join(folder, "old.db"), else: Skillbook.PostgresCase.database()
-      {place, store} = {place, if(dialect == :sqlite, do: place, else: {SQL.Postgres, url: place})}
+      place =
+        if dialect == :sqlite,
+          do: Path.join(folder, "old.db"),
+          else: Skillbook.PostgresCase.database()
+
+      {place, store} =
+        {place, if(dialect == :sqlite, do: place, else: {SQL.Postgres, url: place})}
+
       sql = open(dialect, place)
       {:ok, [1 | _]} = Migrations.run(sql, Migrations.list(8))
       for {table, row} <- @tables, do: fill(sql, "skillbook_#{table}", row)
@@ -91,11 +97,17 @@ for dialect <- [:sqlite, :postgres] do
 
       {columns, values} = Enum.unzip(pairs)
       places = Enum.map_join(1..length(values), ", ", &"$#{&1}")
-      SQL.query!(sql, "insert into #{table} (#{Enum.join(columns, ", ")}) values (#{places})", values)
+
+      SQL.query!(
+        sql,
+        "insert into #{table} (#{Enum.join(columns, ", ")}) values (#{places})",
+        values
+      )
     end
 
-    defp value(column, _type) when column in ~w(tags labels proactive_for attachments writers aliases),
-      do: "[]"
+    defp value(column, _type)
+         when column in ~w(tags labels proactive_for attachments writers aliases),
+         do: "[]"
 
     defp value("bucket", _type), do: "2026-02-17"
     defp value(column, "text"), do: if(String.ends_with?(column, "at"), do: @time, else: "x")
@@ -117,7 +129,8 @@ for dialect <- [:sqlite, :postgres] do
         if SQL.dialect(sql) == :sqlite,
           do:
             "select name from sqlite_master where type = 'table' and name like 'skillbook%' and name not like '%_fts%'",
-          else: "select table_name from information_schema.tables where table_name like 'skillbook%'"
+          else:
+            "select table_name from information_schema.tables where table_name like 'skillbook%'"
 
       for [table] <- SQL.query!(sql, query).rows, do: table
     end
@@ -146,7 +159,9 @@ for dialect <- [:sqlite, :postgres] do
       fill(sql, "skillbook_tasks", title: "Deleted", archived_at: @time, parent_id: 1)
 
       tables = tables(sql)
-      for table <- tables, do: assert({table, SQL.query!(sql, "select 1 from #{table}").rows} != {table, []})
+
+      for table <- tables,
+          do: assert({table, SQL.query!(sql, "select 1 from #{table}").rows} != {table, []})
 
       columns =
         for table <- tables -- ["skillbook_migrations" | @replaced],
@@ -275,9 +290,14 @@ for dialect <- [:sqlite, :postgres] do
       assert {:ok, %{data: %{total: 1, memories: [%{id: 77}]}}} =
                execute(ann, "memory.search --query word77 memory")
 
-      assert {:ok, %{data: %{total: total}}} = execute(context, "tasks.search --query task --limit 1")
+      assert {:ok, %{data: %{total: total}}} =
+               execute(context, "tasks.search --query task --limit 1")
+
       assert total == @many - 1
-      assert {:ok, %{data: %{total: ^total}}} = execute(ann, "memory.search --query memory --limit 1")
+
+      assert {:ok, %{data: %{total: ^total}}} =
+               execute(ann, "memory.search --query memory --limit 1")
+
       assert {:ok, %{total: 1}} = Vault.search(View.all(book), "travel")
     end
 

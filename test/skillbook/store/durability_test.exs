@@ -77,11 +77,16 @@ defmodule Skillbook.Store.DurabilityTest do
 
   defp await_writes(port, log) do
     receive do
-      {^port, {:data, output}} -> flunk("the writers failed: #{output}")
-      {^port, {:exit_status, status}} -> flunk("the writers ended by themselves with status #{status}")
+      {^port, {:data, output}} ->
+        flunk("the writers failed: #{output}")
+
+      {^port, {:exit_status, status}} ->
+        flunk("the writers ended by themselves with status #{status}")
     after
       5 ->
-        if match?({:ok, %{size: size}} when size > 0, File.stat(log)), do: :ok, else: await_writes(port, log)
+        if match?({:ok, %{size: size}} when size > 0, File.stat(log)),
+          do: :ok,
+          else: await_writes(port, log)
     end
   end
 
@@ -98,7 +103,8 @@ defmodule Skillbook.Store.DurabilityTest do
       order by v.version
       """).rows
 
-    by_name = Enum.group_by(versions, &hd/1, fn [_name, version, content] -> {version, content} end)
+    by_name =
+      Enum.group_by(versions, &hd/1, fn [_name, version, content] -> {version, content} end)
 
     for {_name, versions} <- by_name do
       assert Enum.map(versions, &elem(&1, 0)) == Enum.to_list(1..length(versions))
@@ -111,7 +117,10 @@ defmodule Skillbook.Store.DurabilityTest do
     end
 
     current = SQL.query!(sql, "select name, version, content from skillbook_entries").rows
-    for [name, version, content] <- current, do: assert(List.last(by_name[name]) == {version, content})
+
+    for [name, version, content] <- current,
+        do: assert(List.last(by_name[name]) == {version, content})
+
     GenServer.stop(server)
   end
 end

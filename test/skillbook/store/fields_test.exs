@@ -22,7 +22,8 @@ defmodule Skillbook.Store.FieldsTest do
           {:name, String.duplicate("a", 64), String.duplicate("a", 64)},
           {:name, "grüße-世界", "grüße-世界"},
           {:name, "gru\u0308ße", "grüße"},
-          {:title, "  Milk; drop table skillbook_entries --  ", "Milk; drop table skillbook_entries --"},
+          {:title, "  Milk; drop table skillbook_entries --  ",
+           "Milk; drop table skillbook_entries --"},
           {:title, String.duplicate("ü", 200), String.duplicate("ü", 200)},
           {:description, "\nWhat it is for\n", "What it is for"},
           {:description, String.duplicate("世", 1_024), String.duplicate("世", 1_024)},
@@ -49,18 +50,21 @@ defmodule Skillbook.Store.FieldsTest do
 
   test "what is refused, and how it is told" do
     for {fields, message} <- [
-          {%{name: "Weekly Report"}, @name <> ~s("Weekly Report". Write for example: weekly-report)},
+          {%{name: "Weekly Report"},
+           @name <> ~s("Weekly Report". Write for example: weekly-report)},
           {%{name: "a--b"}, @name <> ~s("a--b". Write for example: a-b)},
           {%{name: "-a"}, @name <> ~s("-a". Write for example: a)},
           {%{name: "a\n"}, @name <> ~S("a\n". Write for example: a)},
           {%{name: "email.send"}, @name <> ~s("email.send". Write for example: email-send)},
-          {%{name: "../../etc/passwd"}, @name <> ~s("../../etc/passwd". Write for example: etc-passwd)},
+          {%{name: "../../etc/passwd"},
+           @name <> ~s("../../etc/passwd". Write for example: etc-passwd)},
           {%{name: ""}, @name <> ~s("". Write for example: note)},
           {%{name: :milk}, @name <> ":milk. Write for example: note"},
           {%{name: "\u3164"}, @name <> ~s("\u3164". Write for example: note)},
           {%{name: "a\u200bb"}, @name <> ~s("a\u200Bb". Write for example: a-b)},
           {%{name: String.duplicate("a", 65)},
-           @name <> ~s("#{String.duplicate("a", 60)}...". Write for example: #{String.duplicate("a", 64)})},
+           @name <>
+             ~s("#{String.duplicate("a", 60)}...". Write for example: #{String.duplicate("a", 64)})},
           {%{name: <<255>>}, @name <> "<<255>>. Write for example: note"},
           {%{title: " "}, @title <> ~s(" ". Write for example: Weekly report)},
           {%{title: "a\nb"}, @title <> ~S("a\nb". Write for example: Weekly report)},
@@ -115,7 +119,8 @@ defmodule Skillbook.Store.FieldsTest do
           {"email.send", "email-send"},
           {"🎉", "note"},
           {"\u3164", "note"},
-          {String.duplicate("ab ", 40), (String.duplicate("ab-", 20) <> "ab-a") |> String.trim_trailing("-")},
+          {String.duplicate("ab ", 40),
+           (String.duplicate("ab-", 20) <> "ab-a") |> String.trim_trailing("-")},
           {"'; drop table x; --", "drop-table-x"}
         ] do
       assert Fields.slug(title) == name

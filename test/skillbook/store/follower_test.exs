@@ -20,7 +20,9 @@ defmodule Skillbook.Store.FollowerTest do
   defp body(book, name), do: View.fetch!(View.all(book), name).body
 
   defp id(book, name) do
-    [[id]] = SQL.query!(sql(book), "select id from skillbook_entries where name = $1", [name]).rows
+    [[id]] =
+      SQL.query!(sql(book), "select id from skillbook_entries where name = $1", [name]).rows
+
     id
   end
 
@@ -36,7 +38,8 @@ defmodule Skillbook.Store.FollowerTest do
     Map.take(change, [:added, :changed, :removed])
   end
 
-  defp process(book, what), do: Process.whereis(Module.concat(book, List.last(Module.split(what))))
+  defp process(book, what),
+    do: Process.whereis(Module.concat(book, List.last(Module.split(what))))
 
   # The process that takes the place of one.
   defp another(book, what, pid) do
@@ -67,14 +70,24 @@ defmodule Skillbook.Store.FollowerTest do
     SQL.query!(sql(book), "drop table skillbook_entries")
     stop_supervised!(book)
     Process.flag(:trap_exit, true)
-    assert {:error, error} = Skillbook.start_link(name: :no_entries, store: Path.join(folder, "store.db"))
+
+    assert {:error, error} =
+             Skillbook.start_link(name: :no_entries, store: Path.join(folder, "store.db"))
+
     assert Exception.message(error) =~ "no such table: skillbook_entries"
   end
 
   test "a store goes before files, those that commands write too", %{tmp_dir: folder} do
     skill = "---\nname: milk\ndescription: d\n---\nA file"
     write(folder, %{"one/milk.md" => skill, "two/milk.md" => skill})
-    book = open(folder, sources: [Path.join(folder, "one")], write_to: Path.join(folder, "two"), watch: false)
+
+    book =
+      open(folder,
+        sources: [Path.join(folder, "one")],
+        write_to: Path.join(folder, "two"),
+        watch: false
+      )
+
     assert body(book, "milk") == "A file"
     assert Follower.sync(book, write_rows(sql(book), [stored("milk")])) == :ok
     assert body(book, "milk") == "Body of milk"
@@ -86,10 +99,17 @@ defmodule Skillbook.Store.FollowerTest do
     assert Follower.sync(book, write_rows(sql(book), [stored("milk"), stored("bread")])) == :ok
     assert names(book) == ["bread", "milk"]
     assert_received {:skillbook, ^book, %Change{generation: 2, added: ["bread", "milk"]}}
-    assert_received {[:skillbook, :catalog, :reload], %{added: 2, entries: 2}, %{book: ^book, generation: 2}}
+
+    assert_received {[:skillbook, :catalog, :reload], %{added: 2, entries: 2},
+                     %{book: ^book, generation: 2}}
 
     milk = id(book, "milk")
-    Follower.sync(book, write_rows(sql(book), [stored("milk", id: milk, content: "Other", version: 2)]))
+
+    Follower.sync(
+      book,
+      write_rows(sql(book), [stored("milk", id: milk, content: "Other", version: 2)])
+    )
+
     assert body(book, "milk") == "Other"
     assert change(book).changed == ["milk"]
 
@@ -164,7 +184,8 @@ defmodule Skillbook.Store.FollowerTest do
         FakeSQL.away(name, true)
         send(process(book, Follower), :look)
 
-        assert_receive {[:skillbook, :store, :away], %{system_time: _}, %{book: ^book, kind: :other}},
+        assert_receive {[:skillbook, :store, :away], %{system_time: _},
+                        %{book: ^book, kind: :other}},
                        @patience
 
         # Reading goes on, and a writer waits.
@@ -211,7 +232,9 @@ defmodule Skillbook.Store.FollowerTest do
 
     log =
       capture_log(fn ->
-        assert {:error, %SQL.Error{kind: :timeout} = error} = Follower.sync(book, revision, nil, 10)
+        assert {:error, %SQL.Error{kind: :timeout} = error} =
+                 Follower.sync(book, revision, nil, 10)
+
         assert Exception.message(error) == text
       end)
 
@@ -250,11 +273,16 @@ defmodule Skillbook.Store.FollowerTest do
 
     for {column, value, reason} <- rows do
       write_rows(sql(book), [stored("bad"), stored("good")])
-      SQL.query!(sql(book), "update skillbook_entries set #{column} = $1 where name = 'bad'", [value])
+
+      SQL.query!(sql(book), "update skillbook_entries set #{column} = $1 where name = 'bad'", [
+        value
+      ])
+
       log = capture_log(fn -> Follower.sync(book, write_rows(sql(book), [stored("other")])) end)
 
       assert log =~
-               "leaves the row #{id(book, "bad")} of skillbook_entries out, which it cannot read: " <> reason
+               "leaves the row #{id(book, "bad")} of skillbook_entries out, which it cannot read: " <>
+                 reason
 
       assert "good" in names(book) and "bad" not in names(book)
       SQL.query!(sql(book), "delete from skillbook_entries")
@@ -263,7 +291,11 @@ defmodule Skillbook.Store.FollowerTest do
 
   test "readers see whole generations while a thousand changes come", %{tmp_dir: folder} do
     book = open(folder)
-    change = fn n -> for {id, name} <- [{1, "a"}, {2, "b"}], do: stored(name, id: id, content: "#{n}") end
+
+    change = fn n ->
+      for {id, name} <- [{1, "a"}, {2, "b"}], do: stored(name, id: id, content: "#{n}")
+    end
+
     Watcher.put_stored(book, rows(change.(0)), :some)
 
     readers =
@@ -272,7 +304,9 @@ defmodule Skillbook.Store.FollowerTest do
           Enum.reduce_while(Stream.cycle([0]), 0, fn _, seen ->
             view = View.all(book)
             # Both come in one change.
-            [one, other] = for name <- ["a", "b"], do: String.to_integer(View.fetch!(view, name).body)
+            [one, other] =
+              for name <- ["a", "b"], do: String.to_integer(View.fetch!(view, name).body)
+
             assert one == other and one >= seen
             if one == 1000, do: {:halt, one}, else: {:cont, one}
           end)
@@ -339,7 +373,12 @@ defmodule Skillbook.Store.FollowerTest do
 
   test "a writer is told when the book stops", %{tmp_dir: folder} do
     name = :"stopped_#{System.unique_integer([:positive])}"
-    book = open(folder, store: {FakeSQL, path: Path.join(folder, "store.db"), name: name}, store_poll: @never)
+
+    book =
+      open(folder,
+        store: {FakeSQL, path: Path.join(folder, "store.db"), name: name},
+        store_poll: @never
+      )
 
     capture_log(fn ->
       FakeSQL.away(name, true)

@@ -56,7 +56,9 @@ defmodule Skillbook.Store.HostileTest do
 
       :tool ->
         {result, _answer} =
-          Tools.call(view, %{"type" => "tool_use", "id" => "1", "name" => tool, "input" => given}, now: @now)
+          Tools.call(view, %{"type" => "tool_use", "id" => "1", "name" => tool, "input" => given},
+            now: @now
+          )
 
         result
     end
@@ -114,7 +116,11 @@ defmodule Skillbook.Store.HostileTest do
     preloaded = Prompt.text(view, sections: [:preloaded_skills], preloaded: ["one"])
     {open, closed} = tags(preloaded, "skill")
     assert {open, closed} in [{0, 0}, {1, 1}]
-    for format <- Prompt.formats(), text = Prompt.text(view, format: format), do: assert(String.valid?(text))
+
+    for format <- Prompt.formats(),
+        text = Prompt.text(view, format: format),
+        do: assert(String.valid?(text))
+
     {:ok, entry} = View.fetch(view, "one")
     assert {entry.handler, entry.kind, entry.path} == {nil, :skill, "store/one.md"}
   end
@@ -151,7 +157,8 @@ defmodule Skillbook.Store.HostileTest do
   # In all fields; or, if one of them refuses it, in each.
   defp try_all(book, way, text, plain) do
     if try_in(["title", "description", "tags", "content"], book, way, text, plain) == :refused do
-      for field <- ["title", "description", "tags", "content"], do: try_in([field], book, way, text, plain)
+      for field <- ["title", "description", "tags", "content"],
+          do: try_in([field], book, way, text, plain)
     end
   end
 
@@ -197,7 +204,11 @@ defmodule Skillbook.Store.HostileTest do
     :rand.seed(:exsss, String.to_integer(System.get_env("SKILLBOOK_HOSTILE_SEED", "1")))
 
     for _ <- 1..String.to_integer(System.get_env("SKILLBOOK_HOSTILE_CASES", "8")) do
-      text = Enum.map_join(1..:rand.uniform(5), Enum.random(["", " ", "a"]), fn _ -> Enum.random(@pieces) end)
+      text =
+        Enum.map_join(1..:rand.uniform(5), Enum.random(["", " ", "a"]), fn _ ->
+          Enum.random(@pieces)
+        end)
+
       try_all(book, Enum.random([:line, :tool]), text, plain)
     end
   end
@@ -224,7 +235,8 @@ defmodule Skillbook.Store.HostileTest do
   test "names and titles that are asked for", %{book: book} do
     create(book, :tool, skill("milk"))
 
-    for text <- @pieces ++ ["", String.duplicate("a", @large), String.duplicate("\u202E", 10_000)],
+    for text <-
+          @pieces ++ ["", String.duplicate("a", @large), String.duplicate("\u202E", 10_000)],
         {command, tool, key} <- [
           {"skills.read", "read_skill", "name"},
           {"skills.update", "update_skill", "name"},
@@ -236,7 +248,10 @@ defmodule Skillbook.Store.HostileTest do
         ],
         # It is there by its title.
         text != "milk" do
-      given = %{key => text} |> Map.merge(if(command == "skills.update", do: %{"title" => "New"}, else: %{}))
+      given =
+        %{key => text}
+        |> Map.merge(if(command == "skills.update", do: %{"title" => "New"}, else: %{}))
+
       given_line = Map.new(given, fn {name, value} -> {String.replace(name, "_", "-"), value} end)
 
       for {way, given} <- [line: given_line, tool: given] do
@@ -255,14 +270,20 @@ defmodule Skillbook.Store.HostileTest do
     for {way, whole} <- [line: String.duplicate("a", @large - 1_000), tool: whole] do
       assert %{status: :ok} = create(book, way, skill("plain", whole))
       assert {:ok, %{content: ^whole}} = Store.fetch(Skillbook.view(book, "ann"), "one")
-      assert Prompt.text(Skillbook.view(book, "ann"), max_chars: 2_000) |> String.length() <= 2_000
+
+      assert Prompt.text(Skillbook.view(book, "ann"), max_chars: 2_000) |> String.length() <=
+               2_000
+
       clear(book)
 
       for given <- [
             skill("plain", String.duplicate("a", @large + 1)),
             skill(String.duplicate("a", @large)),
             %{skill("plain") | "name" => String.duplicate("a", @large)},
-            %{skill("plain") | "tags" => List.duplicate("a b", 50_000) |> Enum.with_index(&"#{&1}#{&2}")},
+            %{
+              skill("plain")
+              | "tags" => List.duplicate("a b", 50_000) |> Enum.with_index(&"#{&1}#{&2}")
+            },
             %{skill("plain") | "description" => whole}
           ],
           do: assert(create(book, way, given).status == :error)

@@ -64,11 +64,13 @@ defmodule Skillbook.Store.LeaksTest do
     labels = one_of([[], [], some_of(grants)])
     reader = %Profile{id: "reader", grants: grants, skills: skills, within: within}
 
-    {%{reader | labels: labels, writes: one_of([:run, :run, :run, :run, :deny])}, %{reader | id: "other"}}
+    {%{reader | labels: labels, writes: one_of([:run, :run, :run, :run, :deny])},
+     %{reader | id: "other"}}
   end
 
   defp sees?(profile, stored) do
-    Native.stored_visible(Profile.ids(profile), profile.grants, Profile.globs(profile), [stored]) == [true]
+    Native.stored_visible(Profile.ids(profile), profile.grants, Profile.globs(profile), [stored]) ==
+      [true]
   end
 
   defp hidden?(%Stored{} = stored, readers),
@@ -93,7 +95,9 @@ defmodule Skillbook.Store.LeaksTest do
       ]
 
       front =
-        if labels == [], do: front, else: List.replace_at(front, 7, "visibility_labels: #{inspect(labels)}")
+        if labels == [],
+          do: front,
+          else: List.replace_at(front, 7, "visibility_labels: #{inspect(labels)}")
 
       text =
         "---\n#{front |> Enum.reject(&(&1 == "")) |> Enum.join("\n")}\n---\n#{one_of(["Three lines.", "Stew and milk.\n"])}\n"
@@ -178,12 +182,20 @@ defmodule Skillbook.Store.LeaksTest do
   # What somebody else remembers, in words that readers remember too.
   defp remember(book, count, now) do
     for _ <- 1..count do
-      given = %{content: "#{memory()} #{memory()}", category: one_of(["general", "fact"]), tags: ["stew"]}
-      Skillbook.run(Skillbook.view(book, @boss), "````cmd\nmemory.save #{json(given)}\n````", now: now)
+      given = %{
+        content: "#{memory()} #{memory()}",
+        category: one_of(["general", "fact"]),
+        tags: ["stew"]
+      }
+
+      Skillbook.run(Skillbook.view(book, @boss), "````cmd\nmemory.save #{json(given)}\n````",
+        now: now
+      )
     end
   end
 
-  defp memory, do: "#{one_of(["Likes", "Poems of", "About"])} #{one_of(["stew", "milk", "haiku"])}"
+  defp memory,
+    do: "#{one_of(["Likes", "Poems of", "About"])} #{one_of(["stew", "milk", "haiku"])}"
 
   defp hide(fields, readers) do
     excluded = readers |> Tuple.to_list() |> Enum.map(& &1.id)
@@ -303,7 +315,12 @@ defmodule Skillbook.Store.LeaksTest do
          content: "more stew"
        })},
       {"skills.update", "update_skill",
-       %{name: name, operation: "delete", content: "Two", clear: one_of([["tags"], ["labels"], ["schedule"]])}},
+       %{
+         name: name,
+         operation: "delete",
+         content: "Two",
+         clear: one_of([["tags"], ["labels"], ["schedule"]])
+       }},
       {"skills.delete", "delete_skill", %{name: name}},
       {"skills.disable", "disable_skill", %{name: name}},
       {"skills.enable", "enable_skill", %{name: name}},
@@ -311,7 +328,10 @@ defmodule Skillbook.Store.LeaksTest do
       {"notes.add", "add_or_update_note", note},
       {"notes.add", "add_or_update_note", note},
       {"memory.save", "memory__save",
-       Map.merge(%{content: memory()}, one_of([%{}, %{category: "fact"}, %{tags: ["stew", "tea"]}]))},
+       Map.merge(
+         %{content: memory()},
+         one_of([%{}, %{category: "fact"}, %{tags: ["stew", "tea"]}])
+       )},
       {"memory.save", "memory__save", %{content: "#{memory()}. #{memory()}."}},
       {"tasks.create", "tasks__create", %{title: memory(), description: memory()}},
       {"tasks.update", "tasks__update", %{id: one_of([1, 2]), title: memory()}},
@@ -327,7 +347,9 @@ defmodule Skillbook.Store.LeaksTest do
 
   defp perform(book, profile, {:line, {command, _tool, given}, now}) do
     report =
-      book |> Skillbook.view(profile) |> Skillbook.run("````cmd\n#{command} #{json(given)}\n````", now: now)
+      book
+      |> Skillbook.view(profile)
+      |> Skillbook.run("````cmd\n#{command} #{json(given)}\n````", now: now)
 
     {report, to_string(report)}
   end
@@ -337,7 +359,10 @@ defmodule Skillbook.Store.LeaksTest do
 
   defp call(view, tool, given, now) do
     given = given |> json() |> JSON.decode() |> elem(1)
-    Tools.call(view, %{"type" => "tool_use", "id" => "1", "name" => tool, "input" => given}, now: now)
+
+    Tools.call(view, %{"type" => "tool_use", "id" => "1", "name" => tool, "input" => given},
+      now: now
+    )
   end
 
   defp json(given),
@@ -353,23 +378,30 @@ defmodule Skillbook.Store.LeaksTest do
 
     [
       news: Skillbook.changes(old, view),
-      prompts: for(format <- Skillbook.Prompt.formats(), do: Skillbook.prompt(view, format: format)),
+      prompts:
+        for(format <- Skillbook.Prompt.formats(), do: Skillbook.prompt(view, format: format)),
       short: for(limit <- [200, 2_000], do: Skillbook.prompt(view, max_chars: limit)),
-      preloaded: Skillbook.prompt(view, sections: [:commands, :preloaded_skills], preloaded: @asked),
+      preloaded:
+        Skillbook.prompt(view, sections: [:commands, :preloaded_skills], preloaded: @asked),
       entries: View.entries(view),
       domains: View.domains(view),
       count: View.count(view),
       diagnostics: View.diagnostics(view),
       tools: for(shape <- [:openai, :anthropic, :mcp], do: Tools.definitions(view, shape: shape)),
       grammar: Grammar.gbnf(view),
-      searches: for(query <- @asked ++ ["stew milk t", "thre lines"], do: Skillbook.search(view, query)),
+      searches:
+        for(query <- @asked ++ ["stew milk t", "thre lines"], do: Skillbook.search(view, query)),
       tagged: Skillbook.search(view, "stew", tags: ["t"], limit: 1),
       commands: lines(view),
       calls: calls(view),
       store: stored(view),
       got:
-        for(name <- @asked, do: {View.fetch(view, name), Skillbook.get(view, name), View.tools(view, name)}),
-      scopes: for(asked <- @asked ++ ["*e*", "m*", "notes", "["], do: Agent.Scope.narrow(view, [asked])),
+        for(
+          name <- @asked,
+          do: {View.fetch(view, name), Skillbook.get(view, name), View.tools(view, name)}
+        ),
+      scopes:
+        for(asked <- @asked ++ ["*e*", "m*", "notes", "["], do: Agent.Scope.narrow(view, [asked])),
       explained: for(name <- @names, do: explained(book, profile, name)),
       agenda: Skillbook.schedule(view, times: 2, last: 100),
       usage: for(by <- [:name, :profile, :event], do: Skillbook.usage(view, by: by)),
@@ -424,10 +456,19 @@ defmodule Skillbook.Store.LeaksTest do
 
     workflows =
       for name <- ["open", "said", "late", "secret", "none"],
-          line <- ["workflow.show X", "workflow.show X --run R-1", "workflow.run X --dry-run", "X"],
+          line <- [
+            "workflow.show X",
+            "workflow.show X --run R-1",
+            "workflow.run X --dry-run",
+            "X"
+          ],
           do: String.replace(line, "X", "workflows." <> name)
 
-    report = Skillbook.run(view, "````cmd\n#{Enum.join(fixed ++ workflows ++ lines, "\n")}\n````", now: @now)
+    report =
+      Skillbook.run(view, "````cmd\n#{Enum.join(fixed ++ workflows ++ lines, "\n")}\n````",
+        now: @now
+      )
+
     {report, to_string(report)}
   end
 
@@ -505,7 +546,9 @@ defmodule Skillbook.Store.LeaksTest do
       [one, other] = pieces
 
       differences =
-        Enum.zip(one ++ [nil], other ++ [nil]) |> Enum.reject(fn {a, b} -> a == b end) |> Enum.take(4)
+        Enum.zip(one ++ [nil], other ++ [nil])
+        |> Enum.reject(fn {a, b} -> a == b end)
+        |> Enum.take(4)
 
       flunk(
         "#{about}\nwith and without what is hidden:\n#{inspect(differences, pretty: true, printable_limit: 2_000)}"
@@ -564,13 +607,20 @@ defmodule Skillbook.Store.LeaksTest do
             do: everything(book, profile, folder, old[profile.id])
 
       for {{key, a}, {key, b}} <- Enum.zip(one, two),
-          do: assert_same("#{about.()}\n#{profile.id}: #{key}", {a, with.folder}, {b, without.folder})
+          do:
+            assert_same(
+              "#{about.()}\n#{profile.id}: #{key}",
+              {a, with.folder},
+              {b, without.folder}
+            )
     end
   end
 
   defp look(world, readers) do
     old =
-      for profile <- Tuple.to_list(readers), into: %{}, do: {profile.id, Skillbook.view(world.book, profile)}
+      for profile <- Tuple.to_list(readers),
+          into: %{},
+          do: {profile.id, Skillbook.view(world.book, profile)}
 
     Map.put(world, :old, old)
   end
@@ -588,7 +638,13 @@ defmodule Skillbook.Store.LeaksTest do
       all = hidden |> Map.merge(seen) |> Map.merge(hidden_workflows)
       profiles = [@boss | Tuple.to_list(readers)]
       # The other book does not have the profile either.
-      with = start(Path.join(folder, "#{number}/a/skills"), all, profiles ++ [[id: "chief", grants: :all]])
+      with =
+        start(
+          Path.join(folder, "#{number}/a/skills"),
+          all,
+          profiles ++ [[id: "chief", grants: :all]]
+        )
+
       without = start(Path.join(folder, "#{number}/b/skills"), seen, profiles)
       remember(with.book, 40, @now)
 
@@ -599,7 +655,8 @@ defmodule Skillbook.Store.LeaksTest do
       end
 
       Enum.reduce(1..@steps, {look(with, readers), look(without, readers), []}, fn step,
-                                                                                   {with, without, done} ->
+                                                                                   {with, without,
+                                                                                    done} ->
         now = DateTime.add(@now, step)
         for _ <- 1..2, do: write_hidden(with.book, readers, now)
         profile = readers |> Tuple.to_list() |> one_of()
@@ -622,7 +679,10 @@ defmodule Skillbook.Store.LeaksTest do
       assert Enum.any?(all, &hidden?(&1, readers))
       assert %{total: total} = remembered(with.book, @boss)
       assert total >= 40
-      for profile <- Tuple.to_list(readers), do: send(self(), {:seen, remembered(with.book, profile)})
+
+      for profile <- Tuple.to_list(readers),
+          do: send(self(), {:seen, remembered(with.book, profile)})
+
       for world <- [with, without], do: stop_supervised!(world.book)
     end
 

@@ -18,7 +18,12 @@ defmodule Skillbook.Store.NodesTest do
       [a, b] = peers = Enum.map(context.names, &Peers.start(name: &1))
 
       for peer <- peers,
-          do: Peers.start_book(peer, name: :nodes, builtins: false, store: {Skillbook.SQL.Postgres, url: url})
+          do:
+            Peers.start_book(peer,
+              name: :nodes,
+              builtins: false,
+              store: {Skillbook.SQL.Postgres, url: url}
+            )
 
       if hd(context.names), do: Peers.connect(a, b)
 
@@ -42,7 +47,12 @@ defmodule Skillbook.Store.NodesTest do
     [a, b] = peers = Enum.map([:a, :b], &Peers.start(name: &1))
 
     for peer <- peers,
-        do: Peers.start_book(peer, name: :nodes, builtins: false, store: {Skillbook.SQL.Postgres, url: url})
+        do:
+          Peers.start_book(peer,
+            name: :nodes,
+            builtins: false,
+            store: {Skillbook.SQL.Postgres, url: url}
+          )
 
     Peers.connect(a, b)
 
@@ -50,12 +60,19 @@ defmodule Skillbook.Store.NodesTest do
     assert eventually(fn -> Peers.read(b, :nodes, "before") == "1" end)
 
     PostgresCase.stop_server(folder)
-    assert {:error, %Skillbook.SQL.Error{}} = Peers.store(a, :nodes, :put_note, ["meanwhile", "2", []])
+
+    assert {:error, %Skillbook.SQL.Error{}} =
+             Peers.store(a, :nodes, :put_note, ["meanwhile", "2", []])
+
     # What was read before is still there.
     assert Peers.read(b, :nodes, "before") == "1"
 
     ^url = PostgresCase.start_server(folder)
-    assert eventually(fn -> elem(Peers.store(a, :nodes, :put_note, ["after", "3", []]), 0) == :ok end)
+
+    assert eventually(fn ->
+             elem(Peers.store(a, :nodes, :put_note, ["after", "3", []]), 0) == :ok
+           end)
+
     assert eventually(fn -> Peers.read(b, :nodes, "after") == "3" end)
     {:ok, _} = Peers.store(b, :nodes, :delete, ["before", []])
     assert eventually(fn -> Peers.read(a, :nodes, "before") == nil end)

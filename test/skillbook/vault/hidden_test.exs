@@ -105,9 +105,17 @@ defmodule Skillbook.Vault.HiddenTest do
   end
 
   defp filters,
-    do: [[], [limit: 2], [folder: "f1"], [tags: ["tag"]], [fields: [{"status", "open"}]], [vault: "boards"]]
+    do: [
+      [],
+      [limit: 2],
+      [folder: "f1"],
+      [tags: ["tag"]],
+      [fields: [{"status", "open"}]],
+      [vault: "boards"]
+    ]
 
-  defp answer(book, profile, query, options), do: Vault.search(Skillbook.view(book, profile), query, options)
+  defp answer(book, profile, query, options),
+    do: Vault.search(Skillbook.view(book, profile), query, options)
 
   defp start(context) do
     book(

@@ -11,11 +11,15 @@ defmodule Skillbook.Vault.ProducerTest do
   @patience 30_000
 
   setup_all do
-    [_, code] = Regex.run(~r/```elixir\n(defmodule MyApp\.Drive do\n.*?)```/s, File.read!("docs/vaults.md"))
+    [_, code] =
+      Regex.run(~r/```elixir\n(defmodule MyApp\.Drive do\n.*?)```/s, File.read!("docs/vaults.md"))
+
     code = code |> String.replace("MyApp.DriveAPI", "#{inspect(TestDrive)}, as: DriveAPI")
 
     [{producer, _}] =
-      code |> String.replace("MyApp.Drive", "#{inspect(__MODULE__)}.Drive") |> Code.compile_string()
+      code
+      |> String.replace("MyApp.Drive", "#{inspect(__MODULE__)}.Drive")
+      |> Code.compile_string()
 
     {:ok, producer: producer}
   end
@@ -38,7 +42,10 @@ defmodule Skillbook.Vault.ProducerTest do
     {:ok, drive: drive, book: book}
   end
 
-  test "all pages are indexed, and what is as it was is not read again", %{drive: drive, book: book} do
+  test "all pages are indexed, and what is as it was is not read again", %{
+    drive: drive,
+    book: book
+  } do
     assert found(book, "plan") == ["Last.md", "Plans/Q1.md", "Plans/Q2.md", "Trip.md"]
     downloads = TestDrive.downloads(drive)
     assert Vault.sync(book, "drive") == {:ok, counts(unchanged: 5)}
@@ -47,7 +54,10 @@ defmodule Skillbook.Vault.ProducerTest do
     assert {hit.id, hit.vault, hit.path} == {"3c", "drive", "Trip.md"}
   end
 
-  test "changes are followed: texts, names, labels, new and deleted ones", %{drive: drive, book: book} do
+  test "changes are followed: texts, names, labels, new and deleted ones", %{
+    drive: drive,
+    book: book
+  } do
     :ok = TestDrive.put(drive, "4d", text: "Bread and jam")
     assert await(book, counts(indexed: 1)) == :ok
     assert {found(book, "jam"), found(book, "butter")} == {["List.md"], []}
@@ -73,7 +83,10 @@ defmodule Skillbook.Vault.ProducerTest do
     assert {:ok, %{total: 0}} = Vault.search(reader, "quarterly")
   end
 
-  test "an error in the middle of a list loses nothing, and is tried again", %{drive: drive, book: book} do
+  test "an error in the middle of a list loses nothing, and is tried again", %{
+    drive: drive,
+    book: book
+  } do
     log =
       capture_log(fn ->
         for answer <- [{:error, :timeout}, {:raise, "no route"}, {:exit, :closed}] do
@@ -93,7 +106,8 @@ defmodule Skillbook.Vault.ProducerTest do
     assert found(book, "yearly") == ["Plans/Q1.md"]
   end
 
-  test "a document that cannot be read stays as it was, the others go on, and it is tried again", context do
+  test "a document that cannot be read stays as it was, the others go on, and it is tried again",
+       context do
     %{drive: drive, book: book} = context
 
     log =
@@ -130,13 +144,16 @@ defmodule Skillbook.Vault.ProducerTest do
     {:ok, drive} = TestDrive.start_link()
 
     for number <- 1..1_100,
-        do: :ok = TestDrive.put(drive, "n#{number}", path: "n#{number}.md", text: "note #{number}")
+        do:
+          :ok = TestDrive.put(drive, "n#{number}", path: "n#{number}.md", text: "note #{number}")
 
     # A first page that fails holds the first try back until this process has asked to be told.
     :ok = TestDrive.fail(drive, {:files, 0}, {:error, :later})
 
     capture_log(fn ->
-      book = book(store: ":memory:", vaults: [[name: "drive", producer: {producer, drive: drive}]])
+      book =
+        book(store: ":memory:", vaults: [[name: "drive", producer: {producer, drive: drive}]])
+
       {:error, :later} = Vault.sync(book, "drive")
       :ok = Vault.subscribe(book)
       :ok = TestDrive.fail(drive, {:files, 0}, nil)

@@ -36,7 +36,10 @@ defmodule Skillbook.Vault.SameTest do
   ]
 
   setup do
-    stores = [sqlite: ":memory:", postgres: {SQL.Postgres, url: Skillbook.PostgresCase.database()}]
+    stores = [
+      sqlite: ":memory:",
+      postgres: {SQL.Postgres, url: Skillbook.PostgresCase.database()}
+    ]
 
     books =
       for {_dialect, store} <- stores,
@@ -116,7 +119,13 @@ defmodule Skillbook.Vault.SameTest do
       Enum.map_join(1..count, Enum.random([" ", "\n", ", "]), fn _ -> Enum.random(@words) end)
     end
 
-    head = Enum.random(["", "---\ntags: [work]\n---\n", "---\ntitle: #{words.(2)}\nstatus: open\n---\n"])
+    head =
+      Enum.random([
+        "",
+        "---\ntags: [work]\n---\n",
+        "---\ntitle: #{words.(2)}\nstatus: open\n---\n"
+      ])
+
     head <> words.(:rand.uniform(most))
   end
 
@@ -163,7 +172,9 @@ defmodule Skillbook.Vault.SameTest do
   defp assert_titles_first(query, hits) do
     case Skillbook.Search.Query.parse(query) do
       {:ok, [{:word, stem}]} ->
-        called = for hit <- hits, do: stem in stems(hit.title <> " " <> Path.basename(hit.path, ".md"))
+        called =
+          for hit <- hits, do: stem in stems(hit.title <> " " <> Path.basename(hit.path, ".md"))
+
         assert {query, called} == {query, Enum.sort(called, :desc)}
 
       _ ->

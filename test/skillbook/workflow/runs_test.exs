@@ -10,7 +10,16 @@ defmodule Skillbook.Workflow.RunsTest do
     test "runs and their steps in #{dialect}", %{tmp_dir: folder} do
       sql = database(folder, unquote(dialect))
       ann = %Profile{id: "ann"}
-      entry = %Entry{name: "x.flow", kind: :command, description: "", body: "", path: "", source: ""}
+
+      entry = %Entry{
+        name: "x.flow",
+        kind: :command,
+        description: "",
+        body: "",
+        path: "",
+        source: ""
+      }
+
       command = %Command{name: "x.flow", raw: "x.flow --to \"é\0\""}
       context = context(sql: sql, profile: ann, command: command, by: :user)
 
@@ -21,7 +30,15 @@ defmodule Skillbook.Workflow.RunsTest do
                Runs.list(sql, ann, "x.flow", 5, now)
 
       long = String.duplicate("é", 100_001)
-      first = %Result{status: :ok, content: long, name: "x.say", command: "x.say {", duration: 1999}
+
+      first = %Result{
+        status: :ok,
+        content: long,
+        name: "x.say",
+        command: "x.say {",
+        duration: 1999
+      }
+
       # PostgreSQL stores no NUL.
       second = %Result{status: :error, content: "n\0o", command: "x.gone \0", duration: 0}
       assert :ok = Runs.step(context, id, %{number: 1, name: "late"}, first)
@@ -45,7 +62,9 @@ defmodule Skillbook.Workflow.RunsTest do
       # Nobody ended it, and its time is over.
       later = &DateTime.add(now, &1)
       left = Runs.begin(entry, context, nil, 1_000)
-      assert {:ok, %{status: "running", steps: 0}, []} = Runs.fetch(sql, ann, "x.flow", left, later.(60))
+
+      assert {:ok, %{status: "running", steps: 0}, []} =
+               Runs.fetch(sql, ann, "x.flow", left, later.(60))
 
       assert {:ok, %{status: "interrupted", duration: nil}, []} =
                Runs.fetch(sql, ann, "x.flow", left, later.(62))

@@ -49,7 +49,9 @@ defmodule Skillbook.CLI.Chat.Consent do
 
   defp word(_consent, _request, [word], input) when word in ["y", "yes"], do: {:ok, :allow, input}
   defp word(_consent, _request, [word], input) when word in ["n", "no"], do: {:ok, :deny, input}
-  defp word(_consent, _request, [word, text], input) when word in ["n", "no"], do: {:ok, {:deny, text}, input}
+
+  defp word(_consent, _request, [word, text], input) when word in ["n", "no"],
+    do: {:ok, {:deny, text}, input}
 
   defp word(consent, request, ["always"], input) do
     :ets.insert(consent.allowed, {key(request)})
@@ -83,7 +85,8 @@ defmodule Skillbook.CLI.Chat.Consent do
   end
 
   # What else the same name may stand for after a reload is asked for again.
-  defp key(%{entry: entry, profile: profile}), do: {profile.id, entry.name, entry.path, entry.handler}
+  defp key(%{entry: entry, profile: profile}),
+    do: {profile.id, entry.name, entry.path, entry.handler}
 
   # All of it, for it is what somebody agrees to, and nothing in it that drives a terminal.
   defp put(consent, input, style, text) do

@@ -14,7 +14,8 @@ defmodule Skillbook.CLI.Chat.Screen do
   @results 3
 
   @doc "The screen of one run."
-  def new(terminal, person?), do: %__MODULE__{terminal: terminal, person: person?, at: :atomics.new(3, [])}
+  def new(terminal, person?),
+    do: %__MODULE__{terminal: terminal, person: person?, at: :atomics.new(3, [])}
 
   @doc "Shows an event of `Skillbook.Agent.run/3`."
   def show(screen, {:turn, _number}) do
@@ -41,14 +42,27 @@ defmodule Skillbook.CLI.Chat.Screen do
   def show(screen, {:result, result}) do
     number = :atomics.add_get(screen.at, @results, 1)
     status = Terminal.style(screen.terminal, Run.color(result.status), to_string(result.status))
-    note(screen, :faint, ["[#{number}] ", status, Run.took(result.duration), ": ", line(result.content)])
+
+    note(screen, :faint, [
+      "[#{number}] ",
+      status,
+      Run.took(result.duration),
+      ": ",
+      line(result.content)
+    ])
   end
 
   def show(screen, {:incomplete, commands}),
-    do: note(screen, :yellow, "not run, its block was cut off: #{line(Enum.join(commands, "; "))}")
+    do:
+      note(screen, :yellow, "not run, its block was cut off: #{line(Enum.join(commands, "; "))}")
 
   def show(screen, {:note, _text}),
-    do: note(screen, :yellow, "the model is told that nothing of this ran, for it stands in no cmd block")
+    do:
+      note(
+        screen,
+        :yellow,
+        "the model is told that nothing of this ran, for it stands in no cmd block"
+      )
 
   def show(screen, {:cut_off, why}), do: note(screen, :yellow, cut_off(why))
 
@@ -57,7 +71,8 @@ defmodule Skillbook.CLI.Chat.Screen do
     note(screen, :yellow, "#{message}; again in #{Float.round(retry.delay / 1000, 1)} s")
   end
 
-  def show(screen, {:news, _text}), do: note(screen, :faint, "the model is told which skills changed")
+  def show(screen, {:news, _text}),
+    do: note(screen, :faint, "the model is told which skills changed")
 
   def show(screen, {:compacted, %{messages: count}}),
     do: note(screen, :faint, "left out #{count} older messages to save room")
@@ -71,10 +86,20 @@ defmodule Skillbook.CLI.Chat.Screen do
 
   defp agent(screen, path, {:result, result}) do
     status = Terminal.style(screen.terminal, Run.color(result.status), to_string(result.status))
-    note(screen, :faint, [path, ": ", line(result.command || ""), ": ", status, Run.took(result.duration)])
+
+    note(screen, :faint, [
+      path,
+      ": ",
+      line(result.command || ""),
+      ": ",
+      status,
+      Run.took(result.duration)
+    ])
   end
 
-  defp agent(screen, path, {:retry, _retry}), do: note(screen, :yellow, [path, ": an attempt failed; again"])
+  defp agent(screen, path, {:retry, _retry}),
+    do: note(screen, :yellow, [path, ": an attempt failed; again"])
+
   defp agent(_screen, _path, _event), do: :ok
 
   @doc "Ends a line that is open."

@@ -29,11 +29,15 @@ defmodule Skillbook.CLI.Shell.Completion do
   end
 
   defp words([], _word, known), do: known.names
-  defp words([get], _word, known) when get in ["get_skill", "get_skill:"], do: known.names -- ["get_skill"]
+
+  defp words([get], _word, known) when get in ["get_skill", "get_skill:"],
+    do: known.names -- ["get_skill"]
+
   defp words([command | _], "-" <> _, known), do: known.flags.(command)
   defp words(_before, _word, _known), do: []
 
-  defp rest(word, prefix), do: binary_part(word, byte_size(prefix), byte_size(word) - byte_size(prefix))
+  defp rest(word, prefix),
+    do: binary_part(word, byte_size(prefix), byte_size(word) - byte_size(prefix))
 
   defp common(words) do
     shortest = Enum.min_by(words, &String.length/1)

@@ -65,7 +65,8 @@ defmodule Skillbook.CLI.Shell.Editor do
 
   defp move(e, _key), do: e
 
-  defp show(editor, line), do: %{editor | left: line |> String.graphemes() |> Enum.reverse(), right: []}
+  defp show(editor, line),
+    do: %{editor | left: line |> String.graphemes() |> Enum.reverse(), right: []}
 
   defp skip_word(graphemes) do
     graphemes |> Enum.drop_while(&(&1 == " ")) |> Enum.drop_while(&(&1 != " "))
@@ -88,7 +89,11 @@ defmodule Skillbook.CLI.Shell.Editor do
 
     {[
        [up(row), "\r\e[J", prompt, shown(text(editor)), wrap],
-       [up(last_row - cursor_row), "\r", if(cursor_column > 0, do: "\e[#{cursor_column}C", else: "")]
+       [
+         up(last_row - cursor_row),
+         "\r",
+         if(cursor_column > 0, do: "\e[#{cursor_column}C", else: "")
+       ]
      ], cursor_row}
   end
 

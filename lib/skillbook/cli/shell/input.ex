@@ -27,7 +27,9 @@ defmodule Skillbook.CLI.Shell.Input do
   end
 
   @doc "Whether a person sits there: greetings and prompts are for people."
-  def person?(%{port: nil}), do: System.get_env("SKILLBOOK_KEYS") == nil and Terminal.new(:never).width != nil
+  def person?(%{port: nil}),
+    do: System.get_env("SKILLBOOK_KEYS") == nil and Terminal.new(:never).width != nil
+
   def person?(_input), do: true
 
   @doc "Sets what Tab asks: the text left of the cursor in, what `Completion.complete/2` gives out."

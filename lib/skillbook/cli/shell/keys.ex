@@ -70,7 +70,8 @@ defmodule Skillbook.CLI.Shell.Keys do
   defp decode(<<code, rest::binary>>, keys) when code < 32 or code == 127,
     do: decode(rest, add(@controls[code], keys))
 
-  defp decode(<<char::utf8, rest::binary>>, keys), do: decode(rest, add({:text, <<char::utf8>>}, keys))
+  defp decode(<<char::utf8, rest::binary>>, keys),
+    do: decode(rest, add({:text, <<char::utf8>>}, keys))
 
   # A character of several bytes of which the last are not here yet; anything else that is no UTF-8 is dropped.
   defp decode(<<lead, rest::binary>> = bytes, keys) do
@@ -90,7 +91,9 @@ defmodule Skillbook.CLI.Shell.Keys do
   defp sequence(<<letter, rest::binary>>), do: {<<letter>>, rest}
 
   # ECMA-48: parameters are 0x30-0x3F, the final byte is 0x40-0x7E.
-  defp final(<<byte, rest::binary>>, taken) when byte in 0x20..0x3F, do: final(rest, <<taken::binary, byte>>)
+  defp final(<<byte, rest::binary>>, taken) when byte in 0x20..0x3F,
+    do: final(rest, <<taken::binary, byte>>)
+
   defp final(<<byte, rest::binary>>, taken), do: {<<taken::binary, byte>>, rest}
   defp final("", _taken), do: :more
 end

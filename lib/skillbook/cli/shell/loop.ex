@@ -9,7 +9,8 @@ defmodule Skillbook.CLI.Shell.Loop do
   @typep state :: map()
 
   @doc "What the lines so far are: nothing, a part of something, or something to run."
-  @callback read(text :: String.t()) :: :blank | {:more, pending :: String.t()} | {:run, String.t()}
+  @callback read(text :: String.t()) ::
+              :blank | {:more, pending :: String.t()} | {:run, String.t()}
   @callback run(state(), text :: String.t()) :: state()
   @callback word(state(), word :: String.t(), argument :: String.t() | nil) :: state()
   @callback view(state()) :: Skillbook.View.t()
@@ -26,8 +27,20 @@ defmodule Skillbook.CLI.Shell.Loop do
   """
   @spec start(state()) :: 0 | 1
   def start(state) do
-    more = %{terminal: Terminal.new(state.options.color), input: Input.open(), pending: "", failed: false}
-    words = [{":help", nil}, {":quit", nil}, {":prompt", nil}, {":profile", "a name"} | state.words]
+    more = %{
+      terminal: Terminal.new(state.options.color),
+      input: Input.open(),
+      pending: "",
+      failed: false
+    }
+
+    words = [
+      {":help", nil},
+      {":quit", nil},
+      {":prompt", nil},
+      {":profile", "a name"} | state.words
+    ]
+
     if Input.person?(more.input), do: Terminal.put(state.greeting)
     loop(Map.merge(%{state | words: words}, more))
   end
@@ -51,10 +64,14 @@ defmodule Skillbook.CLI.Shell.Loop do
     end
   end
 
-  defp finish(%{pending: ""} = state), do: if(state.failed and not Input.person?(state.input), do: 1, else: 0)
+  defp finish(%{pending: ""} = state),
+    do: if(state.failed and not Input.person?(state.input), do: 1, else: 0)
 
   defp finish(%{pending: pending} = state) do
-    Terminal.complain("the input ended inside #{state.unfinished}:\n#{String.trim_trailing(pending)}")
+    Terminal.complain(
+      "the input ended inside #{state.unfinished}:\n#{String.trim_trailing(pending)}"
+    )
+
     1
   end
 
@@ -78,13 +95,26 @@ defmodule Skillbook.CLI.Shell.Loop do
 
   defp word(%{module: module} = state, word, argument) do
     case List.keyfind(state.words, word, 0) do
-      nil -> wrong(state, "unknown word `#{word}`; the words are #{Enum.join(words(state), ", ")}")
-      {_, nil} when argument != nil -> wrong(state, "too many words: #{word} #{argument}")
-      {":profile", _} -> profile(state, argument)
-      {_, takes} when takes != nil and argument == nil -> wrong(state, "#{word} expects #{takes}")
-      {":help", _} -> put(state, String.trim_trailing(state.help))
-      {":prompt", _} -> put(state, Terminal.safe(state.terminal, Skillbook.prompt(module.view(state), [])))
-      _ -> module.word(state, word, argument)
+      nil ->
+        wrong(state, "unknown word `#{word}`; the words are #{Enum.join(words(state), ", ")}")
+
+      {_, nil} when argument != nil ->
+        wrong(state, "too many words: #{word} #{argument}")
+
+      {":profile", _} ->
+        profile(state, argument)
+
+      {_, takes} when takes != nil and argument == nil ->
+        wrong(state, "#{word} expects #{takes}")
+
+      {":help", _} ->
+        put(state, String.trim_trailing(state.help))
+
+      {":prompt", _} ->
+        put(state, Terminal.safe(state.terminal, Skillbook.prompt(module.view(state), [])))
+
+      _ ->
+        module.word(state, word, argument)
     end
   end
 
@@ -113,7 +143,9 @@ defmodule Skillbook.CLI.Shell.Loop do
   @doc "Goes on after `Input.run/3`, with its value if it came to its end."
   @spec ran(state(), tuple(), (state(), term() -> state())) :: state()
   def ran(state, {:ok, value, input}, done), do: done.(%{state | input: input}, value)
-  def ran(state, {:interrupt, input}, _done), do: %{put(state, "stopped") | input: input, failed: true}
+
+  def ran(state, {:interrupt, input}, _done),
+    do: %{put(state, "stopped") | input: input, failed: true}
 
   def ran(state, {:crash, reason, input}, _done),
     do: wrong(%{state | input: input}, ["crashed: ", Exception.format_exit(reason)])

@@ -10,7 +10,8 @@ defmodule Skillbook.Handlers.Agent.Dispatch do
 
   @impl true
   def execute(flags, %Context{} = context) do
-    with {:ok, flags} <- Flags.cast(flags, "id", "one word of at most 40 characters", "report", &id/1),
+    with {:ok, flags} <-
+           Flags.cast(flags, "id", "one word of at most 40 characters", "report", &id/1),
          {:ok, agent} <- fetch_agent(context),
          {:ok, profile, names} <- Scope.narrow(context.view, List.wrap(flags["skills"])),
          :ok <- check_depth(agent, names),
@@ -23,7 +24,9 @@ defmodule Skillbook.Handlers.Agent.Dispatch do
     if is_binary(text) and text =~ ~r/\A[[:alnum:]_.-]{1,40}\z/u, do: {:ok, text}, else: :error
   end
 
-  defp fetch_agent(%Context{agent: agent, book: book}) when agent != nil and book != nil, do: {:ok, agent}
+  defp fetch_agent(%Context{agent: agent, book: book}) when agent != nil and book != nil,
+    do: {:ok, agent}
+
   defp fetch_agent(_context), do: {:error, %DispatchError{kind: :no_run}}
 
   defp check_depth(%{depth: depth, max_depth: max}, _names) when depth >= max,
@@ -56,13 +59,17 @@ defmodule Skillbook.Handlers.Agent.Dispatch do
     options = [system: Mission.system(@opening), on_event: tell] ++ options
 
     {result, ran} =
-      Mission.run(context.book, input(flags), Keyword.merge(agent.options, options), fn _result -> :ok end)
+      Mission.run(context.book, input(flags), Keyword.merge(agent.options, options), fn _result ->
+        :ok
+      end)
 
     answer(result, Mission.text(id, result, ran), Mission.effects(ran))
   end
 
   defp input(%{"mission" => mission} = flags) do
-    if flags["context"], do: "#{mission}\n\nWhat you have to know:\n\n#{flags["context"]}", else: mission
+    if flags["context"],
+      do: "#{mission}\n\nWhat you have to know:\n\n#{flags["context"]}",
+      else: mission
   end
 
   defp answer(%{status: :done} = result, text, effects),

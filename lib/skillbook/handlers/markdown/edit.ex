@@ -21,5 +21,8 @@ defmodule Skillbook.Handlers.Markdown.Edit do
 
   defp result(edited),
     do:
-      Result.ok("Edited #{edited.path} in the vault #{edited.vault}.", data: edited, effects: [:note_edited])
+      Result.ok("Edited #{edited.path} in the vault #{edited.vault}.",
+        data: edited,
+        effects: [:note_edited]
+      )
 end

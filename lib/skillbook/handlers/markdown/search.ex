@@ -34,14 +34,26 @@ defmodule Skillbook.Handlers.Markdown.Search do
         value = Enum.join(wrong, "=")
 
         {:error,
-         %FlagError{kind: :invalid, flag: "field", value: value, expected: expected, example: "status=open"}}
+         %FlagError{
+           kind: :invalid,
+           flag: "field",
+           value: value,
+           expected: expected,
+           example: "status=open"
+         }}
     end
   end
 
   defp cast_fields(flags), do: {:ok, flags}
 
   defp options(flags) do
-    for {option, name} <- [tags: "tag", folder: "folder", fields: "field", vault: "vault", limit: "limit"],
+    for {option, name} <- [
+          tags: "tag",
+          folder: "folder",
+          fields: "field",
+          vault: "vault",
+          limit: "limit"
+        ],
         value = flags[name],
         do: {option, value}
   end
@@ -55,11 +67,17 @@ defmodule Skillbook.Handlers.Markdown.Search do
 
     more =
       if found.total > shown,
-        do: ["#{found.total - shown} more; narrow the search, or raise --limit (at most #{Vault.most()})"],
+        do: [
+          "#{found.total - shown} more; narrow the search, or raise --limit (at most #{Vault.most()})"
+        ],
         else: []
 
     several = found.hits |> Enum.uniq_by(& &1.vault) |> length() > 1
-    Enum.join(["#{count}#{described(flags)}#{some}"] ++ Enum.map(found.hits, &hit(&1, several)) ++ more, "\n")
+
+    Enum.join(
+      ["#{count}#{described(flags)}#{some}"] ++ Enum.map(found.hits, &hit(&1, several)) ++ more,
+      "\n"
+    )
   end
 
   defp hit(hit, several) do

@@ -15,7 +15,8 @@ defmodule Skillbook.Handlers.Memory.Search do
          {:ok, flags} <- Flags.cast_keyword(flags, "category"),
          flags = Flags.apply_defaults(flags, %{"query" => {nil, nil}, "category" => nil}),
          {:ok, memories, total, how} <- search(sql, context.profile.id, flags) do
-      {:ok, Result.ok(text(memories, total, how, flags), data: %{memories: memories, total: total})}
+      {:ok,
+       Result.ok(text(memories, total, how, flags), data: %{memories: memories, total: total})}
     end
   end
 
@@ -39,11 +40,16 @@ defmodule Skillbook.Handlers.Memory.Search do
         do: ["#{total - shown} more; narrow the search, or raise --limit (at most #{@most})"],
         else: []
 
-    Enum.join(["#{count}: #{describe(flags, words)}" | Enum.map(memories, &Memory.text/1)] ++ more, "\n")
+    Enum.join(
+      ["#{count}: #{describe(flags, words)}" | Enum.map(memories, &Memory.text/1)] ++ more,
+      "\n"
+    )
   end
 
   defp describe(%{"query" => {query, _}, "category" => category}, words) do
-    order = if query, do: "#{words} #{inspect(query, printable_limit: 80)}", else: "the newest first"
+    order =
+      if query, do: "#{words} #{inspect(query, printable_limit: 80)}", else: "the newest first"
+
     if category, do: "#{order}; category #{category}", else: order
   end
 end

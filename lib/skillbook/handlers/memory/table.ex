@@ -14,7 +14,13 @@ defmodule Skillbook.Handlers.Memory.Table do
   @doc "Adds a memory; its `id` is the next one of the owner."
   def insert(sql, owner, %Memory{} = memory) do
     # Tags cannot hold a comma, which separates them where they are written.
-    values = [memory.content, memory.category, Enum.join(memory.tags, ","), owner, memory.created_at]
+    values = [
+      memory.content,
+      memory.category,
+      Enum.join(memory.tags, ","),
+      owner,
+      memory.created_at
+    ]
 
     query = """
     insert into skillbook_memories (number, content, category, tags, owner, created_at)
@@ -42,7 +48,11 @@ defmodule Skillbook.Handlers.Memory.Table do
     query = "select t.owner, #{@columns} from skillbook_memories t where #{these}"
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, params) do
-      {:ok, for([owner, id | memory] <- rows, do: {{"memory", owner, []}, id, document(memory(memory))})}
+      {:ok,
+       for(
+         [owner, id | memory] <- rows,
+         do: {{"memory", owner, []}, id, document(memory(memory))}
+       )}
     end
   end
 

@@ -14,13 +14,16 @@ defmodule Skillbook.Handlers.Results.Read do
   end
 
   defp fetch(view, id) do
-    with :error <- Bounded.fetch(view, id), do: {:error, %NotFoundError{kind: "result", id: id, find: nil}}
+    with :error <- Bounded.fetch(view, id),
+         do: {:error, %NotFoundError{kind: "result", id: id, find: nil}}
   end
 
   defp within(from, %{kept: kept}) when from <= kept, do: :ok
 
   defp within(from, %{kept: kept}) do
     expected = "a whole number up to #{kept}, the last character that is kept"
-    {:error, %FlagError{kind: :invalid, flag: "from", value: from, expected: expected, example: "#{kept}"}}
+
+    {:error,
+     %FlagError{kind: :invalid, flag: "from", value: from, expected: expected, example: "#{kept}"}}
   end
 end

@@ -13,7 +13,9 @@ defmodule Skillbook.Handlers.Skills.Edited do
   def edit(%{"operation" => "find_replace"} = flags) do
     with :ok <- Flags.require(flags, ["find", "replace"]),
          :ok <- without(flags, ["content"], "--content is for the other operations") do
-      {:ok, {:find_replace, flags["find"], flags["replace"], all?: Map.get(flags, "replace-all", false)}}
+      {:ok,
+       {:find_replace, flags["find"], flags["replace"],
+        all?: Map.get(flags, "replace-all", false)}}
     end
   end
 
@@ -26,7 +28,9 @@ defmodule Skillbook.Handlers.Skills.Edited do
 
   def edit(flags) do
     if Enum.any?(["content" | @replacing], &Map.has_key?(flags, &1)),
-      do: {:error, %FlagError{kind: :missing, flag: "operation", flags: ["operation"], example: "replace"}},
+      do:
+        {:error,
+         %FlagError{kind: :missing, flag: "operation", flags: ["operation"], example: "replace"}},
       else: {:ok, nil}
   end
 

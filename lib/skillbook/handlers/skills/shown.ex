@@ -11,12 +11,15 @@ defmodule Skillbook.Handlers.Skills.Shown do
 
   @impl true
   def execute(%{"skill-id" => id}, %{view: view}) do
-    with :error <- found(view, id, [:skill], & &1.name), do: not_found(view, "skill", id, [:skill], & &1.name)
+    with :error <- found(view, id, [:skill], & &1.name),
+         do: not_found(view, "skill", id, [:skill], & &1.name)
   end
 
   def execute(%{"title" => title}, %{view: view}) do
     kinds = [:note, :skill]
-    with :error <- found(view, title, kinds, &title/1), do: not_found(view, "note", title, kinds, &title/1)
+
+    with :error <- found(view, title, kinds, &title/1),
+         do: not_found(view, "note", title, kinds, &title/1)
   end
 
   @doc "The entry of these kinds that has a name, a title or an alias; titles are also found whatever their case."
@@ -33,7 +36,10 @@ defmodule Skillbook.Handlers.Skills.Shown do
   end
 
   defp aliased(view, wanted, kinds) do
-    with {:ok, entry} <- View.fetch(view, wanted), true <- entry.kind in kinds, do: entry, else: (_ -> nil)
+    with {:ok, entry} <- View.fetch(view, wanted),
+         true <- entry.kind in kinds,
+         do: entry,
+         else: (_ -> nil)
   end
 
   defp alike(entries, wanted) do
@@ -56,8 +62,11 @@ defmodule Skillbook.Handlers.Skills.Shown do
 
   # That there is no such entry, with what there is: `name` gives what is said of each.
   defp not_found(view, kind, wanted, kinds, name) do
-    told = for entry <- entries(view, kinds), not entry.hidden_from_model, uniq: true, do: name.(entry)
-    {:error, %NotFoundError{kind: kind, id: wanted, find: nil, available: Enum.take(told, @listed)}}
+    told =
+      for entry <- entries(view, kinds), not entry.hidden_from_model, uniq: true, do: name.(entry)
+
+    {:error,
+     %NotFoundError{kind: kind, id: wanted, find: nil, available: Enum.take(told, @listed)}}
   end
 
   @doc "What people call an entry."

@@ -105,11 +105,15 @@ defmodule Skillbook.Handlers.Skills.Written do
     title = if stored.title == stored.name, do: [], else: [stored.title]
 
     said =
-      Enum.join(title ++ if(stored.description == "", do: [], else: [one_line(stored.description)]), " - ")
+      Enum.join(
+        title ++ if(stored.description == "", do: [], else: [one_line(stored.description)]),
+        " - "
+      )
 
     tags = if stored.tags == [], do: "", else: " [#{Enum.join(stored.tags, ", ")}]"
     disabled = if stored.enabled, do: "", else: ", disabled"
     runs = with text when text != nil <- runs(stored), do: ", runs #{text}"
+
     "- #{stored.name}: #{said}#{tags} (source: #{stored.source}, version #{stored.version}#{runs}#{disabled})"
   end
 

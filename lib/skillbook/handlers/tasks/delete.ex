@@ -25,7 +25,9 @@ defmodule Skillbook.Handlers.Tasks.Delete do
   end
 
   defp archive(_sql, task, _now) do
-    text = "#{Task.reference(task)} was deleted already, at #{DateTime.to_iso8601(task.archived_at)}"
+    text =
+      "#{Task.reference(task)} was deleted already, at #{DateTime.to_iso8601(task.archived_at)}"
+
     {:ok, Result.ok(text, data: task)}
   end
 end

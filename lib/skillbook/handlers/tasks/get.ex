@@ -36,7 +36,10 @@ defmodule Skillbook.Handlers.Tasks.Get do
     Enum.join(
       ["#{Task.reference(task)} #{task.title}"] ++
         for({name, fact} <- facts, fact, do: "#{name}: #{fact}") ++
-        if(children == [], do: [], else: ["children:" | Enum.map(children, &("  " <> Task.line(&1, today)))]) ++
+        if(children == [],
+          do: [],
+          else: ["children:" | Enum.map(children, &("  " <> Task.line(&1, today)))]
+        ) ++
         if(task.description, do: ["", task.description], else: []),
       "\n"
     )

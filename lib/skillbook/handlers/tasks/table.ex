@@ -30,7 +30,8 @@ defmodule Skillbook.Handlers.Tasks.Table do
   def tidy(tags), do: tags |> Enum.uniq_by(&key/1) |> Enum.sort_by(&key/1)
 
   @doc "Tags without those in `others`, whatever their case."
-  def without(tags, others), do: Enum.reject(tags, &(key(&1) in Enum.map(others, fn tag -> key(tag) end)))
+  def without(tags, others),
+    do: Enum.reject(tags, &(key(&1) in Enum.map(others, fn tag -> key(tag) end)))
 
   @doc "Adds a task, whose tags are tidy; its `id` is given by the database."
   def insert(sql, %Task{} = task) do
@@ -117,7 +118,8 @@ defmodule Skillbook.Handlers.Tasks.Table do
   end
 
   defp wrong_parent(parent, expected) do
-    {:error, %FlagError{kind: :invalid, flag: "parent", value: Task.reference(parent), expected: expected}}
+    {:error,
+     %FlagError{kind: :invalid, flag: "parent", value: Task.reference(parent), expected: expected}}
   end
 
   @doc "A line about the open tasks directly below one that is finished or deleted; empty if there are none."
@@ -147,7 +149,8 @@ defmodule Skillbook.Handlers.Tasks.Table do
              task.id | values(task, @changing)
            ]),
          :ok <- index_anew(sql, before, task),
-         {:ok, _} <- SQL.query(sql, "delete from skillbook_task_tags where task_id = $1", [task.id]),
+         {:ok, _} <-
+           SQL.query(sql, "delete from skillbook_task_tags where task_id = $1", [task.id]),
          :ok <- insert_tags(sql, task.id, task.tags),
          do: {:ok, task}
   end
@@ -176,7 +179,9 @@ defmodule Skillbook.Handlers.Tasks.Table do
 
   defp only_open?(filters) do
     others = Map.drop(filters, [:query, :units, :sort, :limit, :today, :statuses])
-    filters.statuses == Task.open_statuses() and Enum.all?(Map.values(others), &(&1 in [nil, false]))
+
+    filters.statuses == Task.open_statuses() and
+      Enum.all?(Map.values(others), &(&1 in [nil, false]))
   end
 
   # The index has all that is asked, so the database is asked for those alone that are shown.
@@ -200,7 +205,8 @@ defmodule Skillbook.Handlers.Tasks.Table do
             filters.priorities && within("t.priority", filters.priorities),
             filters.assignee && {"lower(t.assignee) = lower(?)", [filters.assignee]},
             filters.mine &&
-              {"(t.assignee = ? or t.assignee is null and t.created_by = ?)", [filters.mine, filters.mine]},
+              {"(t.assignee = ? or t.assignee is null and t.created_by = ?)",
+               [filters.mine, filters.mine]},
             filters.overdue && {"t.due_date < ?", [filters.today]},
             filters.due_before && {"t.due_date <= ?", [filters.due_before]},
             filters.due_after && {"t.due_date >= ?", [filters.due_after]}
@@ -255,10 +261,12 @@ defmodule Skillbook.Handlers.Tasks.Table do
         {"(#{open} and t.due_date < ?)", values ++ [today]}
       end) ++ if(plain == [], do: [], else: [within("t.status", plain)])
 
-    {"(" <> Enum.map_join(conditions, " or ", &elem(&1, 0)) <> ")", Enum.flat_map(conditions, &elem(&1, 1))}
+    {"(" <> Enum.map_join(conditions, " or ", &elem(&1, 0)) <> ")",
+     Enum.flat_map(conditions, &elem(&1, 1))}
   end
 
-  defp within(column, values), do: {"#{column} in (#{Enum.map_join(values, ", ", fn _ -> "?" end)})", values}
+  defp within(column, values),
+    do: {"#{column} in (#{Enum.map_join(values, ", ", fn _ -> "?" end)})", values}
 
   defp tagged(tag) do
     {"t.id in (select g.task_id from skillbook_task_tags g where g.key = ?)", [key(tag)]}
@@ -267,12 +275,16 @@ defmodule Skillbook.Handlers.Tasks.Table do
   # Conditions are written with `?`; the places get their numbers once all conditions are together.
   defp number(conditions) do
     [head | parts] = conditions |> Enum.map_join(" and ", &elem(&1, 0)) |> String.split("?")
-    numbered = parts |> Enum.with_index(1) |> Enum.map_join(fn {part, number} -> "$#{number}#{part}" end)
+
+    numbered =
+      parts |> Enum.with_index(1) |> Enum.map_join(fn {part, number} -> "$#{number}#{part}" end)
+
     {head <> numbered, Enum.flat_map(conditions, &elem(&1, 1))}
   end
 
   defp select(sql, rest, params) do
-    with {:ok, %{rows: rows}} <- SQL.query(sql, "select #{@select} from skillbook_tasks t #{rest}", params) do
+    with {:ok, %{rows: rows}} <-
+           SQL.query(sql, "select #{@select} from skillbook_tasks t #{rest}", params) do
       rows |> Enum.map(&task/1) |> with_tags(sql)
     end
   end
@@ -281,7 +293,9 @@ defmodule Skillbook.Handlers.Tasks.Table do
 
   defp with_tags(tasks, sql) do
     ids = Enum.map(tasks, & &1.id)
-    query = "select task_id, tag from skillbook_task_tags where task_id in (#{places(ids)}) order by key"
+
+    query =
+      "select task_id, tag from skillbook_task_tags where task_id in (#{places(ids)}) order by key"
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, ids) do
       tags = Enum.group_by(rows, &hd/1, &List.last/1)
@@ -310,7 +324,9 @@ defmodule Skillbook.Handlers.Tasks.Table do
     fields = @columns |> Enum.zip(row) |> Map.new()
 
     times =
-      for column <- [:created_at, :updated_at, :archived_at], into: %{}, do: {column, time(fields[column])}
+      for column <- [:created_at, :updated_at, :archived_at],
+          into: %{},
+          do: {column, time(fields[column])}
 
     due = fields.due_date && Date.from_iso8601!(fields.due_date)
     struct!(Task, fields |> Map.merge(times) |> Map.put(:due_date, due))

@@ -38,7 +38,8 @@ defmodule Skillbook.Handlers.Tasks.Update do
       taken != [] ->
         conflict(taken ++ ["clear"], "a field is either set or cleared, not both")
 
-      Map.has_key?(flags, "tags") and (Map.has_key?(flags, "add-tags") or Map.has_key?(flags, "remove-tags")) ->
+      Map.has_key?(flags, "tags") and
+          (Map.has_key?(flags, "add-tags") or Map.has_key?(flags, "remove-tags")) ->
         conflict(
           ["tags" | Enum.filter(["add-tags", "remove-tags"], &Map.has_key?(flags, &1))],
           "--tags replaces all tags"
@@ -62,7 +63,8 @@ defmodule Skillbook.Handlers.Tasks.Update do
 
       case changes(task, changed) do
         [] ->
-          {:ok, Result.ok("Nothing changed, it is so already: #{Task.line(task, today)}", data: task)}
+          {:ok,
+           Result.ok("Nothing changed, it is so already: #{Task.line(task, today)}", data: task)}
 
         changes ->
           changed = %{changed | updated_at: DateTime.truncate(context.now, :second)}
@@ -105,7 +107,10 @@ defmodule Skillbook.Handlers.Tasks.Update do
         end
       end)
 
-    tags = Table.without(task.tags, Map.get(flags, "remove-tags", [])) ++ Map.get(flags, "add-tags", [])
+    tags =
+      Table.without(task.tags, Map.get(flags, "remove-tags", [])) ++
+        Map.get(flags, "add-tags", [])
+
     %{task | tags: Table.tidy(tags)}
   end
 

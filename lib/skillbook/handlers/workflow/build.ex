@@ -64,7 +64,9 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
     with {:ok, flags} <-
            Flags.cast(flags, name, expected, example, fn value ->
-             if is_binary(value) and value =~ ~r/\A[a-z][a-z0-9_]{0,63}\z/, do: {:ok, value}, else: :error
+             if is_binary(value) and value =~ ~r/\A[a-z][a-z0-9_]{0,63}\z/,
+               do: {:ok, value},
+               else: :error
            end),
          do: Flags.cast(flags, name, "a name other than all and help", example, &unreserved/1)
   end
@@ -199,7 +201,13 @@ defmodule Skillbook.Handlers.Workflow.Build do
     expected = "a name that is free; there is a #{workflow.name} already"
 
     {:error,
-     %FlagError{kind: :invalid, flag: "name", value: action, expected: expected, example: action <> "_2"}}
+     %FlagError{
+       kind: :invalid,
+       flag: "name",
+       value: action,
+       expected: expected,
+       example: action <> "_2"
+     }}
   end
 
   # Those of the profile: its labels are on all of them, so it learns of no others.
@@ -218,12 +226,19 @@ defmodule Skillbook.Handlers.Workflow.Build do
   # In the folder of a skill every page is a resource of that skill and never a command.
   defp folder_of_commands(root, workflow) do
     with {:ok, text} <- Document.read(root, workflow.flags["domain"] <> "/SKILL.md"),
-         {:ok, %{data: %{"name" => _} = data}} when not is_map_key(data, "domain") <- Frontmatter.parse(text) do
+         {:ok, %{data: %{"name" => _} = data}} when not is_map_key(data, "domain") <-
+           Frontmatter.parse(text) do
       domain = workflow.flags["domain"]
       expected = "a folder of commands, and #{domain} is a skill"
 
       {:error,
-       %FlagError{kind: :invalid, flag: "domain", value: domain, expected: expected, example: "workflows"}}
+       %FlagError{
+         kind: :invalid,
+         flag: "domain",
+         value: domain,
+         expected: expected,
+         example: "workflows"
+       }}
     else
       _ -> :ok
     end
@@ -289,7 +304,9 @@ defmodule Skillbook.Handlers.Workflow.Build do
   end
 
   defp body(name, flags) do
-    steps = flags["steps"] || "Do what is described above, step by step, with the commands you have."
+    steps =
+      flags["steps"] || "Do what is described above, step by step, with the commands you have."
+
     declared = if flags["flags"], do: flags_section(flags["flags"]) <> "\n", else: ""
 
     """
@@ -320,7 +337,12 @@ defmodule Skillbook.Handlers.Workflow.Build do
   defp usage(text) do
     for flag <- Declaration.read(flags_section(text)).flags do
       several = if flag.several, do: "...", else: ""
-      shown = if flag.type == :switch, do: "--#{flag.name}", else: "--#{flag.name} <#{flag.name}>#{several}"
+
+      shown =
+        if flag.type == :switch,
+          do: "--#{flag.name}",
+          else: "--#{flag.name} <#{flag.name}>#{several}"
+
       if flag.required, do: shown, else: "[#{shown}]"
     end
   end

@@ -9,7 +9,9 @@ defmodule Skillbook.Handlers.Workflow.Folder do
   """
   @spec everything(Context.t()) :: {:ok, View.t()} | {:error, Exception.t()}
   def everything(%{book: nil, view: view}), do: {:ok, view}
-  def everything(%{book: book} = context), do: with(:ok <- publish(context), do: {:ok, View.all(book)})
+
+  def everything(%{book: book} = context),
+    do: with(:ok <- publish(context), do: {:ok, View.all(book)})
 
   @doc "Has the book read what was written."
   @spec publish(Context.t()) :: :ok | {:error, Exception.t()}

@@ -5,7 +5,8 @@ defmodule Skillbook.Handlers.Workflow.Named do
   alias Skillbook.{Entry, FlagError, UnknownSkillError, View}
 
   @doc "The entry that `--name` names, if it is a workflow."
-  @spec fetch(View.t(), String.t()) :: {:ok, Entry.t()} | {:error, UnknownSkillError.t() | FlagError.t()}
+  @spec fetch(View.t(), String.t()) ::
+          {:ok, Entry.t()} | {:error, UnknownSkillError.t() | FlagError.t()}
   def fetch(view, name) do
     with {:ok, entry} <- View.fetch(view, name), do: check(entry)
   end
@@ -16,6 +17,12 @@ defmodule Skillbook.Handlers.Workflow.Named do
     expected = "the name of a workflow, as `workflow.list` shows them"
 
     {:error,
-     %FlagError{kind: :invalid, flag: "name", value: name, expected: expected, example: "workflows.report"}}
+     %FlagError{
+       kind: :invalid,
+       flag: "name",
+       value: name,
+       expected: expected,
+       example: "workflows.report"
+     }}
   end
 end

@@ -19,16 +19,23 @@ defmodule Skillbook.Handlers.Workflow.Run do
   defp given(values) do
     Enum.reduce_while(List.wrap(values), {:ok, %{}}, fn value, {:ok, given} ->
       case is_binary(value) && Regex.run(~r/\A-{0,2}([[:alnum:]_][^\s=]*)(?:=(.*))?\z/su, value) do
-        [_, name, text] -> {:cont, {:ok, Map.update(given, name, text, &(List.wrap(&1) ++ [text]))}}
-        [_, name] -> {:cont, {:ok, Map.put(given, name, true)}}
-        _ -> {:halt, wrong(value)}
+        [_, name, text] ->
+          {:cont, {:ok, Map.update(given, name, text, &(List.wrap(&1) ++ [text]))}}
+
+        [_, name] ->
+          {:cont, {:ok, Map.put(given, name, true)}}
+
+        _ ->
+          {:halt, wrong(value)}
       end
     end)
   end
 
   defp wrong(value) do
     expected = "flags of the workflow as NAME=VALUE, or NAME alone for one without a value"
-    {:error, %FlagError{kind: :invalid, flag: "with", value: value, expected: expected, example: "days=7"}}
+
+    {:error,
+     %FlagError{kind: :invalid, flag: "with", value: value, expected: expected, example: "days=7"}}
   end
 
   # Each step is asked for by itself, as if the workflow had been called by its name.

@@ -87,13 +87,23 @@ defmodule Skillbook.Handlers.Workflow.Show do
     with {:ok, sql} <- Context.fetch_sql(context),
          {:ok, run, steps} <- Runs.fetch(sql, context.profile, entry.name, id, context.now) do
       report = %Report{results: Enum.map(steps, &result(&1, context.view))}
-      parts = ["#{run.command}\n#{line(run)}", to_string(report), reported(run, steps, context.view)]
+
+      parts = [
+        "#{run.command}\n#{line(run)}",
+        to_string(report),
+        reported(run, steps, context.view)
+      ]
 
       {:ok,
-       Result.ok(parts |> Enum.reject(&(&1 == "")) |> Enum.join("\n\n"), data: Map.put(run, :results, steps))}
+       Result.ok(parts |> Enum.reject(&(&1 == "")) |> Enum.join("\n\n"),
+         data: Map.put(run, :results, steps)
+       )}
     else
-      {:ok, nil} -> {:error, %NotFoundError{kind: "run", id: "R-#{id}", find: "workflow.show #{entry.name}"}}
-      error -> error
+      {:ok, nil} ->
+        {:error, %NotFoundError{kind: "run", id: "R-#{id}", find: "workflow.show #{entry.name}"}}
+
+      error ->
+        error
     end
   end
 
@@ -101,7 +111,11 @@ defmodule Skillbook.Handlers.Workflow.Show do
   defp reported(%{report: nil}, _steps, _view), do: ""
 
   defp reported(run, steps, view),
-    do: if(Enum.all?(steps, &shown?(&1, view)), do: "Report:\n\n#{run.report}", else: "Report: (not shown)")
+    do:
+      if(Enum.all?(steps, &shown?(&1, view)),
+        do: "Report:\n\n#{run.report}",
+        else: "Report: (not shown)"
+      )
 
   defp shown?(step, view), do: step.skill == nil or match?({:ok, _}, View.fetch(view, step.skill))
 

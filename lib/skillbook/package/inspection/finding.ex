@@ -12,7 +12,8 @@ defmodule Skillbook.Package.Inspection.Finding do
     %{
       kind: kind,
       level: level,
-      what: if(String.length(what) > @shown, do: String.slice(what, 0, @shown - 1) <> "…", else: what),
+      what:
+        if(String.length(what) > @shown, do: String.slice(what, 0, @shown - 1) <> "…", else: what),
       file: file,
       line: line,
       count: 1,
@@ -24,5 +25,6 @@ defmodule Skillbook.Package.Inspection.Finding do
   defp long(what), do: if(byte_size(what) > 200, do: digest(what), else: what)
 
   @doc "What stands for bytes in a key."
-  def digest(bytes), do: :sha256 |> :crypto.hash(bytes) |> binary_part(0, 16) |> Base.encode16(case: :lower)
+  def digest(bytes),
+    do: :sha256 |> :crypto.hash(bytes) |> binary_part(0, 16) |> Base.encode16(case: :lower)
 end

@@ -8,7 +8,9 @@ defmodule Skillbook.Package.Inspection.Text do
   @doc "The findings of one file's text."
   def findings(path, text) do
     lines = lines(text)
-    markdown? = path |> Path.extname() |> String.downcase() |> Kernel.in([".md", ".markdown", ".mdx"])
+
+    markdown? =
+      path |> Path.extname() |> String.downcase() |> Kernel.in([".md", ".markdown", ".mdx"])
 
     List.flatten([
       hidden(path, text, lines),
@@ -22,7 +24,8 @@ defmodule Skillbook.Package.Inspection.Text do
   end
 
   # Where each line begins, for the line of an offset.
-  defp lines(text), do: [0 | for({at, 1} <- :binary.matches(text, "\n"), do: at + 1)] |> List.to_tuple()
+  defp lines(text),
+    do: [0 | for({at, 1} <- :binary.matches(text, "\n"), do: at + 1)] |> List.to_tuple()
 
   defp line(lines, offset), do: line(lines, offset, 0, tuple_size(lines))
 
@@ -72,7 +75,8 @@ defmodule Skillbook.Package.Inspection.Text do
   defp character(code) when code in 0x202A..0x202E or code in 0x2066..0x2069,
     do: {"turns the direction of a text", :warning}
 
-  defp character(code) when code in 0x200E..0x200F or code == 0x061C, do: {"direction mark", :notice}
+  defp character(code) when code in 0x200E..0x200F or code == 0x061C,
+    do: {"direction mark", :notice}
 
   defp character(code) when code in 0xFE00..0xFE0F or code in 0xE0100..0xE01EF,
     do: {"variation selectors in a row", :warning}
@@ -88,7 +92,14 @@ defmodule Skillbook.Package.Inspection.Text do
   defp mixed(path, text, lines) do
     for true <- [text =~ ~r/[\x{0391}-\x{03C1}\x{0400}-\x{04FF}]/u],
         {word, line} <- scan(@mixed, text, lines) do
-      finding(:hidden, :warning, word, path, line, "a word with letters of two alphabets that look alike")
+      finding(
+        :hidden,
+        :warning,
+        word,
+        path,
+        line,
+        "a word with letters of two alphabets that look alike"
+      )
     end
   end
 
@@ -97,7 +108,16 @@ defmodule Skillbook.Package.Inspection.Text do
   defp blobs(path, text, lines) do
     for {blob, line} <- scan(@blob, text, lines), dense?(blob) do
       what = "#{String.slice(blob, 0, 24)}… (#{byte_size(blob)} characters)"
-      finding(:blob, :warning, what, path, line, "may hold something that is not seen", digest(blob))
+
+      finding(
+        :blob,
+        :warning,
+        what,
+        path,
+        line,
+        "may hold something that is not seen",
+        digest(blob)
+      )
     end
   end
 
@@ -137,7 +157,8 @@ defmodule Skillbook.Package.Inspection.Text do
     end
   end
 
-  defp private?(host), do: host =~ ~r/\A(10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|\[::1\])/
+  defp private?(host),
+    do: host =~ ~r/\A(10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|\[::1\])/
 
   # Sentences. Each is a reason and what it is found by, first in the group if there is one.
 
@@ -189,7 +210,8 @@ defmodule Skillbook.Package.Inspection.Text do
   # Markdown
 
   defp comments(path, text, lines) do
-    for {comment, line} <- scan(~r/<!--(?!\[if)(.*?)(?:-->|\z)/s, text, lines), String.trim(comment) != "" do
+    for {comment, line} <- scan(~r/<!--(?!\[if)(.*?)(?:-->|\z)/s, text, lines),
+        String.trim(comment) != "" do
       finding(:comment, :notice, comment, path, line, "is not seen where Markdown is shown")
     end
   end
@@ -255,7 +277,8 @@ defmodule Skillbook.Package.Inspection.Text do
     end
   end
 
-  defp heredoc({:heredoc, word} = state, line), do: if(String.trim(line) == word, do: :shell, else: state)
+  defp heredoc({:heredoc, word} = state, line),
+    do: if(String.trim(line) == word, do: :shell, else: state)
 
   defp programs(line) do
     line = line |> String.trim() |> String.replace(~r/\A(?:\$|PS[^>]*>)\s+/, "")
@@ -293,7 +316,14 @@ defmodule Skillbook.Package.Inspection.Text do
 
   defp hooks(line, number, path) do
     for [_, command] <- Regex.scan(~r/(?:^|\s)!`([^`]+)`/, line) do
-      finding(:hook, :warning, command, path, number, "some programs run this as soon as the skill is read")
+      finding(
+        :hook,
+        :warning,
+        command,
+        path,
+        number,
+        "some programs run this as soon as the skill is read"
+      )
     end
   end
 end

@@ -51,5 +51,9 @@ defmodule Skillbook.SQL.Migrations.Ecto do
   defp version!(version: version) when is_integer(version) and version > 0, do: version
 
   defp version!(options),
-    do: raise(ArgumentError, "expected version: a number from 1, or no option, got: #{inspect(options)}")
+    do:
+      raise(
+        ArgumentError,
+        "expected version: a number from 1, or no option, got: #{inspect(options)}"
+      )
 end

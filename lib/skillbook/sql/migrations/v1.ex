@@ -58,7 +58,12 @@ defmodule Skillbook.SQL.Migrations.V1 do
   end
 
   def down(dialect) do
-    tables = ["drop table skillbook_task_tags", "drop table skillbook_tasks", "drop table skillbook_memories"]
+    tables = [
+      "drop table skillbook_task_tags",
+      "drop table skillbook_tasks",
+      "drop table skillbook_memories"
+    ]
+
     # The index of SQLite is a table of its own.
     fts = for {table, _} <- @searched, dialect == :sqlite, do: "drop table #{table}_fts"
     tables ++ fts

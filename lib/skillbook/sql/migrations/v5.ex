@@ -72,5 +72,7 @@ defmodule Skillbook.SQL.Migrations.V5 do
   end
 
   defp index(:postgres),
-    do: ["create index skillbook_documents_search_index on skillbook_documents using gin (search)"]
+    do: [
+      "create index skillbook_documents_search_index on skillbook_documents using gin (search)"
+    ]
 end

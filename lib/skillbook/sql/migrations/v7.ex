@@ -28,7 +28,10 @@ defmodule Skillbook.SQL.Migrations.V7 do
 
   # Those of the store are told apart no more, so they go.
   def down(_dialect) do
-    ["delete from skillbook_firings where record <> 0", "drop index skillbook_entries_schedule_index"] ++
+    [
+      "delete from skillbook_firings where record <> 0",
+      "drop index skillbook_entries_schedule_index"
+    ] ++
       firings([], nil, "name") ++
       for(
         table <- ~w(entries entry_versions),

@@ -11,7 +11,8 @@ defmodule Skillbook.SQL.Postgres.Listener do
   @shortest_pause 50
   @longest_pause 1000
 
-  def start_link({name, server}), do: GenServer.start_link(__MODULE__, server, name: listener(name))
+  def start_link({name, server}),
+    do: GenServer.start_link(__MODULE__, server, name: listener(name))
 
   def listener(name), do: Module.concat(name, Listener)
 
@@ -65,7 +66,8 @@ defmodule Skillbook.SQL.Postgres.Listener do
 
     if state.session do
       # Who is told that it listens has missed nothing; all others may have.
-      fresh = for {from, channel, pid} <- state.new, do: GenServer.reply(from, :ok) && {channel, pid}
+      fresh =
+        for {from, channel, pid} <- state.new, do: GenServer.reply(from, :ok) && {channel, pid}
 
       for {channel, pids} <- state.channels, pid <- pids, {channel, pid} not in fresh do
         send(pid, {:skillbook_notify_lost, channel})

@@ -59,8 +59,18 @@ defmodule Skillbook.SQL.Postgres.Pool do
   def handle_call({:checkout, kind}, {pid, _tag} = from, state) do
     number = state.next
     timer = Process.send_after(self(), {:waited, number}, state.patience)
-    waiter = %{from: from, kind: kind, timer: timer, monitor: Process.monitor(pid), pid: pid, is_late: false}
-    {:noreply, serve(%{state | next: number + 1, waiting: :gb_trees.insert(number, waiter, state.waiting)})}
+
+    waiter = %{
+      from: from,
+      kind: kind,
+      timer: timer,
+      monitor: Process.monitor(pid),
+      pid: pid,
+      is_late: false
+    }
+
+    {:noreply,
+     serve(%{state | next: number + 1, waiting: :gb_trees.insert(number, waiter, state.waiting)})}
   end
 
   @impl true
@@ -90,7 +100,11 @@ defmodule Skillbook.SQL.Postgres.Pool do
   def handle_info({:waited, number}, state) do
     case :gb_trees.lookup(number, state.waiting) do
       {:value, waiter} ->
-        state = %{state | waiting: :gb_trees.update(number, %{waiter | is_late: true}, state.waiting)}
+        state = %{
+          state
+          | waiting: :gb_trees.update(number, %{waiter | is_late: true}, state.waiting)
+        }
+
         # A connection that is being opened has a time limit of its own.
         {:noreply, if(opens_for?(state, waiter), do: state, else: dismiss_late(state))}
 
@@ -99,7 +113,8 @@ defmodule Skillbook.SQL.Postgres.Pool do
     end
   end
 
-  def handle_info({reference, reply}, %{connecting: connecting} = state) when is_reference(reference) do
+  def handle_info({reference, reply}, %{connecting: connecting} = state)
+      when is_reference(reference) do
     if reference in connecting do
       state = connected(%{state | connecting: MapSet.delete(connecting, reference)}, reply)
       {:noreply, dismiss_late(state)}
@@ -108,7 +123,8 @@ defmodule Skillbook.SQL.Postgres.Pool do
     end
   end
 
-  def handle_info(:try_again, state), do: {:noreply, serve(%{state | pause: {:over, elem(state.pause, 1)}})}
+  def handle_info(:try_again, state),
+    do: {:noreply, serve(%{state | pause: {:over, elem(state.pause, 1)}})}
 
   # What is idle and lost is found when it is to be lent.
   def handle_info(_message, state), do: {:noreply, state}
@@ -129,7 +145,9 @@ defmodule Skillbook.SQL.Postgres.Pool do
     state = %{state | failure: error}
 
     if passing do
-      pause = if state.pause, do: min(elem(state.pause, 1) * 2, @longest_pause), else: @shortest_pause
+      pause =
+        if state.pause, do: min(elem(state.pause, 1) * 2, @longest_pause), else: @shortest_pause
+
       Process.send_after(self(), :try_again, pause)
       %{state | pause: {:until, pause}}
     else
@@ -206,7 +224,9 @@ defmodule Skillbook.SQL.Postgres.Pool do
 
   defp forget(state, gone?) do
     waiting =
-      for {number, waiter} <- :gb_trees.to_list(state.waiting), not gone?.(waiter), do: {number, waiter}
+      for {number, waiter} <- :gb_trees.to_list(state.waiting),
+          not gone?.(waiter),
+          do: {number, waiter}
 
     %{state | waiting: :gb_trees.from_orddict(waiting)}
   end
@@ -229,12 +249,15 @@ defmodule Skillbook.SQL.Postgres.Pool do
   end
 
   defp too_long(%{failure: %Error{} = failure}, _waiter), do: failure
-  defp too_long(%{writer: writer} = state, %{kind: :write}) when writer != nil, do: Error.busy(state.patience)
+
+  defp too_long(%{writer: writer} = state, %{kind: :write}) when writer != nil,
+    do: Error.busy(state.patience)
 
   defp too_long(state, _waiter) do
     %Error{
       kind: :busy,
-      message: "no connection of the #{state.size} was free within #{state.patience} ms; try again"
+      message:
+        "no connection of the #{state.size} was free within #{state.patience} ms; try again"
     }
   end
 end

@@ -48,7 +48,10 @@ defmodule Skillbook.SQL.Postgres.Settings do
     Options.known!(options, @options)
     options = Enum.map(options, &reveal/1)
     given = for {key, value} <- options, key not in [:url, :name, :pool_size], do: {key, value}
-    values = Map.merge(@address, @limits) |> Map.merge(url(options[:url])) |> Map.merge(Map.new(given))
+
+    values =
+      Map.merge(@address, @limits) |> Map.merge(url(options[:url])) |> Map.merge(Map.new(given))
+
     values = Map.update!(values, :ssl, &ssl/1)
     # As libpq does.
     user = values.user || System.get_env("USER") || "postgres"
@@ -58,11 +61,20 @@ defmodule Skillbook.SQL.Postgres.Settings do
     name = options[:name]
     pool_size = Keyword.get(options, :pool_size, 10)
     check(is_atom(name) and name != nil, :name, "an atom", name)
-    check(is_integer(pool_size) and pool_size > 0, :pool_size, "a number of connections from 1", pool_size)
+
+    check(
+      is_integer(pool_size) and pool_size > 0,
+      :pool_size,
+      "a number of connections from 1",
+      pool_size
+    )
+
     {name, pool_size, Map.take(values, Map.keys(@address)), Map.take(values, Map.keys(@limits))}
   end
 
-  defp reveal({key, secret}) when key in [:url, :password] and is_function(secret, 0), do: {key, secret.()}
+  defp reveal({key, secret}) when key in [:url, :password] and is_function(secret, 0),
+    do: {key, secret.()}
+
   defp reveal(option), do: option
 
   defp ssl(true), do: "verify-full"
@@ -88,9 +100,14 @@ defmodule Skillbook.SQL.Postgres.Settings do
   defp check(true, _option, _expected, _value), do: :ok
 
   defp check(false, option, expected, value),
-    do: raise(ArgumentError, "expected #{inspect(option)} to be #{expected}, got: #{inspect(value)}")
+    do:
+      raise(
+        ArgumentError,
+        "expected #{inspect(option)} to be #{expected}, got: #{inspect(value)}"
+      )
 
-  defp text?(value), do: is_binary(value) and String.valid?(value) and not String.contains?(value, "\0")
+  defp text?(value),
+    do: is_binary(value) and String.valid?(value) and not String.contains?(value, "\0")
 
   defp url(nil), do: %{}
 
@@ -101,7 +118,13 @@ defmodule Skillbook.SQL.Postgres.Settings do
          {:ok, query} <- query(uri.query) do
       {user, password} = userinfo(uri.userinfo)
 
-      %{host: uri.host, port: uri.port, user: user, password: password, database: database(uri.path)}
+      %{
+        host: uri.host,
+        port: uri.port,
+        user: user,
+        password: password,
+        database: database(uri.path)
+      }
       |> Map.reject(fn {_key, value} -> value in [nil, ""] end)
       |> Map.merge(query)
     else
@@ -110,7 +133,8 @@ defmodule Skillbook.SQL.Postgres.Settings do
               "expected :url to have no parameters but #{@parameters |> Map.keys() |> Enum.join(", ")}, got: #{inspect(name)}"
 
       _ ->
-        raise ArgumentError, "expected :url to be postgres://user:password@host:port/database?sslmode=..."
+        raise ArgumentError,
+              "expected :url to be postgres://user:password@host:port/database?sslmode=..."
     end
   end
 

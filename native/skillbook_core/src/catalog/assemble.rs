@@ -53,7 +53,11 @@ pub struct Assembled {
 }
 
 /// Builds the entries of a source from its Markdown documents and the relative paths of all its files.
-pub fn assemble(source: &Arc<Source>, documents: Vec<Arc<Document>>, files: Vec<String>) -> Assembled {
+pub fn assemble(
+    source: &Arc<Source>,
+    documents: Vec<Arc<Document>>,
+    files: Vec<String>,
+) -> Assembled {
     assemble_again(source, documents, files, &Assembled::default())
 }
 
@@ -74,10 +78,11 @@ pub fn assemble_again(
     out.made.reserve(documents.len());
     let mut earlier = earlier.made.as_slice();
     for document in &documents {
-        let made = match made_of(document, &mut earlier).filter(|made| builder.is_same(made, document)) {
-            Some(made) => Arc::clone(made),
-            None => Arc::new(builder.make(document)),
-        };
+        let made =
+            match made_of(document, &mut earlier).filter(|made| builder.is_same(made, document)) {
+                Some(made) => Arc::clone(made),
+                None => Arc::new(builder.make(document)),
+            };
         out.add(made);
     }
     out
@@ -103,8 +108,16 @@ fn made_of<'a>(document: &Arc<Document>, earlier: &mut &'a [Arc<Made>]) -> Optio
 
 /// What a record gives, whatever other records there are: its entry, if it is one, and what was
 /// found out.
-pub(crate) fn record(source: &Arc<Source>, document: &Arc<Document>) -> (Option<Arc<Entry>>, Vec<Arc<Finding>>) {
-    let mut builder = Builder { source, folders: FxHashMap::default(), resources: FxHashMap::default(), index: None };
+pub(crate) fn record(
+    source: &Arc<Source>,
+    document: &Arc<Document>,
+) -> (Option<Arc<Entry>>, Vec<Arc<Finding>>) {
+    let mut builder = Builder {
+        source,
+        folders: FxHashMap::default(),
+        resources: FxHashMap::default(),
+        index: None,
+    };
     let made = builder.make(document);
     (made.entry.filter(|_| made.is_selected), made.findings)
 }
@@ -146,15 +159,21 @@ fn folders<'a>(source: &Source, documents: &'a [Arc<Document>]) -> FxHashMap<&'a
         return FxHashMap::default();
     }
     let is_command = |document: &Document| {
-        !document.is_skill_file() && document.fields.name.as_deref().is_some_and(|name| command_name(name).is_some())
+        !document.is_skill_file()
+            && document.fields.name.as_deref().is_some_and(|name| command_name(name).is_some())
     };
-    let mut commands: Vec<_> = documents.iter().filter(|document| is_command(document)).map(|d| d.folder()).collect();
+    let mut commands: Vec<_> =
+        documents.iter().filter(|document| is_command(document)).map(|d| d.folder()).collect();
     commands.sort_unstable();
     let role = |document: &Document| match document.fields() {
         None => Folder::Unknown,
         Some(Fields { name: Some(_), domain: None, .. }) => Folder::Skill,
-        Some(Fields { name: Some(_), domain: Some(domain), .. }) => Folder::Both(domain.as_str().into()),
-        Some(Fields { name: None, domain: Some(domain), .. }) => Folder::Domain(domain.as_str().into()),
+        Some(Fields { name: Some(_), domain: Some(domain), .. }) => {
+            Folder::Both(domain.as_str().into())
+        }
+        Some(Fields { name: None, domain: Some(domain), .. }) => {
+            Folder::Domain(domain.as_str().into())
+        }
         Some(_) if commands.binary_search(&document.folder()).is_ok() => {
             Folder::Domain(folder_name(source, document).into())
         }
@@ -166,7 +185,8 @@ fn folders<'a>(source: &Source, documents: &'a [Arc<Document>]) -> FxHashMap<&'a
 
 /// The name of a document's folder; the source's own folder for those directly in it.
 fn folder_name<'a>(source: &'a Source, document: &'a Document) -> &'a str {
-    let folder = if document.folder().is_empty() { source.root.as_str() } else { document.folder() };
+    let folder =
+        if document.folder().is_empty() { source.root.as_str() } else { document.folder() };
     folder.rsplit_once('/').map_or(folder, |(_, name)| name)
 }
 
@@ -200,8 +220,9 @@ impl<'a> Builder<'a> {
 
     /// Whether it still counts what the same document gave before.
     fn is_same(&self, made: &Made, document: &Arc<Document>) -> bool {
-        let has_files =
-            |entry: &Entry| !self.folders.is_empty() && document.is_skill_file() && entry.kind == Kind::Skill;
+        let has_files = |entry: &Entry| {
+            !self.folders.is_empty() && document.is_skill_file() && entry.kind == Kind::Skill
+        };
         let files = |entry: &Arc<Entry>| !has_files(entry) || entry.files == self.files(document);
         made.folder.as_ref() == self.folder(document) && made.entry.as_ref().is_none_or(files)
     }
@@ -210,8 +231,12 @@ impl<'a> Builder<'a> {
         let mut notes = document.diagnostics.clone();
         let entry = match document.fields() {
             None => None,
-            Some(fields) if self.source.kind == SourceKind::Stored => self.record(document, fields, &mut notes),
-            Some(fields) if document.is_skill_file() => self.skill_file(document, fields, &mut notes),
+            Some(fields) if self.source.kind == SourceKind::Stored => {
+                self.record(document, fields, &mut notes)
+            }
+            Some(fields) if document.is_skill_file() => {
+                self.skill_file(document, fields, &mut notes)
+            }
             Some(fields) => self.other_file(document, fields, &mut notes),
         };
         let entry = entry.map(Arc::new);
@@ -222,13 +247,21 @@ impl<'a> Builder<'a> {
         };
         let findings = notes.into_iter().map(finding).collect();
         let folder = self.folder(document).cloned();
-        Made { document: document.clone(), folder, entry, is_selected, index: self.index.take(), findings }
+        Made {
+            document: document.clone(),
+            folder,
+            entry,
+            is_selected,
+            index: self.index.take(),
+            findings,
+        }
     }
 
     fn selects(&self, entry: &Entry, notes: &mut Notes) -> bool {
         let (name, source) = (|| quote(&entry.name), || quote(&self.source.name));
         if self.source.selects(&entry.name).is_none() {
-            let message = format!("{} matches no glob of the source {}, so it is not used", name(), source());
+            let message =
+                format!("{} matches no glob of the source {}, so it is not used", name(), source());
             notes.push(Diagnostic::new(Code::NotSelected, Severity::Info, message));
             return false;
         }
@@ -247,7 +280,10 @@ impl<'a> Builder<'a> {
             ("schedule", fields.schedule.is_some() && entry.schedule().is_none()),
         ];
         for (field, _) in lost.iter().filter(|(_, lost)| *lost) {
-            let message = format!("the source {} has low trust, so the field `{field}` is not used", source());
+            let message = format!(
+                "the source {} has low trust, so the field `{field}` is not used",
+                source()
+            );
             let diagnostic = Diagnostic::new(Code::UntrustedField, Severity::Warning, message)
                 .hint("give the source more trust if its texts are the application's own choice");
             notes.push(entry.document.at_field(field, diagnostic));
@@ -256,21 +292,30 @@ impl<'a> Builder<'a> {
     }
 
     /// Each record is an entry. None is a command, so that none ever runs or replaces one.
-    fn record(&self, document: &Arc<Document>, fields: &Fields, notes: &mut Notes) -> Option<Entry> {
+    fn record(
+        &self,
+        document: &Arc<Document>,
+        fields: &Fields,
+        notes: &mut Notes,
+    ) -> Option<Entry> {
         let Some(name) = &fields.name else {
             let message = "expected a name, got none; the record is not used";
             notes.push(Diagnostic::new(Code::NameMissing, Severity::Error, message));
             return None;
         };
         if command_name(name).is_some() {
-            let message = format!("the name {} is a command's, and a record is none; it is not used", quote(name));
+            let message = format!(
+                "the name {} is a command's, and a record is none; it is not used",
+                quote(name)
+            );
             let hint = "give it a name without a dot";
             notes.push(Diagnostic::new(Code::NameReserved, Severity::Error, message).hint(hint));
             return None;
         }
         let stored = document.of_record()?;
         if stored.kind == Kind::Skill && fields.description.is_none() {
-            let message = "expected a description of the skill, got none; nobody can know what it is for";
+            let message =
+                "expected a description of the skill, got none; nobody can know what it is for";
             notes.push(Diagnostic::new(Code::DescriptionMissing, Severity::Warning, message));
         }
         let entry = match stored.kind {
@@ -280,7 +325,12 @@ impl<'a> Builder<'a> {
         Some(Entry { trust: stored.trust, ..entry })
     }
 
-    fn skill_file(&mut self, document: &'a Arc<Document>, fields: &Fields, notes: &mut Notes) -> Option<Entry> {
+    fn skill_file(
+        &mut self,
+        document: &'a Arc<Document>,
+        fields: &Fields,
+        notes: &mut Notes,
+    ) -> Option<Entry> {
         match self.folders.get(document.folder()) {
             Some(Folder::Domain(domain)) => {
                 let domain = domain.to_string();
@@ -299,14 +349,26 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn index(&mut self, document: &Arc<Document>, domain: String, fields: &Fields, notes: &mut Notes) {
+    fn index(
+        &mut self,
+        document: &Arc<Document>,
+        domain: String,
+        fields: &Fields,
+        notes: &mut Notes,
+    ) {
         if fields.description.is_none() && fields.name.is_none() {
             let message = format!("the index of the domain {} has no description", quote(&domain));
             let hint = "add a line to its frontmatter, like description: Send and read email";
-            notes.push(Diagnostic::new(Code::DescriptionMissing, Severity::Warning, message).hint(hint));
+            notes.push(
+                Diagnostic::new(Code::DescriptionMissing, Severity::Warning, message).hint(hint),
+            );
         }
-        let index =
-            Index { domain, labels: self.labels(fields), source: self.source.clone(), document: document.clone() };
+        let index = Index {
+            domain,
+            labels: self.labels(fields),
+            source: self.source.clone(),
+            document: document.clone(),
+        };
         self.index = Some(Arc::new(index));
     }
 
@@ -316,7 +378,11 @@ impl<'a> Builder<'a> {
         let name = match &fields.name {
             Some(name) => {
                 if name != folder {
-                    let message = format!("the name {} differs from its folder's, {}", quote(name), quote(folder));
+                    let message = format!(
+                        "the name {} differs from its folder's, {}",
+                        quote(name),
+                        quote(folder)
+                    );
                     notes.push(differs(
                         document,
                         Kind::Skill,
@@ -349,7 +415,11 @@ impl<'a> Builder<'a> {
 
     /// The files of the skills' folders, sorted, without the pages of commands and those that belong to a skill or a domain
     /// further below.
-    fn all_resources(&self, documents: &[Arc<Document>], files: &[String]) -> FxHashMap<String, Vec<String>> {
+    fn all_resources(
+        &self,
+        documents: &[Arc<Document>],
+        files: &[String],
+    ) -> FxHashMap<String, Vec<String>> {
         let has_both = self.folders.values().any(|role| matches!(role, Folder::Both(_)));
         let pages = documents.iter().filter(|document| has_both && self.is_page(document));
         let pages: FxHashSet<&str> = pages.map(|document| document.relative()).collect();
@@ -393,11 +463,17 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn other_file(&self, document: &'a Arc<Document>, fields: &Fields, notes: &mut Notes) -> Option<Entry> {
+    fn other_file(
+        &self,
+        document: &'a Arc<Document>,
+        fields: &Fields,
+        notes: &mut Notes,
+    ) -> Option<Entry> {
         let domain = match self.nearest(document.folder()).1 {
             Some(Folder::Skill) => return None,
             Some(Folder::Both(domain)) => {
-                let is_command = fields.name.as_deref().is_some_and(|name| command_name(name).is_some());
+                let is_command =
+                    fields.name.as_deref().is_some_and(|name| command_name(name).is_some());
                 if !is_command {
                     return None;
                 }
@@ -453,13 +529,18 @@ impl<'a> Builder<'a> {
                 };
                 if !agrees {
                     let expected = expected.unwrap_or_else(|| format!("{own}.{stem}"));
-                    let message = format!("the name {} differs from its path's, {}", quote(name), quote(&expected));
+                    let message = format!(
+                        "the name {} differs from its path's, {}",
+                        quote(name),
+                        quote(&expected)
+                    );
                     let place = format!("move the file to `{place}`");
                     notes.push(differs(document, Kind::Command, message, name, &expected, place));
                 }
             }
             None if name != stem => {
-                let message = format!("the name {} differs from its file's, {}", quote(name), quote(stem));
+                let message =
+                    format!("the name {} differs from its file's, {}", quote(name), quote(stem));
                 let place = format!("rename the file to `{name}.md`");
                 notes.push(differs(document, Kind::Skill, message, name, stem, place));
             }
@@ -468,15 +549,26 @@ impl<'a> Builder<'a> {
         self.named(document, fields, name, notes)
     }
 
-    fn named(&self, document: &Arc<Document>, fields: &Fields, name: &str, notes: &mut Notes) -> Option<Entry> {
+    fn named(
+        &self,
+        document: &Arc<Document>,
+        fields: &Fields,
+        name: &str,
+        notes: &mut Notes,
+    ) -> Option<Entry> {
         let Some((domain, action)) = command_name(name) else {
             check_name(document, name, Kind::Skill, notes);
             return Some(self.entry(document, fields, name, Kind::Skill));
         };
         if RESERVED.contains(&action) {
-            let message =
-                format!("the name {} cannot be used: get_skill keeps the action `{action}` for itself", quote(name));
-            notes.push(Diagnostic::new(Code::NameReserved, Severity::Error, message).hint("give it another action"));
+            let message = format!(
+                "the name {} cannot be used: get_skill keeps the action `{action}` for itself",
+                quote(name)
+            );
+            notes.push(
+                Diagnostic::new(Code::NameReserved, Severity::Error, message)
+                    .hint("give it another action"),
+            );
             return None;
         }
         check_name(document, name, Kind::Command, notes);
@@ -485,8 +577,10 @@ impl<'a> Builder<'a> {
     }
 
     fn note(&self, document: &Arc<Document>, fields: &Fields) -> Entry {
-        let heading =
-            || sections::headings(document.body()).find(|heading| heading.level == 1 && !heading.title.is_empty());
+        let heading = || {
+            sections::headings(document.body())
+                .find(|heading| heading.level == 1 && !heading.title.is_empty())
+        };
         let title = fields.title.clone().unwrap_or_else(|| {
             heading().map_or_else(|| document.stem().to_owned(), |heading| heading.title.to_owned())
         });
@@ -539,14 +633,22 @@ fn name_missing(document: &Document, name: &str) -> Diagnostic {
 }
 
 /// `place` says how the file could be where its name fits.
-fn differs(document: &Document, kind: Kind, message: String, name: &str, expected: &str, place: String) -> Diagnostic {
+fn differs(
+    document: &Document,
+    kind: Kind,
+    message: String,
+    name: &str,
+    expected: &str,
+    place: String,
+) -> Diagnostic {
     let other = format!("write name: {expected}");
     let hint = match (odd(expected, kind), odd(name, kind)) {
         (None, Some(_)) => other,
         (Some(_), None) => place,
         _ => format!("{other}, or {place}"),
     };
-    let diagnostic = Diagnostic::new(Code::NameDiffers, Severity::Warning, message + "; the name is used");
+    let diagnostic =
+        Diagnostic::new(Code::NameDiffers, Severity::Warning, message + "; the name is used");
     document.at_field("name", diagnostic.hint(hint))
 }
 
@@ -563,7 +665,9 @@ fn check_name(document: &Document, name: &str, kind: Kind, notes: &mut Notes) {
     };
     let length = name.chars().count();
     if length > NAME_LENGTH {
-        let message = format!("the name has {length} characters; other readers of skills take up to {NAME_LENGTH}");
+        let message = format!(
+            "the name has {length} characters; other readers of skills take up to {NAME_LENGTH}"
+        );
         push(Code::NameTooLong, message, Some("shorten it".to_owned()));
     }
     if let Some(message) = odd(name, kind) {
@@ -583,7 +687,9 @@ fn odd(name: &str, kind: Kind) -> Option<String> {
     }
     let loose = |word: &str| word.starts_with('-') || word.ends_with('-') || word.contains("--");
     let found = name.split('.').any(loose);
-    found.then(|| format!("expected each `-` between two letters or digits of the name, got {}", quote(name)))
+    found.then(|| {
+        format!("expected each `-` between two letters or digits of the name, got {}", quote(name))
+    })
 }
 
 /// Whether the character may stand anywhere in a name: in a command's also dots and `_`.
@@ -595,14 +701,16 @@ fn is_plain(c: char, kind: Kind) -> bool {
 fn plainer(name: &str, kind: Kind) -> Option<String> {
     let lower = name.to_lowercase();
     let word = |word: &str| {
-        let parts: Vec<&str> = word.split(|c| !is_plain(c, kind)).filter(|part| !part.is_empty()).collect();
+        let parts: Vec<&str> =
+            word.split(|c| !is_plain(c, kind)).filter(|part| !part.is_empty()).collect();
         parts.join("-")
     };
     let words: Vec<String> = match kind {
         Kind::Command => lower.split('.').map(word).collect(),
         _ => vec![word(&lower)],
     };
-    let whole = lower.is_ascii() && lower.len() <= NAME_LENGTH && words.iter().all(|word| !word.is_empty());
+    let whole =
+        lower.is_ascii() && lower.len() <= NAME_LENGTH && words.iter().all(|word| !word.is_empty());
     whole.then(|| words.join("."))
 }
 

@@ -47,7 +47,9 @@ impl Catalog {
             .collect();
         let none = Names::default();
         let names = match before {
-            Some(before) if before.names.hold_for(&before.entries, &all, &indexes) => before.names.clone(),
+            Some(before) if before.names.hold_for(&before.entries, &all, &indexes) => {
+                before.names.clone()
+            }
             Some(before) => Arc::new(Names::new((&before.names, &before.entries), &all, &indexes)),
             None => Arc::new(Names::new((&none, &[]), &all, &indexes)),
         };
@@ -111,7 +113,11 @@ impl Catalog {
 
     /// The entries that are used where all are seen, in the order of their names.
     pub fn used(&self) -> impl Iterator<Item = &Arc<Entry>> {
-        (0..).map(EntryId).zip(&self.entries).filter(|(id, _)| self.uses(*id)).map(|(_, entry)| entry)
+        (0..)
+            .map(EntryId)
+            .zip(&self.entries)
+            .filter(|(id, _)| self.uses(*id))
+            .map(|(_, entry)| entry)
     }
 
     /// How many entries are used where all are seen.

@@ -78,7 +78,8 @@ impl<'a> Changes<'a> {
 fn same(a: &Arc<Entry>, b: &Arc<Entry>) -> bool {
     let documents = Arc::ptr_eq(&a.document, &b.document) || a.document.is_same(&b.document);
     let rest = |entry: &Entry| (entry.kind, entry.selection, entry.trust);
-    Arc::ptr_eq(a, b) || (documents && rest(a) == rest(b) && a.labels == b.labels && a.files == b.files)
+    Arc::ptr_eq(a, b)
+        || (documents && rest(a) == rest(b) && a.labels == b.labels && a.files == b.files)
 }
 
 #[cfg(test)]
@@ -97,7 +98,8 @@ mod tests {
             let text = format!("---\nname: {name}\ndescription: d\n---\n{body}");
             Arc::new(Document::parse("/s", path, text.as_bytes()))
         };
-        let documents = files.iter().filter(|(path, _)| path.ends_with(".md")).map(document).collect();
+        let documents =
+            files.iter().filter(|(path, _)| path.ends_with(".md")).map(document).collect();
         let files = files.iter().map(|(path, _)| path.to_string()).collect();
         Catalog::build(1, vec![assemble(&source, documents, files)])
     }
@@ -111,10 +113,22 @@ mod tests {
         let old = catalog(&[], &[("a/SKILL.md", "1"), ("b/SKILL.md", "1"), ("c/SKILL.md", "1")]);
         type Row<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], [&'a [&'a str]; 3]);
         let rows: [Row; 6] = [
-            (&[], &[("a/SKILL.md", "1"), ("b/SKILL.md", "1"), ("c/SKILL.md", "1")], [&[], &[], &[]]),
-            (&[], &[("a/SKILL.md", "1"), ("b/SKILL.md", "2"), ("c/SKILL.md", "1")], [&[], &["b"], &[]]),
+            (
+                &[],
+                &[("a/SKILL.md", "1"), ("b/SKILL.md", "1"), ("c/SKILL.md", "1")],
+                [&[], &[], &[]],
+            ),
+            (
+                &[],
+                &[("a/SKILL.md", "1"), ("b/SKILL.md", "2"), ("c/SKILL.md", "1")],
+                [&[], &["b"], &[]],
+            ),
             (&[], &[("b/SKILL.md", "1")], [&[], &[], &["a", "c"]]),
-            (&[], &[("aa/SKILL.md", "1"), ("b/SKILL.md", "1"), ("d/SKILL.md", "1")], [&["aa", "d"], &[], &["a", "c"]]),
+            (
+                &[],
+                &[("aa/SKILL.md", "1"), ("b/SKILL.md", "1"), ("d/SKILL.md", "1")],
+                [&["aa", "d"], &[], &["a", "c"]],
+            ),
             (
                 &[],
                 &[("a/SKILL.md", "1"), ("a/x.txt", ""), ("b/SKILL.md", "1"), ("c/SKILL.md", "1")],

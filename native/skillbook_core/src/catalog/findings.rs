@@ -14,7 +14,9 @@ pub(crate) fn told(entry: &Entry, why: Why, by: &Entry) -> Diagnostic {
     let name = &*entry.name;
     match why {
         Why::Shadowed if entry.name != by.name => {
-            let same = called(entry).find(|text| called(by).any(|other| other == *text)).unwrap_or_default();
+            let same = called(entry)
+                .find(|text| called(by).any(|other| other == *text))
+                .unwrap_or_default();
             replaced(name, entry, by, &format!(": both are called `{same}`"))
         }
         Why::Refused if entry.name != by.name => {
@@ -30,9 +32,12 @@ fn lost<T: Named>(name: &str, item: &T, why: Why, by: &T) -> Diagnostic {
     match why {
         Why::Duplicate => {
             let same = by.document().text == item.document().text;
-            let what = if same { "this is the same document as" } else { "the name is already that of" };
+            let what =
+                if same { "this is the same document as" } else { "the name is already that of" };
             let message = match item.source().kind {
-                SourceKind::Stored => format!("`{name}`: another record has this name too, and is used"),
+                SourceKind::Stored => {
+                    format!("`{name}`: another record has this name too, and is used")
+                }
                 _ => format!("`{name}`: {what} {path}, which is used"),
             };
             let hint = if same { "remove one of them" } else { "give one of them another name" };
@@ -73,15 +78,20 @@ pub(crate) fn diagnose_indexes(entries: &[Arc<Entry>], names: &Names) -> Vec<Arc
     let mut found = Vec::new();
     for domain in &names.domains {
         let name = &domain.name;
-        let used = chosen_index(domain, |_| true, |index, why, by| found.push(lost(name, index, why, by)));
+        let used =
+            chosen_index(domain, |_| true, |index, why, by| found.push(lost(name, index, why, by)));
         let Some(index) = used else { continue };
-        let owner = owner(&names.places, domain, |id| names.uses(id)).filter(|_| index.source.trust == Trust::Low);
+        let owner = owner(&names.places, domain, |id| names.uses(id))
+            .filter(|_| index.source.trust == Trust::Low);
         if let Some(owner) = owner {
-            let reason =
-                format!("the domain `{name}` has commands of the source `{}`", entries[owner.0 as usize].source.name);
+            let reason = format!(
+                "the domain `{name}` has commands of the source `{}`",
+                entries[owner.0 as usize].source.name
+            );
             found.push(refused(reason, index));
         } else if !domain.entries.iter().any(|id| names.uses(*id)) {
-            let message = format!("the domain `{name}` has an index and no commands, so it is not listed");
+            let message =
+                format!("the domain `{name}` has an index and no commands, so it is not listed");
             let diagnostic = Diagnostic::new(Code::DomainWithoutCommands, Severity::Info, message);
             found.push(diagnostic.in_file(index.document.path.as_str()));
         }

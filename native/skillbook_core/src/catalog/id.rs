@@ -30,7 +30,11 @@ pub(crate) struct Place {
 
 impl Place {
     pub fn new<T: Named>(rank: u32, item: &T) -> Place {
-        Place { rank, low: item.trust() == Trust::Low, stored: item.source().kind == SourceKind::Stored }
+        Place {
+            rank,
+            low: item.trust() == Trust::Low,
+            stored: item.source().kind == SourceKind::Stored,
+        }
     }
 }
 

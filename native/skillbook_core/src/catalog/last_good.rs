@@ -46,7 +46,12 @@ pub fn keep(
 }
 
 /// What is wrong with the new version; `None` if it can be used, or must not be replaced by another.
-fn broken(good: &Document, new: &Document, bytes: &[u8], needs_description: bool) -> Option<Vec<Diagnostic>> {
+fn broken(
+    good: &Document,
+    new: &Document,
+    bytes: &[u8],
+    needs_description: bool,
+) -> Option<Vec<Diagnostic>> {
     let mut diagnostics = new.diagnostics.clone();
     if bytes.trim_ascii().is_empty() {
         let message = "expected a document, got an empty file";
@@ -82,7 +87,8 @@ fn statements(text: &str) -> Vec<Vec<&str>> {
         !line.starts_with(key) && !line.starts_with("---")
     };
     let statement = |at: usize| {
-        let rest = lines[at + 1..].iter().take_while(goes_on).copied().filter(|line| !line.is_empty());
+        let rest =
+            lines[at + 1..].iter().take_while(goes_on).copied().filter(|line| !line.is_empty());
         std::iter::once(lines[at]).chain(rest).collect()
     };
     (0..lines.len()).filter(|at| mentions(lines[*at])).map(statement).collect()
@@ -99,7 +105,10 @@ mod tests {
         let again = Document::parse("/s", "a.md", new);
         let kept = keep(&good, Ok(&again), new, needs_description)?;
         assert_eq!(kept.text, good.text);
-        assert!(kept.diagnostics.iter().all(|diagnostic| diagnostic.path.as_deref() == Some("/s/a.md")));
+        assert!(kept
+            .diagnostics
+            .iter()
+            .all(|diagnostic| diagnostic.path.as_deref() == Some("/s/a.md")));
         Some(kept.diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect())
     }
 
@@ -120,14 +129,21 @@ mod tests {
         ];
         for (new, needs_description, reason) in rows {
             let expected = reason.map(|reason| vec![reason, "kept_last_good"]);
-            assert_eq!(codes(GOOD, new, *needs_description), expected, "{:?}", String::from_utf8_lossy(new));
+            assert_eq!(
+                codes(GOOD, new, *needs_description),
+                expected,
+                "{:?}",
+                String::from_utf8_lossy(new)
+            );
         }
     }
 
     #[test]
     fn keeps_nothing_that_the_edit_may_have_meant_to_hide() {
-        let utf16: Vec<u8> = "---\nvisibility_labels: [y]\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-        let list = "---\nname: a\ndescription: d\nvisibility_labels:\n- x\nvisibility: 1\n---\nGood\n";
+        let utf16: Vec<u8> =
+            "---\nvisibility_labels: [y]\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let list =
+            "---\nname: a\ndescription: d\nvisibility_labels:\n- x\nvisibility: 1\n---\nGood\n";
         let rows: &[(&str, &[u8], bool)] = &[
             (GOOD, b"---\nvisibility_labels: [x]\n", true),
             (GOOD, b"---\nvisibility_labels: [x]  \r\n", true),
@@ -144,7 +160,12 @@ mod tests {
             (list, b"---\nname: a\nvisibility_labels:\n- x", true),
         ];
         for (good, new, kept) in rows {
-            assert_eq!(codes(good, new, true).is_some(), *kept, "{:?}", String::from_utf8_lossy(new));
+            assert_eq!(
+                codes(good, new, true).is_some(),
+                *kept,
+                "{:?}",
+                String::from_utf8_lossy(new)
+            );
         }
     }
 
@@ -165,7 +186,8 @@ mod tests {
     #[test]
     fn keeps_it_when_there_is_no_document_at_all() {
         let good = Document::parse("/s", "a.md", GOOD.as_bytes());
-        let large = Diagnostic::new(Code::FileTooLarge, Severity::Error, "too large").in_file("/s/a.md");
+        let large =
+            Diagnostic::new(Code::FileTooLarge, Severity::Error, "too large").in_file("/s/a.md");
         let kept = keep(&good, Err(&large), b"xxx", true).expect("it is kept");
         assert_eq!(kept.diagnostics[0], large);
         assert_eq!(

@@ -50,7 +50,11 @@ fn hash(text: &str) -> u32 {
 impl Names {
     /// Of the entries and indexes of all sources, in their order and by path. What `before` knows
     /// of its entries is taken over where they are the same.
-    pub fn new(before: (&Names, &[Arc<Entry>]), all: &[Ranked<Entry>], indexes: &[Ranked<Index>]) -> Names {
+    pub fn new(
+        before: (&Names, &[Arc<Entry>]),
+        all: &[Ranked<Entry>],
+        indexes: &[Ranked<Index>],
+    ) -> Names {
         let (mut names, moved, fresh) = Names::in_order(before, all);
         let (before, _) = before;
         let order = std::mem::take(&mut names.order);
@@ -58,12 +62,18 @@ impl Names {
         let several;
         (names.first, several) = Table::new(&names.hashes, |a, b| entry(a).name == entry(b).name);
 
-        let still = |ids: &[EntryId]| ids.iter().filter_map(|id| moved[id.0 as usize]).collect::<Vec<_>>();
-        names.aliases = before.aliases.iter().map(|(alias, ids)| (alias.clone(), still(ids))).collect();
+        let still =
+            |ids: &[EntryId]| ids.iter().filter_map(|id| moved[id.0 as usize]).collect::<Vec<_>>();
+        names.aliases =
+            before.aliases.iter().map(|(alias, ids)| (alias.clone(), still(ids))).collect();
         let mut domains: BTreeMap<String, Domain> = BTreeMap::new();
         for (rank, index) in indexes {
             let place = Place::new(*rank, &***index);
-            domains.entry(index.domain.clone()).or_default().indexes.push((place, Arc::clone(index)));
+            domains
+                .entry(index.domain.clone())
+                .or_default()
+                .indexes
+                .push((place, Arc::clone(index)));
         }
         for domain in &before.domains {
             domains.entry(domain.name.clone()).or_default().entries = still(&domain.entries);
@@ -84,9 +94,11 @@ impl Names {
         for domain in domains.values_mut() {
             domain.entries.sort();
         }
-        names.domains = domains.into_iter().map(|(name, domain)| Domain { name, ..domain }).collect();
+        names.domains =
+            domains.into_iter().map(|(name, domain)| Domain { name, ..domain }).collect();
         names.indexes = indexes.iter().map(|(_, index)| Arc::clone(index)).collect();
-        names.conflicts = Conflicts::new(entry, &names.places, &names.hashes, several, &names.aliases);
+        names.conflicts =
+            Conflicts::new(entry, &names.places, &names.hashes, several, &names.aliases);
         names.unused = names.conflicts.settle(&names.places, &mut vec![1; all.len()]);
         Names { order, ..names }
     }
@@ -102,7 +114,8 @@ impl Names {
         // Those of one name stay in the order of their sources, and of their paths.
         fresh.sort_by_key(|at| &*all[*at].1.name);
         let count = all.len();
-        let (order, places, hashed) = (Vec::with_capacity(count), Vec::with_capacity(count), Vec::with_capacity(count));
+        let (order, places, hashed) =
+            (Vec::with_capacity(count), Vec::with_capacity(count), Vec::with_capacity(count));
         let mut names = Names { order, places, hashes: hashed, ..Names::default() };
         let mut moved = vec![None; old.len()];
         let mut new = Vec::with_capacity(fresh.len());
@@ -118,7 +131,8 @@ impl Names {
             let (rank, entry) = all[at];
             let mut to = from + old[from..].partition_point(|old| old.name < entry.name);
             // One that is gone stood where the new ones are.
-            let is_before = |id: usize| kept.at(before.order[id] as usize).is_none_or(|other| other < at);
+            let is_before =
+                |id: usize| kept.at(before.order[id] as usize).is_none_or(|other| other < at);
             while to < old.len() && old[to].name == entry.name && is_before(to) {
                 to += 1;
             }
@@ -140,12 +154,18 @@ impl Names {
 
     /// Whether they are also those of other entries and indexes than those, in their order, that
     /// they were made of.
-    pub fn hold_for(&self, entries: &[Arc<Entry>], all: &[Ranked<Entry>], indexes: &[Ranked<Index>]) -> bool {
+    pub fn hold_for(
+        &self,
+        entries: &[Arc<Entry>],
+        all: &[Ranked<Entry>],
+        indexes: &[Ranked<Index>],
+    ) -> bool {
         let same_entry = |((before, place), at): ((&Arc<Entry>, &Place), &u32)| {
             let (rank, after) = all[*at as usize];
             place.rank == rank && (Arc::ptr_eq(before, after) || called_the_same(before, after))
         };
-        let same_index = |(before, (_, after)): (&Arc<Index>, &Ranked<Index>)| Arc::ptr_eq(before, after);
+        let same_index =
+            |(before, (_, after)): (&Arc<Index>, &Ranked<Index>)| Arc::ptr_eq(before, after);
         entries.len() == all.len()
             && self.indexes.len() == indexes.len()
             && self.indexes.iter().zip(indexes).all(same_index)
@@ -165,7 +185,8 @@ impl Names {
     /// The entries of this name, among those that these are the names of.
     pub fn named(&self, entries: &[Arc<Entry>], name: &str) -> Range<u32> {
         let wanted = hash(name);
-        let is = |id: u32| self.hashes[id as usize][0] == wanted && &*entries[id as usize].name == name;
+        let is =
+            |id: u32| self.hashes[id as usize][0] == wanted && &*entries[id as usize].name == name;
         let Some(first) = self.first.find(wanted, is) else { return 0..0 };
         let rest = (first + 1..entries.len() as u32).take_while(|id| is(*id)).count() as u32;
         first..first + 1 + rest
@@ -174,7 +195,8 @@ impl Names {
 
 /// Whether two entries of one source are the same to all that [`Names`] knows of them.
 fn called_the_same(a: &Entry, b: &Entry) -> bool {
-    (&a.name, &a.domain, &a.title, a.kind, a.trust) == (&b.name, &b.domain, &b.title, b.kind, b.trust)
+    (&a.name, &a.domain, &a.title, a.kind, a.trust)
+        == (&b.name, &b.domain, &b.title, b.kind, b.trust)
         && (a.source.kind, &a.fields().aliases) == (b.source.kind, &b.fields().aliases)
 }
 
@@ -225,13 +247,16 @@ impl Table {
         let mut table = Table(vec![Table::FREE; (2 * hashes.len()).next_power_of_two()].into());
         let mut several: Vec<Range<u32>> = Vec::new();
         for (id, [name, _]) in (0..).zip(hashes) {
-            let follows = |before: u32| hashes[before as usize][0] == *name && same(EntryId(before), EntryId(id));
+            let follows = |before: u32| {
+                hashes[before as usize][0] == *name && same(EntryId(before), EntryId(id))
+            };
             if id > 0 && follows(id - 1) {
                 match several.last_mut().filter(|ids| ids.end == id) {
                     Some(ids) => ids.end = id + 1,
                     None => several.push(id - 1..id + 1),
                 }
-            } else if let Some(slot) = table.slots(*name).find(|slot| table.0[*slot] == Table::FREE) {
+            } else if let Some(slot) = table.slots(*name).find(|slot| table.0[*slot] == Table::FREE)
+            {
                 table.0[slot] = id;
             }
         }

@@ -60,15 +60,20 @@ impl Conflicts {
         let ids = || (0..).map(EntryId).zip(places);
 
         let parts = alike(places, hashes);
-        let files = parts[1].iter().copied().filter(|id| entry(*id).kind != Kind::Command).collect();
+        let files =
+            parts[1].iter().copied().filter(|id| entry(*id).kind != Kind::Command).collect();
         let mut titles: FxHashMap<&str, [Vec<EntryId>; 2]> = FxHashMap::default();
         for (part, ids) in [&parts[0], &files].into_iter().enumerate() {
-            for (id, text) in ids.iter().flat_map(|id| called(entry(*id)).map(move |text| (*id, text))) {
+            for (id, text) in
+                ids.iter().flat_map(|id| called(entry(*id)).map(move |text| (*id, text)))
+            {
                 titles.entry(text).or_default()[part].push(id);
             }
         }
-        let mut titles: Vec<_> =
-            titles.into_iter().filter(|(_, parts)| parts.iter().all(|ids| !ids.is_empty())).collect();
+        let mut titles: Vec<_> = titles
+            .into_iter()
+            .filter(|(_, parts)| parts.iter().all(|ids| !ids.is_empty()))
+            .collect();
         titles.sort_unstable_by_key(|(text, _)| *text);
 
         // Those of one name stand together.
@@ -111,12 +116,19 @@ impl Conflicts {
         };
         for [stored, files] in &self.titles {
             let stored = stored.iter().copied().filter(|id| shown[id.0 as usize] != 0);
-            let Some(last) = stored.min_by_key(|id| (std::cmp::Reverse(rank(*id)), *id)) else { continue };
-            files.iter().filter(|id| rank(**id) < rank(last)).for_each(|id| lose(*id, Why::Shadowed, last, shown));
+            let Some(last) = stored.min_by_key(|id| (std::cmp::Reverse(rank(*id)), *id)) else {
+                continue;
+            };
+            files
+                .iter()
+                .filter(|id| rank(**id) < rank(last))
+                .for_each(|id| lose(*id, Why::Shadowed, last, shown));
         }
         // Names go before aliases, so an entry of low trust would take an alias by having its name.
         for [trusted, low] in &self.aliases {
-            let Some(owner) = trusted.iter().copied().rfind(|id| shown[id.0 as usize] != 0) else { continue };
+            let Some(owner) = trusted.iter().copied().rfind(|id| shown[id.0 as usize] != 0) else {
+                continue;
+            };
             low.iter().for_each(|id| lose(*id, Why::Refused, owner, shown));
         }
         unused.sort_unstable_by_key(|unused| unused.id);
@@ -128,7 +140,10 @@ impl Conflicts {
 /// other is: the hashes of the fewer ones are looked for among those of the others.
 fn alike(places: &[Place], hashes: &[Hashes]) -> [Vec<EntryId>; 2] {
     let those = |stored: bool| {
-        (0..).map(EntryId).zip(places).filter(move |(_, place)| place.stored == stored && !(stored && place.low))
+        (0..)
+            .map(EntryId)
+            .zip(places)
+            .filter(move |(_, place)| place.stored == stored && !(stored && place.low))
     };
     let mut parts = [true, false].map(|stored| those(stored).map(|(id, _)| id).collect::<Vec<_>>());
     let fewer = usize::from(parts[1].len() < parts[0].len());
@@ -148,7 +163,10 @@ pub(crate) fn called(entry: &Entry) -> impl Iterator<Item = &str> {
 /// The one of some candidates of a name that is used. They come in the order of their sources' ranks, and those of one
 /// source in its order, of which the first is used: so a record takes no name from an older one, which whoever wrote it did
 /// not see. One of low trust never goes before others.
-fn settle<T: Copy>(candidates: impl Iterator<Item = (T, Place)>, mut lose: impl FnMut(T, Why, T)) -> Option<T> {
+fn settle<T: Copy>(
+    candidates: impl Iterator<Item = (T, Place)>,
+    mut lose: impl FnMut(T, Why, T),
+) -> Option<T> {
     let mut candidates = candidates.peekable();
     let mut used = None;
     while let Some((mut own, mut place)) = candidates.next() {
@@ -188,7 +206,11 @@ pub(crate) fn index<'a>(
 
 /// A trusted command of the domain that is used. An index speaks for all commands of its domain, so one of low trust is
 /// used only where there is no such one.
-pub(crate) fn owner(places: &[Place], domain: &Domain, uses: impl Fn(EntryId) -> bool) -> Option<EntryId> {
+pub(crate) fn owner(
+    places: &[Place],
+    domain: &Domain,
+    uses: impl Fn(EntryId) -> bool,
+) -> Option<EntryId> {
     domain.entries.iter().copied().rfind(|id| uses(*id) && !places[id.0 as usize].low)
 }
 

@@ -105,7 +105,8 @@ impl Records {
         entries.extend(before);
         self.assembled.entries = entries;
         if changes.has_findings {
-            self.assembled.findings = self.made.values().flat_map(|made| &made.findings).cloned().collect();
+            self.assembled.findings =
+                self.made.values().flat_map(|made| &made.findings).cloned().collect();
         }
         differs
     }

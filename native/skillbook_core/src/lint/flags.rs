@@ -4,8 +4,9 @@ use crate::page::declaration::flag_name;
 
 /// The flags of a synopsis, each with its place.
 pub(super) fn shown(text: &str) -> Vec<(usize, &str)> {
-    let starts =
-        text.match_indices("--").filter(|(at, _)| !text[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '-'));
+    let starts = text
+        .match_indices("--")
+        .filter(|(at, _)| !text[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '-'));
     let flags = starts.map(|(at, _)| (at, flag_name(&text[at + 2..])));
     flags.filter(|(_, name)| !name.is_empty()).collect()
 }

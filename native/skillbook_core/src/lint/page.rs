@@ -60,9 +60,11 @@ impl Page<'_> {
         let body = entry.body();
         let described = entry.description().chars().count();
         if (1..DESCRIPTION).contains(&described) {
-            let message = format!("the description has {described} characters; a model chooses by it");
+            let message =
+                format!("the description has {described} characters; a model chooses by it");
             let hint = "say what it does and when to use it";
-            let diagnostic = Diagnostic::new(Code::DescriptionShort, Severity::Info, message).hint(hint);
+            let diagnostic =
+                Diagnostic::new(Code::DescriptionShort, Severity::Info, message).hint(hint);
             self.push(self.document.at_field("description", diagnostic));
         }
         if body.trim().is_empty() {
@@ -81,7 +83,9 @@ impl Page<'_> {
         if lines > LINES || tokens > TOKENS {
             let message = format!("the text has {lines} lines and about {tokens} tokens; {LINES} lines and {TOKENS} tokens are the advice");
             let hint = match entry.kind {
-                EntryKind::Skill => "move what is not always needed into other files of the skill's folder",
+                EntryKind::Skill => {
+                    "move what is not always needed into other files of the skill's folder"
+                }
                 _ => "leave out what is not always needed",
             };
             self.push(Diagnostic::new(Code::BodyLong, Severity::Info, message).hint(hint));
@@ -91,8 +95,11 @@ impl Page<'_> {
     fn command(&mut self, view: &View, entry: &Entry) {
         let body = entry.body();
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        let word = |word: &str| word.starts_with(|c: char| c.is_ascii_lowercase()) && word.chars().all(plain);
-        if !entry.name.split_once('.').is_some_and(|(domain, action)| word(domain) && word(action)) {
+        let word = |word: &str| {
+            word.starts_with(|c: char| c.is_ascii_lowercase()) && word.chars().all(plain)
+        };
+        if !entry.name.split_once('.').is_some_and(|(domain, action)| word(domain) && word(action))
+        {
             let message = format!(
                 "expected domain.action in lowercase letters, digits and `_`, each beginning with a letter, got `{}`",
                 entry.name
@@ -103,7 +110,12 @@ impl Page<'_> {
         if !body.trim().is_empty() && sections::section(body, "usage").is_none() {
             let hint = format!("add the lines ## Usage and {} with its flags", entry.name);
             self.push(
-                Diagnostic::new(Code::UsageMissing, Severity::Warning, "expected a Usage section, got none").hint(hint),
+                Diagnostic::new(
+                    Code::UsageMissing,
+                    Severity::Warning,
+                    "expected a Usage section, got none",
+                )
+                .hint(hint),
             );
         }
         let known = |word: &str| {
@@ -133,7 +145,8 @@ impl Page<'_> {
         }
         for (flag, _) in listed.iter().zip(used).filter(|(_, used)| shown && !used) {
             let message = format!("neither Usage nor an example shows --{}", flag.name());
-            let diagnostic = Diagnostic::new(Code::FlagUnused, Severity::Info, message).hint("show it in Usage");
+            let diagnostic =
+                Diagnostic::new(Code::FlagUnused, Severity::Info, message).hint("show it in Usage");
             self.push_at(flag.offset, diagnostic);
         }
         for contradiction in &declared.contradictions {
@@ -166,8 +179,11 @@ impl Page<'_> {
                 "show it alone, or say what its values are",
             ),
             Clash::Default(value) => {
-                let message = format!("the default {value} of --{name} is none of the values that the flag takes");
-                Diagnostic::new(Code::FlagDefault, Severity::Warning, message).hint("correct the default or the values")
+                let message = format!(
+                    "the default {value} of --{name} is none of the values that the flag takes"
+                );
+                Diagnostic::new(Code::FlagDefault, Severity::Warning, message)
+                    .hint("correct the default or the values")
             }
         };
         self.push_at(flag.offset, diagnostic);
@@ -175,8 +191,9 @@ impl Page<'_> {
 
     /// Reads a command and looks for its name; gives the command unless it only shows what may be written.
     fn runs<'a>(&mut self, view: &View, written: &'a Written<'_>) -> Option<Command<'a>> {
-        let meant =
-            |name: &str, close: &[String]| is_known(view, name) || command_name(name).is_some() || !close.is_empty();
+        let meant = |name: &str, close: &[String]| {
+            is_known(view, name) || command_name(name).is_some() || !close.is_empty()
+        };
         let command = match written.is_synopsis() {
             true => None,
             false => match command::parse(&written.text) {
@@ -189,7 +206,11 @@ impl Page<'_> {
                     let at = place(self.document.text.as_bytes(), self.start() + written.offset);
                     let (line, column) = (error.line() as u32 - 1, error.column() as u32);
                     let column = if line == 0 { at.column + column - 1 } else { column };
-                    let diagnostic = Diagnostic::new(Code::ExampleUnparsable, Severity::Warning, error.message());
+                    let diagnostic = Diagnostic::new(
+                        Code::ExampleUnparsable,
+                        Severity::Warning,
+                        error.message(),
+                    );
                     self.push(diagnostic.hint(error.hint()).at(at.line + line, column));
                     return None;
                 }
@@ -212,15 +233,25 @@ impl Page<'_> {
         command
     }
 
-    fn flags(&mut self, written: &Written<'_>, flags: &[(usize, &str)], listed: &[Flag], used: &mut [bool]) {
+    fn flags(
+        &mut self,
+        written: &Written<'_>,
+        flags: &[(usize, &str)],
+        listed: &[Flag],
+        used: &mut [bool],
+    ) {
         for (at, name) in flags {
             match listed.iter().position(|flag| flag.is(name)) {
                 Some(place) => used[place] = true,
                 None if listed.is_empty() || *name == "help" => {}
                 None => {
                     let message = format!("the Flags section does not list --{name}");
-                    let diagnostic = Diagnostic::new(Code::FlagUndocumented, Severity::Warning, message);
-                    let close = listed.iter().flat_map(|flag| &flag.names).find(|own| jaro_winkler(own, name) > CLOSE);
+                    let diagnostic =
+                        Diagnostic::new(Code::FlagUndocumented, Severity::Warning, message);
+                    let close = listed
+                        .iter()
+                        .flat_map(|flag| &flag.names)
+                        .find(|own| jaro_winkler(own, name) > CLOSE);
                     self.push_at(
                         written.offset + at,
                         diagnostic.hint(match close {
@@ -239,7 +270,8 @@ impl Page<'_> {
         let missing: Vec<_> = listed.iter().filter(|flag| flag.required && !given(flag)).collect();
         if missing.len() > command.args.len() && !command.help {
             let names: Vec<_> = missing.iter().map(|flag| format!("--{}", flag.name())).collect();
-            let message = format!("the example leaves out {}, which the page requires", names.join(" and "));
+            let message =
+                format!("the example leaves out {}, which the page requires", names.join(" and "));
             let diagnostic = Diagnostic::new(Code::ExampleFlagMissing, Severity::Warning, message);
             self.push_at(written.offset, diagnostic.hint("add what is missing"));
         }

@@ -14,7 +14,8 @@ use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::page::frontmatter::decode;
 
 /// The fields that the format has.
-const FIELDS: [&str; 6] = ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
+const FIELDS: [&str; 6] =
+    ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
 
 /// The most characters of each.
 const NAME: usize = 64;
@@ -95,7 +96,10 @@ fn read(block: &str) -> Result<Vec<Field>, Diagnostic> {
         violation(message, line, if line == 1 { column + 3 } else { column })
     };
     if let Some(index) = chars.iter().position(|c| !is_printable(*c)) {
-        return Err(at_char(index, &format!("YAML does not allow the character U+{:04X}", chars[index] as u32)));
+        return Err(at_char(
+            index,
+            &format!("YAML does not allow the character U+{:04X}", chars[index] as u32),
+        ));
     }
     // What is in quotes or in a block of its own.
     let mut literal: Vec<Range<usize>> = Vec::new();
@@ -110,7 +114,9 @@ fn read(block: &str) -> Result<Vec<Field>, Diagnostic> {
         let refused = |message: &str| Err(at(&span, message));
         let (anchor, tagged, collection) = match &event {
             Event::Scalar(_, _, anchor, tag) => (*anchor, tag.is_some(), false),
-            Event::SequenceStart(anchor, tag) | Event::MappingStart(anchor, tag) => (*anchor, tag.is_some(), true),
+            Event::SequenceStart(anchor, tag) | Event::MappingStart(anchor, tag) => {
+                (*anchor, tag.is_some(), true)
+            }
             Event::Alias(_) => return refused("expected no alias"),
             Event::SequenceEnd | Event::MappingEnd => {
                 open.pop();
@@ -147,7 +153,9 @@ fn read(block: &str) -> Result<Vec<Field>, Diagnostic> {
             None if !is_map => return refused("expected `key: value` lines"),
             None => {}
             Some(parent) if parent.is_map && !parent.value_next => {
-                let Event::Scalar(key, style, ..) = &event else { return refused("expected text as a key") };
+                let Event::Scalar(key, style, ..) = &event else {
+                    return refused("expected text as a key");
+                };
                 if !parent.keys.insert(key.to_string()) {
                     return refused(&format!("the key `{key}` is written twice"));
                 }
@@ -164,7 +172,10 @@ fn read(block: &str) -> Result<Vec<Field>, Diagnostic> {
                 if parent.merges && !collection {
                     return refused("expected a mapping after the key `<<`, got text");
                 }
-                if is_map && parent.is_map && *parent.indent.get_or_insert(span.start.col()) != span.start.col() {
+                if is_map
+                    && parent.is_map
+                    && *parent.indent.get_or_insert(span.start.col()) != span.start.col()
+                {
                     return refused("expected the same indentation as of the mapping before");
                 }
             }
@@ -176,7 +187,13 @@ fn read(block: &str) -> Result<Vec<Field>, Diagnostic> {
             if depth == DEPTH {
                 return refused("values may be nested 64 deep");
             }
-            open.push(Open { is_map, keys: FxHashSet::default(), value_next: false, merges: false, indent: None });
+            open.push(Open {
+                is_map,
+                keys: FxHashSet::default(),
+                value_next: false,
+                merges: false,
+                indent: None,
+            });
         }
     }
     if let Some(index) = stray_tab(&chars, &literal) {
@@ -211,7 +228,8 @@ fn stray_tab(chars: &[char], literal: &[Range<usize>]) -> Option<usize> {
         match c {
             '\t' => return Some(index),
             '#' if begins_comment() => {
-                index += chars[index..].iter().position(|c| *c == '\n').unwrap_or(chars.len() - index);
+                index +=
+                    chars[index..].iter().position(|c| *c == '\n').unwrap_or(chars.len() - index);
             }
             _ => index += 1,
         }
@@ -260,11 +278,19 @@ impl Checker {
         match value {
             Some(value) if !needed || !value.trim().is_empty() => Some((value.clone(), line)),
             Some(_) => {
-                self.found.push(violation(format!("expected text for `{key}`, got nothing"), line, 1));
+                self.found.push(violation(
+                    format!("expected text for `{key}`, got nothing"),
+                    line,
+                    1,
+                ));
                 None
             }
             None => {
-                self.found.push(violation(format!("expected text for `{key}`, got a list or a mapping"), line, 1));
+                self.found.push(violation(
+                    format!("expected text for `{key}`, got a list or a mapping"),
+                    line,
+                    1,
+                ));
                 None
             }
         }
@@ -273,7 +299,11 @@ impl Checker {
     fn length(&mut self, key: &str, text: &str, most: usize, line: u32) {
         let length = text.chars().count();
         if length > most {
-            self.found.push(violation(format!("`{key}` may have {most} characters, this one has {length}"), line, 1));
+            self.found.push(violation(
+                format!("`{key}` may have {most} characters, this one has {length}"),
+                line,
+                1,
+            ));
         }
     }
 

@@ -37,7 +37,8 @@ impl Written<'_> {
 
     /// Whether it shows with marks what may be written: `[--to <name>]`.
     pub fn is_synopsis(&self) -> bool {
-        self.part == Part::Usage && (self.text.contains(['<', '[', '{', '|', '…']) || self.text.contains("..."))
+        self.part == Part::Usage
+            && (self.text.contains(['<', '[', '{', '|', '…']) || self.text.contains("..."))
     }
 }
 
@@ -48,8 +49,12 @@ fn first_word(text: &str) -> &str {
 /// The commands of a page in their order; a line of Usage or Examples is one if `begins` says so of its first word.
 pub(super) fn written<'a>(body: &'a str, begins: impl Fn(&str) -> bool) -> Vec<Written<'a>> {
     let part = |title| sections::section(body, title).map(|text| (fence::offset(body, text), text));
-    let parts = [(Part::Usage, part("usage")), (Part::Examples, part("examples").or_else(|| part("example")))];
-    let ranges = parts.map(|(part, found)| (part, found.map_or(0..0, |(start, text)| start..start + text.len())));
+    let parts = [
+        (Part::Usage, part("usage")),
+        (Part::Examples, part("examples").or_else(|| part("example"))),
+    ];
+    let ranges = parts
+        .map(|(part, found)| (part, found.map_or(0..0, |(start, text)| start..start + text.len())));
     let part_of = |offset: usize| {
         let found = ranges.iter().find(|(_, range)| range.contains(&offset));
         found.map_or(Part::Other, |(part, _)| *part)
@@ -89,14 +94,17 @@ fn lines<'a>(
     let mut at = section.start;
     let mut open = None;
     while at < section.end {
-        let end = memchr::memchr(b'\n', &body.as_bytes()[at..]).map_or(body.len(), |length| at + length + 1);
+        let end = memchr::memchr(b'\n', &body.as_bytes()[at..])
+            .map_or(body.len(), |length| at + length + 1);
         let line = &body[at..end];
         let bare = line.trim_end_matches(['\n', '\r']);
         let mut next = end;
         match open {
             Some((fence, _)) if closes(bare, fence) => open = None,
             Some((_, true)) => {}
-            None if opener(bare).is_some() => open = opener(bare).map(|opener| (opener.fence, opener.is_cmd())),
+            None if opener(bare).is_some() => {
+                open = opener(bare).map(|opener| (opener.fence, opener.is_cmd()))
+            }
             Some((_, false)) | None => {
                 let text = marked(bare.trim());
                 if begins(first_word(text)) {
@@ -113,7 +121,8 @@ fn lines<'a>(
 
 /// A line without the marks of a list and of inline code around all of it.
 fn marked(line: &str) -> &str {
-    let line = line.strip_prefix("- ").or_else(|| line.strip_prefix("* ")).unwrap_or(line).trim_start();
+    let line =
+        line.strip_prefix("- ").or_else(|| line.strip_prefix("* ")).unwrap_or(line).trim_start();
     let line = line.strip_prefix("$ ").unwrap_or(line);
     let inner = line.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
     inner.filter(|inner| !inner.contains('`')).unwrap_or(line)
@@ -137,7 +146,8 @@ fn whole(body: &str, line: Range<usize>, section_end: usize) -> &str {
             break;
         }
         let next = end + 1;
-        end = memchr::memchr(b'\n', &body.as_bytes()[next..section_end]).map_or(section_end, |length| next + length);
+        end = memchr::memchr(b'\n', &body.as_bytes()[next..section_end])
+            .map_or(section_end, |length| next + length);
         let text = &body[line.start..end];
         if !goes_on(text) {
             return text;
@@ -152,29 +162,55 @@ mod tests {
 
     fn all(body: &str) -> Vec<(usize, String, Part)> {
         let found = written(body, |word| word.starts_with("mail."));
-        found.into_iter().map(|written| (written.offset, written.text.into_owned(), written.part)).collect()
+        found
+            .into_iter()
+            .map(|written| (written.offset, written.text.into_owned(), written.part))
+            .collect()
     }
 
     #[test]
     fn finds_commands() {
         let row = |offset, text: &str, part| (offset, text.to_owned(), part);
         let rows = [
-            ("bare", "## Usage\n\nmail.send --to <a>\n", vec![row(10, "mail.send --to <a>", Part::Usage)]),
+            (
+                "bare",
+                "## Usage\n\nmail.send --to <a>\n",
+                vec![row(10, "mail.send --to <a>", Part::Usage)],
+            ),
             ("a sentence", "## Usage\n\nWrite mail.send --to a\n", vec![]),
             ("another section", "## Behavior\n\nmail.send\n", vec![]),
-            ("inline code", "## Examples\n- `mail.send --to a`\n", vec![row(15, "mail.send --to a", Part::Examples)]),
-            ("indented", "## Examples\n\n    mail.send\n", vec![row(17, "mail.send", Part::Examples)]),
-            ("a fence", "## Example\n```sh\n$ mail.send\n```\n", vec![row(19, "mail.send", Part::Examples)]),
+            (
+                "inline code",
+                "## Examples\n- `mail.send --to a`\n",
+                vec![row(15, "mail.send --to a", Part::Examples)],
+            ),
+            (
+                "indented",
+                "## Examples\n\n    mail.send\n",
+                vec![row(17, "mail.send", Part::Examples)],
+            ),
+            (
+                "a fence",
+                "## Example\n```sh\n$ mail.send\n```\n",
+                vec![row(19, "mail.send", Part::Examples)],
+            ),
             (
                 "a cmd block",
                 "## Examples\n```cmd\nmail.send\nother\n```\n",
                 vec![row(19, "mail.send", Part::Examples), row(29, "other", Part::Examples)],
             ),
-            ("a cmd block elsewhere", "text\n```cmd\nother a\n```\n", vec![row(12, "other a", Part::Other)]),
+            (
+                "a cmd block elsewhere",
+                "text\n```cmd\nother a\n```\n",
+                vec![row(12, "other a", Part::Other)],
+            ),
             (
                 "two lines in quotes",
                 "## Examples\nmail.send --body \"a\nb\"\nmail.read\n",
-                vec![row(12, "mail.send --body \"a\nb\"", Part::Examples), row(35, "mail.read", Part::Examples)],
+                vec![
+                    row(12, "mail.send --body \"a\nb\"", Part::Examples),
+                    row(35, "mail.read", Part::Examples),
+                ],
             ),
             (
                 "a heredoc",

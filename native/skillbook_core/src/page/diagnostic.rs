@@ -279,7 +279,8 @@ mod tests {
 
     #[test]
     fn applies_fixes() {
-        let fix = |range: Range<usize>, replacement: &str| Fix { range, replacement: replacement.into() };
+        let fix =
+            |range: Range<usize>, replacement: &str| Fix { range, replacement: replacement.into() };
         let rows = [
             ("none", vec![], "abcdef"),
             ("in any order", vec![fix(4..5, "E"), fix(0..1, "A")], "AbcdEf"),

@@ -118,8 +118,10 @@ impl Document {
         match simdutf8::compat::from_utf8(bytes) {
             Ok(text) => document.read(text),
             Err(error) => {
-                let line = memchr::memchr_iter(b'\n', &bytes[..error.valid_up_to()]).count() as u32 + 1;
-                let message = format!("expected UTF-8, got the byte 0x{:02x}", bytes[error.valid_up_to()]);
+                let line =
+                    memchr::memchr_iter(b'\n', &bytes[..error.valid_up_to()]).count() as u32 + 1;
+                let message =
+                    format!("expected UTF-8, got the byte 0x{:02x}", bytes[error.valid_up_to()]);
                 let diagnostic = Diagnostic::new(Code::InvalidUtf8, Severity::Error, message)
                     .hint("save the file as UTF-8")
                     .in_file(document.path.as_str());
@@ -164,7 +166,8 @@ impl Document {
         let mut document = Document::empty(root, &format!("{name}.md"));
         document.text = record.content.clone();
         let text = &*record.content;
-        let own = frontmatter::parse(text).map_err(|error| document.diagnostics.push(error.to_diagnostic()));
+        let own = frontmatter::parse(text)
+            .map_err(|error| document.diagnostics.push(error.to_diagnostic()));
         let own = own.ok();
         let written = |key: &str| own.as_ref().and_then(|own| own.data.get(key)?.plain());
         document.body = own.as_ref().map_or(0, |own| own.body_offset)..text.len();
@@ -182,8 +185,12 @@ impl Document {
             document.usable = true;
         }
         let kind = if is_skill { Kind::Skill } else { Kind::Note };
-        document.stored =
-            Some(Stored { id: record.id, writers: record.writers.clone(), kind, trust: record.origin.trust() });
+        document.stored = Some(Stored {
+            id: record.id,
+            writers: record.writers.clone(),
+            kind,
+            trust: record.origin.trust(),
+        });
         document.name_diagnostics();
         document
     }
@@ -217,7 +224,8 @@ impl Document {
                 self.body = parsed.body_offset..text.len();
                 self.diagnostics = parsed.diagnostics;
                 let block = &text[..parsed.body_offset];
-                let mut reader = Reader { data: &parsed.data, block, diagnostics: &mut self.diagnostics };
+                let mut reader =
+                    Reader { data: &parsed.data, block, diagnostics: &mut self.diagnostics };
                 if let Some(fields) = reader.fields(parsed.present, parsed.body) {
                     self.fields = Fields { data: parsed.data, ..fields };
                     self.usable = true;
@@ -234,12 +242,17 @@ impl Document {
     /// The line of a name, put on top of the frontmatter: if it then reads the same with that name.
     pub(crate) fn name_fix(&self, name: &str) -> Option<Fix> {
         let open = self.text.find('\n').filter(|_| self.fields.present)? + 1;
-        let fix =
-            Fix { range: open..open, replacement: pair("name", &Value::Str(name.to_owned()), self.end_of_line()) };
-        let mended = Document::parse("", "", apply(&self.text, std::slice::from_ref(&fix)).as_bytes());
+        let fix = Fix {
+            range: open..open,
+            replacement: pair("name", &Value::Str(name.to_owned()), self.end_of_line()),
+        };
+        let mended =
+            Document::parse("", "", apply(&self.text, std::slice::from_ref(&fix)).as_bytes());
         let same = without(&mended.fields()?.data, "name") == without(&self.fields.data, "name");
-        (same && mended.fields.name.as_deref() == Some(name) && mended.diagnostics.len() == self.diagnostics.len())
-            .then_some(fix)
+        (same
+            && mended.fields.name.as_deref() == Some(name)
+            && mended.diagnostics.len() == self.diagnostics.len())
+        .then_some(fix)
     }
 
     fn end_of_line(&self) -> &'static str {
@@ -304,14 +317,17 @@ impl Document {
     /// Whether both say the same of the same place, be they read at different times.
     pub fn is_same(&self, other: &Document) -> bool {
         // A file's fields are in its text; a record's are not.
-        let columns =
-            || self.stored == other.stored && (self.stored.is_none() || self.fields.data == other.fields.data);
+        let columns = || {
+            self.stored == other.stored
+                && (self.stored.is_none() || self.fields.data == other.fields.data)
+        };
         self.path == other.path && self.text == other.text && columns()
     }
 
     /// Whether this is a `SKILL.md`.
     pub fn is_skill_file(&self) -> bool {
-        self.stored.is_none() && self.path.strip_suffix(SKILL_FILE).is_some_and(|folder| folder.ends_with('/'))
+        self.stored.is_none()
+            && self.path.strip_suffix(SKILL_FILE).is_some_and(|folder| folder.ends_with('/'))
     }
 
     /// Whether this file makes its folder a skill's: the other files in it are the skill's resources, never entries.
@@ -323,7 +339,9 @@ impl Document {
 /// A path without the `.md` at its end, in any case.
 pub fn strip_md(path: &str) -> &str {
     match path.len().checked_sub(3) {
-        Some(at) if path.is_char_boundary(at) && path[at..].eq_ignore_ascii_case(".md") => &path[..at],
+        Some(at) if path.is_char_boundary(at) && path[at..].eq_ignore_ascii_case(".md") => {
+            &path[..at]
+        }
         _ => path,
     }
 }
@@ -360,7 +378,9 @@ impl Reader<'_> {
         Some(Fields {
             present,
             labels,
-            name: self.text("name").map(|name| name.split_whitespace().collect::<Vec<_>>().join(" ")),
+            name: self
+                .text("name")
+                .map(|name| name.split_whitespace().collect::<Vec<_>>().join(" ")),
             domain: self.text("domain"),
             title: self.text("title"),
             description: self.bounded("description", DESCRIPTION_LENGTH, Code::DescriptionTooLong),
@@ -385,7 +405,11 @@ impl Reader<'_> {
             user_invocable: self.flag("user-invocable").unwrap_or(true),
             triggers: self.list("trigger_keywords"),
             license: self.text("license"),
-            compatibility: self.bounded("compatibility", COMPATIBILITY_LENGTH, Code::CompatibilityTooLong),
+            compatibility: self.bounded(
+                "compatibility",
+                COMPATIBILITY_LENGTH,
+                Code::CompatibilityTooLong,
+            ),
             metadata: self.metadata(),
             usage: sections::usage(body).map(str::to_owned),
             data: Value::Null,
@@ -401,7 +425,10 @@ impl Reader<'_> {
         }
         match value.plain() {
             Some(text) => {
-                let message = format!("expected text for `{key}`, got {}; read as \"{text}\"", describe(value));
+                let message = format!(
+                    "expected text for `{key}`, got {}; read as \"{text}\"",
+                    describe(value)
+                );
                 self.mended(key, message, Some(Value::Str(text.clone())));
                 Some(text)
             }
@@ -418,7 +445,9 @@ impl Reader<'_> {
         // A character has at least one byte, so that most texts need no counting.
         let length = if text.len() > longest { text.chars().count() } else { 0 };
         if length > longest {
-            let message = format!("`{key}` has {length} characters; other readers of skills take up to {longest}");
+            let message = format!(
+                "`{key}` has {length} characters; other readers of skills take up to {longest}"
+            );
             self.push(key, Diagnostic::new(code, Severity::Warning, message).hint("shorten it"));
         }
         Some(text)
@@ -439,8 +468,11 @@ impl Reader<'_> {
             Some(value) => match value.plain() {
                 Some(text) => {
                     let items = split(&text);
-                    let message =
-                        format!("expected a list for `{key}`, got {}; read as [{}]", describe(value), items.join(", "));
+                    let message = format!(
+                        "expected a list for `{key}`, got {}; read as [{}]",
+                        describe(value),
+                        items.join(", ")
+                    );
                     let list = items.iter().cloned().map(Value::Str).collect();
                     self.mended(key, message, Some(Value::List(list)));
                     items
@@ -467,12 +499,17 @@ impl Reader<'_> {
         match self.data.get(key) {
             None => Vec::new(),
             Some(Value::Map(pairs)) => {
-                for (name, value) in pairs.iter().filter(|(_, value)| matches!(value, Value::List(_) | Value::Map(_))) {
+                for (name, value) in pairs
+                    .iter()
+                    .filter(|(_, value)| matches!(value, Value::List(_) | Value::Map(_)))
+                {
                     let name = name.chars().take(60).collect::<String>();
                     let got = describe(value);
                     self.mended(
                         key,
-                        format!("expected texts in `{key}`, got {got} for \"{name}\"; it is left out"),
+                        format!(
+                            "expected texts in `{key}`, got {got} for \"{name}\"; it is left out"
+                        ),
                         None,
                     );
                 }
@@ -480,7 +517,10 @@ impl Reader<'_> {
                     Value::Float(number) => Some(self.spelled(key, *number)),
                     value => value.plain(),
                 };
-                pairs.iter().filter_map(|(key, value)| Some((key.clone(), text(key, value)?))).collect()
+                pairs
+                    .iter()
+                    .filter_map(|(key, value)| Some((key.clone(), text(key, value)?)))
+                    .collect()
             }
             Some(value) => {
                 self.unless_null(key, "a mapping of texts", value);
@@ -508,7 +548,8 @@ impl Reader<'_> {
         if readable {
             return Some(self.list(key));
         }
-        let message = "expected a list of texts for `visibility_labels`; the document is not used, \
+        let message =
+            "expected a list of texts for `visibility_labels`; the document is not used, \
                        for it could be shown to the wrong reader";
         let hint = "write it like visibility_labels: [private, family]";
         let diagnostic = Diagnostic::new(Code::LabelsInvalid, Severity::Error, message).hint(hint);
@@ -528,7 +569,10 @@ impl Reader<'_> {
         });
         match meant {
             Some(flag) => {
-                let message = format!("expected true or false for `{key}`, got {}; read as {flag}", describe(value));
+                let message = format!(
+                    "expected true or false for `{key}`, got {}; read as {flag}",
+                    describe(value)
+                );
                 self.mended(key, message, Some(Value::Bool(flag)));
             }
             None => self.unless_null(key, "true or false", value),
@@ -563,11 +607,20 @@ impl Reader<'_> {
         (schedule.filter(|_| used), timezone.filter(|_| known))
     }
 
-    fn wrong_schedule(&mut self, key: &str, text: &Option<String>, error: Option<schedule::Error>, lost: &str) {
+    fn wrong_schedule(
+        &mut self,
+        key: &str,
+        text: &Option<String>,
+        error: Option<schedule::Error>,
+        lost: &str,
+    ) {
         if let (Some(text), Some(error)) = (text, error) {
-            let diagnostic =
-                Diagnostic::new(Code::ScheduleInvalid, Severity::Warning, format!("`{key}`: {error}; {lost}"))
-                    .hint(error.hint());
+            let diagnostic = Diagnostic::new(
+                Code::ScheduleInvalid,
+                Severity::Warning,
+                format!("`{key}`: {error}; {lost}"),
+            )
+            .hint(error.hint());
             self.diagnostics.push(at_part(self.block, key, text, error.span().start, diagnostic));
         }
     }
@@ -580,10 +633,15 @@ impl Reader<'_> {
             Value::Str(text) => duration(text),
             _ => None,
         };
-        let allowed = |milliseconds: &f64| (1.0..=f64::from(LONGEST_TIMEOUT)).contains(milliseconds);
+        let allowed =
+            |milliseconds: &f64| (1.0..=f64::from(LONGEST_TIMEOUT)).contains(milliseconds);
         let read = milliseconds.filter(allowed).map(|milliseconds| milliseconds as u32);
         if read.is_none() {
-            self.unless_null("timeout", "seconds, or a duration such as 500ms, 30s or 5m, of at most 1h", value);
+            self.unless_null(
+                "timeout",
+                "seconds, or a duration such as 500ms, 30s or 5m, of at most 1h",
+                value,
+            );
         }
         read
     }
@@ -604,13 +662,16 @@ impl Reader<'_> {
         match self.data.get("tool") {
             Some(Value::Str(tool)) if tool_name(tool) && aliases.contains(tool) => {}
             Some(Value::Str(tool)) if tool_name(tool) => {
-                let message = format!("expected `tool` among the aliases, got \"{tool}\"; the field is not used");
+                let message = format!(
+                    "expected `tool` among the aliases, got \"{tool}\"; the field is not used"
+                );
                 let diagnostic = Diagnostic::new(Code::FieldIgnored, Severity::Warning, message)
                     .hint(format!("write besides: aliases: [{tool}]"));
                 self.push("tool", diagnostic);
             }
             Some(value) => {
-                let expected = "up to 64 letters, digits, `-` and single `_`, other than get_skill,";
+                let expected =
+                    "up to 64 letters, digits, `-` and single `_`, other than get_skill,";
                 self.unless_null("tool", expected, value);
             }
             None => {}
@@ -636,13 +697,17 @@ impl Reader<'_> {
         let fix = Fix { range: start..start + bare.len(), replacement };
         let mended = apply(self.block, std::slice::from_ref(&fix));
         let read = frontmatter::parse(&mended).ok()?.data;
-        (read.get(key) == Some(meant) && without(&read, key) == without(self.data, key)).then_some(fix)
+        (read.get(key) == Some(meant) && without(&read, key) == without(self.data, key))
+            .then_some(fix)
     }
 
     /// A key without a value says nothing, and that is no mistake.
     fn unless_null(&mut self, key: &str, expected: &str, value: &Value) {
         if *value != Value::Null {
-            let message = format!("expected {expected} for `{key}`, got {}; the field is not used", describe(value));
+            let message = format!(
+                "expected {expected} for `{key}`, got {}; the field is not used",
+                describe(value)
+            );
             self.push(key, Diagnostic::new(Code::FieldIgnored, Severity::Warning, message));
         }
     }
@@ -656,7 +721,9 @@ impl Reader<'_> {
 /// hash.
 fn tool_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    let hash = |hash: &str| hash.len() == 16 && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let hash = |hash: &str| {
+        hash.len() == 16 && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
     (1..=TOOL_NAME_LENGTH).contains(&name.len())
         && name.bytes().all(plain)
         && !name.contains("__")
@@ -757,7 +824,8 @@ mod tests {
 
     fn field<T>(yaml: &str, get: impl Fn(&Fields) -> T) -> (T, Vec<&'static str>) {
         let document = document(&format!("---\n{yaml}\n---\n"));
-        let codes = document.diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect();
+        let codes =
+            document.diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect();
         (get(document.fields().expect(yaml)), codes)
     }
 
@@ -802,7 +870,11 @@ mod tests {
         ];
         for (yaml, expected, codes) in rows {
             let (list, found) = field(yaml, |fields| fields.tags.clone());
-            assert_eq!((list.as_slice(), found.as_slice()), (expected.map_str().as_slice(), codes), "{yaml}");
+            assert_eq!(
+                (list.as_slice(), found.as_slice()),
+                (expected.map_str().as_slice(), codes),
+                "{yaml}"
+            );
         }
     }
 
@@ -826,7 +898,11 @@ mod tests {
         ];
         for (yaml, expected, codes) in rows {
             let (list, found) = field(yaml, |fields| fields.allowed_tools.clone());
-            assert_eq!((list.as_slice(), found.as_slice()), (expected.map_str().as_slice(), codes), "{yaml}");
+            assert_eq!(
+                (list.as_slice(), found.as_slice()),
+                (expected.map_str().as_slice(), codes),
+                "{yaml}"
+            );
         }
     }
 
@@ -844,7 +920,10 @@ mod tests {
             assert_eq!(field(yaml, |fields| fields.include_in_prompt), (expected, codes), "{yaml}");
         }
         assert_eq!(field("effects: read", |fields| fields.effects), (Some(Effects::Read), vec![]));
-        assert_eq!(field("effects: write", |fields| fields.effects), (Some(Effects::Write), vec![]));
+        assert_eq!(
+            field("effects: write", |fields| fields.effects),
+            (Some(Effects::Write), vec![])
+        );
         assert_eq!(field("effects: both", |fields| fields.effects), (None, vec!["field_ignored"]));
     }
 
@@ -918,16 +997,28 @@ mod tests {
             ("tool:".to_owned(), None),
             (
                 "tool: get_note\naliases: [note]".to_owned(),
-                Some("expected `tool` among the aliases, got \"get_note\"; the field is not used".to_owned()),
+                Some(
+                    "expected `tool` among the aliases, got \"get_note\"; the field is not used"
+                        .to_owned(),
+                ),
             ),
             ("tool: get.note\naliases: [get.note]".to_owned(), Some(form("the text \"get.note\""))),
-            ("tool: get__note\naliases: [get__note]".to_owned(), Some(form("the text \"get__note\""))),
-            ("tool: get_skill\naliases: [get_skill]".to_owned(), Some(form("the text \"get_skill\""))),
+            (
+                "tool: get__note\naliases: [get__note]".to_owned(),
+                Some(form("the text \"get__note\"")),
+            ),
+            (
+                "tool: get_skill\naliases: [get_skill]".to_owned(),
+                Some(form("the text \"get_skill\"")),
+            ),
             (
                 "tool: a-0123456789abcdef\naliases: [a-0123456789abcdef]".to_owned(),
                 Some(form("the text \"a-0123456789abcdef\"")),
             ),
-            (format!("tool: {long}\naliases: [{long}]"), Some(form(&format!("the text \"{}\"", &long[..60])))),
+            (
+                format!("tool: {long}\naliases: [{long}]"),
+                Some(form(&format!("the text \"{}\"", &long[..60]))),
+            ),
             ("tool: ''".to_owned(), Some(form("the text \"\""))),
             ("tool: 7".to_owned(), Some(form("the number 7"))),
             ("tool: [get_note]\naliases: [get_note]".to_owned(), Some(form("a list"))),
@@ -946,16 +1037,27 @@ mod tests {
         type Row<'a> = (&'a str, Option<&'a str>, Option<&'a str>, &'a [&'a str]);
         let rows: [Row; 8] = [
             ("schedule: 0 9 * * 1", Some("0 9 * * 1"), None, &[]),
-            ("schedule: '@daily'\ntimezone: Europe/Berlin", Some("@daily"), Some("Europe/Berlin"), &[]),
+            (
+                "schedule: '@daily'\ntimezone: Europe/Berlin",
+                Some("@daily"),
+                Some("Europe/Berlin"),
+                &[],
+            ),
             ("timezone: Europe/Berlin", None, Some("Europe/Berlin"), &[]),
             ("schedule:", None, None, &[]),
             ("schedule: daily\ntimezone: UTC", None, Some("UTC"), &["schedule_invalid"]),
             ("schedule: '@daily'\ntimezone: Berlin", None, None, &["schedule_invalid"]),
-            ("schedule: daily\ntimezone: Berlin", None, None, &["schedule_invalid", "schedule_invalid"]),
+            (
+                "schedule: daily\ntimezone: Berlin",
+                None,
+                None,
+                &["schedule_invalid", "schedule_invalid"],
+            ),
             ("schedule: [5]", None, None, &["field_ignored"]),
         ];
         for (yaml, schedule, timezone, codes) in rows {
-            let (read, found) = field(yaml, |fields| (fields.schedule.clone(), fields.timezone.clone()));
+            let (read, found) =
+                field(yaml, |fields| (fields.schedule.clone(), fields.timezone.clone()));
             let expected = (some(schedule), some(timezone));
             assert_eq!((read, found.as_slice()), (expected, codes), "{yaml}");
         }
@@ -965,7 +1067,8 @@ mod tests {
     fn says_what_is_wrong_with_a_schedule_and_where() {
         let lost = "the field is not used";
         let number = "write a number such as 0, a list (1,3), a range (1-3), a step (*/2) or *";
-        let hour = format!("`schedule`: expected a number from 0 to 23 in the hour, got \"25\"; {lost}");
+        let hour =
+            format!("`schedule`: expected a number from 0 to 23 in the hour, got \"25\"; {lost}");
         let zone = "`timezone`: expected the name of a time zone, got \"Berlin\"";
         let rows = [
             ("schedule: 0 25 * * 1", hour.clone(), number, (2, 13)),
@@ -987,8 +1090,13 @@ mod tests {
         ];
         for (yaml, message, hint, (line, column)) in rows {
             let document = document(&format!("---\n{yaml}\n---\n"));
-            let expected = Diagnostic::new(Code::ScheduleInvalid, Severity::Warning, message).hint(hint);
-            assert_eq!(document.diagnostics, [expected.at(line, column).in_file("/r/a/b.md")], "{yaml}");
+            let expected =
+                Diagnostic::new(Code::ScheduleInvalid, Severity::Warning, message).hint(hint);
+            assert_eq!(
+                document.diagnostics,
+                [expected.at(line, column).in_file("/r/a/b.md")],
+                "{yaml}"
+            );
         }
     }
 
@@ -1007,7 +1115,11 @@ mod tests {
                 &[("author", "Ann"), ("version", "1.5"), ("beta", "true")],
                 &[],
             ),
-            ("metadata: {a: [b], c: {d: e}, f: g}", &[("f", "g")], &["field_mended", "field_mended"]),
+            (
+                "metadata: {a: [b], c: {d: e}, f: g}",
+                &[("f", "g")],
+                &["field_mended", "field_mended"],
+            ),
             ("metadata: {a: }", &[], &[]),
             ("metadata:", &[], &[]),
             ("metadata: text", &[], &["field_ignored"]),
@@ -1015,24 +1127,37 @@ mod tests {
         ];
         for (yaml, expected, codes) in rows {
             let (found, got) = field(yaml, |fields| fields.metadata.clone());
-            let found: Vec<_> = found.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+            let found: Vec<_> =
+                found.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
             assert_eq!((found.as_slice(), got.as_slice()), (expected, codes), "{yaml}");
         }
         let wrong = document("---\nmetadata:\n  a: [b]\n---\n");
-        assert_eq!(wrong.diagnostics[0].message, "expected texts in `metadata`, got a list for \"a\"; it is left out");
+        assert_eq!(
+            wrong.diagnostics[0].message,
+            "expected texts in `metadata`, got a list for \"a\"; it is left out"
+        );
     }
 
     #[test]
     fn long_texts_are_reported_in_characters() {
         let rows = [
             ("description", 1024, None),
-            ("description", 1025, Some("`description` has 1025 characters; other readers of skills take up to 1024")),
+            (
+                "description",
+                1025,
+                Some("`description` has 1025 characters; other readers of skills take up to 1024"),
+            ),
             ("compatibility", 500, None),
-            ("compatibility", 501, Some("`compatibility` has 501 characters; other readers of skills take up to 500")),
+            (
+                "compatibility",
+                501,
+                Some("`compatibility` has 501 characters; other readers of skills take up to 500"),
+            ),
         ];
         for (key, length, expected) in rows {
             let found = document(&format!("---\n{key}: {}\n---\n", "é".repeat(length)));
-            let messages = found.diagnostics.first().map(|found| (found.message.as_str(), found.line));
+            let messages =
+                found.diagnostics.first().map(|found| (found.message.as_str(), found.line));
             assert_eq!(messages, expected.map(|message| (message, Some(2))), "{key} {length}");
         }
     }
@@ -1042,11 +1167,16 @@ mod tests {
         for yaml in ["{a: b}", "[[a]]", "[a, null]", "['']"] {
             let document = document(&format!("---\nname: a\nvisibility_labels: {yaml}\n---\n"));
             assert!(document.fields().is_none(), "{yaml}");
-            assert_eq!((document.diagnostics[0].code, document.diagnostics[0].line), (Code::LabelsInvalid, Some(3)));
+            assert_eq!(
+                (document.diagnostics[0].code, document.diagnostics[0].line),
+                (Code::LabelsInvalid, Some(3))
+            );
         }
-        let rows: [(&str, &[&str]); 4] = [("", &[]), ("[]", &[]), ("[a, 1]", &["a", "1"]), ("a b", &["a", "b"])];
+        let rows: [(&str, &[&str]); 4] =
+            [("", &[]), ("[]", &[]), ("[a, 1]", &["a", "1"]), ("a b", &["a", "b"])];
         for (yaml, expected) in rows {
-            let (labels, _) = field(&format!("visibility_labels: {yaml}"), |fields| fields.labels.clone());
+            let (labels, _) =
+                field(&format!("visibility_labels: {yaml}"), |fields| fields.labels.clone());
             assert_eq!(labels, expected.map_str(), "{yaml}");
         }
     }

@@ -135,8 +135,11 @@ impl Access {
         if name.is_empty() || command_name(&name).is_some() || labels.len() < self.labels.len() {
             return None;
         }
-        let own =
-            || self.content.as_deref().is_some_and(|text| frontmatter::parse(text).is_ok_and(|own| makes_skill(&own)));
+        let own = || {
+            self.content
+                .as_deref()
+                .is_some_and(|text| frontmatter::parse(text).is_ok_and(|own| makes_skill(&own)))
+        };
         let kind = if self.is_skill || own() { Kind::Skill } else { Kind::Note };
         Some((name, kind, labels, texts(&self.excluded_for)))
     }

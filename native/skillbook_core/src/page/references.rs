@@ -51,7 +51,9 @@ fn push_line(line: &str, number: u32, found: &mut Vec<Reference>) {
         return;
     }
     let code = code_spans(line);
-    for at in links.filter(|at| line[..at - 2].contains('[') && !code.iter().any(|span| span.contains(at))) {
+    for at in links
+        .filter(|at| line[..at - 2].contains('[') && !code.iter().any(|span| span.contains(at)))
+    {
         if let Some(target) = destination(&line[at..]).and_then(path) {
             let column = line[..at].chars().count() as u32 + 1;
             found.push(Reference { target, line: number, column });
@@ -109,7 +111,8 @@ fn path(destination: &str) -> Option<String> {
         || destination.split_once(':').is_some_and(|(prefix, _)| scheme(prefix))
         || destination.contains(['{', '}', '<', '>', '$', '*', '|', '…'])
         || destination.contains("...");
-    let path = destination.split(['#', '?']).next().filter(|path| !elsewhere && !path.is_empty())?;
+    let path =
+        destination.split(['#', '?']).next().filter(|path| !elsewhere && !path.is_empty())?;
     Some(decode(path))
 }
 
@@ -119,7 +122,9 @@ fn decode(text: &str) -> String {
     let mut rest = text.as_bytes();
     while let Some((first, tail)) = rest.split_first() {
         let digits = tail.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.filter(|digits| *first == b'%' && digits.bytes().all(|byte| byte.is_ascii_hexdigit())) {
+        match digits
+            .filter(|digits| *first == b'%' && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        {
             Some(digits) => {
                 bytes.extend(u8::from_str_radix(digits, 16));
                 rest = &tail[2..];
@@ -203,7 +208,8 @@ mod tests {
     #[test]
     fn says_where_they_are() {
         let text = "---\n[x](y.md)\n---\nä [b](c.md)\r\n[d](e.md)\r\n";
-        let found: Vec<_> = find(text, 18).into_iter().map(|r| (r.target, r.line, r.column)).collect();
+        let found: Vec<_> =
+            find(text, 18).into_iter().map(|r| (r.target, r.line, r.column)).collect();
         assert_eq!(found, [("c.md".to_owned(), 4, 7), ("e.md".to_owned(), 5, 5)]);
     }
 

@@ -104,7 +104,8 @@ impl Fences {
         match (self.open, fence(line)) {
             (None, Some(opened)) => self.open = Some(opened),
             (Some((mark, length)), Some((other, other_length))) => {
-                if mark == other && other_length >= length && line[other_length..].trim().is_empty() {
+                if mark == other && other_length >= length && line[other_length..].trim().is_empty()
+                {
                     self.open = None;
                 }
             }
@@ -136,7 +137,8 @@ impl<'a> Iterator for Headings<'a> {
 pub fn section<'a>(body: &'a str, title: &str) -> Option<&'a str> {
     let mut all = headings(body);
     let found = all.find(|heading| heading.title.eq_ignore_ascii_case(title))?;
-    let end = all.find(|heading| heading.level <= found.level).map_or(body.len(), |next| next.start);
+    let end =
+        all.find(|heading| heading.level <= found.level).map_or(body.len(), |next| next.start);
     Some(&body[found.end..end])
 }
 
@@ -144,12 +146,16 @@ pub fn section<'a>(body: &'a str, title: &str) -> Option<&'a str> {
 /// left out.
 pub fn usage(body: &str) -> Option<&str> {
     // Every document is asked at every load, and most have no such word anywhere.
-    if !["Usage", "usage", "USAGE"].iter().any(|word| memchr::memmem::find(body.as_bytes(), word.as_bytes()).is_some())
+    if !["Usage", "usage", "USAGE"]
+        .iter()
+        .any(|word| memchr::memmem::find(body.as_bytes(), word.as_bytes()).is_some())
     {
         return None;
     }
     let lines = section(body, "usage")?.lines().map(str::trim);
-    let line = lines.into_iter().find(|line| !line.is_empty() && fence(line).is_none() && !line.starts_with('#'))?;
+    let line = lines
+        .into_iter()
+        .find(|line| !line.is_empty() && fence(line).is_none() && !line.starts_with('#'))?;
     let inner = line.strip_prefix('`').and_then(|line| line.strip_suffix('`'));
     Some(inner.filter(|inner| !inner.contains('`')).unwrap_or(line))
 }
@@ -172,7 +178,8 @@ fn heading(line: &str) -> Option<(u8, &str)> {
     let title = rest.trim();
     let bare = title.trim_end_matches('#');
     // A closing run of `#` counts only after a blank: `C#` is a title.
-    let title = if bare.is_empty() || bare.ends_with([' ', '\t']) { bare.trim_end() } else { title };
+    let title =
+        if bare.is_empty() || bare.ends_with([' ', '\t']) { bare.trim_end() } else { title };
     Some((level as u8, title))
 }
 

@@ -15,7 +15,8 @@ impl Limit {
     }
 
     pub(super) fn holds(self, size: Size) -> bool {
-        self.chars.is_none_or(|most| size.chars <= most) && self.tokens.is_none_or(|most| size.tokens() <= most)
+        self.chars.is_none_or(|most| size.chars <= most)
+            && self.tokens.is_none_or(|most| size.tokens() <= most)
     }
 }
 

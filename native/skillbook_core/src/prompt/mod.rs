@@ -43,7 +43,11 @@ impl Default for Options {
 impl Options {
     /// The sections of a format, as long as they are.
     pub fn of(format: Format) -> Options {
-        Options { sections: format.sections().to_vec(), preloaded: Vec::new(), limit: Limit::default() }
+        Options {
+            sections: format.sections().to_vec(),
+            preloaded: Vec::new(),
+            limit: Limit::default(),
+        }
     }
 }
 
@@ -98,7 +102,9 @@ impl View {
         let plan = self.plan(options);
         let own = plan.find(|what| what == What::Entry(id, entry.kind));
         let domain = entry.domain.as_deref().filter(|_| self.in_prompt(id));
-        match own.or_else(|| domain.and_then(|domain| plan.find(|what| what == What::Domain(domain)))) {
+        match own
+            .or_else(|| domain.and_then(|domain| plan.find(|what| what == What::Domain(domain))))
+        {
             Some((section, false)) => Placement::Cut(section),
             Some((section, true)) if own.is_some() => Placement::Section(section),
             Some(_) => Placement::Domain,
@@ -125,7 +131,9 @@ impl View {
                 Section::Notes => self.push_notes(&mut plan),
                 Section::NotesList => self.push_notes_list(&mut plan),
                 Section::SkillCatalog => self.push_skill_catalog(&mut plan),
-                Section::PreloadedSkills => self.push_preloaded_skills(&mut plan, &options.preloaded),
+                Section::PreloadedSkills => {
+                    self.push_preloaded_skills(&mut plan, &options.preloaded)
+                }
                 Section::Other => self.push_other(&mut plan),
                 Section::OtherNotes => self.push_other_notes(&mut plan),
             }

@@ -20,11 +20,14 @@ impl View {
     /// What a model is told of now and was not told of through an older view of the same profile, what differs, and what
     /// is gone; `""` if all is the same. A domain counts by what its index says of it: its commands are told of themselves.
     pub fn news_since(&self, old: &View) -> String {
-        let listed = |view: &View| view.listed().map(|(_, entry)| entry.clone()).collect::<Vec<Arc<Entry>>>();
+        let listed = |view: &View| {
+            view.listed().map(|(_, entry)| entry.clone()).collect::<Vec<Arc<Entry>>>()
+        };
         let (before, after) = (listed(old), listed(self));
         let entries = Changes::between(&before, &after);
-        let [mut added, mut changed, mut removed] = [&entries.added, &entries.changed, &entries.removed]
-            .map(|entries| entries.iter().map(|entry| line(entry)).collect::<Vec<Line>>());
+        let [mut added, mut changed, mut removed] =
+            [&entries.added, &entries.changed, &entries.removed]
+                .map(|entries| entries.iter().map(|entry| line(entry)).collect::<Vec<Line>>());
 
         let (before, after) = (old.told_domains(), self.told_domains());
         for (name, told) in &after {
@@ -34,7 +37,8 @@ impl View {
                 _ => {}
             }
         }
-        let gone = before.iter().filter(|(name, told)| told.is_some() && !after.contains_key(*name));
+        let gone =
+            before.iter().filter(|(name, told)| told.is_some() && !after.contains_key(*name));
         removed.extend(gone.map(|(name, _)| (*name, String::new())));
 
         let mut out = String::new();
@@ -45,7 +49,11 @@ impl View {
                 continue;
             }
             lines.sort();
-            out.push_str(if out.is_empty() { "# Changes of what `get_skill` lists\n\n" } else { "\n" });
+            out.push_str(if out.is_empty() {
+                "# Changes of what `get_skill` lists\n\n"
+            } else {
+                "\n"
+            });
             out.push_str(heading);
             out.push_str("\n\n");
             for (name, about) in lines.iter().take(LINES) {
@@ -66,7 +74,10 @@ impl View {
             let written = !index.document.body().trim().is_empty();
             Some([description, if written { domain.body() } else { String::new() }])
         };
-        self.domains().filter(DomainView::is_listed).map(|domain| (domain.name(), told(&domain))).collect()
+        self.domains()
+            .filter(DomainView::is_listed)
+            .map(|domain| (domain.name(), told(&domain)))
+            .collect()
     }
 
     fn described(&self, domain: &str) -> String {

@@ -158,7 +158,9 @@ impl<'a> Plan<'a> {
         if rules {
             parts.push("the rules of commands".to_owned());
         }
-        for (count, noun) in [(domains, "domain"), (commands, "command"), (skills, "skill"), (notes, "note")] {
+        for (count, noun) in
+            [(domains, "domain"), (commands, "command"), (skills, "skill"), (notes, "note")]
+        {
             match count {
                 0 => {}
                 1 => parts.push(format!("1 {noun}")),

@@ -114,7 +114,9 @@ impl Format {
                 Section::PreloadedSkills,
                 Section::Other,
             ],
-            Format::Xml => &[Section::AvailableSkills, Section::InlineSkills, Section::PreloadedSkills],
+            Format::Xml => {
+                &[Section::AvailableSkills, Section::InlineSkills, Section::PreloadedSkills]
+            }
             Format::Notes => &[
                 Section::InlineSkills,
                 Section::NotesList,

@@ -55,18 +55,25 @@ impl View {
             let inline = entry.selection == Selection::Inline && self.in_prompt(id);
             !inline && !hidden.iter().any(|domain| Some(domain.name()) == entry.domain.as_deref())
         };
-        let rows: Vec<_> = self.those(command, command).filter(|(id, entry)| told(*id, entry)).collect();
+        let rows: Vec<_> =
+            self.those(command, command).filter(|(id, entry)| told(*id, entry)).collect();
         let width = width(rows.iter().map(|(_, entry)| &*entry.name));
-        plan.section(Section::Commands, "## Commands\n\n`get_skill: NAME` shows one of them whole.\n\n", "", |plan| {
-            for (id, entry) in rows {
-                let what = What::Entry(id, entry.kind);
-                plan.piece(what, |out| push_row(out, width, &entry.name, entry.description()));
-            }
-        });
+        plan.section(
+            Section::Commands,
+            "## Commands\n\n`get_skill: NAME` shows one of them whole.\n\n",
+            "",
+            |plan| {
+                for (id, entry) in rows {
+                    let what = What::Entry(id, entry.kind);
+                    plan.piece(what, |out| push_row(out, width, &entry.name, entry.description()));
+                }
+            },
+        );
     }
 
     pub(super) fn push_skills<'a>(&'a self, plan: &mut Plan<'a>) {
-        let head = "## Skills\n\nRead a skill with `get_skill: NAME` before you do what it describes.\n\n";
+        let head =
+            "## Skills\n\nRead a skill with `get_skill: NAME` before you do what it describes.\n\n";
         plan.section(Section::Skills, head, "", |plan| {
             for (what, entry) in self.listed_skills() {
                 plan.piece(what, |out| {
@@ -131,7 +138,8 @@ impl View {
     pub(super) fn push_other<'a>(&'a self, plan: &mut Plan<'a>) {
         let domains = self.domains().filter(|domain| domain.is_listed() && !domain.in_prompt());
         let domains = domains.map(|domain| (domain.name(), None, What::Domain(domain.name())));
-        let entries = self.not_prompted().map(|(what, entry)| (&*entry.name, entry.title.as_deref(), what));
+        let entries =
+            self.not_prompted().map(|(what, entry)| (&*entry.name, entry.title.as_deref(), what));
         let mut all: Vec<(&str, Option<&str>, What)> = domains.chain(entries).collect();
         all.sort_by_key(|(name, title, _)| (*name, *title));
         let head = "## Also available\n\nNot shown here; `get_skill: NAME` reads one of them.\n\n";

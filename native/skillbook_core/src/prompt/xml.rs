@@ -12,19 +12,24 @@ const TAGS: [&str; 2] = ["skill", "available_skills"];
 impl View {
     pub(super) fn push_available_skills<'a>(&'a self, plan: &mut Plan<'a>) {
         let skill = about::SKILL | about::IN_PROMPT;
-        plan.section(Section::AvailableSkills, "<available_skills>\n", "</available_skills>\n", |plan| {
-            for (what, entry) in self.by_source(skill | about::INLINE, skill) {
-                plan.piece(what, |out| {
-                    out.push_str("  <skill>\n    <name>");
-                    push_text(out, &line(&entry.name));
-                    out.push_str("</name>\n    <description>");
-                    push_text(out, &line(entry.description()));
-                    out.push_str("</description>\n    <location>");
-                    push_text(out, &entry.document.path);
-                    out.push_str("</location>\n  </skill>\n");
-                });
-            }
-        });
+        plan.section(
+            Section::AvailableSkills,
+            "<available_skills>\n",
+            "</available_skills>\n",
+            |plan| {
+                for (what, entry) in self.by_source(skill | about::INLINE, skill) {
+                    plan.piece(what, |out| {
+                        out.push_str("  <skill>\n    <name>");
+                        push_text(out, &line(&entry.name));
+                        out.push_str("</name>\n    <description>");
+                        push_text(out, &line(entry.description()));
+                        out.push_str("</description>\n    <location>");
+                        push_text(out, &entry.document.path);
+                        out.push_str("</location>\n  </skill>\n");
+                    });
+                }
+            },
+        );
     }
 
     pub(super) fn push_inline_skills<'a>(&'a self, plan: &mut Plan<'a>) {
@@ -52,8 +57,10 @@ impl View {
     /// Those entries of the prompt in the order of their sources, then of their names; also those that a later
     /// source replaces, if that one is listed too.
     fn by_source(&self, of: u8, wanted: u8) -> Vec<(What<'_>, &Entry)> {
-        let shown = self.those(of, wanted).map(|(id, entry)| (id, What::Entry(id, entry.kind), &**entry));
-        let shadowed = self.shadowed_in_prompt().filter(|(_, entry)| about::of(entry, true) & of == wanted);
+        let shown =
+            self.those(of, wanted).map(|(id, entry)| (id, What::Entry(id, entry.kind), &**entry));
+        let shadowed =
+            self.shadowed_in_prompt().filter(|(_, entry)| about::of(entry, true) & of == wanted);
         let shadowed = shadowed.map(|(id, entry)| (id, What::Shadowed(entry.kind), entry));
         let mut all: Vec<_> = shown.chain(shadowed).collect();
         all.sort_unstable_by_key(|(id, ..)| (self.catalog().place(*id).rank, *id));
@@ -98,7 +105,8 @@ fn push_body(out: &mut String, body: &str) {
 /// Whether what follows a `<` makes one of our tags of it, in any case and with blanks or a `/` before the name.
 fn opens_own_tag(rest: &str) -> bool {
     let name = rest.trim_start_matches(|c: char| c == '/' || c.is_whitespace() || c.is_control());
-    TAGS.iter().any(|tag| name.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)))
+    TAGS.iter()
+        .any(|tag| name.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)))
 }
 
 #[cfg(test)]

@@ -69,7 +69,8 @@ impl Cron {
             }
             for (nth, _) in self.nth_weekdays.iter().enumerate().filter(|(_, set)| has(**set)) {
                 // A fifth one may lie past the last bit.
-                by_weekday |= 1u32.checked_shl(all.trailing_zeros() + 7 * nth as u32).unwrap_or(0) & month;
+                by_weekday |=
+                    1u32.checked_shl(all.trailing_zeros() + 7 * nth as u32).unwrap_or(0) & month;
             }
         }
         month & if self.both_days { by_day & by_weekday } else { by_day | by_weekday }
@@ -89,7 +90,9 @@ impl Cron {
             let later = if today { days & (days - 1) } else { days };
             date = match later {
                 0 => date.last_of_month().tomorrow().ok()?,
-                later => Date::new(date.year(), date.month(), later.trailing_zeros() as i8 + 1).ok()?,
+                later => {
+                    Date::new(date.year(), date.month(), later.trailing_zeros() as i8 + 1).ok()?
+                }
             };
             time = 0;
         }

@@ -17,7 +17,8 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 /// From Monday on, since weeks that end on Sunday have fewer gaps.
-const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+const WEEKDAYS: [&str; 7] =
+    ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 const NTH: [&str; 5] = ["first", "second", "third", "fourth", "fifth"];
 
 /// So many times of a day are listed; more are told by their parts.
@@ -36,23 +37,35 @@ impl Cron {
         };
         let months = match self.months >> 1 {
             0xfff => String::new(),
-            months => format!("in {}", list(runs(u64::from(months), |month| MONTHS[month as usize].to_owned()))),
+            months => format!(
+                "in {}",
+                list(runs(u64::from(months), |month| MONTHS[month as usize].to_owned()))
+            ),
         };
-        [times, days, months].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+        [times, days, months]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     fn times(&self) -> String {
         let hours = u64::from(self.hours);
-        if self.seconds.is_power_of_two() && self.hours.count_ones() * self.minutes.count_ones() <= TIMES {
+        if self.seconds.is_power_of_two()
+            && self.hours.count_ones() * self.minutes.count_ones() <= TIMES
+        {
             let seconds = match self.seconds.trailing_zeros() {
                 0 => String::new(),
                 second => format!(":{second:02}"),
             };
             let of_hour = |hour| bits(self.minutes).map(move |minute| (hour, minute));
-            let times = bits(hours).flat_map(of_hour).map(|(hour, minute)| format!("{hour:02}:{minute:02}{seconds}"));
+            let times = bits(hours)
+                .flat_map(of_hour)
+                .map(|(hour, minute)| format!("{hour:02}:{minute:02}{seconds}"));
             return format!("at {}", list(times.collect()));
         }
-        let parts: [Part; 3] = [(self.seconds, 60, "second"), (self.minutes, 60, "minute"), (hours, 24, "hour")];
+        let parts: [Part; 3] =
+            [(self.seconds, 60, "second"), (self.minutes, 60, "minute"), (hours, 24, "hour")];
         let first = match (self.seconds, self.minutes) {
             (1, 1) if regular(&parts[2]) => 2,
             (1, _) => 1,
@@ -72,8 +85,13 @@ impl Cron {
             None => 1,
             Some(last) => (last + 2).min(larger.len()),
         };
-        let of =
-            |part: &Part| if every(part) { format!(" of every {}", part.2) } else { format!(" of {}", values(part)) };
+        let of = |part: &Part| {
+            if every(part) {
+                format!(" of every {}", part.2)
+            } else {
+                format!(" of {}", values(part))
+            }
+        };
         out + &larger[..told].iter().map(of).collect::<String>()
     }
 
@@ -90,9 +108,12 @@ impl Cron {
                 Some(format!("on {unit} {written}{last} of the month"))
             }
         };
-        let by_weekday = if self.weekdays == EVERY_WEEKDAY { None } else { Some(self.allowed_weekdays()) };
+        let by_weekday =
+            if self.weekdays == EVERY_WEEKDAY { None } else { Some(self.allowed_weekdays()) };
         match (by_day, by_weekday) {
-            (Some(by_day), Some(by_weekday)) if self.both_days => Some(format!("{by_day}, but only {by_weekday}")),
+            (Some(by_day), Some(by_weekday)) if self.both_days => {
+                Some(format!("{by_day}, but only {by_weekday}"))
+            }
             (Some(by_day), Some(by_weekday)) => Some(format!("{by_day} and also {by_weekday}")),
             (by_day, by_weekday) if self.both_days => by_day.or(by_weekday),
             _ => None,
@@ -105,7 +126,10 @@ impl Cron {
         let name = |weekday: u32| WEEKDAYS[weekday as usize];
         let mut parts = Vec::new();
         if self.weekdays != 0 {
-            parts.push(format!("on {}", list(runs(from_monday(self.weekdays), |day| format!("{}s", name(day))))));
+            parts.push(format!(
+                "on {}",
+                list(runs(from_monday(self.weekdays), |day| format!("{}s", name(day))))
+            ));
         }
         let nth = self.nth_weekdays.iter().copied().zip(NTH).chain([(self.last_weekdays, "last")]);
         for (set, which) in nth {

@@ -21,7 +21,12 @@ struct Inner {
 const SHOWN: usize = 60;
 
 impl Error {
-    pub(super) fn new(expected: impl Into<String>, text: &str, span: Range<usize>, hint: impl Into<String>) -> Self {
+    pub(super) fn new(
+        expected: impl Into<String>,
+        text: &str,
+        span: Range<usize>,
+        hint: impl Into<String>,
+    ) -> Self {
         let got = match text.get(span.clone()).unwrap_or_default() {
             "" => "nothing".to_owned(),
             part if part.chars().nth(SHOWN).is_some() => {

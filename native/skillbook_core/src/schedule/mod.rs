@@ -107,7 +107,8 @@ impl Schedule {
     pub fn local(&self, at: i64) -> Option<String> {
         let offset = self.zone.offset(at)?;
         let time = Offset::UTC.to_datetime(Timestamp::from_second(at.checked_add(offset)?).ok()?);
-        let seconds = if time.second() == 0 { String::new() } else { format!(":{:02}", time.second()) };
+        let seconds =
+            if time.second() == 0 { String::new() } else { format!(":{:02}", time.second()) };
         let (sign, ahead) = if offset < 0 { ('-', -offset) } else { ('+', offset) };
         Some(format!(
             "{} {:02}:{:02}{seconds} {sign}{:02}:{:02}",

@@ -46,7 +46,9 @@ const FIELDS: [Field; 6] = [
     Field {
         name: "month",
         values: 1..=12,
-        names: &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"],
+        names: &[
+            "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC",
+        ],
         days: Days::None,
     },
     Field {
@@ -86,7 +88,8 @@ fn cron(text: &str) -> Result<Cron, Error> {
     }
     let words = words(text);
     if let [(word, at)] = words.as_slice() {
-        let named = |name: &str| NICKNAMES.iter().find(|(nickname, _)| nickname.eq_ignore_ascii_case(name));
+        let named =
+            |name: &str| NICKNAMES.iter().find(|(nickname, _)| nickname.eq_ignore_ascii_case(name));
         if let Some((_, fields)) = named(word) {
             return cron(fields);
         }
@@ -112,7 +115,9 @@ fn cron(text: &str) -> Result<Cron, Error> {
         read.insert(0, Values { bits: 1, ..Values::default() });
     }
     let [second, minute, hour, day, month, weekday] = read.try_into().unwrap_or_default();
-    let open = |from_end: usize| words.iter().rev().nth(from_end).is_some_and(|(word, _)| word.starts_with(['*', '?']));
+    let open = |from_end: usize| {
+        words.iter().rev().nth(from_end).is_some_and(|(word, _)| word.starts_with(['*', '?']))
+    };
     let cron = Cron {
         seconds: second.bits,
         minutes: minute.bits,
@@ -140,7 +145,9 @@ fn wrong_count(text: &str, span: Range<usize>, hint: &str) -> Error {
 
 /// The words of a text, and where each begins.
 fn words(text: &str) -> Vec<(&str, usize)> {
-    text.split_whitespace().map(|word| (word, word.as_ptr() as usize - text.as_ptr() as usize)).collect()
+    text.split_whitespace()
+        .map(|word| (word, word.as_ptr() as usize - text.as_ptr() as usize))
+        .collect()
 }
 
 /// Sunday has two numbers.
@@ -200,7 +207,8 @@ impl Field {
                 let start = at + first.len() + 1;
                 let (first, last) = (self.value(text, first, at)?, self.value(text, last, start)?);
                 // A week may end on Sunday.
-                let last = if self.days == Days::Week && first > last && last == 0 { 7 } else { last };
+                let last =
+                    if self.days == Days::Week && first > last && last == 0 { 7 } else { last };
                 if first > last {
                     return Err(self.backwards(text, base, at, first, last));
                 }
@@ -215,7 +223,8 @@ impl Field {
     }
 
     fn value(&self, text: &str, written: &str, at: usize) -> Result<u32, Error> {
-        let name = |written: &str| self.names.iter().position(|name| name.eq_ignore_ascii_case(written));
+        let name =
+            |written: &str| self.names.iter().position(|name| name.eq_ignore_ascii_case(written));
         if let Some(place) = name(written) {
             return Ok(self.values.start() + place as u32);
         }
@@ -243,7 +252,10 @@ impl Field {
         } else if written.contains('?') {
             "write ? alone, as the day of month or the day of week".into()
         } else {
-            format!("write a number such as {}, a list (1,3), a range (1-3), a step (*/2) or *", least)
+            format!(
+                "write a number such as {}, a list (1,3), a range (1-3), a step (*/2) or *",
+                least
+            )
         };
         Err(Error::new(expected, text, at..at + written.len(), hint))
     }
@@ -255,7 +267,8 @@ impl Field {
             Ok(step) if digits && (1..=most).contains(&step) => Ok(step),
             _ => {
                 let expected = format!("a step from 1 to {most} in the {}", self.name);
-                let hint = "a step counts within its field: */15 in the minutes is 0, 15, 30 and 45";
+                let hint =
+                    "a step counts within its field: */15 in the minutes is 0, 15, 30 and 45";
                 Err(Error::new(expected, text, at..at + written.len(), hint))
             }
         }
@@ -263,7 +276,8 @@ impl Field {
 
     fn backwards(&self, text: &str, base: &str, at: usize, first: u32, last: u32) -> Error {
         let most = self.last();
-        let part = |from: u32, to: u32| if from == to { from.to_string() } else { format!("{from}-{to}") };
+        let part =
+            |from: u32, to: u32| if from == to { from.to_string() } else { format!("{from}-{to}") };
         let expected = format!("the smaller value first in a range in the {}", self.name);
         let hint = format!("write {},{}", part(first, most), part(*self.values.start(), last));
         Error::new(expected, text, at..at + base.len(), hint)

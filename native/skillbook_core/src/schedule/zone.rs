@@ -60,8 +60,13 @@ impl Zone {
     pub(super) fn stretch(&self, at: i64) -> Option<Stretch> {
         let offset = self.offset(at)?;
         let second = |at| Timestamp::from_second(at).ok();
-        let start = self.zone.preceding(second(at + 1)?).next().map(|change| change.timestamp().as_second());
-        let end = self.zone.following(second(at)?).next().map(|change| change.timestamp().as_second());
+        let start = self
+            .zone
+            .preceding(second(at + 1)?)
+            .next()
+            .map(|change| change.timestamp().as_second());
+        let end =
+            self.zone.following(second(at)?).next().map(|change| change.timestamp().as_second());
         let offset_before = start.and_then(|start| self.offset(start - 1)).unwrap_or(offset);
         Some(Stretch { start, end, offset, offset_before })
     }
@@ -83,7 +88,10 @@ fn hint(name: &str) -> String {
         (distance <= limit).then_some(distance)
     };
     let database = TimeZoneDatabase::bundled();
-    let closest = database.available().filter_map(|zone| Some((near(zone.as_str())?, zone.to_string()))).min();
+    let closest = database
+        .available()
+        .filter_map(|zone| Some((near(zone.as_str())?, zone.to_string())))
+        .min();
     match closest {
         Some((_, zone)) => format!("write {zone}"),
         None => "write a name such as Europe/Berlin, America/New_York or UTC".into(),

@@ -88,10 +88,18 @@ impl Index {
         let mut kept = vec![None; earlier.documents.len()];
         let mut unread = Vec::new();
         // The weak references keep the addresses from being used again.
-        let known: FxHashMap<*const Document, usize> =
-            earlier.documents.iter().enumerate().map(|(old, document)| (document.as_ptr(), old)).collect();
+        let known: FxHashMap<*const Document, usize> = earlier
+            .documents
+            .iter()
+            .enumerate()
+            .map(|(old, document)| (document.as_ptr(), old))
+            .collect();
         for (place, entry) in entries.iter().enumerate() {
-            match known.get(&Arc::as_ptr(&entry.document)).copied().filter(|old| kept[*old].is_none()) {
+            match known
+                .get(&Arc::as_ptr(&entry.document))
+                .copied()
+                .filter(|old| kept[*old].is_none())
+            {
                 Some(old) => {
                     kept[old] = Some(place as u32);
                     lengths[place] = earlier.lengths[old];
@@ -108,7 +116,10 @@ impl Index {
         let kept = || {
             (0..earlier.term_count()).flat_map(|term| {
                 let (places, counts) = earlier.postings(term);
-                let moved = places.iter().zip(counts).filter_map(|(old, count)| Some((kept[*old as usize]?, *count)));
+                let moved = places
+                    .iter()
+                    .zip(counts)
+                    .filter_map(|(old, count)| Some((kept[*old as usize]?, *count)));
                 moved.map(move |(place, count)| (term, place, count))
             })
         };
@@ -116,7 +127,8 @@ impl Index {
 
         let mut sizes = vec![0usize; terms.list.len()];
         all().for_each(|(term, ..)| sizes[term as usize] += 1);
-        let mut order: Vec<u32> = (0..sizes.len() as u32).filter(|term| sizes[*term as usize] > 0).collect();
+        let mut order: Vec<u32> =
+            (0..sizes.len() as u32).filter(|term| sizes[*term as usize] > 0).collect();
         order.sort_unstable_by_key(|term| &terms.list[*term as usize]);
 
         let mut index = Index { lengths, ..Index::default() };
@@ -214,7 +226,8 @@ impl Index {
     /// all of those through and few others.
     pub fn maybe_within(&self, word: &str, limit: usize) -> impl Iterator<Item = u32> + '_ {
         let own = letters(word);
-        let few = move |bits: u64| (0..limit).fold(bits, |bits, _| bits & bits.wrapping_sub(1)) == 0;
+        let few =
+            move |bits: u64| (0..limit).fold(bits, |bits, _| bits & bits.wrapping_sub(1)) == 0;
         let range = self.whole_names as usize..self.letters.len();
         let far = move |other: &u64| !few(own & !other) || !few(other & !own);
         let close = self.letters[range].iter().enumerate().filter(move |(_, other)| !far(other));

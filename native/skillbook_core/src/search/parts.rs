@@ -8,5 +8,8 @@ pub type Parts = u16;
 
 /// The part in which a word begins.
 pub fn part(start: usize) -> Parts {
-    Parts::try_from(start / PART).ok().and_then(|part| (1 as Parts).checked_shl(part.into())).unwrap_or(0)
+    Parts::try_from(start / PART)
+        .ok()
+        .and_then(|part| (1 as Parts).checked_shl(part.into()))
+        .unwrap_or(0)
 }

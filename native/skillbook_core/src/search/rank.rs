@@ -38,7 +38,9 @@ impl Scores {
         }
         let any = || self.occurrences.iter().map(|occurrences| u32::from(*occurrences > 0.0)).sum();
         let rarity = scope.rarity(if word.exact { first } else { any() }) * (K1 + 1.0);
-        for ((total, words), occurrences) in self.total.iter_mut().zip(&mut self.words).zip(&mut self.occurrences) {
+        for ((total, words), occurrences) in
+            self.total.iter_mut().zip(&mut self.words).zip(&mut self.occurrences)
+        {
             *total += rarity * *occurrences / (K1 + *occurrences);
             *words += if *occurrences > 0.0 { counts } else { 0 };
             *occurrences = 0.0;
@@ -58,7 +60,8 @@ pub fn rank(
     if limit == 0 || wanted.words.is_empty() {
         return Vec::new();
     }
-    let mut scores = Scores { total: vec![0.0; size], words: vec![0; size], occurrences: vec![0.0; size] };
+    let mut scores =
+        Scores { total: vec![0.0; size], words: vec![0; size], occurrences: vec![0.0; size] };
     for word in wanted.words.iter().filter(|word| !word.terms.is_empty()) {
         scores.add(index, scope, word, 1);
     }
@@ -66,7 +69,8 @@ pub fn rank(
         scores.add(index, scope, &Word { terms: vec![(*term, 1.0)], exact: true }, 0);
     }
     // The whole query as a name goes before all others, and before it as an alias.
-    let rank_named = |place| wanted.name.and_then(|term| index.count(term, place)).map_or(0, |count| count.head);
+    let rank_named =
+        |place| wanted.name.and_then(|term| index.count(term, place)).map_or(0, |count| count.head);
 
     let mut best = BinaryHeap::with_capacity(limit.min(size) + 1);
     // In thousandths; the best has all words.
@@ -94,5 +98,8 @@ pub fn rank(
         };
     }
     let sorted = best.into_sorted_vec();
-    sorted.into_iter().map(|Reverse((_, score, Reverse(place)))| (place, score as f32 / 1000.0)).collect()
+    sorted
+        .into_iter()
+        .map(|Reverse((_, score, Reverse(place)))| (place, score as f32 / 1000.0))
+        .collect()
 }

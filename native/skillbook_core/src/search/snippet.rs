@@ -50,7 +50,8 @@ impl<'a> Present<'a> {
         let mut terms = Vec::new();
         let mut parts = Vec::new();
         for word in &wanted.words {
-            let found = word.terms.iter().filter_map(|(term, _)| Some((*term, index.count(*term, place)?)));
+            let found =
+                word.terms.iter().filter_map(|(term, _)| Some((*term, index.count(*term, place)?)));
             let before = terms.len();
             let mut within = 0;
             for (term, count) in found {
@@ -76,7 +77,10 @@ impl<'a> Present<'a> {
 pub fn of(entry: &Entry, place: u32, index: &Index, wanted: &Wanted) -> Snippet {
     let present = Present::new(place, index, wanted);
     let mut description = Text::new(entry.description());
-    description.read(matches(description.text, 0..description.text.len(), &present), present.count as usize);
+    description.read(
+        matches(description.text, 0..description.text.len(), &present),
+        present.count as usize,
+    );
     let blank = description.text.trim().is_empty();
     if description.words >= present.count && !blank {
         return description.snippet();
@@ -194,7 +198,11 @@ pub fn snippet(text: &str, stems: &[String], prefixes: &[String]) -> Snippet {
 }
 
 /// The words of a text that have one of these stems, or begin so.
-fn stemmed<'a>(text: &'a str, stems: &'a [String], prefixes: &'a [String]) -> impl Iterator<Item = Match> + 'a {
+fn stemmed<'a>(
+    text: &'a str,
+    stems: &'a [String],
+    prefixes: &'a [String],
+) -> impl Iterator<Item = Match> + 'a {
     let stemmer = Stems::new();
     // Neither folding nor stemming changes the first letter of a word where it is ASCII.
     let mut begins = [false; 256];
@@ -205,18 +213,26 @@ fn stemmed<'a>(text: &'a str, stems: &'a [String], prefixes: &'a [String]) -> im
     let mut form = String::new();
     words(text).filter_map(move |place| {
         let word = &text[place.clone()];
-        if !begins[usize::from(word.as_bytes()[0].to_ascii_lowercase())] || !form_of(word, &mut form) {
+        if !begins[usize::from(word.as_bytes()[0].to_ascii_lowercase())]
+            || !form_of(word, &mut form)
+        {
             return None;
         }
         let stem = stemmer.of(&form);
         let wanted = stems.iter().position(|wanted| *wanted == stem);
-        let prefix = || prefixes.iter().position(|prefix| form.starts_with(prefix)).map(|at| at + stems.len());
+        let prefix = || {
+            prefixes.iter().position(|prefix| form.starts_with(prefix)).map(|at| at + stems.len())
+        };
         Some(Match { start: place.start, end: place.end, word: wanted.or_else(prefix)? })
     })
 }
 
 /// The words that begin in this range of a text and are among the terms.
-fn matches<'a>(text: &'a str, range: Range<usize>, present: &'a Present) -> impl Iterator<Item = Match> + 'a {
+fn matches<'a>(
+    text: &'a str,
+    range: Range<usize>,
+    present: &'a Present,
+) -> impl Iterator<Item = Match> + 'a {
     let mut folded = String::new();
     present.beginnings.words(text, range).filter_map(move |place| {
         let word = &text[place.clone()];
@@ -279,7 +295,12 @@ mod tests {
             ("no match".into(), &["plan"], &[], "no match".into()),
             (" The\n\n *Plans*\t of ".into(), &["plan"], &[], "The *[Plans]* of".into()),
             ("Dying, lying".into(), &["die"], &["ly"], "[Dying], [lying]".into()),
-            ("Écoles e\u{301}cole ﬁles".into(), &["ecol", "file"], &[], "[Écoles] [e\u{301}cole] [ﬁles]".into()),
+            (
+                "Écoles e\u{301}cole ﬁles".into(),
+                &["ecol", "file"],
+                &[],
+                "[Écoles] [e\u{301}cole] [ﬁles]".into(),
+            ),
             ("strategy str".into(), &[], &["strat"], "[strategy] str".into()),
             ("plan plans".into(), &["plan"], &["plans"], "[plan] [plans]".into()),
             ("plan-b plan.".into(), &["plan"], &[], "[plan]-b [plan].".into()),

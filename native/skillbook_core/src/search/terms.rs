@@ -48,7 +48,8 @@ impl Wanted {
     /// What a text looks for among the entries of a scope.
     pub fn new(index: &Index, scope: &Scope, text: &str) -> Wanted {
         let text = cut(text);
-        let find = |term: &str| index.find(term).filter(|term| scope.shows_any(index.postings(*term).0));
+        let find =
+            |term: &str| index.find(term).filter(|term| scope.shows_any(index.postings(*term).0));
         let mut names = Vec::new();
         let mut written = Vec::new();
         for chunk in text.split_whitespace() {
@@ -57,7 +58,11 @@ impl Wanted {
                 let parts = parts(word);
                 let joined = if parts.len() > 1 { find(&stemmed(word)) } else { None };
                 let short = parts.into_iter().filter(|part| part.len() <= LONGEST);
-                written.extend(short.map(|part| Written { folded: folded(part), stem: stemmed(part), joined }));
+                written.extend(short.map(|part| Written {
+                    folded: folded(part),
+                    stem: stemmed(part),
+                    joined,
+                }));
             }
         }
         written.retain(|word| !word.stem.is_empty());
@@ -67,7 +72,8 @@ impl Wanted {
         names.dedup();
         let last = written.len().saturating_sub(1);
         // Of a word that is there twice the last one counts, for it may be the one that goes on.
-        let again = |at: usize| written[at + 1..].iter().any(|later| later.stem == written[at].stem);
+        let again =
+            |at: usize| written[at + 1..].iter().any(|later| later.stem == written[at].stem);
         let once = (0..written.len()).filter(|at| !again(*at));
         let words = once.map(|at| word(index, scope, &written[at], at == last)).collect();
         Wanted { words, names, name: find(&whole(text)) }
@@ -83,14 +89,18 @@ fn word(index: &Index, scope: &Scope, written: &Written, last: bool) -> Word {
     let Written { folded, stem, joined } = written;
     let shown = |term: &u32| scope.shows_any(index.postings(*term).0);
     let exact = index.find(stem).filter(shown);
-    let mut terms: Vec<(u32, f32)> = exact.into_iter().chain(*joined).map(|term| (term, 1.0)).collect();
+    let mut terms: Vec<(u32, f32)> =
+        exact.into_iter().chain(*joined).map(|term| (term, 1.0)).collect();
     if last || terms.is_empty() {
         let share = if exact.is_some() { LONGER } else { ONLY_LONGER };
         // Those that add least come first, so that the limit leaves out the least likely.
-        let mut longer: Vec<u32> = index.prefixed(folded).filter(|term| Some(*term) != exact).collect();
+        let mut longer: Vec<u32> =
+            index.prefixed(folded).filter(|term| Some(*term) != exact).collect();
         longer.sort_unstable_by_key(|term| (index.term(*term).len(), *term));
         let shown = longer.into_iter().filter(shown).take(EXPANDED);
-        terms.extend(shown.map(|term| (term, share * folded.len() as f32 / index.term(term).len() as f32)));
+        terms.extend(
+            shown.map(|term| (term, share * folded.len() as f32 / index.term(term).len() as f32)),
+        );
     }
     if terms.is_empty() {
         terms = misspelt(index, scope, folded, stem);
@@ -109,10 +119,15 @@ fn misspelt(index: &Index, scope: &Scope, folded: &str, word: &str) -> Vec<(u32,
     let distance = |term: u32| {
         let other = index.term(term);
         let near = match word.is_ascii() && other.is_ascii() {
-            true => other.len().abs_diff(length) <= limit && near(word.as_bytes(), other.as_bytes(), limit),
+            true => {
+                other.len().abs_diff(length) <= limit
+                    && near(word.as_bytes(), other.as_bytes(), limit)
+            }
             false => other.chars().count().abs_diff(length) <= limit,
         };
-        let distance = near.then(|| strsim::osa_distance(word, other)).filter(|distance| *distance <= limit)?;
+        let distance = near
+            .then(|| strsim::osa_distance(word, other))
+            .filter(|distance| *distance <= limit)?;
         scope.shows_any(index.postings(term).0).then_some((distance, term))
     };
     let mut close: Vec<_> = index.maybe_within(word, limit).filter_map(distance).collect();

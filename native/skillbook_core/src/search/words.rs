@@ -57,9 +57,14 @@ impl Beginnings {
     }
 
     /// The places of the words of a text that may begin so, and of few others. The words begin in this part of it.
-    pub fn words<'a>(&'a self, text: &'a str, part: Range<usize>) -> impl Iterator<Item = Range<usize>> + 'a {
+    pub fn words<'a>(
+        &'a self,
+        text: &'a str,
+        part: Range<usize>,
+    ) -> impl Iterator<Item = Range<usize>> + 'a {
         let bytes = text.as_bytes();
-        let may_begin = move |at: &usize| self.0[five(bytes, *at) as usize] >> five(bytes, at + 1) & 1 == 1;
+        let may_begin =
+            move |at: &usize| self.0[five(bytes, *at) as usize] >> five(bytes, at + 1) & 1 == 1;
         part.filter(may_begin).filter_map(|at| word_at(text, at))
     }
 }
@@ -80,7 +85,9 @@ fn word_at(text: &str, at: usize) -> Option<Range<usize>> {
         let letter = text.chars().rev().find(|c| c.is_alphanumeric() || !is_combining_mark(*c));
         letter.is_some_and(char::is_alphanumeric)
     };
-    if (before == BEYOND && inside(&text[..at])) || (kind == BEYOND && !text[at..].starts_with(char::is_alphanumeric)) {
+    if (before == BEYOND && inside(&text[..at]))
+        || (kind == BEYOND && !text[at..].starts_with(char::is_alphanumeric))
+    {
         return None;
     }
     Some(at..Words { text, at }.run(at, true))
@@ -258,7 +265,9 @@ mod tests {
 
     #[test]
     fn whole_names_begin_with_a_blank() {
-        for (name, expected) in [("email.Send", " email.send"), ("  Node  js ", " node js"), ("", "")] {
+        for (name, expected) in
+            [("email.Send", " email.send"), ("  Node  js ", " node js"), ("", "")]
+        {
             assert_eq!(whole(name), expected);
         }
     }

@@ -100,7 +100,13 @@ pub fn parse(source: &str) -> Result<Command<'_>, Error> {
             return Err(error);
         }
     }
-    let mut command = Command { name, flags: Vec::new(), args: Vec::new(), placeholders: Vec::new(), help: false };
+    let mut command = Command {
+        name,
+        flags: Vec::new(),
+        args: Vec::new(),
+        placeholders: Vec::new(),
+        help: false,
+    };
     get_skill(&mut command);
     read(words, source, &mut command);
     Ok(command)
@@ -121,17 +127,28 @@ fn no_name(source: &str, first: &Word<'_>) -> Option<Error> {
         )
     } else if written.starts_with(['{', '[']) && first.quoted {
         ("JSON", format!("write the name, then the object with the flags: {}", call(&first.value)))
-    } else if written.starts_with('<') && written[1..].starts_with(|c: char| c == '/' || c == '|' || c.is_alphabetic())
+    } else if written.starts_with('<')
+        && written[1..].starts_with(|c: char| c == '/' || c == '|' || c.is_alphabetic())
     {
         ("a tag", "write the command alone, without tags: NAME --flag value".to_owned())
     } else if written.starts_with("```") || written.starts_with("~~~") {
-        ("a fence", "close the block with a line that holds the fence alone, and write text behind it".to_owned())
+        (
+            "a fence",
+            "close the block with a line that holds the fence alone, and write text behind it"
+                .to_owned(),
+        )
     } else {
         return None;
     };
     let len = if what == "JSON" { 1 } else { written.len() };
     let span = first.span.start..first.span.start + len;
-    Some(Error::at(Kind::MissingName, source, span, format!("a skill's name was expected, and {what} came"), hint))
+    Some(Error::at(
+        Kind::MissingName,
+        source,
+        span,
+        format!("a skill's name was expected, and {what} came"),
+        hint,
+    ))
 }
 
 /// The longest object that a hint repeats.
@@ -144,9 +161,12 @@ fn call(json: &str) -> String {
         let get = |names: &[&str]| names.iter().find_map(|name| members.get(*name)).cloned();
         let called = get(&["name", "function", "tool", "command", "skill"])?;
         let inner = |name: &str| called.get(name).cloned();
-        let arguments = get(&["arguments", "parameters", "args", "input"]).or_else(|| inner("arguments"));
+        let arguments =
+            get(&["arguments", "parameters", "args", "input"]).or_else(|| inner("arguments"));
         let name = text(&called).or_else(|| text(&inner("name")?))?;
-        let arguments = arguments.map(|value| text(&value).unwrap_or_else(|| value.to_string())).unwrap_or_default();
+        let arguments = arguments
+            .map(|value| text(&value).unwrap_or_else(|| value.to_string()))
+            .unwrap_or_default();
         let written = format!("{name} {arguments}");
         let one_line = written.len() <= SHOWN && !written.contains('\n');
         one_line.then(|| written.trim_end().to_owned())
@@ -159,13 +179,19 @@ fn broken_json(source: &str, word: &Word<'_>, more: bool) -> Option<Error> {
     if !word.value[1..].trim_start().starts_with(['"', '}']) || !word.quoted {
         return None;
     }
-    let parsed: Result<serde_json::Map<String, serde_json::Value>, _> = serde_json::from_str(&word.value);
+    let parsed: Result<serde_json::Map<String, serde_json::Value>, _> =
+        serde_json::from_str(&word.value);
     let problem = match parsed {
-        Err(error) if error.line() > 1 => format!("the JSON object that opens here cannot be read: {error}"),
+        Err(error) if error.line() > 1 => {
+            format!("the JSON object that opens here cannot be read: {error}")
+        }
         Err(error) => {
             let reason = error.to_string();
             let reason = reason.split(" at line ").next().unwrap_or_default();
-            format!("the JSON object that opens here cannot be read: {reason} at character {}", error.column())
+            format!(
+                "the JSON object that opens here cannot be read: {reason} at character {}",
+                error.column()
+            )
         }
         Ok(_) if more => "more follows behind the JSON object that opens here".to_owned(),
         Ok(_) => return None,
@@ -181,8 +207,11 @@ fn get_skill(command: &mut Command<'_>) {
         Some(at) => (&command.name[..at], command.name[at..].trim_start_matches([':', '：'])),
         None => (&*command.name, ""),
     };
-    let is = |have: u8, want: u8| have.eq_ignore_ascii_case(&want) || (have == b'-' && want == b'_');
-    if name.len() != GET_SKILL.len() || !name.bytes().zip(GET_SKILL.bytes()).all(|(have, want)| is(have, want)) {
+    let is =
+        |have: u8, want: u8| have.eq_ignore_ascii_case(&want) || (have == b'-' && want == b'_');
+    if name.len() != GET_SKILL.len()
+        || !name.bytes().zip(GET_SKILL.bytes()).all(|(have, want)| is(have, want))
+    {
         return;
     }
     if !path.is_empty() {
@@ -208,11 +237,15 @@ fn read<'a>(words: &mut [Word<'a>], source: &str, command: &mut Command<'a>) {
                 flags.begin(part(&word.value, 2, end));
                 if end == word.value.len() {
                     flags.awaits = Awaits::Anything;
-                } else if end + 1 == word.value.len() && source.as_bytes()[word.span.end - 1] == b'=' {
+                } else if end + 1 == word.value.len()
+                    && source.as_bytes()[word.span.end - 1] == b'='
+                {
                     flags.awaits = Awaits::Value;
                 } else {
                     let value = part(&word.value, end + 1, word.value.len());
-                    let written = source[word.span.clone()].split_once('=').map_or("", |(_, written)| written);
+                    let written = source[word.span.clone()]
+                        .split_once('=')
+                        .map_or("", |(_, written)| written);
                     let reference = Reference::of(&value).filter(|_| value == written);
                     flags.add(value, reference);
                 }
@@ -265,7 +298,12 @@ impl<'a> Flags<'a> {
             self.list.iter().position(|(flag, _)| *flag == name)
         } else {
             if self.places.is_empty() {
-                self.places = self.list.iter().enumerate().map(|(at, (flag, _))| (flag.clone(), at)).collect();
+                self.places = self
+                    .list
+                    .iter()
+                    .enumerate()
+                    .map(|(at, (flag, _))| (flag.clone(), at))
+                    .collect();
             }
             self.places.get(&name).copied()
         };
@@ -324,7 +362,8 @@ impl<'a> Flags<'a> {
 fn flag_name(word: &Word<'_>) -> Option<usize> {
     let rest = word.value.strip_prefix("--").filter(|_| !word.quoted)?;
     let first = rest.chars().next()?;
-    (first.is_alphanumeric() || first == '_').then(|| 2 + memchr(b'=', rest.as_bytes()).unwrap_or(rest.len()))
+    (first.is_alphanumeric() || first == '_')
+        .then(|| 2 + memchr(b'=', rest.as_bytes()).unwrap_or(rest.len()))
 }
 
 fn part<'a>(text: &Cow<'a, str>, start: usize, end: usize) -> Cow<'a, str> {
@@ -358,10 +397,14 @@ fn object(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
 }
 
 /// The command whose flags are the members of an object.
-fn with_members<'a>(name: Cow<'a, str>, members: serde_json::Map<String, serde_json::Value>) -> Command<'a> {
+fn with_members<'a>(
+    name: Cow<'a, str>,
+    members: serde_json::Map<String, serde_json::Value>,
+) -> Command<'a> {
     // As `--help`. Models that fill in every parameter write false or null for those that they do not mean.
     let help = members.get("help").is_some_and(|value| !value.is_null() && *value != false);
-    let flags = members.into_iter().map(|(name, value)| (Cow::Owned(name), from_json(value))).collect();
+    let flags =
+        members.into_iter().map(|(name, value)| (Cow::Owned(name), from_json(value))).collect();
     let mut command = Command { name, flags, args: Vec::new(), placeholders: Vec::new(), help };
     get_skill(&mut command);
     command

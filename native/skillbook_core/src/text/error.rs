@@ -92,7 +92,11 @@ impl Error {
         let end = source[span.start..].find('\n').map_or(source.len(), |at| span.start + at);
         let line = 1 + source[..start].bytes().filter(|byte| *byte == b'\n').count();
         let column = 1 + source[start..span.start].chars().count();
-        let excerpt = excerpt(&source[start..end], span.start - start, span.end.min(end).max(span.start) - start);
+        let excerpt = excerpt(
+            &source[start..end],
+            span.start - start,
+            span.end.min(end).max(span.start) - start,
+        );
         Error(Box::new(Inner {
             kind,
             span,
@@ -105,7 +109,12 @@ impl Error {
     }
 
     /// An error that concerns a text as a whole, or bytes that cannot be shown.
-    pub(super) fn whole(kind: Kind, span: Range<usize>, message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(super) fn whole(
+        kind: Kind,
+        span: Range<usize>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
         let (message, hint) = (message.into(), hint.into());
         Error(Box::new(Inner { kind, span, line: 1, column: 1, message, excerpt: None, hint }))
     }

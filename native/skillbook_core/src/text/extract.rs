@@ -185,7 +185,13 @@ pub struct Extractor {
 impl Extractor {
     /// An extractor at the start of a text.
     pub fn new(unclosed: Unclosed) -> Self {
-        Extractor { machine: Machine::new(unclosed), buffer: String::new(), partial: Vec::new(), total: 0, error: None }
+        Extractor {
+            machine: Machine::new(unclosed),
+            buffer: String::new(),
+            partial: Vec::new(),
+            total: 0,
+            error: None,
+        }
     }
 
     /// Takes the next chunk. After an error it takes no more and gives the same error again.
@@ -229,7 +235,8 @@ impl Extractor {
 
     fn step(&mut self, eof: bool) -> Result<Vec<Event<'static>>, Error> {
         let mut events = Vec::new();
-        let result = self.machine.run(&self.buffer, eof, &mut |event| events.extend(event.into_owned()));
+        let result =
+            self.machine.run(&self.buffer, eof, &mut |event| events.extend(event.into_owned()));
         if let Err(error) = result {
             return Err(self.fail(error));
         }
@@ -332,7 +339,8 @@ impl Other {
         if opener.is_cmd() {
             self.holds = true;
             let Fence { mark, len } = self.fence;
-            self.clashes |= opener.fence.mark == mark && opener.fence.len >= len && opener.inline.is_none();
+            self.clashes |=
+                opener.fence.mark == mark && opener.fence.len >= len && opener.inline.is_none();
         }
     }
 }
@@ -443,7 +451,12 @@ impl Machine {
         self.searched = self.searched.saturating_sub(len);
     }
 
-    fn run<'b>(&mut self, buf: &'b str, eof: bool, out: &mut impl FnMut(Event<'b>)) -> Result<(), Error> {
+    fn run<'b>(
+        &mut self,
+        buf: &'b str,
+        eof: bool,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<(), Error> {
         loop {
             let step = match self.block {
                 None => self.text(buf, eof, out)?,
@@ -465,7 +478,12 @@ impl Machine {
     }
 
     /// Text outside of command blocks, up to the next one.
-    fn text<'b>(&mut self, buf: &'b str, eof: bool, out: &mut impl FnMut(Event<'b>)) -> Result<Step, Error> {
+    fn text<'b>(
+        &mut self,
+        buf: &'b str,
+        eof: bool,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<Step, Error> {
         let bytes = buf.as_bytes();
         if !eof && self.still_held(bytes) {
             return Ok(Step::Wait);
@@ -481,7 +499,9 @@ impl Machine {
         }
         let mut from = self.at;
         let mut search = self.at;
-        while let Some(found) = memchr3(b'`', b'~', b'\r', &bytes[search..]).map(|found| search + found) {
+        while let Some(found) =
+            memchr3(b'`', b'~', b'\r', &bytes[search..]).map(|found| search + found)
+        {
             if bytes[found] == b'\r' {
                 if found + 1 == buf.len() && !eof {
                     self.hold(buf, from, found, out);
@@ -563,7 +583,13 @@ impl Machine {
     }
 
     /// A thought's text, up to its end.
-    fn think<'b>(&mut self, buf: &'b str, end: &str, eof: bool, out: &mut impl FnMut(Event<'b>)) -> Step {
+    fn think<'b>(
+        &mut self,
+        buf: &'b str,
+        end: &str,
+        eof: bool,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Step {
         let found = buf[self.at..].find(end);
         let to = match found {
             Some(found) => self.at + found + end.len(),
@@ -571,7 +597,8 @@ impl Machine {
             None => {
                 // The end may come in parts, and so may a line break of two characters.
                 let mut to = buf.len().saturating_sub(end.len()).max(self.at);
-                while !buf.is_char_boundary(to) || (to > self.at && buf.as_bytes()[to - 1] == b'\r') {
+                while !buf.is_char_boundary(to) || (to > self.at && buf.as_bytes()[to - 1] == b'\r')
+                {
                     to -= 1;
                 }
                 to
@@ -663,7 +690,8 @@ impl Machine {
                 out(Event::Closed);
             }
             None => {
-                block.info = fence::after_cmd(opener.info).map_or("", fence::trim_blanks).to_owned();
+                block.info =
+                    fence::after_cmd(opener.info).map_or("", fence::trim_blanks).to_owned();
                 self.block = Some(block);
             }
         }
@@ -671,7 +699,12 @@ impl Machine {
     }
 
     /// The next line of a command block.
-    fn block<'b>(&mut self, buf: &'b str, eof: bool, out: &mut impl FnMut(Event<'b>)) -> Result<Step, Error> {
+    fn block<'b>(
+        &mut self,
+        buf: &'b str,
+        eof: bool,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<Step, Error> {
         let line = if eof && self.at == buf.len() { None } else { self.next_line(buf, eof) };
         let Some(line) = line else {
             return if eof { self.cut(buf, out) } else { Ok(Step::Wait) };
@@ -684,7 +717,9 @@ impl Machine {
                 let candidate = open.as_ref().and_then(|open| open.candidate);
                 Some(candidate.map_or(line.start, |candidate| candidate.line))
             }
-            Some(open) if open.scan.in_heredoc() => open.heredoc_line(block.fence, block.indent, content, line.start),
+            Some(open) if open.scan.in_heredoc() => {
+                open.heredoc_line(block.fence, block.indent, content, line.start)
+            }
             Some(open) if open.scan.in_nested() => None,
             _ => (fenced && ends_block(content, block.fence)).then_some(line.start),
         };
@@ -708,8 +743,13 @@ impl Machine {
                         out(Event::Command(Cow::Borrowed(fence::trim_end(command))));
                         return Ok(Step::More);
                     }
-                    let mut open =
-                        Open { start, scan: Scan::new(self.patience), nested: None, candidate: None, judged: None };
+                    let mut open = Open {
+                        start,
+                        scan: Scan::new(self.patience),
+                        nested: None,
+                        candidate: None,
+                        judged: None,
+                    };
                     // From where the tokenizer reads it.
                     let from = start + command_start(command);
                     if self.go_on(&mut open, buf, from, line.next, out)? {
@@ -751,7 +791,8 @@ impl Machine {
             };
             // A long line may send the scan back often: its end stays where it is.
             if resume < at {
-                next = memchr(b'\n', &buf.as_bytes()[resume..]).map_or(buf.len(), |len| resume + len + 1);
+                next = memchr(b'\n', &buf.as_bytes()[resume..])
+                    .map_or(buf.len(), |len| resume + len + 1);
             }
             at = resume;
             line_start = false;
@@ -764,13 +805,23 @@ impl Machine {
         }
     }
 
-    fn give<'b>(&mut self, buf: &'b str, range: Range<usize>, out: &mut impl FnMut(Event<'b>)) -> Result<(), Error> {
+    fn give<'b>(
+        &mut self,
+        buf: &'b str,
+        range: Range<usize>,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<(), Error> {
         let base = self.base;
         self.block.as_mut().map_or(Ok(()), |block| block.give(buf, range, base, out))
     }
 
     /// The block closes before `end`, where a fence stands. A guess that is still open was wrong.
-    fn leave<'b>(&mut self, buf: &'b str, end: usize, out: &mut impl FnMut(Event<'b>)) -> Result<Step, Error> {
+    fn leave<'b>(
+        &mut self,
+        buf: &'b str,
+        end: usize,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<Step, Error> {
         if self.retreat(buf, end, out)? || self.is_disputed(buf, end) {
             return Ok(Step::More);
         }
@@ -780,7 +831,9 @@ impl Machine {
         self.at = line.next;
         self.line_start = true;
         self.searched = self.at;
-        if let Some(opener) = fence::opener(&buf[line.start..line.end]).filter(fence::Opener::is_cmd) {
+        if let Some(opener) =
+            fence::opener(&buf[line.start..line.end]).filter(fence::Opener::is_cmd)
+        {
             self.enter(buf, line, opener, out)?;
         }
         Ok(Step::More)
@@ -801,18 +854,27 @@ impl Machine {
     }
 
     /// Takes back the guess that is open where the block ends, if there is one.
-    fn retreat<'b>(&mut self, buf: &'b str, end: usize, out: &mut impl FnMut(Event<'b>)) -> Result<bool, Error> {
+    fn retreat<'b>(
+        &mut self,
+        buf: &'b str,
+        end: usize,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<bool, Error> {
         let Some(block) = &mut self.block else { return Ok(false) };
         let (fence, Some(mut open)) = (block.fence, block.open.take()) else { return Ok(false) };
         let resume = self.back(&mut open, end);
-        let closes = || line_at(buf, end, end, true).is_some_and(|line| fence::closes(&buf[end..line.end], fence));
+        let closes = || {
+            line_at(buf, end, end, true)
+                .is_some_and(|line| fence::closes(&buf[end..line.end], fence))
+        };
         if resume.is_some() && open.judged.is_none_or(|judged| end < judged) && closes() {
             open.judged = Some(end);
         }
         let goes_on = match resume {
             None => true,
             Some(at) => {
-                let next = memchr(b'\n', &buf.as_bytes()[at..]).map_or(buf.len(), |len| at + len + 1);
+                let next =
+                    memchr(b'\n', &buf.as_bytes()[at..]).map_or(buf.len(), |len| at + len + 1);
                 self.go_on(&mut open, buf, at, next, out)?
             }
         };
@@ -823,7 +885,9 @@ impl Machine {
     }
 
     fn is_disputed(&mut self, buf: &str, end: usize) -> bool {
-        let Some(open) = self.block.as_mut().and_then(|block| block.open.take()) else { return false };
+        let Some(open) = self.block.as_mut().and_then(|block| block.open.take()) else {
+            return false;
+        };
         let disputed = self.disputed(&open, buf, end);
         if !disputed {
             self.keep(open);
@@ -834,7 +898,9 @@ impl Machine {
     /// Whether the tokenizer would take a command that ends at `end` for more than one. Then the
     /// command is read anew, and the fence where its guess failed closes the block.
     fn disputed(&mut self, open: &Open, buf: &str, end: usize) -> bool {
-        let (Some(limit), Some(block)) = (open.judged.filter(|judged| *judged < end), &mut self.block) else {
+        let (Some(limit), Some(block)) =
+            (open.judged.filter(|judged| *judged < end), &mut self.block)
+        else {
             return false;
         };
         if is_one(&block.command(&buf[open.start..end])) {
@@ -856,7 +922,12 @@ impl Machine {
     }
 
     /// The block is over: gives out what it still holds.
-    fn close<'b>(&mut self, buf: &'b str, end: usize, out: &mut impl FnMut(Event<'b>)) -> Result<(), Error> {
+    fn close<'b>(
+        &mut self,
+        buf: &'b str,
+        end: usize,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<(), Error> {
         let Some(block) = &mut self.block else { return Ok(()) };
         if let Some(open) = block.open.take() {
             block.give(buf, open.start..end, self.base, out)?;
@@ -883,7 +954,11 @@ impl Block {
 
     /// A command without the block's indentation, with LF line ends.
     fn command<'b>(&self, raw: &'b str) -> Cow<'b, str> {
-        let blank = raw.bytes().rev().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count();
+        let blank = raw
+            .bytes()
+            .rev()
+            .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
+            .count();
         let raw = &raw[..raw.len() - blank];
         let lines = memchr(b'\n', raw.as_bytes()).is_some();
         if !lines || (self.indent == 0 && memchr(b'\r', raw.as_bytes()).is_none()) {
@@ -914,7 +989,13 @@ impl Block {
 
 impl Open {
     /// A line of a heredoc. Where that shows that the heredoc has no end, gives where its block closes.
-    fn heredoc_line(&mut self, block: Fence, indent: usize, content: &str, line: usize) -> Option<usize> {
+    fn heredoc_line(
+        &mut self,
+        block: Fence,
+        indent: usize,
+        content: &str,
+        line: usize,
+    ) -> Option<usize> {
         if self.scan.ends_heredoc(&content[strip(content, indent)..]) {
             self.nested = None;
             self.candidate = None;
@@ -936,7 +1017,8 @@ impl Open {
             }
             // An example of a command block too: the fence of the block itself would have come first.
             (None, None) => {
-                let nested = opener.filter(|opener| !opener.info.is_empty() && opener.inline.is_none());
+                let nested =
+                    opener.filter(|opener| !opener.info.is_empty() && opener.inline.is_none());
                 self.nested = nested.map(|opener| opener.fence);
             }
         }
@@ -966,7 +1048,13 @@ fn before_mark(bytes: &[u8], from: usize, end: usize) -> usize {
     let start = match bytes[from..end] {
         [.., b'-' | b'*' | b'+'] => end - 1,
         [.., b'0'..=b'9', b'.' | b')'] => {
-            end - 1 - bytes[from..end - 1].iter().rev().take_while(|byte| byte.is_ascii_digit()).take(10).count()
+            end - 1
+                - bytes[from..end - 1]
+                    .iter()
+                    .rev()
+                    .take_while(|byte| byte.is_ascii_digit())
+                    .take(10)
+                    .count()
         }
         _ => return end,
     };

@@ -75,7 +75,8 @@ pub(crate) fn opener(line: &str) -> Option<Opener<'_>> {
         let closed = info.len() - inner.len() >= fence.len;
         // A fence in the middle makes it a line of text with two pieces of inline code, or more.
         let whole_line = closed && !has_run(inner, fence);
-        let command = after_cmd(inner).map(trim_blanks).filter(|command| whole_line && !command.is_empty());
+        let command =
+            after_cmd(inner).map(trim_blanks).filter(|command| whole_line && !command.is_empty());
         if command.is_some() {
             return Some(Opener { inline: command, ..whole });
         }
@@ -115,7 +116,9 @@ pub(super) fn may_open(start: &str) -> bool {
 
 /// Whether the text holds the fence's characters.
 fn has_run(text: &str, fence: Fence) -> bool {
-    text.as_bytes().chunk_by(|a, b| a == b).any(|run| run[0] == fence.mark && run.len() >= fence.len)
+    text.as_bytes()
+        .chunk_by(|a, b| a == b)
+        .any(|run| run[0] == fence.mark && run.len() >= fence.len)
 }
 
 /// Whether a line closes the block that `fence` opened.

@@ -9,7 +9,9 @@
 /// assert_eq!(command_name("Node.js tips"), None);
 /// ```
 pub fn command_name(name: &str) -> Option<(&str, &str)> {
-    let word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_');
+    let word = |word: &str| {
+        !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_')
+    };
     let (domain, action) = name.split_once('.')?;
     (word(domain) && action.split('.').all(word)).then_some((domain, action))
 }

@@ -269,9 +269,10 @@ impl Scan {
                 Some(Unclosed::Substitution { close, at: doc.at })
             }),
             // Plain too: a dangling backslash may stand between a heredoc's word and its lines.
-            Mode::Plain | Mode::Heredoc => {
-                self.heredocs.get(self.filled).map(|doc| Unclosed::Heredoc { end: doc.end.clone(), at: doc.at })
-            }
+            Mode::Plain | Mode::Heredoc => self
+                .heredocs
+                .get(self.filled)
+                .map(|doc| Unclosed::Heredoc { end: doc.end.clone(), at: doc.at }),
         }
     }
 
@@ -366,7 +367,10 @@ impl Scan {
         match self.mode {
             Mode::Heredoc => return self.heredoc_line(src, at, end, sink),
             Mode::Quote(quote) if line_start => {
-                if matches!(quote, Quote::Curly { .. }) && self.nested.is_none() && opens_cmd(&src[at..end]) {
+                if matches!(quote, Quote::Curly { .. })
+                    && self.nested.is_none()
+                    && opens_cmd(&src[at..end])
+                {
                     return LineEnd::Retreat;
                 }
                 at = self.fence_line(quote, src, at, end, sink);
@@ -396,7 +400,14 @@ impl Scan {
     }
 
     /// A line that begins inside a quote: it may open or close a nested code block. Gives where to go on.
-    fn fence_line<S: Sink>(&mut self, quote: Quote, src: &str, at: usize, end: usize, sink: &mut S) -> usize {
+    fn fence_line<S: Sink>(
+        &mut self,
+        quote: Quote,
+        src: &str,
+        at: usize,
+        end: usize,
+        sink: &mut S,
+    ) -> usize {
         let line = &src[at..end];
         match self.nested {
             None => self.open_nested(quote, src, at, end, sink),
@@ -416,7 +427,14 @@ impl Scan {
         at
     }
 
-    fn open_nested<S: Sink>(&mut self, quote: Quote, src: &str, at: usize, end: usize, sink: &mut S) {
+    fn open_nested<S: Sink>(
+        &mut self,
+        quote: Quote,
+        src: &str,
+        at: usize,
+        end: usize,
+        sink: &mut S,
+    ) {
         if self.plain_fences || self.patience == 0 {
             return;
         }
@@ -448,7 +466,8 @@ impl Scan {
         let bytes = src.as_bytes();
         // Code may hold quotes: inside a nested block they are text.
         let literal = self.nested.is_some();
-        let escapes = quote.has_escapes() && !(quote == Quote::Double && is_path(&src[self.opened + 1..end]));
+        let escapes =
+            quote.has_escapes() && !(quote == Quote::Double && is_path(&src[self.opened + 1..end]));
         let close = quote.close().as_bytes()[0];
         let mut from = at;
         loop {
@@ -457,18 +476,23 @@ impl Scan {
             let Some(found) = found.map(|found| at + found) else {
                 sink.text(from..end);
                 let curly = matches!(quote, Quote::Curly { .. });
-                return Err(if curly && self.patience == 0 { LineEnd::Retreat } else { LineEnd::Quote });
+                return Err(if curly && self.patience == 0 {
+                    LineEnd::Retreat
+                } else {
+                    LineEnd::Quote
+                });
             };
             if bytes[found] == b'\\' {
-                let (text, skip): (&'static str, usize) = match bytes.get(found + 1).filter(|_| found + 1 < end) {
-                    Some(b'n') => ("\n", 2),
-                    Some(b't') => ("\t", 2),
-                    Some(b'r') => ("\r", 2),
-                    Some(b'\\') => ("\\", 2),
-                    Some(b'"') => ("\"", 2),
-                    Some(b'\'') if quote == Quote::Ansi => ("'", 2),
-                    _ => ("", 1),
-                };
+                let (text, skip): (&'static str, usize) =
+                    match bytes.get(found + 1).filter(|_| found + 1 < end) {
+                        Some(b'n') => ("\n", 2),
+                        Some(b't') => ("\t", 2),
+                        Some(b'r') => ("\r", 2),
+                        Some(b'\\') => ("\\", 2),
+                        Some(b'"') => ("\"", 2),
+                        Some(b'\'') if quote == Quote::Ansi => ("'", 2),
+                        _ => ("", 1),
+                    };
                 if skip == 2 {
                     sink.text(from..found);
                     sink.push(text);
@@ -482,7 +506,8 @@ impl Scan {
                 continue;
             }
             if quote == Quote::Single {
-                if let Some(drop) = apostrophe(&src[self.opened + 1..end], found - self.opened - 1) {
+                if let Some(drop) = apostrophe(&src[self.opened + 1..end], found - self.opened - 1)
+                {
                     sink.text(from..drop.start + self.opened + 1);
                     from = drop.end + self.opened + 1;
                     at = from.max(at);
@@ -493,7 +518,8 @@ impl Scan {
                 Closing::No => {}
                 Closing::Here(len) => {
                     sink.text(from..found);
-                    let goes_on = src[found + len..end].starts_with(|next: char| next.is_alphanumeric() || next == '"');
+                    let goes_on = src[found + len..end]
+                        .starts_with(|next: char| next.is_alphanumeric() || next == '"');
                     if goes_on && quote == Quote::Double && self.leading {
                         self.unescaped.get_or_insert(found);
                     }
@@ -528,7 +554,9 @@ impl Scan {
             return LineEnd::Done;
         }
         let skip = match self.heredocs.get(self.filled) {
-            Some(doc) if doc.kind == Indent::Tabs => line.len() - line.trim_start_matches('\t').len(),
+            Some(doc) if doc.kind == Indent::Tabs => {
+                line.len() - line.trim_start_matches('\t').len()
+            }
             _ => 0,
         };
         sink.heredoc_line(self.filled, at + skip..end);
@@ -536,11 +564,21 @@ impl Scan {
     }
 
     /// Unquoted characters, up to an opening quote (gives the place after it) or the end of the line.
-    fn plain<S: Sink>(&mut self, src: &str, mut at: usize, end: usize, sink: &mut S) -> Result<usize, LineEnd> {
+    fn plain<S: Sink>(
+        &mut self,
+        src: &str,
+        mut at: usize,
+        end: usize,
+        sink: &mut S,
+    ) -> Result<usize, LineEnd> {
         let bytes = src.as_bytes();
         while at < end {
             let byte = bytes[at];
-            let blank = if byte.is_ascii() { usize::from(fence::is_blank(byte)) } else { blank_at(bytes, at) };
+            let blank = if byte.is_ascii() {
+                usize::from(fence::is_blank(byte))
+            } else {
+                blank_at(bytes, at)
+            };
             if blank > 0 {
                 if self.in_word {
                     self.in_word = false;
@@ -654,7 +692,11 @@ impl Scan {
         while at < end {
             match bytes[at] {
                 b' ' | b'\t' | b'"' | b'\\' => break,
-                0xC2 | 0xE1 | 0xE2 | 0xE3 | 0xEF if blank_at(bytes, at) + invisible_at(bytes, at) > 0 => break,
+                0xC2 | 0xE1 | 0xE2 | 0xE3 | 0xEF
+                    if blank_at(bytes, at) + invisible_at(bytes, at) > 0 =>
+                {
+                    break
+                }
                 b'=' => {
                     at += 1;
                     self.after_equals = true;
@@ -667,7 +709,15 @@ impl Scan {
         at
     }
 
-    fn open<S: Sink>(&mut self, quote: Quote, src: &str, at: usize, len: usize, end: usize, sink: &mut S) -> usize {
+    fn open<S: Sink>(
+        &mut self,
+        quote: Quote,
+        src: &str,
+        at: usize,
+        len: usize,
+        end: usize,
+        sink: &mut S,
+    ) -> usize {
         if matches!(quote, Quote::Curly { .. }) {
             self.guess(Guess::Curly, at, sink);
         }
@@ -684,7 +734,13 @@ impl Scan {
     }
 
     /// `<<WORD`, `<<'WORD'`, `<<"WORD"`, `<<-WORD`, `<<~WORD`, and a blank before WORD if that is an identifier.
-    fn open_heredoc<S: Sink>(&mut self, src: &str, at: usize, end: usize, sink: &mut S) -> Option<usize> {
+    fn open_heredoc<S: Sink>(
+        &mut self,
+        src: &str,
+        at: usize,
+        end: usize,
+        sink: &mut S,
+    ) -> Option<usize> {
         let (name, kind, after) = heredoc(&src[at..end])?;
         if !self.in_word {
             self.begin(at, true, sink);
@@ -696,7 +752,13 @@ impl Scan {
     }
 
     /// `"$(cat <<WORD` at the line's end, with the quotes or without, is how models trained on shells write a heredoc.
-    fn open_substitution<S: Sink>(&mut self, src: &str, at: usize, end: usize, sink: &mut S) -> Option<usize> {
+    fn open_substitution<S: Sink>(
+        &mut self,
+        src: &str,
+        at: usize,
+        end: usize,
+        sink: &mut S,
+    ) -> Option<usize> {
         let rest = &src[at..end];
         let (close, rest) = rest.strip_prefix('"').map_or((")", rest), |rest| (")\"", rest));
         let start = rest.strip_prefix("$(cat ")?.trim_start_matches(' ');
@@ -928,7 +990,10 @@ fn simple_word<S: Sink>(bytes: &[u8], at: usize, end: usize, sink: &mut S) -> Op
         }
         b'\'' | b'$' | b'<' | b'{' | b'[' => None,
         _ => {
-            let len = bytes[at..end].iter().position(|byte| ENDS_SIMPLE[usize::from(*byte)]).unwrap_or(end - at);
+            let len = bytes[at..end]
+                .iter()
+                .position(|byte| ENDS_SIMPLE[usize::from(*byte)])
+                .unwrap_or(end - at);
             let stop = at + len;
             if stop < end && !fence::is_blank(bytes[stop]) {
                 return None;
@@ -977,7 +1042,11 @@ fn closing(quote: Quote, rest: &str) -> Closing {
     let depth = match chars.next() {
         Some(char) if char == open => depth + 1,
         // A single one before a letter is an apostrophe.
-        Some(char) if char == close && (double || !chars.next().is_some_and(char::is_alphanumeric)) => depth - 1,
+        Some(char)
+            if char == close && (double || !chars.next().is_some_and(char::is_alphanumeric)) =>
+        {
+            depth - 1
+        }
         _ => return Closing::No,
     };
     match depth {
@@ -1000,7 +1069,8 @@ fn opening(rest: &str) -> Option<(Quote, usize)> {
 
 /// The length of the dashes that stand for two: an en or em dash, or two of any kind, before a letter.
 fn dash(rest: &str) -> Option<usize> {
-    let dash = |char: &char| matches!(char, '-' | '‐' | '‑' | '‒' | '–' | '—' | '―' | '−' | '﹣' | '－');
+    let dash =
+        |char: &char| matches!(char, '-' | '‐' | '‑' | '‒' | '–' | '—' | '―' | '−' | '﹣' | '－');
     let dashes: Vec<char> = rest.chars().take(3).take_while(dash).collect();
     let long = matches!(dashes[..], ['–' | '—' | '―'] | [_, _]) && dashes != ['-', '-'];
     let len = dashes.iter().map(|dash| dash.len_utf8()).sum();

@@ -37,7 +37,8 @@ impl Reference {
         if inner == "last" {
             return Some(Reference::Last);
         }
-        let digits = inner == "0" || !inner.starts_with('0') && inner.bytes().all(|byte| byte.is_ascii_digit());
+        let digits = inner == "0"
+            || !inner.starts_with('0') && inner.bytes().all(|byte| byte.is_ascii_digit());
         digits.then(|| inner.parse().ok()).flatten().map(Reference::Number)
     }
 }
@@ -82,7 +83,9 @@ pub fn split(source: &str) -> Result<Vec<Word<'_>>, Error> {
         return Err(several(source, at));
     }
     match scan.unclosed() {
-        _ if scan.unescaped().is_some() => Err(unescaped(source, scan.unescaped().unwrap_or_default())),
+        _ if scan.unescaped().is_some() => {
+            Err(unescaped(source, scan.unescaped().unwrap_or_default()))
+        }
         Some(unclosed) => Err(unclosed_error(source, unclosed)),
         None => words.finish(),
     }
@@ -100,7 +103,9 @@ fn read<S: Sink>(source: &str, mut at: usize, sink: &mut S) -> (Scan, Option<usi
             LineEnd::Done => {
                 return (scan, next_command(source, line.next));
             }
-            LineEnd::Quote if !last && &source[line.end..line.next] == "\n" => sink.text(line.end..line.next),
+            LineEnd::Quote if !last && &source[line.end..line.next] == "\n" => {
+                sink.text(line.end..line.next)
+            }
             LineEnd::Quote if !last => sink.push("\n"),
             LineEnd::Joined | LineEnd::Heredoc if !last => {}
             LineEnd::Joined | LineEnd::Quote | LineEnd::Heredoc | LineEnd::Retreat => {
@@ -142,7 +147,9 @@ pub(super) fn is_one(source: &str) -> bool {
 /// ```
 pub fn quote(word: &str) -> Cow<'_, str> {
     let plain = |character: char| character.is_alphanumeric() || "_.@:/+".contains(character);
-    if word.starts_with(plain) && word.chars().all(|character| plain(character) || ",-".contains(character)) {
+    if word.starts_with(plain)
+        && word.chars().all(|character| plain(character) || ",-".contains(character))
+    {
         return Cow::Borrowed(word);
     }
     // A value in double quotes that begins with a drive has no escapes: `"C:\new"`.
@@ -295,7 +302,9 @@ fn unclosed_error(source: &str, unclosed: Unclosed) -> Error {
                 source,
                 at..at + len,
                 format!("the {name} quote that opens here is never closed"),
-                format!("{hint}; for a long text use a heredoc: --flag <<EOF, the text, a line EOF"),
+                format!(
+                    "{hint}; for a long text use a heredoc: --flag <<EOF, the text, a line EOF"
+                ),
             )
         }
     }
@@ -408,7 +417,11 @@ impl<'a> Words<'a> {
             let value = doc.value.into_text(self.source);
             let value = if doc.dedent { Cow::Owned(dedent(&value)) } else { value };
             // The word is `--flag=` where the heredoc stands behind an equals sign.
-            word.value = if word.value.is_empty() { value } else { Cow::Owned(format!("{}{value}", word.value)) };
+            word.value = if word.value.is_empty() {
+                value
+            } else {
+                Cow::Owned(format!("{}{value}", word.value))
+            };
         }
         if self.list.len() > MAX_WORDS {
             let span = self.list[MAX_WORDS].span.clone();
@@ -424,10 +437,14 @@ impl<'a> Words<'a> {
             return Err(unsupported(self.source, &word.value, word.span.clone()));
         }
         if memchr2(b';', b'\'', self.source.as_bytes()).is_some() {
-            if let Some(error) = semicolon(self.source, &self.list).or_else(|| stray_quote(self.source, &self.list)) {
+            if let Some(error) =
+                semicolon(self.source, &self.list).or_else(|| stray_quote(self.source, &self.list))
+            {
                 return Err(error);
             }
-            if let Some(last) = self.list.last_mut().filter(|word| ends_statement(self.source, word)) {
+            if let Some(last) =
+                self.list.last_mut().filter(|word| ends_statement(self.source, word))
+            {
                 let len = last.value.len() - 1;
                 match &mut last.value {
                     Cow::Borrowed(value) => *value = &value[..len],
@@ -465,7 +482,13 @@ impl Sink for Words<'_> {
     }
 
     fn heredoc(&mut self, dedent: bool) {
-        self.docs.push(Doc { word: self.list.len(), value: Piece::Empty, begun: false, dedent, end: 0 });
+        self.docs.push(Doc {
+            word: self.list.len(),
+            value: Piece::Empty,
+            begun: false,
+            dedent,
+            end: 0,
+        });
     }
 
     fn heredoc_line(&mut self, index: usize, range: Range<usize>) {
@@ -474,7 +497,9 @@ impl Sink for Words<'_> {
             let plain = self.source.as_bytes().get(doc.end) == Some(&b'\n');
             match doc.value {
                 // An empty first line leaves nothing behind to be extended.
-                Piece::Source(_) if plain => doc.value.push_source(self.source, doc.end..doc.end + 1),
+                Piece::Source(_) if plain => {
+                    doc.value.push_source(self.source, doc.end..doc.end + 1)
+                }
                 _ => doc.value.push(self.source, "\n"),
             }
         }
@@ -532,9 +557,14 @@ fn ends_statement(source: &str, word: &Word<'_>) -> bool {
 
 /// Whether a word looks like the name of a command.
 fn is_name(source: &str, word: &Word<'_>) -> bool {
-    let part = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    let two = word.value.split_once('.').is_some_and(|(domain, action)| part(domain) && part(action));
-    !word.quoted && source[word.span.clone()] == word.value && (two || word.value.starts_with("get_skill"))
+    let part = |part: &str| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    let two =
+        word.value.split_once('.').is_some_and(|(domain, action)| part(domain) && part(action));
+    !word.quoted
+        && source[word.span.clone()] == word.value
+        && (two || word.value.starts_with("get_skill"))
 }
 
 /// A quote that closes at the end of a word where none was open, behind a value in single quotes: that one ended earlier
@@ -543,7 +573,10 @@ fn stray_quote(source: &str, words: &[Word<'_>]) -> Option<Error> {
     let single = words.iter().position(|word| source[word.span.clone()].starts_with('\''))?;
     let stray = words[single + 1..].iter().find(|word| {
         let text = &source[word.span.clone()];
-        !word.quoted && text.len() > 1 && text.ends_with('\'') && word.value.matches('\'').count() == 1
+        !word.quoted
+            && text.len() > 1
+            && text.ends_with('\'')
+            && word.value.matches('\'').count() == 1
     })?;
     Some(Error::at(
         Kind::UnescapedQuote,

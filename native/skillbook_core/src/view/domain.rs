@@ -49,7 +49,8 @@ impl<'a> DomainView<'a> {
         if !domain.entries.iter().any(|id| view.shows(*id)) {
             return None;
         }
-        let index = view.catalog().index(domain, |index| view.shows_index(index), |id| view.shows(id));
+        let index =
+            view.catalog().index(domain, |index| view.shows_index(index), |id| view.shows(id));
         Some(DomainView { view, domain, index })
     }
 
@@ -83,7 +84,8 @@ impl<'a> DomainView<'a> {
 
     /// Whether a model is told of it: it has a command that is listed, and its index does not say otherwise.
     pub fn is_listed(&self) -> bool {
-        self.index.is_none_or(|index| !index.fields().hidden_from_model) && self.listed().next().is_some()
+        self.index.is_none_or(|index| !index.fields().hidden_from_model)
+            && self.listed().next().is_some()
     }
 
     /// Whether it belongs into the profile's prompt.
@@ -94,7 +96,9 @@ impl<'a> DomainView<'a> {
     /// The index's description on one line, else the names of its first commands.
     pub fn description(&self) -> String {
         let mut out = String::new();
-        if let Some(description) = self.index.and_then(|index| index.fields().description.as_deref()) {
+        if let Some(description) =
+            self.index.and_then(|index| index.fields().description.as_deref())
+        {
             push_line(&mut out, description);
             return out;
         }
@@ -111,7 +115,9 @@ impl<'a> DomainView<'a> {
     /// The index's body with its table of skills as this view has them; without a body, a page of that table.
     pub fn body(&self) -> String {
         match self.index {
-            Some(index) if !index.document.body().trim().is_empty() => self.rendered(index.document.body()),
+            Some(index) if !index.document.body().trim().is_empty() => {
+                self.rendered(index.document.body())
+            }
             _ => self.generated(),
         }
     }
@@ -128,15 +134,23 @@ impl<'a> DomainView<'a> {
         });
         let tables = self.tables(&lines, section.as_ref());
         let first = tables.first().cloned().unwrap_or(0..0);
-        let missing = self.missing(&lines, |at| first.contains(&at) || !self.hides_part(lines[at].text));
+        let missing =
+            self.missing(&lines, |at| first.contains(&at) || !self.hides_part(lines[at].text));
         // A table with nothing that is listed goes, and the next one is the table of skills.
-        let is_shown = |table: &Range<usize>| lines[table.clone()].iter().any(|row| self.row_of(row).is_some());
-        let at = if missing.is_empty() { tables.iter().position(is_shown).unwrap_or(tables.len()) } else { 0 };
+        let is_shown = |table: &Range<usize>| {
+            lines[table.clone()].iter().any(|row| self.row_of(row).is_some())
+        };
+        let at = if missing.is_empty() {
+            tables.iter().position(is_shown).unwrap_or(tables.len())
+        } else {
+            0
+        };
         let mut is_gone = vec![false; lines.len()];
         tables[..at].iter().for_each(|table| is_gone[table.clone()].fill(true));
         let mut out = String::with_capacity(page.len());
         let keep = |out: &mut String, range: Range<usize>| {
-            let goes = |at: usize| is_gone[at] || is_row(&lines[at]) && self.hides_part(lines[at].text);
+            let goes =
+                |at: usize| is_gone[at] || is_row(&lines[at]) && self.hides_part(lines[at].text);
             let kept = range.filter(|at| !goes(*at));
             kept.for_each(|at| out.push_str(&page[lines[at].start..lines[at].end]));
         };
@@ -152,7 +166,8 @@ impl<'a> DomainView<'a> {
         if !missing.is_empty() {
             // Blank lines stay between the table and the next section.
             let text = out.trim_end().len();
-            let blank = out.split_off(text + out[text..].find('\n').map_or(out.len() - text, |at| at + 1));
+            let blank =
+                out.split_off(text + out[text..].find('\n').map_or(out.len() - text, |at| at + 1));
             if !out.trim_start().is_empty() {
                 let fence = lines[..end].iter().rev().find_map(|line| match line.code {
                     Code::Opens(fence) => Some(fence),
@@ -181,7 +196,9 @@ impl<'a> DomainView<'a> {
         for row in rows {
             match self.row_of(row) {
                 // Its command is not left out for what else the row names.
-                Some(id) if self.hides_part(row.text) => push_row(&mut rendered, self.view.catalog().entry(id)),
+                Some(id) if self.hides_part(row.text) => {
+                    push_row(&mut rendered, self.view.catalog().entry(id))
+                }
                 Some(_) => push_whole(&mut rendered, row.text),
                 None => {}
             }
@@ -202,7 +219,9 @@ impl<'a> DomainView<'a> {
         let mut out = String::with_capacity(page.len());
         for line in sections::lines(page) {
             match line.code {
-                _ if is_row(&line) || !self.hides_part(line.text) => out.push_str(&page[line.start..line.end]),
+                _ if is_row(&line) || !self.hides_part(line.text) => {
+                    out.push_str(&page[line.start..line.end])
+                }
                 // Without it, the block's end would begin one.
                 Code::Opens(fence) => push_whole(&mut out, fence),
                 _ => {}
@@ -216,12 +235,19 @@ impl<'a> DomainView<'a> {
     fn tables(&self, lines: &[Line], section: Option<&Range<usize>>) -> Vec<Range<usize>> {
         let is_inside = |line: &Line| section.is_none_or(|section| section.contains(&line.start));
         let mut end = 0;
-        let tables = lines.chunk_by(|a, b| is_row(a) && is_row(b) && is_inside(a) == is_inside(b)).filter_map(|rows| {
-            let has_command = || rows.iter().filter_map(|row| cell(row.text)).any(|name| self.command(&name).is_some());
-            let start = end;
-            end += rows.len();
-            (is_row(&rows[0]) && is_inside(&rows[0]) && (section.is_some() || has_command())).then_some(start..end)
-        });
+        let tables = lines
+            .chunk_by(|a, b| is_row(a) && is_row(b) && is_inside(a) == is_inside(b))
+            .filter_map(|rows| {
+                let has_command = || {
+                    rows.iter()
+                        .filter_map(|row| cell(row.text))
+                        .any(|name| self.command(&name).is_some())
+                };
+                let start = end;
+                end += rows.len();
+                (is_row(&rows[0]) && is_inside(&rows[0]) && (section.is_some() || has_command()))
+                    .then_some(start..end)
+            });
         tables.take(if section.is_some() { usize::MAX } else { 1 }).collect()
     }
 
@@ -232,7 +258,8 @@ impl<'a> DomainView<'a> {
 
     /// Its listed commands that no line of the page, of those that `counts`, is about.
     fn missing(&self, lines: &[Line], counts: impl Fn(usize) -> bool) -> Vec<&'a Entry> {
-        let told = lines.iter().enumerate().filter(|(at, line)| line.code == Code::Outside && counts(*at));
+        let told =
+            lines.iter().enumerate().filter(|(at, line)| line.code == Code::Outside && counts(*at));
         let told = told.filter_map(|(_, line)| self.command(&subject(line.text)?));
         let told: FxHashSet<EntryId> = told.collect();
         self.listed().filter(|(id, _)| !told.contains(id)).map(|(_, entry)| &**entry).collect()
@@ -256,12 +283,15 @@ impl<'a> DomainView<'a> {
 
     /// The same, if it is one of its own commands.
     fn command(&self, name: &str) -> Option<EntryId> {
-        self.listed_as(name).filter(|id| self.view.catalog().entry(*id).domain.as_deref() == Some(self.name()))
+        self.listed_as(name)
+            .filter(|id| self.view.catalog().entry(*id).domain.as_deref() == Some(self.name()))
     }
 
     fn generated(&self) -> String {
         let mut out = format!("# {}\n\n", self.name());
-        if let Some(description) = self.index.and_then(|index| index.fields().description.as_deref()) {
+        if let Some(description) =
+            self.index.and_then(|index| index.fields().description.as_deref())
+        {
             push_line(&mut out, description);
             out.push_str("\n\n");
         }
@@ -298,7 +328,8 @@ fn is_row(line: &Line) -> bool {
 fn head_of(table: &[Line]) -> usize {
     let is_delimiter = |line: &Line| {
         let text = line.text.trim();
-        text.contains('-') && text.bytes().all(|byte| matches!(byte, b'|' | b'-' | b':' | b' ' | b'\t'))
+        text.contains('-')
+            && text.bytes().all(|byte| matches!(byte, b'|' | b'-' | b':' | b' ' | b'\t'))
     };
     match table {
         [first, second, ..] if is_delimiter(second) && !is_delimiter(first) => 2,
@@ -319,7 +350,8 @@ fn cell(row: &str) -> Option<String> {
     }
     let marks = |char: char| char.is_whitespace() || matches!(char, '`' | '*');
     let bare = text.trim_matches(marks);
-    let label = bare.strip_prefix('[').and_then(|link| link.split_once("](")).map(|(label, _)| label);
+    let label =
+        bare.strip_prefix('[').and_then(|link| link.split_once("](")).map(|(label, _)| label);
     Some(label.unwrap_or(bare).trim_matches(marks).to_owned())
 }
 

@@ -60,8 +60,11 @@ impl View {
 
     /// All domains and all entries that belong to none, and how to go on.
     pub fn help_top_level(&self) -> String {
-        let domains: Vec<_> =
-            self.domains().filter(DomainView::is_listed).map(|domain| (domain.name(), domain.description())).collect();
+        let domains: Vec<_> = self
+            .domains()
+            .filter(DomainView::is_listed)
+            .map(|domain| (domain.name(), domain.description()))
+            .collect();
         let of_kind = |kind: Kind| -> Vec<_> {
             let entries = self.listed().filter(|(_, entry)| entry.kind == kind);
             entries.map(|(_, entry)| (&*entry.name, about(entry).to_owned())).collect()
@@ -96,7 +99,9 @@ impl View {
 
     /// A domain's index; `None` if it has no command that is listed.
     pub fn help_domain(&self, name: &str) -> Option<String> {
-        self.domain(name).filter(DomainView::is_listed).map(|domain| domain.body().trim().to_owned())
+        self.domain(name)
+            .filter(DomainView::is_listed)
+            .map(|domain| domain.body().trim().to_owned())
     }
 
     /// An entry's body and, for a skill, the list of the files beside it.
@@ -108,7 +113,10 @@ impl View {
         let entry = self.entry(id)?;
         let mut out = body(entry);
         if !entry.files.is_empty() {
-            out.push_str(&format!("\n\n## Files\n\nRead one with `get_skill: {}/<file>`:\n", entry.name));
+            out.push_str(&format!(
+                "\n\n## Files\n\nRead one with `get_skill: {}/<file>`:\n",
+                entry.name
+            ));
             for file in entry.files.iter().take(LISTED_FILES) {
                 out.push_str("\n- ");
                 out.push_str(file);

@@ -44,7 +44,8 @@ pub(super) struct Rule {
 
 impl Rule {
     pub fn new(profile: &Profile) -> Result<Rule, BadGlob> {
-        let names = profile.skills.iter().map(|globs| Globs::new(globs)).collect::<Result<_, _>>()?;
+        let names =
+            profile.skills.iter().map(|globs| Globs::new(globs)).collect::<Result<_, _>>()?;
         let grants = profile.grants.as_ref().map(|grants| grants.iter().cloned().collect());
         Ok(Rule { profile: profile.clone(), grants, names })
     }
@@ -57,7 +58,13 @@ impl Rule {
         self.admits_any(&entry.name, entry.kind, &entry.labels, &entry.fields().excluded_for)
     }
 
-    fn admits_any(&self, name: &str, kind: Kind, labels: &[String], excluded_for: &[String]) -> bool {
+    fn admits_any(
+        &self,
+        name: &str,
+        kind: Kind,
+        labels: &[String],
+        excluded_for: &[String],
+    ) -> bool {
         // An excluded skill cannot be loaded, so there is nothing to see; an excluded note only leaves the prompt.
         let excluded = || kind != Kind::Note && self.profile.is_among(excluded_for);
         let named = || self.names.iter().all(|globs| globs.matches(name));
@@ -66,7 +73,9 @@ impl Rule {
 
     pub fn sees(&self, record: &Access) -> bool {
         let entry = record.entry();
-        entry.is_some_and(|(name, kind, labels, excluded)| self.admits_any(&name, kind, &labels, &excluded))
+        entry.is_some_and(|(name, kind, labels, excluded)| {
+            self.admits_any(&name, kind, &labels, &excluded)
+        })
     }
 
     pub fn includes(&self, fields: &Fields) -> bool {

@@ -25,8 +25,10 @@ impl View {
             false => !entries.is_empty() && entries.iter().all(|entry| rule.admits(entry)),
         };
         let findings = self.catalog().findings().iter();
-        let shown = findings.filter(|finding| shown(&finding.about)).map(|finding| &finding.diagnostic);
-        let mut all: Vec<_> = shown.chain(self.visible.relations.get_or_init(|| diagnose(self))).collect();
+        let shown =
+            findings.filter(|finding| shown(&finding.about)).map(|finding| &finding.diagnostic);
+        let mut all: Vec<_> =
+            shown.chain(self.visible.relations.get_or_init(|| diagnose(self))).collect();
         all.sort_by(|a, b| a.place().cmp(&b.place()));
         all.into_iter()
     }
@@ -34,7 +36,8 @@ impl View {
 
 /// The findings about the relations of all entries that the view shows.
 fn diagnose(view: &View) -> Vec<Diagnostic> {
-    let mut found: Vec<_> = view.unused().iter().map(|unused| view.catalog().told(unused)).collect();
+    let mut found: Vec<_> =
+        view.unused().iter().map(|unused| view.catalog().told(unused)).collect();
     aliases(view, &mut found);
     requires(view, &mut found);
     references(view, &mut found);
@@ -45,10 +48,17 @@ fn aliases(view: &View, found: &mut Vec<Diagnostic>) {
     for (id, entry) in view.entries() {
         for alias in &entry.fields().aliases {
             let named = view.find_named(alias);
-            let Some(other) = named.or_else(|| view.find_aliased(alias)).filter(|other| *other != id) else { continue };
+            let Some(other) =
+                named.or_else(|| view.find_aliased(alias)).filter(|other| *other != id)
+            else {
+                continue;
+            };
             let what = if named.is_some() { "the name" } else { "also an alias" };
             let Some(other) = view.entry(other) else { continue };
-            let message = format!("the alias `{alias}` is {what} of {}, which is found first", other.document.path);
+            let message = format!(
+                "the alias `{alias}` is {what} of {}, which is found first",
+                other.document.path
+            );
             let diagnostic = Diagnostic::new(Code::AliasTaken, Severity::Warning, message);
             found.push(at(entry, "aliases", diagnostic.hint("choose another alias")));
         }
@@ -63,9 +73,12 @@ fn requires(view: &View, found: &mut Vec<Diagnostic>) {
                 Some(other) => edges[id.0 as usize].push(other.0 as usize),
                 None if view.domain(name).is_some() => {}
                 None => {
-                    let message = format!("it requires `{name}`, and there is nothing of that name");
-                    let close: Vec<_> = view.suggest_path(name).iter().map(|name| format!("`{name}`")).collect();
-                    let diagnostic = Diagnostic::new(Code::RequiresMissing, Severity::Warning, message);
+                    let message =
+                        format!("it requires `{name}`, and there is nothing of that name");
+                    let close: Vec<_> =
+                        view.suggest_path(name).iter().map(|name| format!("`{name}`")).collect();
+                    let diagnostic =
+                        Diagnostic::new(Code::RequiresMissing, Severity::Warning, message);
                     let diagnostic = diagnostic.hint(match close.is_empty() {
                         true => "correct the name, or add the skill".to_owned(),
                         false => format!("did you mean {}?", close.join(" or ")),
@@ -76,7 +89,8 @@ fn requires(view: &View, found: &mut Vec<Diagnostic>) {
         }
     }
     for circle in circles(&edges) {
-        let entries: Vec<_> = circle.iter().filter_map(|id| view.entry(EntryId(*id as u32))).collect();
+        let entries: Vec<_> =
+            circle.iter().filter_map(|id| view.entry(EntryId(*id as u32))).collect();
         let Some(first) = entries.first() else { continue };
         let mut names: Vec<&str> = entries.iter().map(|entry| &*entry.name).take(TOLD).collect();
         names.push(if entries.len() > TOLD { "…" } else { &first.name });
@@ -90,7 +104,9 @@ fn requires(view: &View, found: &mut Vec<Diagnostic>) {
 /// least node. Time and memory grow with the edges.
 fn circles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut back: Vec<Vec<usize>> = vec![Vec::new(); edges.len()];
-    for (from, to) in edges.iter().enumerate().flat_map(|(from, list)| list.iter().map(move |to| (from, *to))) {
+    for (from, to) in
+        edges.iter().enumerate().flat_map(|(from, list)| list.iter().map(move |to| (from, *to)))
+    {
         back[to].push(from);
     }
     // How many edges of a node lead to nodes that are still there; one without any is in no circle.
@@ -127,7 +143,11 @@ fn circles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
                 Some(first) => {
                     let mut circle = path.split_off(first);
                     remove(circle.clone(), &mut ways, &mut gone);
-                    let least = circle.iter().enumerate().min_by_key(|(_, node)| **node).map_or(0, |(at, _)| at);
+                    let least = circle
+                        .iter()
+                        .enumerate()
+                        .min_by_key(|(_, node)| **node)
+                        .map_or(0, |(at, _)| at);
                     circle.rotate_left(least);
                     found.push(circle);
                     while path.last().is_some_and(|last| gone[*last]) {
@@ -149,7 +169,8 @@ fn circles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
 
 /// A link may lead to what `get_skill` gives: files of skills and documents, all as far as the view shows them.
 fn references(view: &View, found: &mut Vec<Diagnostic>) {
-    let linking = |entry: &Entry| entry.kind == Kind::Skill && !entry.document.references.is_empty();
+    let linking =
+        |entry: &Entry| entry.kind == Kind::Skill && !entry.document.references.is_empty();
     let mut skills = view.entries().filter(|(_, entry)| linking(entry)).peekable();
     if skills.peek().is_none() {
         return;
@@ -174,7 +195,9 @@ fn references(view: &View, found: &mut Vec<Diagnostic>) {
                 Some(file) => format!("did you mean `{file}`?"),
                 None => "correct the link, or add the file".to_owned(),
             });
-            found.push(diagnostic.at(reference.line, reference.column).in_file(document.path.as_str()));
+            found.push(
+                diagnostic.at(reference.line, reference.column).in_file(document.path.as_str()),
+            );
         }
     }
 }

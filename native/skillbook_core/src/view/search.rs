@@ -53,14 +53,21 @@ impl View {
     /// before all others. What says `disable-model-invocation` is not found.
     pub fn search(&self, query: &Query) -> Vec<Hit> {
         let index = self.catalog().search_index();
-        let scope = self.visible.search.get_or_init(|| Scope::new(index, || self.listed().map(|(id, _)| id.0)));
+        let scope = self
+            .visible
+            .search
+            .get_or_init(|| Scope::new(index, || self.listed().map(|(id, _)| id.0)));
         let wanted = Wanted::new(index, scope, query.text);
         let ranked = rank(index, scope, &wanted, query.limit, |place| {
             self.entry(EntryId(place)).is_some_and(|entry| query.admits(entry))
         });
         let hit = |(place, score)| {
             let entry = self.entry(EntryId(place))?;
-            Some(Hit { id: EntryId(place), score, snippet: snippet::of(entry, place, index, &wanted) })
+            Some(Hit {
+                id: EntryId(place),
+                score,
+                snippet: snippet::of(entry, place, index, &wanted),
+            })
         };
         ranked.into_iter().filter_map(hit).collect()
     }

@@ -52,9 +52,10 @@ impl Name {
     pub fn distance(&self, other: &Name, limit: usize) -> Option<usize> {
         // One edit takes away at most one kind of characters and brings at most one.
         let (gone, come) = (self.letters & !other.letters, other.letters & !self.letters);
-        let far =
-            self.length.abs_diff(other.length) > limit || gone.count_ones().max(come.count_ones()) as usize > limit;
-        let distance = if far { usize::MAX } else { strsim::osa_distance(&self.lower, &other.lower) };
+        let far = self.length.abs_diff(other.length) > limit
+            || gone.count_ones().max(come.count_ones()) as usize > limit;
+        let distance =
+            if far { usize::MAX } else { strsim::osa_distance(&self.lower, &other.lower) };
         (distance <= limit).then_some(distance)
     }
 }

@@ -94,7 +94,8 @@ impl<'a> Tool<'a> {
     }
 
     fn allows(self, name: &str, argument: Option<&str>) -> bool {
-        star(self.name, name) && argument.map_or(self.argument == Argument::Any, |given| self.argument.allows(given))
+        star(self.name, name)
+            && argument.map_or(self.argument == Argument::Any, |given| self.argument.allows(given))
     }
 
     /// What both allow, if one of the names and one of the arguments contains the other.
@@ -104,11 +105,12 @@ impl<'a> Tool<'a> {
             (false, true) => other.name,
             (false, false) => return None,
         };
-        let argument = match (self.argument.within(other.argument), other.argument.within(self.argument)) {
-            (true, _) => self.argument,
-            (false, true) => other.argument,
-            (false, false) => return None,
-        };
+        let argument =
+            match (self.argument.within(other.argument), other.argument.within(self.argument)) {
+                (true, _) => self.argument,
+                (false, true) => other.argument,
+                (false, false) => return None,
+            };
         Some(Tool { name, argument })
     }
 }
@@ -140,8 +142,12 @@ impl<'a> Argument<'a> {
             (_, Argument::Any) => true,
             (Argument::Any, _) => false,
             (Argument::Words(own), Argument::Words(words)) => begins_with(own, words),
-            (Argument::Words(own), Argument::Text(text)) => star(text, own) && star(text, &format!("{own} *")),
-            (Argument::Text(own), Argument::Words(words)) if own.contains('*') => begins_with(own, words),
+            (Argument::Words(own), Argument::Text(text)) => {
+                star(text, own) && star(text, &format!("{own} *"))
+            }
+            (Argument::Text(own), Argument::Words(words)) if own.contains('*') => {
+                begins_with(own, words)
+            }
             (Argument::Text(own), Argument::Text(text)) if own.contains('*') => star(text, own),
             (Argument::Text(own), other) => other.allows(own),
         }
@@ -234,7 +240,10 @@ mod tests {
             assert_eq!(both(&list(&[b]), &list(&[a])), expected, "{b} and {a}");
         }
         let own = ["Bash(git:*)", "Read", "Read", "Write"];
-        assert_eq!(both(&list(&own), &list(&["Read", "Bash", "Read(a)"])), list(&["Bash(git:*)", "Read", "Read(a)"]));
+        assert_eq!(
+            both(&list(&own), &list(&["Read", "Bash", "Read(a)"])),
+            list(&["Bash(git:*)", "Read", "Read(a)"])
+        );
     }
 
     #[test]
@@ -265,7 +274,11 @@ mod tests {
             ("Bash(git", "Bash", Some("git"), false),
         ];
         for (tool, name, argument, expected) in rows {
-            assert_eq!(allows(&list(&[tool]), name, argument), expected, "{tool}: {name} {argument:?}");
+            assert_eq!(
+                allows(&list(&[tool]), name, argument),
+                expected,
+                "{tool}: {name} {argument:?}"
+            );
         }
         assert!(!allows(&[], "Read", None));
     }

@@ -72,7 +72,8 @@ impl View {
     pub fn file(&self, texts: [&str; 2]) -> Option<EntryId> {
         let mut files = self.those(about::SHOWN | about::COMMAND, about::SHOWN);
         let is = |entry: &Entry| {
-            texts.contains(&&*entry.name) || entry.title.as_deref().is_some_and(|title| texts.contains(&title))
+            texts.contains(&&*entry.name)
+                || entry.title.as_deref().is_some_and(|title| texts.contains(&title))
         };
         files.find(|(id, entry)| !self.catalog.place(*id).stored && is(entry)).map(|(id, _)| id)
     }
@@ -108,7 +109,8 @@ impl View {
 
     /// The entries that have of these bits of [`about`] the wanted ones, in the order of their names.
     pub(crate) fn those(&self, of: u8, wanted: u8) -> impl Iterator<Item = (EntryId, &Arc<Entry>)> {
-        let ids = self.visible.about.iter().enumerate().filter(move |(_, about)| **about & of == wanted);
+        let ids =
+            self.visible.about.iter().enumerate().filter(move |(_, about)| **about & of == wanted);
         ids.map(|(at, _)| EntryId(at as u32)).map(|id| (id, self.catalog.entry(id)))
     }
 

@@ -61,7 +61,13 @@ pub(crate) struct Visible {
 
 impl Visible {
     pub(super) fn new(catalog: &Catalog, rule: Rule) -> Visible {
-        let about = |entry: &Arc<Entry>| if rule.admits(entry) { about::of(entry, rule.in_prompt(entry)) } else { 0 };
+        let about = |entry: &Arc<Entry>| {
+            if rule.admits(entry) {
+                about::of(entry, rule.in_prompt(entry))
+            } else {
+                0
+            }
+        };
         let mut about: Vec<u8> = catalog.entries().iter().map(about).collect();
         let unused = catalog.settle(&mut about);
         let count = about.iter().filter(|about| **about != 0).count();

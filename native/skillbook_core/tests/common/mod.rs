@@ -19,13 +19,18 @@ pub fn source(name: &str, kind: SourceKind, labels: &[&str], files: &[(&str, &st
 pub fn source_of(source: Source, files: &[(&str, &str)]) -> Assembled {
     let source = Arc::new(Source { root: format!("/{}", source.name), ..source });
     let markdown = files.iter().filter(|(path, _)| path.to_lowercase().ends_with(".md"));
-    let parse = |(path, text): &(&str, &str)| Arc::new(Document::parse(&source.root, path, text.as_bytes()));
+    let parse = |(path, text): &(&str, &str)| {
+        Arc::new(Document::parse(&source.root, path, text.as_bytes()))
+    };
     let documents = markdown.map(parse).collect();
     assemble(&source, documents, files.iter().map(|(path, _)| path.to_string()).collect())
 }
 
 /// Records in their order: how far each is trusted, its path, and a text whose frontmatter has what becomes its columns.
-pub fn records(source: &Source, records: impl Iterator<Item = (Trust, String, String)>) -> Assembled {
+pub fn records(
+    source: &Source,
+    records: impl Iterator<Item = (Trust, String, String)>,
+) -> Assembled {
     let root = format!("/{}", source.name);
     let source = Arc::new(Source { root: root.clone(), ..source.clone() });
     let document = |(trust, path, text): (Trust, String, String)| {
@@ -69,7 +74,12 @@ pub fn all(catalog: Catalog) -> View {
     View::new(cached(catalog), &Profile::unrestricted()).unwrap()
 }
 
-pub fn view(catalog: &Arc<CachedCatalog>, id: &str, grants: &[&str], skills: Option<&[&str]>) -> View {
+pub fn view(
+    catalog: &Arc<CachedCatalog>,
+    id: &str,
+    grants: &[&str],
+    skills: Option<&[&str]>,
+) -> View {
     narrowed(catalog, id, grants, skills.into_iter())
 }
 

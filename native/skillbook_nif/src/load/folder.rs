@@ -54,12 +54,16 @@ pub fn split(path: &str) -> (&str, &str) {
 impl Folder {
     /// The folder at this path below.
     pub fn at(&self, path: &str) -> Option<&Folder> {
-        path.split('/').filter(|name| !name.is_empty()).try_fold(self, |folder, name| folder.folders.get(name))
+        path.split('/')
+            .filter(|name| !name.is_empty())
+            .try_fold(self, |folder, name| folder.folders.get(name))
     }
 
     /// The folder at this path below.
     pub fn at_mut(&mut self, path: &str) -> Option<&mut Folder> {
-        path.split('/').filter(|name| !name.is_empty()).try_fold(self, |folder, name| folder.folders.get_mut(name))
+        path.split('/')
+            .filter(|name| !name.is_empty())
+            .try_fold(self, |folder, name| folder.folders.get_mut(name))
     }
 
     pub fn markdown(&mut self, name: &str) -> Option<&mut Markdown> {
@@ -137,7 +141,9 @@ impl Folder {
 
     /// The `SKILL.md` files that have to be read, with their paths.
     pub fn skill_files<'a>(&'a mut self, path: &str, out: &mut Vec<(String, &'a mut Markdown)>) {
-        for file in self.markdown.iter_mut().filter(|file| file.name == SKILL_FILE && !file.is_fresh()) {
+        for file in
+            self.markdown.iter_mut().filter(|file| file.name == SKILL_FILE && !file.is_fresh())
+        {
             out.push((join(path, SKILL_FILE), file));
         }
         for (name, folder) in &mut self.folders {
@@ -147,8 +153,14 @@ impl Folder {
 
     /// The other Markdown files that have to be read, with their paths. In a skill's folder, which the closest `SKILL.md`
     /// upwards claims, they are resources and are not read.
-    pub fn other_documents<'a>(&'a mut self, path: &str, claimed: bool, out: &mut Vec<(String, &'a mut Markdown)>) {
-        let own = self.markdown(SKILL_FILE).and_then(|file| file.read.as_ref()).and_then(Read::document);
+    pub fn other_documents<'a>(
+        &'a mut self,
+        path: &str,
+        claimed: bool,
+        out: &mut Vec<(String, &'a mut Markdown)>,
+    ) {
+        let own =
+            self.markdown(SKILL_FILE).and_then(|file| file.read.as_ref()).and_then(Read::document);
         let claimed = own.map_or(claimed, |document| document.claims_folder());
         for file in self.markdown.iter_mut().filter(|file| file.name != SKILL_FILE) {
             if claimed {

@@ -50,7 +50,11 @@ impl Ignores {
     ) -> Option<Arc<Ignores>> {
         let mut files = Vec::new();
         for name in NAMES.iter().filter(|name| names.contains(name)) {
-            let path = if folder.is_empty() { format!("{root}/{name}") } else { format!("{root}/{folder}/{name}") };
+            let path = if folder.is_empty() {
+                format!("{root}/{name}")
+            } else {
+                format!("{root}/{folder}/{name}")
+            };
             match read(&path) {
                 Ok(text) => {
                     let matcher = matcher(&path, &text, diagnostics);
@@ -90,7 +94,9 @@ fn read(path: &str) -> Result<String, Diagnostic> {
         .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
         .map_err(|error| unreadable(path.to_owned(), &error.to_string()))?;
     if bytes.len() as u64 > MAX_BYTES {
-        let message = format!("an ignore file may have {MAX_BYTES} bytes, this file has more; it is not used");
+        let message = format!(
+            "an ignore file may have {MAX_BYTES} bytes, this file has more; it is not used"
+        );
         return Err(Diagnostic::new(Code::FileTooLarge, Severity::Error, message).in_file(path));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -100,7 +106,8 @@ fn read(path: &str) -> Result<String, Diagnostic> {
 fn matcher(path: &str, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Gitignore {
     let mut builder = GitignoreBuilder::new(".");
     let mut bad = |line: Option<usize>, message: String| {
-        let diagnostic = Diagnostic::new(Code::IgnoreInvalid, Severity::Warning, message).in_file(path);
+        let diagnostic =
+            Diagnostic::new(Code::IgnoreInvalid, Severity::Warning, message).in_file(path);
         diagnostics.push(match line {
             Some(line) => diagnostic.at(line as u32 + 1, 1),
             None => diagnostic,
@@ -108,7 +115,10 @@ fn matcher(path: &str, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Gitigno
     };
     for (number, line) in text.trim_start_matches('\u{FEFF}').lines().enumerate() {
         if let Err(error) = builder.add_line(None, line) {
-            bad(Some(number), format!("expected a pattern of files, got `{line}`: {error}; the line is not used"));
+            bad(
+                Some(number),
+                format!("expected a pattern of files, got `{line}`: {error}; the line is not used"),
+            );
         }
     }
     builder.build().unwrap_or_else(|error| {

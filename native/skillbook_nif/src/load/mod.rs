@@ -84,7 +84,8 @@ impl Loaded {
             Some(tree) => tree.real.clone(),
             None => fs::canonicalize(root).unwrap_or_else(|_| root.to_owned()),
         };
-        let below: Vec<&Path> = changed.iter().filter_map(|path| touched::below(path, root, &real)).collect();
+        let below: Vec<&Path> =
+            changed.iter().filter_map(|path| touched::below(path, root, &real)).collect();
         match &self.tree {
             _ if below.is_empty() => Touched::Some(Paths::default()),
             Some(tree) if !tree.has_links => touched(&tree.top, root, &below),
@@ -103,9 +104,8 @@ impl Loaded {
         let listed = match (partial, old) {
             (Some(Some(differs)), Some(tree)) => Ok((tree, differs)),
             // What was brought up to date until then does not differ from the listings any more.
-            (partial, old) => {
-                walk(&source, old.map(|tree| tree.top)).map(|(tree, differs)| (tree, differs || partial.is_some()))
-            }
+            (partial, old) => walk(&source, old.map(|tree| tree.top))
+                .map(|(tree, differs)| (tree, differs || partial.is_some())),
         };
         let (mut tree, listing_differs) = match listed {
             Ok(listed) => listed,
@@ -142,8 +142,12 @@ fn walk(source: &Source, old: Option<Folder>) -> Result<(Tree, bool), Assembled>
     let real = match fs::canonicalize(&source.root) {
         Ok(real) if real.is_dir() => real,
         Ok(_) => return Err(refused(source, Code::SourceMissing, "expected a folder, got a file")),
-        Err(error) if source.optional && error.kind() == ErrorKind::NotFound => return Err(Assembled::default()),
-        Err(error) => return Err(refused(source, Code::SourceMissing, &format!("cannot be read: {error}"))),
+        Err(error) if source.optional && error.kind() == ErrorKind::NotFound => {
+            return Err(Assembled::default())
+        }
+        Err(error) => {
+            return Err(refused(source, Code::SourceMissing, &format!("cannot be read: {error}")))
+        }
     };
     if source.trust == Trust::None {
         return Err(untrusted(source));
@@ -151,7 +155,8 @@ fn walk(source: &Source, old: Option<Folder>) -> Result<(Tree, bool), Assembled>
     let walker = Walker::new(&source.root);
     let mut top = walker.walk(&real);
     if walker.is_full() {
-        let message = format!("a source may have {MAX_FILES} files, this one has more; none of it is used");
+        let message =
+            format!("a source may have {MAX_FILES} files, this one has more; none of it is used");
         return Err(refused(source, Code::TooManyFiles, &message));
     }
     let differs = old.is_none_or(|old| top.adopt(old));
@@ -211,8 +216,11 @@ fn parent_ignores(top: &Folder, path: &str) -> Option<Option<Arc<ignores::Ignore
 /// Reads the files at these paths; whether any differs from what it held before.
 fn read(reader: &Reader, mut files: Vec<(String, &mut Markdown)>) -> bool {
     let results = {
-        let jobs: Vec<(&str, &Markdown)> = files.iter().map(|(path, file)| (path.as_str(), &**file)).collect();
-        parallel(&jobs, Vec::new, |buffer, (path, file)| reader.read(path, file.read.as_ref(), file.fresh, buffer))
+        let jobs: Vec<(&str, &Markdown)> =
+            files.iter().map(|(path, file)| (path.as_str(), &**file)).collect();
+        parallel(&jobs, Vec::new, |buffer, (path, file)| {
+            reader.read(path, file.read.as_ref(), file.fresh, buffer)
+        })
     };
     let mut differs = false;
     for ((_, file), result) in files.iter_mut().zip(results) {
@@ -244,5 +252,6 @@ fn nothing_but(diagnostic: Diagnostic) -> Assembled {
 }
 
 fn unreadable(path: String, reason: &str) -> Diagnostic {
-    Diagnostic::new(Code::Unreadable, Severity::Error, format!("cannot be read: {reason}")).in_file(path)
+    Diagnostic::new(Code::Unreadable, Severity::Error, format!("cannot be read: {reason}"))
+        .in_file(path)
 }

@@ -81,12 +81,19 @@ pub struct Reader<'a> {
 
 impl Reader<'_> {
     pub fn new<'a>(source: &'a Source, before: &'a Assembled) -> Reader<'a> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as i64);
+        let now =
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as i64);
         Reader { source, before, now }
     }
 
     /// What the file holds now and whether that differs from what it held; `None` if it need not be read to know.
-    pub fn read(&self, path: &str, old: Option<&Read>, fresh: Fresh, buffer: &mut Vec<u8>) -> Option<(Read, bool)> {
+    pub fn read(
+        &self,
+        path: &str,
+        old: Option<&Read>,
+        fresh: Fresh,
+        buffer: &mut Vec<u8>,
+    ) -> Option<(Read, bool)> {
         let full = format!("{}/{path}", self.source.root);
         if let (Some(Read { stamp: Some(stamp), .. }), Fresh::Stamp) = (old, fresh) {
             if fs::metadata(&full).is_ok_and(|metadata| Stamp::of(&metadata) == *stamp) {
@@ -121,8 +128,11 @@ impl Reader<'_> {
     ) -> (Result<Arc<Document>, Diagnostic>, bool) {
         let good = old.and_then(Read::document);
         if bytes.len() as u64 > MAX_BYTES {
-            let message = format!("a document may have {MAX_BYTES} bytes, this file has more; it is not used");
-            let diagnostic = Diagnostic::new(Code::FileTooLarge, Severity::Error, message).in_file(full);
+            let message = format!(
+                "a document may have {MAX_BYTES} bytes, this file has more; it is not used"
+            );
+            let diagnostic =
+                Diagnostic::new(Code::FileTooLarge, Severity::Error, message).in_file(full);
             return self.keep(good, Err(diagnostic), bytes);
         }
         match old {
@@ -132,7 +142,11 @@ impl Reader<'_> {
             {
                 (Ok(document.clone()), false)
             }
-            _ => self.keep(good, Ok(Arc::new(Document::parse(&self.source.root, path, bytes))), bytes),
+            _ => self.keep(
+                good,
+                Ok(Arc::new(Document::parse(&self.source.root, path, bytes))),
+                bytes,
+            ),
         }
     }
 
@@ -159,11 +173,15 @@ impl Reader<'_> {
                 Ok(new) => new.fields().is_none_or(|fields| fields.description.is_none()),
                 Err(_) => true,
             };
-            let is_entry = broken && self.before.entries.iter().any(|entry| entry.document.path == good.path);
-            let is_index = broken && self.before.indexes.iter().any(|index| index.document.path == good.path);
+            let is_entry =
+                broken && self.before.entries.iter().any(|entry| entry.document.path == good.path);
+            let is_index =
+                broken && self.before.indexes.iter().any(|index| index.document.path == good.path);
             let needs_description = is_entry && self.source.kind == SourceKind::Skills;
             let again = new.as_ref().map(|document| &**document);
-            (is_entry || is_index).then(|| last_good::keep(good, again, bytes, needs_description)).flatten()
+            (is_entry || is_index)
+                .then(|| last_good::keep(good, again, bytes, needs_description))
+                .flatten()
         });
         match kept {
             Some(kept) => (Ok(Arc::new(kept)), true),
@@ -175,7 +193,9 @@ impl Reader<'_> {
 impl Read {
     fn is_same(&self, other: &Read) -> bool {
         match (&self.result, &other.result) {
-            (Ok(a), Ok(b)) => Arc::ptr_eq(a, b) || (a.text == b.text && a.diagnostics == b.diagnostics),
+            (Ok(a), Ok(b)) => {
+                Arc::ptr_eq(a, b) || (a.text == b.text && a.diagnostics == b.diagnostics)
+            }
             (Err(a), Err(b)) => a == b,
             _ => false,
         }

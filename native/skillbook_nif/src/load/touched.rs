@@ -81,7 +81,10 @@ fn touch(root: &Folder, full: &Path, below: &Path, paths: &mut Paths) -> Option<
         let next = join(&path, name);
         match folder.folders.get(name) {
             Some(known) => (folder, path) = (known, next),
-            None if at + 1 == names.len() && folder.has_file(name) && is_file(&full.join(&next)) => {
+            None if at + 1 == names.len()
+                && folder.has_file(name)
+                && is_file(&full.join(&next)) =>
+            {
                 paths.files.insert(next);
                 return Some(());
             }

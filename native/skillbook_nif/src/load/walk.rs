@@ -99,7 +99,9 @@ impl Walker<'_> {
                         Ok(name) => entries.push((name, kind)),
                         Err(name) => {
                             let path = self.full(&join(path, &name.to_string_lossy()));
-                            folder.diagnostics.push(unreadable(path, "the file's name is not UTF-8"));
+                            folder
+                                .diagnostics
+                                .push(unreadable(path, "the file's name is not UTF-8"));
                         }
                     }
                 } else if let Some(name) = ignores::NAMES.into_iter().find(|own| name == *own) {
@@ -113,13 +115,18 @@ impl Walker<'_> {
             Ok(())
         });
         if let Err(error) = listed {
-            folder.diagnostics.push(unreadable(self.full(path).trim_end_matches('/').to_owned(), &error.to_string()));
+            folder.diagnostics.push(unreadable(
+                self.full(path).trim_end_matches('/').to_owned(),
+                &error.to_string(),
+            ));
         }
         entries.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         folder.ignores = self.ignores(path, &ignore_files, above, &mut folder.diagnostics);
         for (name, kind) in entries {
             let path = join(path, &name);
-            if !self.is_ignored(&path, kind, &mut folder) && visited.is_none_or(|visited| !visited.contains(&path)) {
+            if !self.is_ignored(&path, kind, &mut folder)
+                && visited.is_none_or(|visited| !visited.contains(&path))
+            {
                 self.add(&path, name, kind, &mut folder);
             }
         }
@@ -142,19 +149,22 @@ impl Walker<'_> {
             if kind.is_file() {
                 names.push(*name);
             } else {
-                diagnostics.push(unreadable(self.full(&join(path, name)), "it is not a regular file"));
+                diagnostics
+                    .push(unreadable(self.full(&join(path, name)), "it is not a regular file"));
             }
         }
         Ignores::read(self.root, path, &names, above, diagnostics)
     }
 
     fn is_ignored(&self, path: &str, kind: FileType, folder: &mut Folder) -> bool {
-        let rule = folder.ignores.as_ref().and_then(|ignores| ignores.leaves_out(path, kind.is_dir()));
+        let rule =
+            folder.ignores.as_ref().and_then(|ignores| ignores.leaves_out(path, kind.is_dir()));
         let Some((line, file)) = rule else { return false };
         if kind.is_dir() || kind.is_symlink() || is_markdown(path) {
             self.count.fetch_add(1, Ordering::Relaxed);
             let message = format!("left out by the line `{line}` of {file}");
-            let diagnostic = Diagnostic::new(Code::Ignored, Severity::Info, message).in_file(self.full(path));
+            let diagnostic =
+                Diagnostic::new(Code::Ignored, Severity::Info, message).in_file(self.full(path));
             folder.diagnostics.push(diagnostic);
         }
         true
@@ -166,7 +176,8 @@ impl Walker<'_> {
             folder.links.push(name);
         } else if kind.is_dir() {
             if nesting(path) == MAX_DEPTH {
-                let message = format!("folders may be nested {MAX_DEPTH} deep; this one is not read");
+                let message =
+                    format!("folders may be nested {MAX_DEPTH} deep; this one is not read");
                 let diagnostic = Diagnostic::new(Code::TooDeep, Severity::Warning, message);
                 folder.diagnostics.push(diagnostic.in_file(self.full(path)));
             } else {
@@ -215,7 +226,9 @@ impl Walker<'_> {
                         known.insert(target);
                     }
                     Ok(_) if is_markdown(name) => {
-                        parent.diagnostics.push(unreadable(self.full(&link), "it is not a regular file"));
+                        parent
+                            .diagnostics
+                            .push(unreadable(self.full(&link), "it is not a regular file"));
                     }
                     Ok(_) => {}
                 }
@@ -232,7 +245,9 @@ impl Walker<'_> {
         });
         let (target, kind) = match followed {
             Ok(followed) => followed,
-            Err(error) => return Err(broken(full, format!("the link cannot be followed: {error}"))),
+            Err(error) => {
+                return Err(broken(full, format!("the link cannot be followed: {error}")))
+            }
         };
         if !target.starts_with(real) {
             let message = "the link leaves the source's folder and is not followed";
@@ -285,7 +300,9 @@ fn nesting(path: &str) -> usize {
 
 fn paths_of_links(path: &str, folder: &Folder) -> Vec<String> {
     let mut links = Vec::new();
-    folder.each(path, &mut |path, folder| links.extend(folder.links.iter().map(|name| join(path, name))));
+    folder.each(path, &mut |path, folder| {
+        links.extend(folder.links.iter().map(|name| join(path, name)))
+    });
     links
 }
 

@@ -7,7 +7,9 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::{ring, CryptoProvider};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::SslMode;
@@ -15,10 +17,14 @@ use crate::error::Detail;
 use crate::{Error, ErrorKind};
 
 /// What opens TLS connections. `authorities` is a file of certificates in PEM; without it, those of the system count.
-pub(super) fn connector(mode: SslMode, authorities: Option<&str>) -> Result<MakeRustlsConnect, Error> {
+pub(super) fn connector(
+    mode: SslMode,
+    authorities: Option<&str>,
+) -> Result<MakeRustlsConnect, Error> {
     let provider = Arc::new(ring::default_provider());
     // As libpq does: who names authorities means them.
-    let mode = if mode == SslMode::Require && authorities.is_some() { SslMode::VerifyCa } else { mode };
+    let mode =
+        if mode == SslMode::Require && authorities.is_some() { SslMode::VerifyCa } else { mode };
     let verify = match mode {
         SslMode::Disable | SslMode::Prefer | SslMode::Require => Verify::Nothing,
         SslMode::VerifyCa => Verify::Chain(chain(authorities, &provider)?),
@@ -34,9 +40,14 @@ pub(super) fn connector(mode: SslMode, authorities: Option<&str>) -> Result<Make
     Ok(MakeRustlsConnect::new(config))
 }
 
-fn chain(authorities: Option<&str>, provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, Error> {
+fn chain(
+    authorities: Option<&str>,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<WebPkiServerVerifier>, Error> {
     let roots = self::authorities(authorities).map_err(|reason| match authorities {
-        Some(path) => Error::new(ErrorKind::CannotOpen, Detail::TlsFile { path: path.to_owned(), reason }),
+        Some(path) => {
+            Error::new(ErrorKind::CannotOpen, Detail::TlsFile { path: path.to_owned(), reason })
+        }
         None => cannot(reason),
     })?;
     WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
@@ -49,7 +60,9 @@ pub fn authorities(file: Option<&str>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     match file {
         Some(path) => {
-            for certificate in CertificateDer::pem_file_iter(path).map_err(|error| error.to_string())? {
+            for certificate in
+                CertificateDer::pem_file_iter(path).map_err(|error| error.to_string())?
+            {
                 let certificate = certificate.map_err(|error| error.to_string())?;
                 roots.add(certificate).map_err(|error| error.to_string())?;
             }

@@ -28,7 +28,11 @@ pub(super) enum Sent {
 }
 
 impl ToSql for Sent {
-    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
+    fn to_sql(
+        &self,
+        _: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
         match self {
             Sent::Null => return Ok(IsNull::Yes),
             Sent::Text(text) => out.extend_from_slice(text.as_bytes()),
@@ -48,7 +52,11 @@ impl ToSql for Sent {
         }
     }
 
-    fn to_sql_checked(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
+    fn to_sql_checked(
+        &self,
+        ty: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
         self.to_sql(ty, out)
     }
 }
@@ -56,16 +64,21 @@ impl ToSql for Sent {
 /// The value as the server expects it for parameter `number`.
 pub(super) fn encode(value: &Value, ty: &Type, number: usize) -> Result<Sent, Error> {
     let ty = base(ty);
-    let wrong =
-        |expected: String| Err(Error::new(ErrorKind::Params, Detail::Param { number, expected, given: shown(value) }));
+    let wrong = |expected: String| {
+        Err(Error::new(ErrorKind::Params, Detail::Param { number, expected, given: shown(value) }))
+    };
     let whole = |least: i64, most: i64| {
         let found = match value {
             Value::Int(value) => Some(*value),
-            Value::Float(value) if value.fract() == 0.0 && value.abs() < 9.0e15 => Some(*value as i64),
+            Value::Float(value) if value.fract() == 0.0 && value.abs() < 9.0e15 => {
+                Some(*value as i64)
+            }
             Value::Text(text) => text.trim().parse().ok(),
             _ => None,
         };
-        found.filter(|found| (least..=most).contains(found)).ok_or(format!("an integer from {least} to {most}"))
+        found
+            .filter(|found| (least..=most).contains(found))
+            .ok_or(format!("an integer from {least} to {most}"))
     };
     let real = || match value {
         Value::Int(value) => Some(*value as f64),
@@ -81,13 +94,17 @@ pub(super) fn encode(value: &Value, ty: &Type, number: usize) -> Result<Sent, Er
     };
     let sent = match *ty {
         _ if *value == Value::Null => Ok(Sent::Null),
-        Type::BOOL => whole(0, 1).map(|value| Sent::Binary(vec![value as u8])).or_else(|_| match value {
-            Value::Text(text) if text == "true" => Ok(Sent::Binary(vec![1])),
-            Value::Text(text) if text == "false" => Ok(Sent::Binary(vec![0])),
-            _ => Err("a boolean".to_owned()),
-        }),
-        Type::INT2 => whole(i16::MIN.into(), i16::MAX.into()).map(|value| binary((value as i16).to_be_bytes())),
-        Type::INT4 => whole(i32::MIN.into(), i32::MAX.into()).map(|value| binary((value as i32).to_be_bytes())),
+        Type::BOOL => {
+            whole(0, 1).map(|value| Sent::Binary(vec![value as u8])).or_else(|_| match value {
+                Value::Text(text) if text == "true" => Ok(Sent::Binary(vec![1])),
+                Value::Text(text) if text == "false" => Ok(Sent::Binary(vec![0])),
+                _ => Err("a boolean".to_owned()),
+            })
+        }
+        Type::INT2 => whole(i16::MIN.into(), i16::MAX.into())
+            .map(|value| binary((value as i16).to_be_bytes())),
+        Type::INT4 => whole(i32::MIN.into(), i32::MAX.into())
+            .map(|value| binary((value as i32).to_be_bytes())),
         Type::INT8 => whole(i64::MIN, i64::MAX).map(|value| binary(value.to_be_bytes())),
         Type::OID => whole(0, u32::MAX.into()).map(|value| binary((value as u32).to_be_bytes())),
         Type::FLOAT4 => real()
@@ -111,7 +128,9 @@ pub(super) fn encode(value: &Value, ty: &Type, number: usize) -> Result<Sent, Er
         },
     };
     match sent {
-        Ok(Sent::Text(text)) if text.contains('\0') => wrong("a text without NUL characters".to_owned()),
+        Ok(Sent::Text(text)) if text.contains('\0') => {
+            wrong("a text without NUL characters".to_owned())
+        }
         Ok(sent) => Ok(sent),
         Err(expected) => wrong(expected),
     }
@@ -133,7 +152,14 @@ fn base(ty: &Type) -> &Type {
 fn is_text(ty: &Type) -> bool {
     matches!(
         *ty,
-        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN | Type::JSON | Type::JSONB | Type::XML
+        Type::TEXT
+            | Type::VARCHAR
+            | Type::BPCHAR
+            | Type::NAME
+            | Type::UNKNOWN
+            | Type::JSON
+            | Type::JSONB
+            | Type::XML
     ) || matches!(ty.kind(), Kind::Enum(_))
         || ty.name() == "citext"
 }
@@ -205,7 +231,9 @@ pub(super) fn decode(ty: &Type, bytes: &[u8]) -> Option<Value> {
         Type::DATE => Value::Text(date(i32::from_be_bytes(fixed(bytes)?))),
         Type::TIMESTAMP => Value::Text(timestamp(i64::from_be_bytes(fixed(bytes)?), "")),
         Type::TIMESTAMPTZ => Value::Text(timestamp(i64::from_be_bytes(fixed(bytes)?), "Z")),
-        Type::TIME => Value::Text(clock(i64::from_be_bytes(fixed(bytes)?).div_euclid(MICROS_PER_SECOND))),
+        Type::TIME => {
+            Value::Text(clock(i64::from_be_bytes(fixed(bytes)?).div_euclid(MICROS_PER_SECOND)))
+        }
         Type::UUID => Value::Text(uuid(fixed(bytes)?)),
         Type::VOID => Value::Null,
         // The first byte is the version of the format.
@@ -231,7 +259,9 @@ fn text(bytes: &[u8]) -> Value {
 
 /// A whole number of 64 bits where it is one, so that sums are read as they are in SQLite; else the nearest float.
 fn numeric(bytes: &[u8]) -> Option<Value> {
-    let word = |at: usize| bytes.get(at * 2..at * 2 + 2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+    let word = |at: usize| {
+        bytes.get(at * 2..at * 2 + 2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
+    };
     let (count, weight, sign, scale) = (word(0)?, word(1)? as i16, word(2)?, word(3)?);
     let mut written = match sign {
         0 => String::new(),
@@ -239,7 +269,8 @@ fn numeric(bytes: &[u8]) -> Option<Value> {
         _ => return None,
     };
     // Groups of four digits, the first of which stands for 10000 to the power of the weight.
-    let group = |at: i32| if (0..i32::from(count)).contains(&at) { word(4 + at as usize) } else { Some(0) };
+    let group =
+        |at: i32| if (0..i32::from(count)).contains(&at) { word(4 + at as usize) } else { Some(0) };
     for at in 0..=i32::from(weight).max(0) {
         let at = if weight < 0 { -1 } else { at };
         write!(written, "{:04}", group(at)?).ok()?;
@@ -391,7 +422,8 @@ mod tests {
     fn numerics_are_whole_numbers_where_they_fit() {
         let numeric = |weight: i16, sign: u16, scale: u16, groups: &[u16]| {
             let head = [groups.len() as u16, weight as u16, sign, scale];
-            let bytes: Vec<u8> = head.iter().chain(groups).flat_map(|word| word.to_be_bytes()).collect();
+            let bytes: Vec<u8> =
+                head.iter().chain(groups).flat_map(|word| word.to_be_bytes()).collect();
             decode(&Type::NUMERIC, &bytes)
         };
         for (found, expected) in [
@@ -399,7 +431,10 @@ mod tests {
             (numeric(0, 0, 0, &[7]), Some(Value::Int(7))),
             (numeric(1, 0x4000, 0, &[1]), Some(Value::Int(-10_000))),
             (numeric(4, 0, 0, &[922, 3372, 368, 5477, 5807]), Some(Value::Int(i64::MAX))),
-            (numeric(4, 0, 0, &[922, 3372, 368, 5477, 5808]), Some(Value::Float(9_223_372_036_854_775_808.0))),
+            (
+                numeric(4, 0, 0, &[922, 3372, 368, 5477, 5808]),
+                Some(Value::Float(9_223_372_036_854_775_808.0)),
+            ),
             (numeric(0, 0, 1, &[2, 5000]), Some(Value::Float(2.5))),
             (numeric(0, 0, 2, &[2]), Some(Value::Float(2.0))),
             (numeric(-1, 0, 4, &[12]), Some(Value::Float(0.0012))),

@@ -13,7 +13,8 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
     other = Path.join(folder, "other")
 
     write(other, %{
-      "workflows/far.md" => page("workflows.far", [], "# workflows.far\n\n## Behavior\n\nSay it.\n")
+      "workflows/far.md" =>
+        page("workflows.far", [], "# workflows.far\n\n## Behavior\n\nSay it.\n")
     })
 
     profiles = [
@@ -40,7 +41,10 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
 
   defp run(book, line, profile \\ "ann") do
     options = [now: @now, ask: fn _request -> :allow end]
-    [result] = Skillbook.run(Skillbook.view(book, profile), "````cmd\n#{line}\n````", options).results
+
+    [result] =
+      Skillbook.run(Skillbook.view(book, profile), "````cmd\n#{line}\n````", options).results
+
     result
   end
 
@@ -58,7 +62,9 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       assert %{"author" => "ann"} = data = data(book, "workflows.a")
       refute is_map_key(data, "run_as")
 
-      assert %{status: :ok} = run(book, ~s(workflow.build --name b --description x --schedule "0 8 * * *"))
+      assert %{status: :ok} =
+               run(book, ~s(workflow.build --name b --description x --schedule "0 8 * * *"))
+
       assert %{"author" => "ann", "run_as" => "ann"} = data(book, "workflows.b")
       assert Map.keys(Scheduler.registered(book)) == ["workflows.b"]
     end
@@ -109,7 +115,8 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
                "expected a schedule with at least 5 minutes between its times, got \"* * * * *\", which runs at " <>
                  "2026-03-01T08:01:00Z and 1 minute later. Write for example: */5 * * * *"
 
-      assert %{status: :ok} = run(book, ~s(workflow.build --name a --description x --schedule "*/5 * * * *"))
+      assert %{status: :ok} =
+               run(book, ~s(workflow.build --name a --description x --schedule "*/5 * * * *"))
     end
 
     test "is one of as many with a schedule as the book allows", %{tmp_dir: folder} do
@@ -118,7 +125,13 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       profiles = [[id: "ann"], [id: "bob"]]
 
       book =
-        book(store: ":memory:", write_to: write_to, profiles: profiles, schedules: schedules, watch: false)
+        book(
+          store: ":memory:",
+          write_to: write_to,
+          profiles: profiles,
+          schedules: schedules,
+          watch: false
+        )
 
       build = fn profile, name, more ->
         run(book, "workflow.build --name #{name} --description x #{more}", profile).content
@@ -137,7 +150,9 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       assert build.("ann", "e", daily) =~ ~r/\ABuilt /
     end
 
-    test "of a profile that the book does not have does not run by itself, and says so", %{book: book} do
+    test "of a profile that the book does not have does not run by itself, and says so", %{
+      book: book
+    } do
       line = "workflow.build --name a --description x --schedule @daily"
 
       assert run(book, line, %Profile{id: "stranger"}).content ==
@@ -149,7 +164,9 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       assert Scheduler.registered(book) == %{}
     end
 
-    test "of who acts with a part of a profile's rights does not run with all of them", %{book: book} do
+    test "of who acts with a part of a profile's rights does not run with all of them", %{
+      book: book
+    } do
       ann = Skillbook.view(book, "ann").profile
       part = Profile.narrow(ann, ["workflow.*", "workflows.*"])
       line = "workflow.build --name a --description x --schedule @daily"
@@ -165,7 +182,9 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       assert %{"visibility_labels" => ["external"]} = data(book, "workflows.a")
       assert {:error, _} = View.fetch(Skillbook.view(book, "ann"), "workflows.a")
 
-      assert %{status: :ok} = run(book, "workflow.build --name b --description x --labels staff private")
+      assert %{status: :ok} =
+               run(book, "workflow.build --name b --description x --labels staff private")
+
       assert %{"visibility_labels" => ["private", "staff"]} = data(book, "workflows.b")
       assert {:error, _} = View.fetch(Skillbook.view(book, "nightly"), "workflows.b")
 
@@ -178,9 +197,16 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
   end
 
   describe "workflow.delete" do
-    test "takes the page, its row and its schedule away, and keeps the text", %{book: book, root: root} do
+    test "takes the page, its row and its schedule away, and keeps the text", %{
+      book: book,
+      root: root
+    } do
       for name <- ["a", "b"],
-          do: run(book, ~s(workflow.build --name #{name} --description "Does #{name}" --schedule "0 8 * * *"))
+          do:
+            run(
+              book,
+              ~s(workflow.build --name #{name} --description "Does #{name}" --schedule "0 8 * * *")
+            )
 
       page = File.read!(Path.join(root, "workflows/a.md"))
       result = run(book, "workflow.delete workflows.a")
@@ -191,8 +217,10 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
 
       kept = Path.join(root, ".trash/20260301T080000Z/workflows/a.md")
 
-      assert %{effects: [:skill_deleted], data: %{name: "workflows.a", path: "workflows/a.md", kept: ^kept}} =
-               result
+      assert %{
+               effects: [:skill_deleted],
+               data: %{name: "workflows.a", path: "workflows/a.md", kept: ^kept}
+             } = result
 
       assert File.read!(kept) == page
       refute File.exists?(Path.join(root, "workflows/a.md"))
@@ -213,7 +241,9 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       # A person brings it back.
       File.rename!(kept, Path.join(root, "workflows/a.md"))
       Skillbook.reload(book)
-      assert {:ok, %{description: "Does a"}} = View.fetch(Skillbook.view(book, "ann"), "workflows.a")
+
+      assert {:ok, %{description: "Does a"}} =
+               View.fetch(Skillbook.view(book, "ann"), "workflows.a")
     end
 
     test "the index lists what was put there or taken away by hand", %{
@@ -223,7 +253,8 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       for name <- ["a", "b", "c"], do: run(book, "workflow.build --name #{name} --description x")
 
       write(root, %{
-        "workflows/hand.md" => page("workflows.hand", [], "# workflows.hand\n\n## Behavior\n\nSay it.\n")
+        "workflows/hand.md" =>
+          page("workflows.hand", [], "# workflows.hand\n\n## Behavior\n\nSay it.\n")
       })
 
       File.rm!(Path.join(root, "workflows/b.md"))
@@ -316,14 +347,29 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
         profiles = [[id: "ann", grants: ["hush"]], [id: "bob"]]
         sources = [Source.builtin(), [path: source] ++ options]
         write_to = Path.join(folder, name <> "_built")
-        book = book(sources: sources, builtins: false, write_to: write_to, profiles: profiles, watch: false)
+
+        book =
+          book(
+            sources: sources,
+            builtins: false,
+            write_to: write_to,
+            profiles: profiles,
+            watch: false
+          )
 
         assert {name, "Built a.x in a/x.md. From your next reply on, run it with: a.x"} ==
-                 {name, run(book, "workflow.build --name x --description Mine --domain a", "bob").content}
+                 {name,
+                  run(book, "workflow.build --name x --description Mine --domain a", "bob").content}
 
         assert {:ok, index} = Skillbook.get(Skillbook.view(book, "bob"), "a")
         assert {name, true, false} == {name, index =~ "| a.x | Mine |", index =~ "ACME"}
-        assert [domain] = for(%{name: "a"} = domain <- View.domains(Skillbook.view(book, "bob")), do: domain)
+
+        assert [domain] =
+                 for(
+                   %{name: "a"} = domain <- View.domains(Skillbook.view(book, "bob")),
+                   do: domain
+                 )
+
         assert {name, "a.x"} == {name, domain.description}
         assert {:ok, index} = Skillbook.get(Skillbook.view(book, "ann"), "a")
         assert {name, true} == {name, index =~ "Buys ACME."}

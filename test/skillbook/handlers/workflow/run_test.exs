@@ -44,7 +44,8 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
   defp run(book, line, profile \\ "runs", options \\ []) do
     view = Skillbook.view(book, profile)
 
-    [result] = Skillbook.run(view, "```cmd\n#{line}\n```", [now: ~U[2026-03-01 08:00:00Z]] ++ options).results
+    [result] =
+      Skillbook.run(view, "```cmd\n#{line}\n```", [now: ~U[2026-03-01 08:00:00Z]] ++ options).results
 
     result
   end
@@ -59,7 +60,9 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
     result = run(book, "workflow.run x.flow --with to=bob \"to=eve\" loud")
     assert %{status: :ok, name: "workflow.run", effects: [:task_created]} = result
     assert result.content =~ "tasks.create --tags bob eve --title \"For bob, eve: true\""
-    assert run(book, "workflow.run x.flow").content =~ ~s(tasks.create --tags ann --title "For ann: false")
+
+    assert run(book, "workflow.run x.flow").content =~
+             ~s(tasks.create --tags ann --title "For ann: false")
 
     assert %{status: :template, content: "# x.prose" <> _} = run(book, "workflow.run x.prose")
   end

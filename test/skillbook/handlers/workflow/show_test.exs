@@ -25,11 +25,20 @@ defmodule Skillbook.Handlers.Workflow.ShowTest do
       "x/fail.md" => page("x.fail", handler("ErrorText")),
       "x/tell.md" => page("x.tell", handler("Tell")),
       "x/slow.md" =>
-        page("x.slow", [timeout: "1h"], "# x.slow\n\n## Behavior\n\n```cmd\ntasks.search\nx.tell\n```\n"),
+        page(
+          "x.slow",
+          [timeout: "1h"],
+          "# x.slow\n\n## Behavior\n\n```cmd\ntasks.search\nx.tell\n```\n"
+        ),
       "x/flow.md" => page("x.flow", [schedule: ~s("0 8 * * *"), timezone: "Europe/Berlin"], @flow)
     })
 
-    profiles = [[id: "ann"], [id: "bob"], [id: "narrow", skills: ["x.flow", "workflow.*", "memory.*"]]]
+    profiles = [
+      [id: "ann"],
+      [id: "bob"],
+      [id: "narrow", skills: ["x.flow", "workflow.*", "memory.*"]]
+    ]
+
     options = [sources: [Source.builtin(), folder], store: ":memory:", profiles: profiles]
     {:ok, book: book(options)}
   end
@@ -62,7 +71,9 @@ defmodule Skillbook.Handlers.Workflow.ShowTest do
     assert %{status: :error, data: %{run: 1, ended: :stopped}} = run(book, "x.flow")
     assert %{data: %{run: 2}} = run(book, "x.flow", "bob")
     assert %{data: %{run: 3}} = run(book, "x.flow")
-    line = &"R-#{&1}  2026-03-01T08:00:00Z  stopped by an error, 3 of 4 steps, 0 ms  (agent #{inspect(&2)})"
+
+    line =
+      &"R-#{&1}  2026-03-01T08:00:00Z  stopped by an error, 3 of 4 steps, 0 ms  (agent #{inspect(&2)})"
 
     assert text(run(book, "workflow.show x.flow")) ==
              @head <> Enum.join(["Last runs:", line.(3, "ann"), line.(1, "ann")], "\n")
@@ -77,8 +88,13 @@ defmodule Skillbook.Handlers.Workflow.ShowTest do
     run(book, "x.flow")
     result = run(book, "workflow.show x.flow --run R-1")
     assert [all, memory, failed] = result.data.results
-    assert %{number: 1, name: "all", skill: "tasks.search", command: "tasks.search", status: "ok"} = all
-    assert %{number: 2, name: nil, command: "memory.search --query \"a\\nb " <> _, status: "ok"} = memory
+
+    assert %{number: 1, name: "all", skill: "tasks.search", command: "tasks.search", status: "ok"} =
+             all
+
+    assert %{number: 2, name: nil, command: "memory.search --query \"a\\nb " <> _, status: "ok"} =
+             memory
+
     assert %{number: 3, command: "x.fail", status: "error", content: "no room on Monday"} = failed
 
     assert text(result) =~
@@ -115,10 +131,15 @@ defmodule Skillbook.Handlers.Workflow.ShowTest do
     assert_receive {:handler, _pid, _context}, 30_000
     Process.exit(runner, :kill)
 
-    for {now, status} <- [{~U[2026-03-01 09:00:59Z], "running"}, {~U[2026-03-01 09:01:01Z], "interrupted"}],
+    for {now, status} <- [
+          {~U[2026-03-01 09:00:59Z], "running"},
+          {~U[2026-03-01 09:01:01Z], "interrupted"}
+        ],
         line <- ["workflow.show x.slow", "workflow.show x.slow --run R-1"] do
       [result] = Skillbook.run(view, "```cmd\n#{line}\n```", now: now).results
-      assert result.content =~ "R-1  2026-03-01T08:00:00Z  #{status}, 1 of 2 steps  (agent \"ann\")"
+
+      assert result.content =~
+               "R-1  2026-03-01T08:00:00Z  #{status}, 1 of 2 steps  (agent \"ann\")"
     end
   end
 
@@ -139,7 +160,10 @@ defmodule Skillbook.Handlers.Workflow.ShowTest do
 
     run(book, "x.flow")
 
-    assert SQL.query!(sql, "select name, count(*) from skillbook_runs group by name order by name").rows ==
+    assert SQL.query!(
+             sql,
+             "select name, count(*) from skillbook_runs group by name order by name"
+           ).rows ==
              [["x.flow", 100], ["x.other", 1]]
   end
 

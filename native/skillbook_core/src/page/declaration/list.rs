@@ -42,7 +42,10 @@ pub(super) fn items(section: &str) -> Vec<Item<'_>> {
         }
         if bare.starts_with('|') {
             let cells = cells(bare);
-            if cells.iter().all(|cell| cell.contains('-') && cell.trim_matches(['-', ':']).is_empty()) {
+            if cells
+                .iter()
+                .all(|cell| cell.contains('-') && cell.trim_matches(['-', ':']).is_empty())
+            {
                 table = std::mem::take(&mut above);
             } else if let Some(item) = row(&cells, &table) {
                 all.push(item);
@@ -56,7 +59,9 @@ pub(super) fn items(section: &str) -> Vec<Item<'_>> {
         let (names, rest) = names(line);
         if !names.is_empty() {
             let (value, text) = head(rest);
-            let listed = bare.starts_with(['-', '*', '+', '#']) && !bare.starts_with("--") && !bare.starts_with("**");
+            let listed = bare.starts_with(['-', '*', '+', '#'])
+                && !bare.starts_with("--")
+                && !bare.starts_with("**");
             open = if listed || text.is_empty() { Open::Any } else { Open::Indented };
             all.push(Item { names, value, text: text.to_owned(), ..Item::default() });
             continue;
@@ -72,7 +77,9 @@ pub(super) fn items(section: &str) -> Vec<Item<'_>> {
             continue;
         }
         let indented = line.starts_with([' ', '\t']);
-        if (open == Open::Any && !bare.starts_with(['#', '-', '*', '+'])) || (open != Open::No && indented) {
+        if (open == Open::Any && !bare.starts_with(['#', '-', '*', '+']))
+            || (open != Open::No && indented)
+        {
             last.text.push(' ');
             last.text.push_str(bare);
         } else {
@@ -104,7 +111,8 @@ fn names(line: &str) -> (Vec<&str>, &str) {
 
 /// A flag's name at the start of a text.
 pub(crate) fn word(text: &str) -> &str {
-    let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).unwrap_or(text.len());
+    let end =
+        text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).unwrap_or(text.len());
     if text.starts_with('-') {
         ""
     } else {
@@ -116,7 +124,8 @@ pub(crate) fn word(text: &str) -> &str {
 fn head(rest: &str) -> (Option<&str>, &str) {
     let (value, rest) = value(rest);
     let rest = rest.trim_start_matches(['`', '*', ']', ' ', '\t']);
-    let separated = [":", "- ", "– ", "— ", "=> ", "→ "].iter().find_map(|mark| rest.strip_prefix(mark));
+    let separated =
+        [":", "- ", "– ", "— ", "=> ", "→ "].iter().find_map(|mark| rest.strip_prefix(mark));
     (value, separated.unwrap_or(rest).trim_start_matches(['*', ' ', '\t']).trim_end())
 }
 
@@ -139,11 +148,13 @@ pub(super) fn value(rest: &str) -> (Option<&str>, &str) {
 
 /// The length of a word in capitals, unless a sentence begins with it.
 fn capitals(text: &str) -> Option<usize> {
-    let end = text.find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_' || c == '-'));
+    let end = text
+        .find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_' || c == '-'));
     let end = end.unwrap_or(text.len());
     let after = &text[end..];
-    let closed =
-        after.is_empty() || after.starts_with(['`', '*', ':', '\t', ']', '.', '…', ',']) || after.starts_with("  ");
+    let closed = after.is_empty()
+        || after.starts_with(['`', '*', ':', '\t', ']', '.', '…', ','])
+        || after.starts_with("  ");
     (closed && !after.starts_with(". ")).then_some(end)
 }
 
@@ -177,12 +188,16 @@ fn row<'a>(cells: &[&'a str], titles: &[&str]) -> Option<Item<'a>> {
     let (value, text) = head(rest);
     let mut item = Item { names, value, text: text.to_owned(), ..Item::default() };
     for (at, cell) in others.iter().enumerate() {
-        let title = titles.get(at + 1).map_or(String::new(), |title| title.trim_matches(['*', '`']).to_lowercase());
+        let title = titles
+            .get(at + 1)
+            .map_or(String::new(), |title| title.trim_matches(['*', '`']).to_lowercase());
         match title.as_str() {
             "required" | "required?" => item.required = Some(cell),
             "default" | "default value" => item.default = Some(cell),
             "type" => item.kind = Some(cell),
-            "values" | "allowed values" | "possible values" | "choices" | "options" => item.values = Some(cell),
+            "values" | "allowed values" | "possible values" | "choices" | "options" => {
+                item.values = Some(cell)
+            }
             _ => {
                 item.text.push(' ');
                 item.text.push_str(cell);

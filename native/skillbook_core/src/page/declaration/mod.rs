@@ -191,7 +191,8 @@ fn declare(body: &str, items: Vec<Item<'_>>, synopsis: &Synopsis<'_>) -> Declara
     let mut said: Vec<Said> = Vec::with_capacity(items.len());
     for item in items {
         let known = |name: &&str| places.contains_key(&*plain(name));
-        let names: Vec<_> = item.names.iter().filter(|name| !known(name)).map(|name| (*name).to_owned()).collect();
+        let names: Vec<_> =
+            item.names.iter().filter(|name| !known(name)).map(|name| (*name).to_owned()).collect();
         // What is listed twice is what the first line says.
         let Some(first) = item.names.first().filter(|_| !names.is_empty()) else { continue };
         for name in &names {
@@ -265,7 +266,9 @@ fn settle(flag: &mut Flag, said: Said, shown: Option<&Shown<'_>>, marked: bool) 
             None if flag.kind != Type::Switch => clashes.push(Clash::NoValue),
             Some(_) if flag.kind == Type::Switch => clashes.push(Clash::Value),
             Some(value) => {
-                if let (Type::Unknown | Type::Value, Some(kind)) = (&flag.kind, phrase::placeholder(value)) {
+                if let (Type::Unknown | Type::Value, Some(kind)) =
+                    (&flag.kind, phrase::placeholder(value))
+                {
                     flag.kind = kind;
                 }
                 flag.several |= shown.several && flag.kind != Type::Switch;
@@ -293,9 +296,9 @@ impl Type {
     fn takes(&self, value: &str) -> bool {
         match self {
             Type::OneOf(values) => values.iter().any(|allowed| allowed == value),
-            Type::Integer { min, max } => value
-                .parse::<i64>()
-                .is_ok_and(|number| min.is_none_or(|min| number >= min) && max.is_none_or(|max| number <= max)),
+            Type::Integer { min, max } => value.parse::<i64>().is_ok_and(|number| {
+                min.is_none_or(|min| number >= min) && max.is_none_or(|max| number <= max)
+            }),
             Type::Number { min, max } => value.parse::<f64>().is_ok_and(|number| {
                 let above = min.is_none_or(|min| number >= min as f64);
                 number.is_finite() && above && max.is_none_or(|max| number <= max as f64)
@@ -306,7 +309,9 @@ impl Type {
                     && !(*line && value.contains(char::is_control))
                     && max.is_none_or(|max| length <= max)
             }
-            Type::Date { words } => *words && DAYS.contains(&value) || value.parse::<jiff::civil::Date>().is_ok(),
+            Type::Date { words } => {
+                *words && DAYS.contains(&value) || value.parse::<jiff::civil::Date>().is_ok()
+            }
             Type::Unknown | Type::Value | Type::Switch => true,
         }
     }

@@ -115,7 +115,8 @@ impl Said {
                     self.one_of(several, values);
                     break;
                 }
-                let (item, next) = commas(rest).next().map_or((rest, ""), |at| (&rest[..at], &rest[at + 1..]));
+                let (item, next) =
+                    commas(rest).next().map_or((rest, ""), |at| (&rest[..at], &rest[at + 1..]));
                 let item = item.trim().trim_matches(['*', '_']);
                 if !self.word(item) {
                     let range = range(item).or_else(|| bounds(item));
@@ -131,20 +132,21 @@ impl Said {
         match word.to_lowercase().as_str() {
             "required" | "mandatory" => self.required = Some(true),
             "optional" => self.required = Some(false),
-            "switch" | "a switch" | "boolean" | "bool" | "boolean flag" | "no value" | "takes no value" => {
-                self.be(Type::Switch)
-            }
+            "switch" | "a switch" | "boolean" | "bool" | "boolean flag" | "no value"
+            | "takes no value" => self.be(Type::Switch),
             "integer" | "int" | "whole number" | "a whole number" | "an integer" => {
                 self.be(Type::Integer { min: None, max: None })
             }
-            "number" | "float" | "a number" | "decimal" => self.be(Type::Number { min: None, max: None }),
+            "number" | "float" | "a number" | "decimal" => {
+                self.be(Type::Number { min: None, max: None })
+            }
             "string" | "text" => self.be(TEXT),
             "one line" => self.be(LINE),
             "by name" => self.positional = Some(None),
             "positional" => self.positional = Some(Some(Positional::One)),
             "yyyy-mm-dd" | "date as yyyy-mm-dd" => self.be(Type::Date { words: false }),
-            "repeatable" | "can be repeated" | "may be repeated" | "multiple" | "list" | "space-separated"
-            | "comma-separated" => self.several = true,
+            "repeatable" | "can be repeated" | "may be repeated" | "multiple" | "list"
+            | "space-separated" | "comma-separated" => self.several = true,
             _ => return false,
         }
         true
@@ -161,7 +163,8 @@ impl Said {
         if let Some((min, max)) = tails(bare).find_map(range) {
             return self.be(Type::Integer { min, max });
         }
-        let is = |text: &str, words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
+        let is =
+            |text: &str, words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
         if is(bare, &["required"]) {
             self.required = Some(true);
         } else if is(bare, &["optional"]) {
@@ -210,7 +213,10 @@ impl Said {
                 *min = min.or(other_min);
                 *max = max.or(other_max);
             }
-            (Type::Text { max, line, empty }, Type::Text { max: other_max, line: one, empty: none }) => {
+            (
+                Type::Text { max, line, empty },
+                Type::Text { max: other_max, line: one, empty: none },
+            ) => {
                 *max = max.or(other_max);
                 *line |= one;
                 *empty |= none;
@@ -233,17 +239,22 @@ impl Said {
         self.has_default = true;
         self.default = match words(text) {
             Some(words) => words,
-            None => {
-                one(text).filter(|word| !matches!(word.as_str(), "none" | "nothing" | "empty")).into_iter().collect()
-            }
+            None => one(text)
+                .filter(|word| !matches!(word.as_str(), "none" | "nothing" | "empty"))
+                .into_iter()
+                .collect(),
         };
     }
 
     fn columns(&mut self, item: &Item<'_>) {
         if let Some(cell) = item.required {
             match cell.trim_matches(['*', '`']).to_lowercase().as_str() {
-                "yes" | "y" | "true" | "required" | "✓" | "✔" | "✅" | "x" => self.required = Some(true),
-                "no" | "n" | "false" | "optional" | "" | "-" | "–" | "—" => self.required = Some(false),
+                "yes" | "y" | "true" | "required" | "✓" | "✔" | "✅" | "x" => {
+                    self.required = Some(true)
+                }
+                "no" | "n" | "false" | "optional" | "" | "-" | "–" | "—" => {
+                    self.required = Some(false)
+                }
                 _ => {}
             }
         }
@@ -262,7 +273,8 @@ impl Said {
 /// `One of: a, b or c`: the values, and whether several of them may be given.
 fn listed(text: &str) -> Option<(bool, Vec<String>)> {
     const MANY: [&str; 4] = ["one or more of", "one or several of", "any of", "some of"];
-    const ONE: [&str; 6] = ["one of", "either", "values:", "allowed values:", "possible values:", "choices:"];
+    const ONE: [&str; 6] =
+        ["one of", "either", "values:", "allowed values:", "possible values:", "choices:"];
     let (several, rest) = match after(text, &MANY) {
         Some(rest) => (true, rest),
         None => (false, after(text, &ONE)?),
@@ -288,7 +300,9 @@ fn after<'a>(text: &'a str, phrases: &[&str]) -> Option<&'a str> {
     phrases.iter().find_map(|phrase| {
         let start = text.get(..phrase.len()).filter(|start| start.eq_ignore_ascii_case(phrase))?;
         let rest = &text[start.len()..];
-        let whole = rest.is_empty() || !phrase.ends_with(char::is_alphanumeric) || rest.starts_with([' ', ':', ',']);
+        let whole = rest.is_empty()
+            || !phrase.ends_with(char::is_alphanumeric)
+            || rest.starts_with([' ', ':', ',']);
         whole.then(|| rest.trim_start())
     })
 }
@@ -298,7 +312,8 @@ fn words(list: &str) -> Option<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
     for part in list.split([',', '|']) {
         let part = part.trim();
-        let part = ["or ", "and "].iter().find_map(|joint| part.strip_prefix(joint)).unwrap_or(part);
+        let part =
+            ["or ", "and "].iter().find_map(|joint| part.strip_prefix(joint)).unwrap_or(part);
         let mut halves = part.splitn(2, " or ").flat_map(|half| half.splitn(2, " and "));
         words.extend(halves.by_ref().map(one).collect::<Option<Vec<_>>>()?);
     }
@@ -362,7 +377,8 @@ fn characters(clause: &str) -> Option<u64> {
     let count = clause.strip_suffix(" characters")?;
     let (before, count) = count.rsplit_once(' ')?;
     let before = before.to_lowercase();
-    let bounded = ["at most", "up to", "no more than"].iter().any(|phrase| before.ends_with(phrase));
+    let bounded =
+        ["at most", "up to", "no more than"].iter().any(|phrase| before.ends_with(phrase));
     count.replace(',', "").parse().ok().filter(|_| bounded)
 }
 
@@ -382,12 +398,16 @@ fn positional(sentence: &str) -> Option<Positional> {
 fn date(sentence: &str) -> Option<bool> {
     let at = sentence.find("YYYY-MM-DD")?;
     let before = sentence[..at].trim_end();
-    let led =
-        before.is_empty() || before.ends_with([':', ',', '=']) || before.ends_with(" as") || before.ends_with("format");
+    let led = before.is_empty()
+        || before.ends_with([':', ',', '='])
+        || before.ends_with(" as")
+        || before.ends_with("format");
     let rest = sentence[at + "YYYY-MM-DD".len()..].trim_start_matches([',', ' ']);
     let rest = rest.strip_prefix("or ").unwrap_or(rest);
     let day = |word: &str| DAYS.contains(&word);
     let words = !rest.is_empty();
-    let plain = !words || day(rest) || self::words(rest).is_some_and(|words| words.iter().all(|word| day(word)));
+    let plain = !words
+        || day(rest)
+        || self::words(rest).is_some_and(|words| words.iter().all(|word| day(word)));
     (led && plain).then_some(words)
 }

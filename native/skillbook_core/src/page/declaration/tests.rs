@@ -10,7 +10,8 @@ fn flags(body: &str) -> Vec<String> {
             Type::Integer { min, max } => format!("integer {}..{}", bound(min), bound(max)),
             Type::Number { min, max } => format!("number {}..{}", bound(min), bound(max)),
             Type::Text { max, line, empty } => {
-                let (line, empty) = (if *line { "line" } else { "text" }, if *empty { " empty" } else { "" });
+                let (line, empty) =
+                    (if *line { "line" } else { "text" }, if *empty { " empty" } else { "" });
                 format!("{line} {}{empty}", max.map_or(String::new(), |max| max.to_string()))
             }
             Type::Date { words } => format!("date{}", if *words { " words" } else { "" }),
@@ -18,7 +19,11 @@ fn flags(body: &str) -> Vec<String> {
         };
         let several = if flag.several { " several" } else { "" };
         let required = if flag.required { " required" } else { "" };
-        let default = if flag.default.is_empty() { String::new() } else { format!(" ={}", flag.default.join(",")) };
+        let default = if flag.default.is_empty() {
+            String::new()
+        } else {
+            format!(" ={}", flag.default.join(","))
+        };
         format!("{} {}{several}{required}{default}", flag.names.join("/"), kind.trim())
     };
     declared.flags.iter().map(line).collect()
@@ -71,7 +76,10 @@ fn lists_in_the_usual_styles() {
         assert_eq!(section(text), *expected, "{text}");
     }
     assert_eq!(read("## Flags\n- --to x").unwrap().flags[0].offset, 11);
-    assert_eq!(read("## Flags\n--to  Whom,\n  by  name").unwrap().flags[0].description, "Whom, by name");
+    assert_eq!(
+        read("## Flags\n--to  Whom,\n  by  name").unwrap().flags[0].description,
+        "Whom, by name"
+    );
     assert_eq!(read("## Usage\n\na.b --to <a>\n"), None);
 }
 
@@ -147,24 +155,52 @@ fn reads_plain_phrases_and_no_others() {
 fn reads_usage() {
     let flags = "--to  Whom\n--cc  Copies\n--all  All of it\n";
     let rows: &[(&str, &[&str], bool)] = &[
-        ("a.b --to <a> [--cc <b>] [--all]", &["to value required", "cc value", "all switch"], false),
+        (
+            "a.b --to <a> [--cc <b>] [--all]",
+            &["to value required", "cc value", "all switch"],
+            false,
+        ),
         (
             "`a.b --to <a>... [--cc <b> [<b>...]]`",
             &["to value several required", "cc value several", "all unknown"],
             false,
         ),
-        ("a.b --to A [--cc B ...] [--all]", &["to value required", "cc value several", "all switch"], false),
-        ("a.b <id> [--to <n>] [--cc name|date]", &["to integer ..", "cc name|date", "all unknown"], true),
-        ("a.b --to \"...\" \\\n  [--cc TEXT]", &["to value required", "cc value", "all unknown"], false),
-        ("a.b --to <a>\n  [--cc TEXT]\nAnd more.", &["to value required", "cc value", "all unknown"], false),
-        ("a.b --to <a> [--to <b>]", &["to value several required", "cc unknown", "all unknown"], false),
+        (
+            "a.b --to A [--cc B ...] [--all]",
+            &["to value required", "cc value several", "all switch"],
+            false,
+        ),
+        (
+            "a.b <id> [--to <n>] [--cc name|date]",
+            &["to integer ..", "cc name|date", "all unknown"],
+            true,
+        ),
+        (
+            "a.b --to \"...\" \\\n  [--cc TEXT]",
+            &["to value required", "cc value", "all unknown"],
+            false,
+        ),
+        (
+            "a.b --to <a>\n  [--cc TEXT]\nAnd more.",
+            &["to value required", "cc value", "all unknown"],
+            false,
+        ),
+        (
+            "a.b --to <a> [--to <b>]",
+            &["to value several required", "cc unknown", "all unknown"],
+            false,
+        ),
         ("a.b [OPTIONS]", &["to unknown", "cc unknown", "all unknown"], false),
         // Not plain: two forms, a bar outside of brackets, brackets that do not close, a value that may be left out.
         ("a.b --to <a>\na.b --cc <a>", &["to unknown", "cc unknown", "all unknown"], true),
         ("a.b --to <a> | --cc <a>", &["to unknown", "cc unknown", "all unknown"], true),
         ("a.b [--to <a> [--cc <b>]", &["to unknown", "cc unknown", "all unknown"], true),
         ("a.b --to[=<a>] --cc <b>", &["to unknown", "cc unknown", "all unknown"], true),
-        ("a.b --to --cc --all", &["to unknown required", "cc unknown required", "all unknown required"], false),
+        (
+            "a.b --to --cc --all",
+            &["to unknown required", "cc unknown required", "all unknown required"],
+            false,
+        ),
     ];
     for (usage, expected, words) in rows {
         let body = format!("## Usage\n\n{usage}\n\n## Flags\n\n{flags}");
@@ -178,7 +214,11 @@ fn reads_what_words_stand_for() {
     let rows = [
         ("a.b", "--x  X (required)\n--y  Y\n--z  Z (required)", "x z"),
         ("a.b", "--x  X (required)\n--y  Y; it may also stand without the flag's name", "y"),
-        ("a.b", "--x  X (required). Its words may stand without the flag's name.\n--y  Y (required)", "x.."),
+        (
+            "a.b",
+            "--x  X (required). Its words may stand without the flag's name.\n--y  Y (required)",
+            "x..",
+        ),
         ("a.b", "--x  X; it may stand without the flag (required)\n--y  Y (positional)", "x y"),
         ("a.b", "--x  X (required, by name)\n--y  Y (required)", ""),
         ("a.b", "--x  X; it may stand without the flag's name on Mondays", ""),
@@ -197,8 +237,10 @@ fn reads_what_words_stand_for() {
 
 #[test]
 fn reads_choices() {
-    let choice =
-        |names: &[&str], required| Choice { names: names.iter().map(|name| name.to_string()).collect(), required };
+    let choice = |names: &[&str], required| Choice {
+        names: names.iter().map(|name| name.to_string()).collect(),
+        required,
+    };
     let rows = [
         ("a.b (--to <a> | --cc <b>)", vec![choice(&["to", "cc"], true)]),
         ("a.b [--to <a>|--cc <b>] --all", vec![choice(&["to", "cc"], false)]),
@@ -209,7 +251,8 @@ fn reads_choices() {
         ("a.b (--to <a>)", vec![]),
     ];
     for (usage, expected) in rows {
-        let body = format!("## Usage\n\n{usage}\n\n## Flags\n\n--to  Whom\n--cc  Copies\n--all  All\n");
+        let body =
+            format!("## Usage\n\n{usage}\n\n## Flags\n\n--to  Whom\n--cc  Copies\n--all  All\n");
         let declared = read(&body).unwrap();
         assert_eq!(declared.choices, expected, "{usage}");
         assert_eq!(declared.flags[0].required, usage.contains("(--to <a>)"), "{usage}");
@@ -227,13 +270,19 @@ fn finds_contradictions() {
         ("[--x <a>]", "X (a switch)", vec![Clash::Value], "x switch"),
         ("[--x <a>]", "One of: a, b (default: c)", vec![Clash::Default("c".into())], "x a|b"),
         ("[--x <n>]", "X (default: many)", vec![Clash::Default("many".into())], "x integer .."),
-        ("[--x <n>]", "X, from 1 to 9 (default: 10)", vec![Clash::Default("10".into())], "x integer 1..9"),
+        (
+            "[--x <n>]",
+            "X, from 1 to 9 (default: 10)",
+            vec![Clash::Default("10".into())],
+            "x integer 1..9",
+        ),
         ("[--x <a>]", "One of: a, b (default: a)", vec![], "x a|b =a"),
         ("[--x <a>]", "One of: a, b (default: the first)", vec![], "x a|b"),
     ];
     for (usage, text, expected, flag) in rows {
         let body = format!("## Usage\n\na.b {usage}\n\n## Flags\n\n--x  {text}\n");
-        let found: Vec<_> = read(&body).unwrap().contradictions.into_iter().map(|found| found.clash).collect();
+        let found: Vec<_> =
+            read(&body).unwrap().contradictions.into_iter().map(|found| found.clash).collect();
         assert_eq!(found, expected, "{usage} {text}");
         assert_eq!(flags(&body)[0], flag, "{usage} {text}");
     }
@@ -246,7 +295,12 @@ fn the_pages_of_a_manual() {
                 --overdue  Due before today (a switch, no value)\n--limit  How many to show, from 1 to 100 (default: 20)\n";
     assert_eq!(
         flags(body),
-        ["query value", "status todo|done several =todo", "overdue switch", "limit integer 1..100 =20"]
+        [
+            "query value",
+            "status todo|done several =todo",
+            "overdue switch",
+            "limit integer 1..100 =20"
+        ]
     );
 }
 

@@ -42,7 +42,8 @@ struct Group {
 
 /// Reads a Usage section; `None` if it shows several forms or is no synopsis.
 pub(super) fn synopsis(section: &str) -> Option<Synopsis<'_>> {
-    let mut lines = section.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("```"));
+    let mut lines =
+        section.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("```"));
     let first = bare(lines.next()?);
     let name = first.split([' ', '\t']).next()?;
     let mut reader = Reader::default();
@@ -133,14 +134,16 @@ impl<'a> Reader<'a> {
             rest = after;
         }
         // `--to <name> [<name>...]`
-        if let Some(inside) = rest.trim_start().strip_prefix('[').filter(|_| shown.value.is_some()) {
+        if let Some(inside) = rest.trim_start().strip_prefix('[').filter(|_| shown.value.is_some())
+        {
             let (inside, after) = inside.split_once(']')?;
             if !inside.contains(['-', '[', '(', '|']) {
                 shown.several = true;
                 rest = after;
             }
         }
-        if let Some(dots) = ["...", "…"].iter().find(|dots| rest.trim_start().starts_with(**dots)) {
+        if let Some(dots) = ["...", "…"].iter().find(|dots| rest.trim_start().starts_with(**dots))
+        {
             shown.several = true;
             rest = &rest.trim_start()[dots.len()..];
         }
@@ -163,7 +166,8 @@ impl<'a> Reader<'a> {
             group.other = true;
         }
         // `[OPTIONS]` stands for flags.
-        self.found.words |= !matches!(&rest[..end], "..." | "…" | "OPTIONS" | "options" | "FLAGS" | "flags");
+        self.found.words |=
+            !matches!(&rest[..end], "..." | "…" | "OPTIONS" | "options" | "FLAGS" | "flags");
         Some(&rest[end..])
     }
 }
@@ -180,7 +184,11 @@ fn shown_value(rest: &str) -> Option<(Option<&str>, &str)> {
         (Some(text), after) => Some((Some(text), after)),
         (None, _) => {
             let stop = ['[', ']', '(', ')', '|', '-'];
-            if start.is_empty() || start.starts_with(stop) || start.starts_with("...") || start.starts_with('…') {
+            if start.is_empty()
+                || start.starts_with(stop)
+                || start.starts_with("...")
+                || start.starts_with('…')
+            {
                 return Some((None, rest));
             }
             let end = match start.strip_prefix('"') {

@@ -121,7 +121,14 @@ pub struct Error {
 impl Error {
     fn new(kind: ErrorKind, message: impl Into<String>, place: Place, hint: &str) -> Self {
         let hint = (!hint.is_empty()).then(|| hint.to_owned());
-        Error { kind, message: message.into(), line: place.line, column: place.column, offset: place.offset, hint }
+        Error {
+            kind,
+            message: message.into(),
+            line: place.line,
+            column: place.column,
+            offset: place.offset,
+            hint,
+        }
     }
 
     /// The same as a diagnostic of severity error.
@@ -131,7 +138,8 @@ impl Error {
             ErrorKind::Unclosed => Code::FrontmatterUnclosed,
             _ => Code::FrontmatterInvalid,
         };
-        let mut diagnostic = Diagnostic::new(code, Severity::Error, &*self.message).at(self.line, self.column);
+        let mut diagnostic =
+            Diagnostic::new(code, Severity::Error, &*self.message).at(self.line, self.column);
         diagnostic.hint = self.hint.clone();
         diagnostic
     }
@@ -207,7 +215,8 @@ pub fn decode(bytes: &[u8]) -> Result<&str, Error> {
     }
     std::str::from_utf8(bytes).map_err(|error| {
         let offset = error.valid_up_to();
-        let message = format!("expected UTF-8, got the byte 0x{:02X} at offset {offset}", bytes[offset]);
+        let message =
+            format!("expected UTF-8, got the byte 0x{:02X} at offset {offset}", bytes[offset]);
         let hint = match bytes {
             [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => "this looks like UTF-16; save the file as UTF-8",
             _ => "save the file as UTF-8",

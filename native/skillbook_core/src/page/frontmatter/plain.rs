@@ -87,7 +87,8 @@ fn mapping(lines: &mut Lines<'_>, indent: usize, depth: usize) -> Option<Vec<(St
             return None;
         }
         lines.advance();
-        let value = if text.is_empty() { below(lines, indent, depth)? } else { scalar_or_list(text)? };
+        let value =
+            if text.is_empty() { below(lines, indent, depth)? } else { scalar_or_list(text)? };
         pairs.push((key.to_owned(), value));
     }
     Some(pairs)
@@ -96,7 +97,9 @@ fn mapping(lines: &mut Lines<'_>, indent: usize, depth: usize) -> Option<Vec<(St
 /// `key: text`, with a key that is the same text in every position.
 fn entry(line: &str) -> Option<(&str, &str)> {
     let bytes = line.as_bytes();
-    let end = bytes.iter().position(|byte| !(byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')))?;
+    let end = bytes
+        .iter()
+        .position(|byte| !(byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')))?;
     let simple = (1..=KEY).contains(&end) && (bytes[0].is_ascii_alphanumeric() || bytes[0] == b'_');
     match &bytes[end..] {
         [b':'] if simple => Some((&line[..end], "")),
@@ -108,8 +111,12 @@ fn entry(line: &str) -> Option<(&str, &str)> {
 /// What stands on the lines below a key without a value. A list may be as far out as the key it belongs to.
 fn below(lines: &mut Lines<'_>, indent: usize, depth: usize) -> Option<Value> {
     match lines.next {
-        Some(line) if line.indent >= indent && line.text.starts_with("- ") => list(lines, line.indent).map(Value::List),
-        Some(line) if line.indent > indent => mapping(lines, line.indent, depth + 1).map(Value::Map),
+        Some(line) if line.indent >= indent && line.text.starts_with("- ") => {
+            list(lines, line.indent).map(Value::List)
+        }
+        Some(line) if line.indent > indent => {
+            mapping(lines, line.indent, depth + 1).map(Value::Map)
+        }
         _ => Some(Value::Null),
     }
 }
@@ -182,7 +189,8 @@ fn flow_list(text: &str) -> Option<Vec<Value>> {
             first if begins_unquoted(first) => {
                 let end = memchr::memchr2(b',', b']', rest.as_bytes())?;
                 let item = rest[..end].trim_end_matches(' ');
-                if item.bytes().any(|byte| matches!(byte, b':' | b'#' | b'?' | b'[' | b'{' | b'}')) {
+                if item.bytes().any(|byte| matches!(byte, b':' | b'#' | b'?' | b'[' | b'{' | b'}'))
+                {
                     return None;
                 }
                 rest = &rest[end..];
@@ -220,7 +228,9 @@ fn resolve(text: &str) -> Option<Value> {
     }
     // No number has a character outside these, or two points, or two signs after its first digit: dates and versions do.
     let count = |wanted: &[u8]| bytes.iter().filter(|byte| wanted.contains(byte)).count();
-    let number_like = |byte: &u8| byte.is_ascii_hexdigit() || matches!(byte, b'x' | b'o' | b'.' | b'+' | b'-' | b'E');
+    let number_like = |byte: &u8| {
+        byte.is_ascii_hexdigit() || matches!(byte, b'x' | b'o' | b'.' | b'+' | b'-' | b'E')
+    };
     if count(b".") > 1 || count(b"+-") > 1 || !bytes.iter().all(number_like) {
         return string();
     }

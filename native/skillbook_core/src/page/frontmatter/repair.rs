@@ -28,7 +28,8 @@ pub(super) fn repair(block: &str, failure: &Failure) -> Option<(Loaded, Vec<Diag
     if failure.kind != ErrorKind::Invalid || block.len() > MAX_BROKEN {
         return None;
     }
-    let lines = block.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line).to_owned()).collect();
+    let lines =
+        block.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line).to_owned()).collect();
     let mut repair = Repair { block, lines, mends: Vec::new() };
     repair.drop_unprintable();
     if repair.read(0..repair.lines.len()).is_err() && !repair.entries(0..repair.lines.len(), 0) {
@@ -37,7 +38,8 @@ pub(super) fn repair(block: &str, failure: &Failure) -> Option<(Loaded, Vec<Diag
     let loaded = yaml::load(&repair.lines.join("\n")).ok()?;
     let written = repair.written();
     let diagnostic = |mend: &Mend| {
-        mend.diagnostic(&repair.lines).fix(written.iter().find(|fix| covers(fix, mend)).map(|(_, fix)| fix.clone()))
+        mend.diagnostic(&repair.lines)
+            .fix(written.iter().find(|fix| covers(fix, mend)).map(|(_, fix)| fix.clone()))
     };
     let diagnostics = repair.mends.iter().map(diagnostic).collect();
     Some((loaded, diagnostics))
@@ -60,12 +62,18 @@ struct Mend {
 impl Mend {
     fn diagnostic(&self, lines: &[String]) -> Diagnostic {
         // A blank line with a tab in it is left empty.
-        let line = Some(lines[self.line].trim()).filter(|line| !line.is_empty()).unwrap_or("an empty line");
+        let line = Some(lines[self.line].trim())
+            .filter(|line| !line.is_empty())
+            .unwrap_or("an empty line");
         let shown: String = line.chars().take(SHOWN).collect();
         let more = if shown.len() < line.len() { "…" } else { "" };
-        Diagnostic::new(Code::FrontmatterRepaired, Severity::Warning, format!("{}; read as: {shown}{more}", self.why))
-            .at((self.line + BLOCK_LINE) as u32, self.column as u32)
-            .hint("write the line like this")
+        Diagnostic::new(
+            Code::FrontmatterRepaired,
+            Severity::Warning,
+            format!("{}; read as: {shown}{more}", self.why),
+        )
+        .at((self.line + BLOCK_LINE) as u32, self.column as u32)
+        .hint("write the line like this")
     }
 }
 
@@ -106,7 +114,11 @@ impl Repair<'_> {
         match yaml::value(&self.lines[lines].join("\n")) {
             Ok((Value::Map(_) | Value::List(_), _)) => Ok(()),
             Ok(_) => Err("expected a blank after the colon".into()),
-            Err(Failure { unknown_anchor: Some(name), .. }) if self.block.contains(&format!("&{name}")) => Ok(()),
+            Err(Failure { unknown_anchor: Some(name), .. })
+                if self.block.contains(&format!("&{name}")) =>
+            {
+                Ok(())
+            }
             Err(failure) => Err(failure.message),
         }
     }
@@ -121,8 +133,10 @@ impl Repair<'_> {
             return false;
         }
         let level = indent(&self.lines[first]);
-        let begins = |line: &String| significant(line) && indent(line) <= level && entry(line).is_some();
-        let mut starts: Vec<usize> = lines.clone().filter(|&line| begins(&self.lines[line])).collect();
+        let begins =
+            |line: &String| significant(line) && indent(line) <= level && entry(line).is_some();
+        let mut starts: Vec<usize> =
+            lines.clone().filter(|&line| begins(&self.lines[line])).collect();
         starts.push(lines.end);
         starts.windows(2).all(|pair| self.mend(pair[0]..pair[1], depth))
     }
@@ -144,7 +158,9 @@ impl Repair<'_> {
                 }
                 at + 1
             }
-            Some(Entry::Item(at)) if matches!(entry(&self.lines[first][at..]), Some(Entry::Pair(_))) => {
+            Some(Entry::Item(at))
+                if matches!(entry(&self.lines[first][at..]), Some(Entry::Pair(_))) =>
+            {
                 return self.item_mapping(lines, depth);
             }
             Some(Entry::Pair(at) | Entry::Item(at)) => at,
@@ -160,17 +176,25 @@ impl Repair<'_> {
         } else if below.clone().any(|line| opens_entries(&self.lines[line])) {
             return false;
         }
-        let wrapped =
-            |line: &String| !significant(line) || indent(line) > indent(&self.lines[first]) || is_sentence(line);
+        let wrapped = |line: &String| {
+            !significant(line) || indent(line) > indent(&self.lines[first]) || is_sentence(line)
+        };
         if !below.clone().all(|line| wrapped(&self.lines[line])) {
             return false;
         }
         // Comments stay where they are.
         let rest: Vec<usize> = below.filter(|&line| significant(&self.lines[line])).collect();
         let pieces = rest.iter().map(|&line| self.lines[line].trim());
-        let text = [self.lines[first][value_at..].trim_end()].into_iter().chain(pieces).collect::<Vec<_>>().join(" ");
+        let text = [self.lines[first][value_at..].trim_end()]
+            .into_iter()
+            .chain(pieces)
+            .collect::<Vec<_>>()
+            .join(" ");
         let text = text.trim();
-        if text.is_empty() || is_block_scalar(&self.lines[first][value_at..]) || is_open_collection(text) {
+        if text.is_empty()
+            || is_block_scalar(&self.lines[first][value_at..])
+            || is_open_collection(text)
+        {
             return false;
         }
         let (mended, why) = match list(text) {
@@ -208,7 +232,11 @@ impl Repair<'_> {
             let text = &self.lines[line];
             let white = text.len() - text.trim_start_matches([' ', '\t']).len();
             if text[..white].contains('\t') {
-                let blanks = if white == text.len() { String::new() } else { text[..white].replace('\t', "  ") };
+                let blanks = if white == text.len() {
+                    String::new()
+                } else {
+                    text[..white].replace('\t', "  ")
+                };
                 self.lines[line].replace_range(..white, &blanks);
                 self.mended(line, 0, "a tab may not indent a line".into());
             }
@@ -225,7 +253,8 @@ impl Repair<'_> {
 
     /// The mended lines as changes to the block. Mends that share lines are one change, for neither is right alone.
     fn written(&self) -> Vec<(Range<usize>, Fix)> {
-        let mut spans: Vec<Range<usize>> = self.mends.iter().map(|mend| mend.line..mend.last + 1).collect();
+        let mut spans: Vec<Range<usize>> =
+            self.mends.iter().map(|mend| mend.line..mend.last + 1).collect();
         spans.sort_by_key(|span| (span.start, span.end));
         let mut joined: Vec<Range<usize>> = Vec::new();
         for span in spans {
@@ -266,13 +295,18 @@ fn significant(line: &str) -> bool {
 
 /// How far a line is indented, where a tab counts as the two blanks that will take its place.
 fn indent(line: &str) -> usize {
-    line.bytes().take_while(|byte| matches!(byte, b' ' | b'\t')).map(|byte| if byte == b'\t' { 2 } else { 1 }).sum()
+    line.bytes()
+        .take_while(|byte| matches!(byte, b' ' | b'\t'))
+        .map(|byte| if byte == b'\t' { 2 } else { 1 })
+        .sum()
 }
 
 fn entry(line: &str) -> Option<Entry> {
     let text = line.trim_start_matches([' ', '\t']);
     let start = line.len() - text.len();
-    let value = |at: usize| start + at + (text[at..].len() - text[at..].trim_start_matches([' ', '\t']).len());
+    let value = |at: usize| {
+        start + at + (text[at..].len() - text[at..].trim_start_matches([' ', '\t']).len())
+    };
     if text == "-" || text.starts_with("- ") {
         return Some(Entry::Item(value(1)));
     }
@@ -293,7 +327,9 @@ fn key_end(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let end = match *bytes.first()? {
         quote @ (b'"' | b'\'') => 2 + memchr::memchr(quote, &bytes[1..])?,
-        _ => text.find(|character: char| !(character.is_alphanumeric() || matches!(character, '_' | '-' | '.')))?,
+        _ => text.find(|character: char| {
+            !(character.is_alphanumeric() || matches!(character, '_' | '-' | '.'))
+        })?,
     };
     (end > 0).then_some(end)
 }
@@ -321,7 +357,9 @@ fn reserved(text: &str) -> Option<String> {
         '@' | '`' | ',' | '%' | '&' | '*' | '!' | '|' | '>' | ']' | '}' => {
             Some(format!("an unquoted value may not begin with `{first}`"))
         }
-        '-' | '?' if text[1..].starts_with(' ') => Some(format!("an unquoted value may not begin with `{first}`")),
+        '-' | '?' if text[1..].starts_with(' ') => {
+            Some(format!("an unquoted value may not begin with `{first}`"))
+        }
         '[' => Some("a value that begins with `[` must be a list".into()),
         '{' => Some("a value that begins with `{` must be a mapping".into()),
         '"' | '\'' if text[1..].contains(first) && !text.ends_with(first) => {
@@ -340,7 +378,8 @@ fn reserved(text: &str) -> Option<String> {
 /// The header of a block scalar: its text is on the lines below.
 fn is_block_scalar(value: &str) -> bool {
     let indicators = value.strip_prefix(['|', '>']);
-    indicators.is_some_and(|rest| rest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-')))
+    indicators
+        .is_some_and(|rest| rest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-')))
 }
 
 /// A list or mapping in brackets that was not closed, or closed too often.
@@ -355,24 +394,29 @@ fn list(text: &str) -> Option<String> {
     if inner.contains(['[', ']', '{', '}', '"', '\'']) {
         return None;
     }
-    let items = inner.split(',').map(str::trim).map(|item| match yaml::value(&format!("[{item}]")) {
-        Ok(_) => item.to_owned(),
-        Err(_) => quote(item),
-    });
+    let items =
+        inner.split(',').map(str::trim).map(|item| match yaml::value(&format!("[{item}]")) {
+            Ok(_) => item.to_owned(),
+            Err(_) => quote(item),
+        });
     Some(format!("[{}]", items.collect::<Vec<_>>().join(", ")))
 }
 
 /// The text without the quotes it is meant to be in: those around all of it, though there are more of them inside, and one
 /// that opens and never closes.
 fn unwrapped(text: &str) -> &str {
-    let Some(quote) = text.chars().next().filter(|first| matches!(first, '"' | '\'')) else { return text };
+    let Some(quote) = text.chars().next().filter(|first| matches!(first, '"' | '\'')) else {
+        return text;
+    };
     let rest = &text[1..];
     let Some(inner) = rest.strip_suffix(quote) else {
         return if rest.contains(quote) { text } else { rest };
     };
     // In `"a" and "b"` the second quote ends a word; in `"an "a" in it"` it begins one, and in `'it's'` it does neither.
     let ends_a_word = inner.find(quote).is_some_and(|at| {
-        let spaced = |character: Option<char>| character.is_none_or(|character| !character.is_alphanumeric());
+        let spaced = |character: Option<char>| {
+            character.is_none_or(|character| !character.is_alphanumeric())
+        };
         !inner[..at].ends_with(' ') && spaced(inner[at + 1..].chars().next())
     });
     if ends_a_word {

@@ -63,7 +63,9 @@ mod tests {
     /// The block and the body, or the error's kind.
     fn parts(text: &str) -> Result<(Option<&str>, &str), ErrorKind> {
         match split(text) {
-            Ok(Split { block, body_offset }) => Ok((block.map(|range| &text[range]), &text[body_offset..])),
+            Ok(Split { block, body_offset }) => {
+                Ok((block.map(|range| &text[range]), &text[body_offset..]))
+            }
             Err(error) => Err(error.kind),
         }
     }
@@ -104,9 +106,15 @@ mod tests {
 
     #[test]
     fn an_open_block_is_an_error() {
-        for text in
-            ["---", "---\n", "---\r\n", "---\na: 1\n", "---\na: 1\n ---\n", "---\na: 1\n...\n", "---\na: 1\n--- x"]
-        {
+        for text in [
+            "---",
+            "---\n",
+            "---\r\n",
+            "---\na: 1\n",
+            "---\na: 1\n ---\n",
+            "---\na: 1\n...\n",
+            "---\na: 1\n--- x",
+        ] {
             assert_eq!(parts(text), Err(ErrorKind::Unclosed), "{text:?}");
         }
     }

@@ -42,7 +42,10 @@ fn the_parts_of_a_document() {
     assert!(!document.present);
 
     let document = parse("---\n---").unwrap();
-    assert_eq!((document.body, document.body_offset, document.body_line, document.present), ("", 7, 2, true));
+    assert_eq!(
+        (document.body, document.body_offset, document.body_line, document.present),
+        ("", 7, 2, true)
+    );
 }
 
 #[test]
@@ -126,7 +129,10 @@ fn values_of_every_shape() {
         ("日本語：é 😀", text("日本語：é 😀")),
         ("[]", list(&[])),
         ("{}", map(&[])),
-        ("[b, 'c, d', \"e]\", 1, ~]", list(&[text("b"), text("c, d"), text("e]"), Value::Int(1), Value::Null])),
+        (
+            "[b, 'c, d', \"e]\", 1, ~]",
+            list(&[text("b"), text("c, d"), text("e]"), Value::Int(1), Value::Null]),
+        ),
         ("[ b ,c ]", list(&[text("b"), text("c")])),
         ("[b, [c]]", list(&[text("b"), list(&[text("c")])])),
         ("[b, c,]", list(&[text("b"), text("c")])),
@@ -160,7 +166,10 @@ fn a_block_without_values_is_an_empty_mapping() {
 
 #[test]
 fn aliases_repeat_a_value() {
-    assert_eq!(read("a: &x [1]\nb: *x"), Ok(map(&[("a", list(&[Value::Int(1)])), ("b", list(&[Value::Int(1)]))])));
+    assert_eq!(
+        read("a: &x [1]\nb: *x"),
+        Ok(map(&[("a", list(&[Value::Int(1)])), ("b", list(&[Value::Int(1)]))]))
+    );
 }
 
 /// The data and each diagnostic as `line:column message`.
@@ -201,16 +210,36 @@ fn a_broken_value_is_read_as_text() {
         ("? b", begins('?'), "\"? b\"", "? b"),
         ("[a] [b]", "a value that begins with `[` must be a list".into(), "\"[a] [b]\"", "[a] [b]"),
         ("{a} b", "a value that begins with `{` must be a mapping".into(), "\"{a} b\"", "{a} b"),
-        ("{{ b }}", "a value that begins with `{` must be a mapping".into(), "\"{{ b }}\"", "{{ b }}"),
-        ("\"b\" c", "nothing may follow the quote that closes a value".into(), "'\"b\" c'", "\"b\" c"),
+        (
+            "{{ b }}",
+            "a value that begins with `{` must be a mapping".into(),
+            "\"{{ b }}\"",
+            "{{ b }}",
+        ),
+        (
+            "\"b\" c",
+            "nothing may follow the quote that closes a value".into(),
+            "'\"b\" c'",
+            "\"b\" c",
+        ),
         (
             "\"b\" or \"c\"",
             "a double quote inside double quotes needs a backslash".into(),
             "'\"b\" or \"c\"'",
             "\"b\" or \"c\"",
         ),
-        ("\"b \"c\" d\"", "a double quote inside double quotes needs a backslash".into(), "'b \"c\" d'", "b \"c\" d"),
-        ("'it's b'", "a single quote inside single quotes must be doubled".into(), "\"it's b\"", "it's b"),
+        (
+            "\"b \"c\" d\"",
+            "a double quote inside double quotes needs a backslash".into(),
+            "'b \"c\" d'",
+            "b \"c\" d",
+        ),
+        (
+            "'it's b'",
+            "a single quote inside single quotes must be doubled".into(),
+            "\"it's b\"",
+            "it's b",
+        ),
         ("\"b", "the quote opened here is never closed".into(), "\"b\"", "b"),
         ("\"bé", "the quote opened here is never closed".into(), "\"bé\"", "bé"),
         ("'b", "the quote opened here is never closed".into(), "\"b\"", "b"),
@@ -223,7 +252,11 @@ fn a_broken_value_is_read_as_text() {
     ];
     for (yaml, why, quoted, value) in cases {
         let (data, diagnostics) = mended(&format!("name: x\na: {yaml}\nz: 1"));
-        assert_eq!(data, map(&[("name", text("x")), ("a", text(value)), ("z", Value::Int(1))]), "{yaml}");
+        assert_eq!(
+            data,
+            map(&[("name", text("x")), ("a", text(value)), ("z", Value::Int(1))]),
+            "{yaml}"
+        );
         assert_eq!(diagnostics, [format!("3:4 {why}; read as: a: {quoted}")], "{yaml}");
     }
 }
@@ -332,14 +365,22 @@ fn other_slips_that_are_mended() {
         ),
     ];
     for (yaml, data, diagnostics) in cases {
-        assert_eq!(mended(yaml), (data.clone(), diagnostics.iter().map(|&line| line.to_owned()).collect()), "{yaml}");
+        assert_eq!(
+            mended(yaml),
+            (data.clone(), diagnostics.iter().map(|&line| line.to_owned()).collect()),
+            "{yaml}"
+        );
     }
 }
 
 #[test]
 fn a_long_line_is_shown_in_part() {
     let (_, diagnostics) = mended(&format!("a: b: {}", "é".repeat(500)));
-    assert!(diagnostics[0].ends_with("ééé…") && diagnostics[0].chars().count() < 300, "{}", diagnostics[0]);
+    assert!(
+        diagnostics[0].ends_with("ééé…") && diagnostics[0].chars().count() < 300,
+        "{}",
+        diagnostics[0]
+    );
 }
 
 /// The error as `kind line:column message (hint)`.
@@ -348,7 +389,13 @@ fn refused(yaml: &str) -> String {
         Ok(document) => panic!("{yaml}: {document:?}"),
         Err(error) => {
             let hint = error.hint.as_deref().unwrap_or("no hint");
-            format!("{} {}:{} {} ({hint})", error.kind.as_str(), error.line, error.column, error.message)
+            format!(
+                "{} {}:{} {} ({hint})",
+                error.kind.as_str(),
+                error.line,
+                error.column,
+                error.message
+            )
         }
     }
 }
@@ -378,8 +425,14 @@ fn what_could_mean_several_things_is_refused() {
 #[test]
 fn an_open_block_names_its_first_line() {
     let error = parse("---\nname: a\n").unwrap_err();
-    assert_eq!((error.kind, error.line, error.column, error.offset), (ErrorKind::Unclosed, 1, 1, 0));
-    assert_eq!(error.message, "expected a closing `---` for the frontmatter opened here, got the end of the text");
+    assert_eq!(
+        (error.kind, error.line, error.column, error.offset),
+        (ErrorKind::Unclosed, 1, 1, 0)
+    );
+    assert_eq!(
+        error.message,
+        "expected a closing `---` for the frontmatter opened here, got the end of the text"
+    );
     assert_eq!(error.to_diagnostic().code, Code::FrontmatterUnclosed);
     assert_eq!(error.to_string(), format!("{} at line 1, column 1", error.message));
 }
@@ -388,11 +441,18 @@ fn an_open_block_names_its_first_line() {
 fn duplicate_keys_and_tags_are_told() {
     let text = block("a: 1\nb: !t 2\nc: {d: 1, d: 2}\na: 3\ne: ! f");
     let document = parse(&text).unwrap();
-    let expected =
-        [("a", Value::Int(3)), ("b", Value::Int(2)), ("c", map(&[("d", Value::Int(2))])), ("e", self::text("f"))];
+    let expected = [
+        ("a", Value::Int(3)),
+        ("b", Value::Int(2)),
+        ("c", map(&[("d", Value::Int(2))])),
+        ("e", self::text("f")),
+    ];
     assert_eq!(document.data, map(&expected));
-    let found: Vec<_> =
-        document.diagnostics.iter().map(|d| (d.code, d.line.unwrap(), d.column.unwrap(), d.message.as_str())).collect();
+    let found: Vec<_> = document
+        .diagnostics
+        .iter()
+        .map(|d| (d.code, d.line.unwrap(), d.column.unwrap(), d.message.as_str()))
+        .collect();
     assert_eq!(
         found,
         [
@@ -406,7 +466,10 @@ fn duplicate_keys_and_tags_are_told() {
     let text = block(&"a: 1\n".repeat(100));
     let document = parse(&text).unwrap();
     assert_eq!(document.diagnostics.len(), 6);
-    assert!(document.diagnostics.iter().any(|d| d.message == "94 more keys are written twice or values have a tag"));
+    assert!(document
+        .diagnostics
+        .iter()
+        .any(|d| d.message == "94 more keys are written twice or values have a tag"));
 }
 
 #[test]
@@ -415,20 +478,29 @@ fn a_large_mapping_has_each_key_once() {
     yaml += "k7: again\nk99: again";
     let Ok(Value::Map(pairs)) = read(&yaml) else { panic!("not read") };
     assert_eq!(pairs.len(), 100);
-    assert_eq!((&pairs[7].1, &pairs[99].1, &pairs[8].1), (&text("again"), &text("again"), &Value::Int(8)));
+    assert_eq!(
+        (&pairs[7].1, &pairs[99].1, &pairs[8].1),
+        (&text("again"), &text("again"), &Value::Int(8))
+    );
 }
 
 #[test]
 fn what_would_take_too_long_or_too_much_is_refused() {
     let nine = |name: char| format!("[{}]", vec![format!("*{name}"); 9].join(","));
-    let laughs: String =
-        ('b'..'k').zip('a'..).map(|(next, name)| format!("{next}: &{next} {}\n", nine(name))).collect();
+    let laughs: String = ('b'..'k')
+        .zip('a'..)
+        .map(|(next, name)| format!("{next}: &{next} {}\n", nine(name)))
+        .collect();
     let cases = [
         ("lists", "[".repeat(500_000), ErrorKind::TooDeep),
         ("mappings", "{a: ".repeat(200_000), ErrorKind::TooDeep),
         ("closed lists", format!("a: {}{}", "[".repeat(200), "]".repeat(200)), ErrorKind::TooDeep),
         ("items", "- ".repeat(100_000), ErrorKind::TooDeep),
-        ("entries", (0..100).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect(), ErrorKind::TooDeep),
+        (
+            "entries",
+            (0..100).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect(),
+            ErrorKind::TooDeep,
+        ),
         ("an alias of itself", "a: &a [*a, *a]".into(), ErrorKind::TooDeep),
         ("laughs", format!("a: &a [1,1,1,1,1,1,1,1,1]\n{laughs}"), ErrorKind::TooLarge),
         (
@@ -441,7 +513,11 @@ fn what_would_take_too_long_or_too_much_is_refused() {
             format!("a: &a {}\nb: [{}]", "x".repeat(99_999), "*a,".repeat(9999)),
             ErrorKind::TooLarge,
         ),
-        ("a million aliases", format!("a: &a x\nb: [{}]", "*a,".repeat(1_000_000)), ErrorKind::TooLarge),
+        (
+            "a million aliases",
+            format!("a: &a x\nb: [{}]", "*a,".repeat(1_000_000)),
+            ErrorKind::TooLarge,
+        ),
         ("no end", "a: b\n".repeat(300_000), ErrorKind::TooLarge),
         ("a quote without end", format!("a: \"{}", "b\n".repeat(300_000)), ErrorKind::Invalid),
     ];
@@ -467,7 +543,10 @@ fn bytes_that_are_not_utf8_are_refused() {
     ];
     for (bytes, offset, line, column, hint) in cases {
         let error = decode(bytes).unwrap_err();
-        assert_eq!((error.kind, error.offset, error.line, error.column), (ErrorKind::Encoding, offset, line, column));
+        assert_eq!(
+            (error.kind, error.offset, error.line, error.column),
+            (ErrorKind::Encoding, offset, line, column)
+        );
         assert_eq!(error.hint.as_deref(), Some(hint));
     }
     assert_eq!(decode("é".as_bytes()), Ok("é"));
@@ -492,10 +571,15 @@ fn what_is_written() {
 #[test]
 fn a_text_may_end_with_any_line_break() {
     for end in ["\n", "\r", "\u{85}", "\u{2028}", "\u{2029}"] {
-        let Value::Map(pairs) = map(&[("a", list(&[text(&format!("\n{end}"))]))]) else { unreachable!() };
+        let Value::Map(pairs) = map(&[("a", list(&[text(&format!("\n{end}"))]))]) else {
+            unreachable!()
+        };
         let written = write(&pairs, "body");
         let document = parse(&written).unwrap_or_else(|error| panic!("{error}: {written:?}"));
-        assert_eq!((document.data, document.body, document.diagnostics), (Value::Map(pairs), "body", vec![]));
+        assert_eq!(
+            (document.data, document.body, document.diagnostics),
+            (Value::Map(pairs), "body", vec![])
+        );
     }
 }
 
@@ -523,14 +607,15 @@ fn any_pairs() -> impl Strategy<Value = Vec<(String, Value)>> {
             pairs.prop_map(|pairs| Value::Map(pairs.into_iter().collect())),
         ]
     });
-    prop::collection::btree_map(any_text(), value, 0..4).prop_map(|pairs| pairs.into_iter().collect())
+    prop::collection::btree_map(any_text(), value, 0..4)
+        .prop_map(|pairs| pairs.into_iter().collect())
 }
 
 /// Lines as they stand in blocks, whole and broken.
 fn any_block() -> impl Strategy<Value = String> {
     let value = "([a-z@*&!|>%{}\\[\\]'\"`,: #-]|: | #|[0-9.+x:-]|true|~|é|\t|\\\\){0,8}|[0-9]{1,20}|[+-]?[0-9a-fxob.e+-]{1,6}|\\[[a-z0-9'\" ,.-]{0,8}\\]";
-    let line =
-        ("( {0,4}|\t)", "(- )?", "([a-c]:? ?)?", value, "\r?\n").prop_map(|(a, b, c, d, e)| [a, b, c, d, e].concat());
+    let line = ("( {0,4}|\t)", "(- )?", "([a-c]:? ?)?", value, "\r?\n")
+        .prop_map(|(a, b, c, d, e)| [a, b, c, d, e].concat());
     prop::collection::vec(line, 0..6).prop_map(|lines| lines.concat())
 }
 

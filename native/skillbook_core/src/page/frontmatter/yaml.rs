@@ -3,7 +3,9 @@
 use super::{ErrorKind, BLOCK_LINE, MAX_BLOCK, MAX_DEPTH};
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::value::Value;
-use serde::de::{DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor,
+};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
@@ -54,7 +56,9 @@ pub(super) fn load(block: &str) -> Result<Loaded, Failure> {
         other => {
             let start = block.len() - block.trim_start().len();
             let hint = match other {
-                Value::Str(text) if text.contains(':') => "write a blank after the colon: `key: value`",
+                Value::Str(text) if text.contains(':') => {
+                    "write a blank after the colon: `key: value`"
+                }
                 _ => "write `key: value` lines",
             };
             Err(Failure::new(
@@ -71,7 +75,8 @@ pub(super) fn load(block: &str) -> Result<Loaded, Failure> {
 pub(super) fn value(block: &str) -> Result<(Value, Vec<Diagnostic>), Failure> {
     if let Some(offset) = unprintable(block) {
         let character = block[offset..].chars().next().unwrap_or_default();
-        let message = format!("a control character, U+{:04X}, is not allowed in YAML", character as u32);
+        let message =
+            format!("a control character, U+{:04X}, is not allowed in YAML", character as u32);
         return Err(Failure::new(ErrorKind::Invalid, message, "delete it", offset));
     }
     if let Some(offset) = too_many_brackets(block) {
@@ -80,11 +85,13 @@ pub(super) fn value(block: &str) -> Result<(Value, Vec<Diagnostic>), Failure> {
     let reading = Reading::new(None);
     let value = reading.run(block).map_err(|error| reading.failure(block, &error))?;
     let found = reading.found.get();
-    let mut diagnostics: Vec<_> = (0..found.min(FINDINGS)).filter_map(|number| finding(block, number)).collect();
+    let mut diagnostics: Vec<_> =
+        (0..found.min(FINDINGS)).filter_map(|number| finding(block, number)).collect();
     // An alias shows the same place again.
     diagnostics.dedup();
     if found > FINDINGS {
-        let message = format!("{} more keys are written twice or values have a tag", found - FINDINGS);
+        let message =
+            format!("{} more keys are written twice or values have a tag", found - FINDINGS);
         diagnostics.push(Diagnostic::new(Code::DuplicateKey, Severity::Warning, message));
     }
     Ok((value, diagnostics))
@@ -99,13 +106,21 @@ fn finding(block: &str, number: usize) -> Option<Diagnostic> {
         Stop::Duplicate(key) => {
             let message = format!("`{key}` is written more than once; the last one is used");
             let hint = "keep one of them";
-            Some(Diagnostic::new(Code::DuplicateKey, Severity::Warning, message).at(line, column).hint(hint))
+            Some(
+                Diagnostic::new(Code::DuplicateKey, Severity::Warning, message)
+                    .at(line, column)
+                    .hint(hint),
+            )
         }
         Stop::Tag(tag) => {
             let name = tag.trim_start_matches('!');
             let message = format!("the tag `!{name}` is not part of the value and is left out");
             let hint = "put the value in quotes if the `!` belongs to it";
-            Some(Diagnostic::new(Code::FrontmatterTag, Severity::Warning, message).at(line, column).hint(hint))
+            Some(
+                Diagnostic::new(Code::FrontmatterTag, Severity::Warning, message)
+                    .at(line, column)
+                    .hint(hint),
+            )
         }
         Stop::TooDeep | Stop::TooLarge => None,
     }
@@ -173,7 +188,12 @@ struct Reading {
 
 impl Reading {
     fn new(stop_at: Option<usize>) -> Self {
-        Reading { budget: Cell::new(BUDGET), found: Cell::new(0), stop_at, stop: RefCell::new(None) }
+        Reading {
+            budget: Cell::new(BUDGET),
+            found: Cell::new(0),
+            stop_at,
+            stop: RefCell::new(None),
+        }
     }
 
     fn run(&self, block: &str) -> Result<Value, serde_yaml::Error> {
@@ -209,7 +229,9 @@ impl Reading {
         match self.stop.take() {
             Some(Stop::TooDeep) => too_deep(offset),
             Some(Stop::TooLarge) => expanded(offset),
-            Some(Stop::Duplicate(_) | Stop::Tag(_)) | None => explain(block, &error.to_string(), offset),
+            Some(Stop::Duplicate(_) | Stop::Tag(_)) | None => {
+                explain(block, &error.to_string(), offset)
+            }
         }
     }
 }
@@ -312,7 +334,9 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let inner = self.inner()?;
         let mut pairs = Pairs::default();
-        while let Some((key, at)) = entries.next_key_seed(Key { reading: self.reading, pairs: &pairs })? {
+        while let Some((key, at)) =
+            entries.next_key_seed(Key { reading: self.reading, pairs: &pairs })?
+        {
             let value = entries.next_value_seed(inner)?;
             pairs.put(key, at, value);
         }
@@ -353,7 +377,8 @@ impl Pairs {
         }
         self.list.push((key, value));
         if self.list.len() == INDEX_FROM {
-            self.index = self.list.iter().enumerate().map(|(at, (key, _))| (key.clone(), at)).collect();
+            self.index =
+                self.list.iter().enumerate().map(|(at, (key, _))| (key.clone(), at)).collect();
         }
     }
 }
@@ -399,7 +424,13 @@ const QUOTE: &str = "put the value in quotes";
 fn explain(block: &str, complaint: &str, offset: usize) -> Failure {
     // "<problem> at line 2 column 5, while <context> at line 1 column 7": either place may be missing.
     let (problem, context) = complaint.split_once(", while ").unwrap_or((complaint, ""));
-    let problem = problem.split(" at line ").next().unwrap_or(problem).split(" at position ").next().unwrap_or(problem);
+    let problem = problem
+        .split(" at line ")
+        .next()
+        .unwrap_or(problem)
+        .split(" at position ")
+        .next()
+        .unwrap_or(problem);
     let here = &block[offset..];
     let character = here.chars().next();
     let line_start = block[..offset].rfind('\n').map_or(0, |at| at + 1);
@@ -413,7 +444,10 @@ fn explain(block: &str, complaint: &str, offset: usize) -> Failure {
             if [": ", ":\t"].iter().any(|colon| block[line_start..offset].contains(colon)) {
                 invalid("an unquoted value may not contain a colon before a blank", QUOTE)
             } else {
-                invalid("a `key: value` is not allowed here", "check how this line and the one before it are indented")
+                invalid(
+                    "a `key: value` is not allowed here",
+                    "check how this line and the one before it are indented",
+                )
             }
         }
         "found character that cannot start any token" => match character {
@@ -429,9 +463,13 @@ fn explain(block: &str, complaint: &str, offset: usize) -> Failure {
             begins(if context.starts_with("scanning an anchor") { '&' } else { '*' })
         }
         "unknown anchor" => {
-            let name: String =
-                here.chars().skip(1).take_while(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
-            let message = format!("`*{name}` stands for the anchor `&{name}`, which is not defined");
+            let name: String = here
+                .chars()
+                .skip(1)
+                .take_while(|c| c.is_ascii_alphanumeric() || "-_".contains(*c))
+                .collect();
+            let message =
+                format!("`*{name}` stands for the anchor `&{name}`, which is not defined");
             let mut failure = Failure::new(ErrorKind::Invalid, message, QUOTE, offset);
             failure.unknown_anchor = Some(name);
             failure
@@ -460,16 +498,20 @@ fn explain(block: &str, complaint: &str, offset: usize) -> Failure {
             "expected a line `key: value`",
             "check this line's indentation, and the quotes in the line before it",
         ),
-        "could not find expected ':'" => invalid("expected a colon and a blank after the key", "write `key: value`"),
-        "did not find expected '-' indicator" => {
-            invalid("expected another `- ` item", "check how this line and the one before it are indented")
+        "could not find expected ':'" => {
+            invalid("expected a colon and a blank after the key", "write `key: value`")
         }
+        "did not find expected '-' indicator" => invalid(
+            "expected another `- ` item",
+            "check how this line and the one before it are indented",
+        ),
         "block sequence entries are not allowed in this context" => {
             invalid("a `- ` item is not allowed here", "begin the list on the line after its key")
         }
-        "did not find expected comment or line break" => {
-            invalid("after `|` or `>` the text begins on the next line", "move the text there, or put it in quotes")
-        }
+        "did not find expected comment or line break" => invalid(
+            "after `|` or `>` the text begins on the next line",
+            "move the text there, or put it in quotes",
+        ),
         "did not find expected node content" => invalid("expected a value", QUOTE),
         "repetition limit exceeded" => expanded(offset),
         _ if problem.contains("invalid value") => {
@@ -480,13 +522,24 @@ fn explain(block: &str, complaint: &str, offset: usize) -> Failure {
             "put a value that begins with `{` or `[` in quotes",
         ),
         _ if context.starts_with("scanning a directive") => begins('%'),
-        _ if context.starts_with("scanning a tag") || context.starts_with("parsing a tag") => begins('!'),
+        _ if context.starts_with("scanning a tag") || context.starts_with("parsing a tag") => {
+            begins('!')
+        }
         _ if problem.contains("more than one document") || problem.contains("<document start>") => {
             let ends = |line: &str| line.starts_with("...") || line.starts_with("---");
-            let at = block.split_inclusive('\n').take_while(|line| !ends(line)).map(str::len).sum::<usize>();
+            let at = block
+                .split_inclusive('\n')
+                .take_while(|line| !ends(line))
+                .map(str::len)
+                .sum::<usize>();
             let hint = "remove the line that ends the first";
             let offset = if at < block.len() { at } else { offset };
-            Failure::new(ErrorKind::Invalid, "expected one YAML document, got another one from here on", hint, offset)
+            Failure::new(
+                ErrorKind::Invalid,
+                "expected one YAML document, got another one from here on",
+                hint,
+                offset,
+            )
         }
         other => Failure::new(ErrorKind::Invalid, format!("this is not YAML: {other}"), "", offset),
     }

@@ -40,7 +40,8 @@ pub fn words(text: &str) -> Vec<Word> {
     let mut form = String::new();
     words::words(text)
         .filter_map(|place| {
-            form_of(&text[place], &mut form).then(|| Word { form: form.clone(), stem: stems.of(&form) })
+            form_of(&text[place], &mut form)
+                .then(|| Word { form: form.clone(), stem: stems.of(&form) })
         })
         .collect()
 }
@@ -158,7 +159,12 @@ fn postings<'a>(documents: &'a [u8], places: &'a [u8]) -> impl Iterator<Item = P
         id = id.wrapping_add(documents.number()?);
         let counts = documents.number()?;
         let titles = if counts & 1 == 1 { documents.number()? } else { 0 };
-        Some(Posting { id, titles, contents: counts >> 1, places: places.counted().unwrap_or_default() })
+        Some(Posting {
+            id,
+            titles,
+            contents: counts >> 1,
+            places: places.counted().unwrap_or_default(),
+        })
     })
 }
 

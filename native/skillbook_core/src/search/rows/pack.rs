@@ -67,7 +67,8 @@ impl Run {
 
 /// The terms of documents. Of several with one id, the last counts.
 pub fn pack(documents: &[Document]) -> Run {
-    let by_id: FxHashMap<u64, &Document> = documents.iter().map(|document| (document.id, document)).collect();
+    let by_id: FxHashMap<u64, &Document> =
+        documents.iter().map(|document| (document.id, document)).collect();
     let mut order: Vec<_> = by_id.into_values().collect();
     order.sort_unstable_by_key(|document| document.id);
     let mut index = Index { stems: Stems::new(), ..Index::default() };
@@ -127,7 +128,10 @@ impl Index {
             for group in found.chunk_by(|one, other| one >> 32 == other >> 32) {
                 let in_titles = group.iter().filter(|word| **word & 1 == 1).count();
                 let counts = [in_titles, group.len() - in_titles];
-                let places = group.iter().filter(|_| with_places).map(|word| (word & u64::from(u32::MAX)) >> 1);
+                let places = group
+                    .iter()
+                    .filter(|_| with_places)
+                    .map(|word| (word & u64::from(u32::MAX)) >> 1);
                 self.push((group[0] >> 32) as usize, document.id, counts, places);
             }
             found.clear();
@@ -142,12 +146,19 @@ impl Index {
         }
     }
 
-    fn push(&mut self, term: usize, id: u64, [titles, contents]: [usize; 2], places: impl Iterator<Item = u64>) {
+    fn push(
+        &mut self,
+        term: usize,
+        id: u64,
+        [titles, contents]: [usize; 2],
+        places: impl Iterator<Item = u64>,
+    ) {
         let term = &mut self.terms[term];
         self.places.clear();
         push_ids(places, &mut self.places);
         let count = |count: usize| count.min(MOST_COUNTED) as u64;
-        let posting = Posting { id, titles: count(titles), contents: count(contents), places: &self.places };
+        let posting =
+            Posting { id, titles: count(titles), contents: count(contents), places: &self.places };
         posting.push(term.last, &mut term.documents, &mut term.places);
         term.last = id;
     }
@@ -175,7 +186,9 @@ impl Index {
     fn blocks(mut self) -> Vec<Block> {
         self.terms.sort_unstable_by(|one, other| one.text.cmp(&other.text));
         let mut writer = Writer::default();
-        self.terms.iter().for_each(|term| writer.add(term.text.as_bytes(), &term.documents, &term.places));
+        self.terms
+            .iter()
+            .for_each(|term| writer.add(term.text.as_bytes(), &term.documents, &term.places));
         writer.finish()
     }
 }
@@ -245,10 +258,9 @@ impl Kept<'_> {
 /// documents have other numbers: what takes long of indexing them is then done before their numbers are known.
 pub fn merge(runs: &[Kept<'_>]) -> Run {
     let gone: Vec<FxHashSet<u64>> = runs.iter().map(|run| ids(run.gone).collect()).collect();
-    let left = runs
-        .iter()
-        .zip(&gone)
-        .flat_map(|(run, gone)| ids(run.ids).filter(|id| !gone.contains(id)).filter_map(|id| run.number(id)));
+    let left = runs.iter().zip(&gone).flat_map(|(run, gone)| {
+        ids(run.ids).filter(|id| !gone.contains(id)).filter_map(|id| run.number(id))
+    });
     let mut numbers: Vec<u64> = left.collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -256,15 +268,23 @@ pub fn merge(runs: &[Kept<'_>]) -> Run {
     let mut cursors: Vec<Cursor> = runs.iter().map(Cursor::new).collect();
     let mut writer = Writer::default();
     let (mut documents, mut places, mut all) = (Vec::new(), Vec::new(), Vec::new());
-    while let Some(term) = cursors.iter().filter(|cursor| cursor.found.is_some()).map(|cursor| &cursor.terms.term).min()
+    while let Some(term) = cursors
+        .iter()
+        .filter(|cursor| cursor.found.is_some())
+        .map(|cursor| &cursor.terms.term)
+        .min()
     {
         let term = term.clone();
         all.clear();
         for ((cursor, gone), run) in cursors.iter_mut().zip(&gone).zip(runs) {
             // Rows that nobody packed may have a term twice, or not in order.
-            while let Some((documents, places)) = cursor.found.filter(|_| cursor.terms.term <= term) {
-                let left = postings(documents, places).filter(|posting| !gone.contains(&posting.id));
-                all.extend(left.filter_map(|posting| Some(Posting { id: run.number(posting.id)?, ..posting })));
+            while let Some((documents, places)) = cursor.found.filter(|_| cursor.terms.term <= term)
+            {
+                let left =
+                    postings(documents, places).filter(|posting| !gone.contains(&posting.id));
+                all.extend(left.filter_map(|posting| {
+                    Some(Posting { id: run.number(posting.id)?, ..posting })
+                }));
                 cursor.advance();
             }
         }
@@ -292,7 +312,11 @@ struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     fn new(run: &Kept<'a>) -> Cursor<'a> {
-        let mut cursor = Cursor { blocks: run.blocks.clone().into_iter(), terms: Terms::new(&[], &[]), found: None };
+        let mut cursor = Cursor {
+            blocks: run.blocks.clone().into_iter(),
+            terms: Terms::new(&[], &[]),
+            found: None,
+        };
         cursor.advance();
         cursor
     }
@@ -342,7 +366,8 @@ mod tests {
                 assert!(!first || term == block.first);
                 first = false;
                 let found = postings(documents, places);
-                let row = |one: Posting| (one.id, one.titles, one.contents, ids(one.places).collect());
+                let row =
+                    |one: Posting| (one.id, one.titles, one.contents, ids(one.places).collect());
                 out.push((term, found.map(row).collect()));
             }
         }
@@ -350,11 +375,16 @@ mod tests {
     }
 
     fn find(run: &Run, term: &str) -> Listed {
-        list(run).into_iter().find(|(other, _)| other == term).unwrap_or_else(|| panic!("no {term:?}")).1
+        list(run)
+            .into_iter()
+            .find(|(other, _)| other == term)
+            .unwrap_or_else(|| panic!("no {term:?}"))
+            .1
     }
 
     fn kept<'a>(run: &'a Run, gone: &'a [u8]) -> Kept<'a> {
-        let blocks = run.blocks.iter().map(|block| (&block.documents[..], &block.places[..])).collect();
+        let blocks =
+            run.blocks.iter().map(|block| (&block.documents[..], &block.places[..])).collect();
         Kept { ids: &run.ids, gone, blocks, numbers: &[] }
     }
 
@@ -362,7 +392,11 @@ mod tests {
     fn a_term_has_its_documents_with_counts_and_places() {
         let mut last = document(7, &[], "plan");
         last.fields = vec!["\u{E001}tag".into(), "\u{E001}tag".into()];
-        let run = pack(&[document(0x01_0203_0405, &[], "x"), last, document(1, &["Plans"], "a plan, planning")]);
+        let run = pack(&[
+            document(0x01_0203_0405, &[], "x"),
+            last,
+            document(1, &["Plans"], "a plan, planning"),
+        ]);
         // Behind the title there is a gap of eight places.
         assert_eq!(find(&run, "plan"), [(1, 1, 2, vec![0, 10, 11]), (7, 0, 1, vec![8 - 8])]);
         assert_eq!(find(&run, "x"), [(0x01_0203_0405, 0, 1, vec![0])]);
@@ -371,7 +405,14 @@ mod tests {
         assert_eq!((run.range, run.count), ((1, 0x01_0203_0405), 3));
         assert_eq!(ids(&run.ids).collect::<Vec<_>>(), [1, 7, 0x01_0203_0405]);
         let terms: Vec<_> = list(&run).into_iter().map(|(term, _)| term).collect();
-        let forms = ["\u{E000}a", "\u{E000}plan", "\u{E000}planning", "\u{E000}plans", "\u{E000}x", "\u{E001}tag"];
+        let forms = [
+            "\u{E000}a",
+            "\u{E000}plan",
+            "\u{E000}planning",
+            "\u{E000}plans",
+            "\u{E000}x",
+            "\u{E001}tag",
+        ];
         assert_eq!(terms, [&["a", "plan", "x"][..], &forms].concat());
     }
 
@@ -385,7 +426,10 @@ mod tests {
         let long = "x".repeat(words::LONGEST + 1);
         assert!(pack(&[document(1, &[], &long)]).blocks.is_empty());
         assert!(pack(&[document(1, &[], " \u{345} ")]).blocks.is_empty());
-        assert_eq!(pack(&[document(1, &[], "a"), document(1, &[], "b")]), pack(&[document(1, &[], "b")]));
+        assert_eq!(
+            pack(&[document(1, &[], "a"), document(1, &[], "b")]),
+            pack(&[document(1, &[], "b")])
+        );
     }
 
     #[test]

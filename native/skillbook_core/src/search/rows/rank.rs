@@ -95,7 +95,13 @@ type Scored = Vec<(u64, f64)>;
 ///
 /// Each unit counts by how few of the `documents` that the reader sees have it, so all that enters a score is in the
 /// rows. With filters, only documents that are in each of these ranges are looked at and counted.
-pub fn rank(units: &[Unit], filters: &[(String, String)], rows: &[Row<'_>], documents: usize, limit: Limit) -> Found {
+pub fn rank(
+    units: &[Unit],
+    filters: &[(String, String)],
+    rows: &[Row<'_>],
+    documents: usize,
+    limit: Limit,
+) -> Found {
     let ranks = Ranks::new();
     let ranges: Vec<_> = units.iter().flat_map(Unit::ranges).chain(filters).collect();
     let mut found: Vec<Vec<Occurrence>> = vec![Vec::new(); ranges.len()];
@@ -113,7 +119,11 @@ pub fn rank(units: &[Unit], filters: &[(String, String)], rows: &[Row<'_>], docu
     let within = passed.iter().map(|found| ids_of(found)).reduce(|one, other| both(&one, &other));
     let documents = within.as_ref().map_or(documents, Vec::len);
     if units.is_empty() {
-        return best(within.unwrap_or_default().into_iter().map(|id| (id, 0.0)).collect(), true, limit);
+        return best(
+            within.unwrap_or_default().into_iter().map(|id| (id, 0.0)).collect(),
+            true,
+            limit,
+        );
     }
 
     let mut found = found.into_iter();
@@ -151,7 +161,9 @@ fn read<'a>(row: &Row<'a>, (first, last): &(String, String), out: &mut Vec<Occur
         }
         if terms.term.as_slice() >= first.as_bytes() {
             let left = postings(documents, places).filter(|posting| !gone.contains(&posting.id));
-            out.extend(left.map(|posting| (posting.id, posting.titles, posting.contents, posting.places)));
+            out.extend(
+                left.map(|posting| (posting.id, posting.titles, posting.contents, posting.places)),
+            );
         }
     }
 }
@@ -171,15 +183,20 @@ fn both(one: &[u64], other: &[u64]) -> Vec<u64> {
 fn any(ranges: Vec<Vec<Occurrence>>, ranks: &Ranks) -> Scored {
     let ranked = |found: Vec<Occurrence>| -> Scored {
         let groups = found.chunk_by(|(one, ..), (other, ..)| one == other);
-        let sum =
-            |group: &[Occurrence], part: fn(&Occurrence) -> u64| group.iter().map(part).fold(0, u64::saturating_add);
-        groups.map(|group| (group[0].0, ranks.of(sum(group, |one| one.1), sum(group, |one| one.2)))).collect()
+        let sum = |group: &[Occurrence], part: fn(&Occurrence) -> u64| {
+            group.iter().map(part).fold(0, u64::saturating_add)
+        };
+        groups
+            .map(|group| (group[0].0, ranks.of(sum(group, |one| one.1), sum(group, |one| one.2))))
+            .collect()
     };
     let mut ranges = ranges.into_iter().map(ranked);
     let first = ranges.next().unwrap_or_default();
     ranges.fold(first, |mut all, more| {
         all.extend(more);
-        all.sort_unstable_by(|(one, rank), (other, than)| one.cmp(other).then(than.total_cmp(rank)));
+        all.sort_unstable_by(|(one, rank), (other, than)| {
+            one.cmp(other).then(than.total_cmp(rank))
+        });
         all.dedup_by_key(|(id, _)| *id);
         all
     })
@@ -190,13 +207,16 @@ fn phrase(words: &[Vec<Occurrence>], ranks: &Ranks) -> Scored {
     let mut begins: Option<Vec<(u64, f64, Vec<u64>)>> = None;
     for (at, found) in words.iter().enumerate() {
         let at = at as u64;
-        let starts = |places: &[u8]| ids(places).filter_map(|place| place.checked_sub(at)).collect::<Vec<u64>>();
+        let starts = |places: &[u8]| {
+            ids(places).filter_map(|place| place.checked_sub(at)).collect::<Vec<u64>>()
+        };
         let next = found.iter().filter_map(|(id, titles, contents, places)| {
             let rank = ranks.of(*titles, *contents);
             let (rank, starts) = match &begins {
                 None => (rank, starts(places)),
                 Some(begins) => {
-                    let (_, sum, known) = &begins[begins.binary_search_by_key(id, |(id, ..)| *id).ok()?];
+                    let (_, sum, known) =
+                        &begins[begins.binary_search_by_key(id, |(id, ..)| *id).ok()?];
                     (sum + rank, both(&starts(places), known))
                 }
             };
@@ -214,7 +234,8 @@ fn of_all(weighed: &[Scored]) -> Scored {
         return Vec::new();
     };
     let score = |id: u64| -> Option<f64> {
-        let of = |scored: &Scored| Some(scored[scored.binary_search_by_key(&id, |(id, _)| *id).ok()?].1);
+        let of =
+            |scored: &Scored| Some(scored[scored.binary_search_by_key(&id, |(id, _)| *id).ok()?].1);
         weighed.iter().map(of).sum()
     };
     fewest.iter().filter_map(|(id, _)| Some((*id, score(*id)?))).collect()
@@ -234,7 +255,8 @@ fn best(scored: Scored, all: bool, limit: Limit) -> Found {
         scored.into_iter().map(|(id, score)| (id, (score * PARTS).round() as u64)).collect();
     let (Limit::Level(count) | Limit::Newest(count)) = limit;
     if let Some(last) = count.checked_sub(1).filter(|last| *last < total) {
-        let (_, (_, score), _) = hits.select_nth_unstable_by_key(last, |(_, score)| Reverse(*score));
+        let (_, (_, score), _) =
+            hits.select_nth_unstable_by_key(last, |(_, score)| Reverse(*score));
         let score = *score;
         hits.retain(|(_, other)| *other >= score);
     }
@@ -270,7 +292,14 @@ mod tests {
         Unit::Any(vec![term(text)])
     }
 
-    fn found(index: &Run, gone: &[u8], units: &[Unit], filters: &[&str], documents: usize, limit: usize) -> Found {
+    fn found(
+        index: &Run,
+        gone: &[u8],
+        units: &[Unit],
+        filters: &[&str],
+        documents: usize,
+        limit: usize,
+    ) -> Found {
         let filters: Vec<_> = filters.iter().map(|filter| term(filter)).collect();
         let ranges = units.iter().flat_map(Unit::ranges).chain(&filters).count();
         let rows = (0..ranges).flat_map(|range| {
@@ -287,7 +316,8 @@ mod tests {
     #[test]
     fn titles_come_first_and_few_before_many() {
         let often = "budget ".repeat(500);
-        let index = index(&[("a", &often), ("budget", "x"), ("c", "rare budget"), ("d", "budget budget")]);
+        let index =
+            index(&[("a", &often), ("budget", "x"), ("c", "rare budget"), ("d", "budget budget")]);
         let found = |units: &[Unit]| found(&index, &[], units, &[], 4, 10);
         let one = found(&[word("budget")]);
         assert_eq!((ids(&one), one.total, one.all), (vec![2, 1, 4, 3], 4, true));
@@ -306,8 +336,9 @@ mod tests {
         assert!(two.hits[0].1 > two.hits[1].1 && two.hits[1].1 == two.hits[2].1);
         assert_eq!(ids(&found(&index, &[], &[word("x")], &[], 3, 1)), [3]);
         let blocks = index.blocks.iter();
-        let rows: Vec<_> =
-            blocks.map(|block| Row { range: 0, gone: &[], documents: &block.documents, places: &[] }).collect();
+        let rows: Vec<_> = blocks
+            .map(|block| Row { range: 0, gone: &[], documents: &block.documents, places: &[] })
+            .collect();
         let newest = rank(&[word("x")], &[], &rows, 3, Limit::Newest(2));
         assert_eq!((ids(&newest), newest.total), (vec![3, 2], 3));
         assert_eq!(found(&index, &[], &[word("y")], &[], 3, 2), Found::default());
