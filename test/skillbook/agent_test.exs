@@ -53,7 +53,8 @@ defmodule Skillbook.AgentTest do
     {:ok, book: book, folder: folder}
   end
 
-  # A model that gives these replies, one after the other: texts, what `Model.Function` takes, or functions of the messages.
+  # A model that gives these replies, one after the other: texts, what `Model.Function` takes, or
+  # functions of the messages.
   defp script(replies) do
     calls = :counters.new(1, [])
 
@@ -139,7 +140,8 @@ defmodule Skillbook.AgentTest do
 
     test "tells the same however the text comes in", %{book: book} do
       reply =
-        "Über `x`:\n\n```elixir\nf()\n```\n\n```cmd\ntiny\nmail.draft\n```\n\nAnd:\n\n```cmd\ntiny --help\n```\n~~ end ~~"
+        "Über `x`:\n\n```elixir\nf()\n```\n\n```cmd\ntiny\nmail.draft\n```\n\nAnd:\n\n" <>
+          "```cmd\ntiny --help\n```\n~~ end ~~"
 
       [whole | others] =
         for pieces <- [[reply], String.codepoints(reply), for(<<byte <- reply>>, do: <<byte>>)] do
@@ -352,9 +354,10 @@ defmodule Skillbook.AgentTest do
       assert [_, second] = asked()
 
       assert last(second) ==
-               "Nothing ran: your reply has no cmd block, and whatever stands elsewhere is text for the user. " <>
-                 "If you meant to run this, write it so:\n\n```cmd\nmail.send --to Ann\n```\n\n" <>
-                 "If it was only meant to be read, write your answer once more."
+               "Nothing ran: your reply has no cmd block, and whatever stands elsewhere is " <>
+                 "text for the user. If you meant to run this, write it so:\n\n```cmd\n" <>
+                 "mail.send --to Ann\n```\n\nIf it was only meant to be read, write your " <>
+                 "answer once more."
     end
 
     test "is told of with the results of others", %{book: book} do

@@ -52,7 +52,7 @@ defmodule Skillbook.WorkflowTest do
       result = folder |> book_with(page) |> run("w.flow")
 
       assert result.content == """
-             w.flow ran its step. What its page says to do with the results:
+             w.flow ran its step. Its page says about the results:
 
              In three lines:
 
@@ -178,23 +178,23 @@ defmodule Skillbook.WorkflowTest do
          "hint: close the value with \", and write \\\" for a quote inside it; for a long text use a heredoc: " <>
          "--flag <<EOF, the text, a line EOF"},
       {"x.say\nx.say {who}", [],
-       "step 2 has the placeholder {who}, which stands for nothing; there are {today}, {yesterday}, {now}, {user}, {last} " <>
-         "and the numbers of steps before it. A brace that is text is written {{"},
-      {"x.say {last}", [], "step 1 cannot use {last}, for no step is before it"},
-      {"x.say {1}", [], "step 1 cannot use {1}, for only steps before it have a result"},
-      {"x.say\nx.say {0}", [], "step 2 cannot use {0}, for only steps before it have a result"},
+       "step 2 has the unknown placeholder {who}; known are {today}, {yesterday}, {now}, {user}, " <>
+         "{last} and the numbers of earlier steps. For a literal brace, write {{"},
+      {"x.say {last}", [], "step 1 cannot use {last}: there is no step before it"},
+      {"x.say {1}", [], "step 1 cannot use {1}: only earlier steps have a result"},
+      {"x.say\nx.say {0}", [], "step 2 cannot use {0}: only earlier steps have a result"},
       {"x.say {b}\n# name: b\nx.say", [],
-       "step 1 cannot use {b}, for only steps before it have a result"},
+       "step 1 cannot use {b}: only earlier steps have a result"},
       {"# name: a b\nx.say", [],
-       "the name of step 1 must be one word of small letters, digits, - and _ that begins with a letter, got: \"a b\""},
-      {"# name: today\nx.say", [],
-       "the name of step 1 cannot be today, for {today} has a meaning already"},
+       "the name of step 1 must be one word of lower-case letters, digits, - and _ that begins " <>
+         "with a letter, got: \"a b\""},
+      {"# name: today\nx.say", [], "the name of step 1 cannot be today: {today} is built in"},
       {"# name: a\nx.say\n# name: a\nx.say", [],
-       "the name of step 2 is a, as that of a step before it"},
+       "the name of step 2 is a, which is the name of an earlier step"},
       {"x.say", [on_error: "ignore"],
        "expected on_error to be stop or continue, got: \"ignore\""},
       {String.duplicate("x.say\n", 101), [],
-       "it has 101 steps, and may have 100; make two workflows of it"}
+       "it has 101 steps, more than the limit of 100; split it into two workflows"}
     ]
 
     for {{lines, fields, text}, number} <- Enum.with_index(rows) do
@@ -211,10 +211,9 @@ defmodule Skillbook.WorkflowTest do
     lines = "x.say a\nx.fail\nx.say {2}\nx.say b"
 
     rows = [
-      {[], :error, "w.flow stopped at step 2 of 4, which gave an error.", [:ok, :error]},
-      {[on_error: "stop"], :error, "w.flow stopped at step 2 of 4, which gave an error.",
-       [:ok, :error]},
-      {[on_error: "continue"], :ok, "w.flow ran its 4 steps; steps 2, 3 gave errors.",
+      {[], :error, "w.flow stopped at step 2 of 4, which failed.", [:ok, :error]},
+      {[on_error: "stop"], :error, "w.flow stopped at step 2 of 4, which failed.", [:ok, :error]},
+      {[on_error: "continue"], :ok, "w.flow ran its 4 steps; steps 2, 3 failed.",
        [:ok, :error, :error, :ok]}
     ]
 
@@ -252,7 +251,7 @@ defmodule Skillbook.WorkflowTest do
     assert result.status == :error
 
     assert result.content =~
-             "`w.flow` was not run: 5 workflows are inside of each other already, and no more may be"
+             "`w.flow` was not run: workflows are already nested 5 deep, which is the limit"
 
     wide = Path.join(folder, "wide")
     lines = String.duplicate("w.flow\n", 100)
@@ -261,7 +260,7 @@ defmodule Skillbook.WorkflowTest do
     assert %{status: :error, error: %WorkflowError{kind: :steps}} = result
 
     assert result.content =~
-             "for with the workflows that it is part of 1000 steps have run."
+             ": the limit of 1000 steps, nested workflows included, was reached."
   end
 
   test "its time is over", %{tmp_dir: folder} do
@@ -281,7 +280,7 @@ defmodule Skillbook.WorkflowTest do
     assert %{status: :error, error: %WorkflowError{kind: :time}} = result
 
     assert result.content =~
-             ~r/\Aw.flow stopped after step 1 of 2, for its time was over.\n\n\[1\] x.say a\nerror\n/
+             ~r/\Aw.flow stopped after step 1 of 2: its time limit was reached.\n\n\[1\] x.say a\nerror\n/
   end
 
   test "each step is asked for, with its values", %{tmp_dir: folder} do

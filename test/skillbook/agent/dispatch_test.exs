@@ -59,7 +59,8 @@ defmodule Skillbook.Agent.DispatchTest do
 
   defp cmd(lines), do: "```cmd\n#{lines}\n```"
 
-  # A model that gives these replies, one after the other: to who dispatches and to whom is dispatched.
+  # A model that gives these replies, one after the other: to who dispatches and to whom is
+  # dispatched.
   defp script(parent, child) do
     test = self()
     at = :counters.new(2, [])
@@ -123,7 +124,8 @@ defmodule Skillbook.Agent.DispatchTest do
       book = start(folder)
 
       line =
-        ~s(agent.dispatch --mission "Tell Bob." --skills mail.send poem --context "Bob is bob@co.com." --id teller)
+        ~s(agent.dispatch --mission "Tell Bob." --skills mail.send poem --context "Bob is ) <>
+          ~s(bob@co.com." --id teller)
 
       result =
         run(
@@ -182,7 +184,8 @@ defmodule Skillbook.Agent.DispatchTest do
 
       child = [
         cmd(
-          "mail.search\nmail.send\ndiary.search\nget_skill\nagent.dispatch --mission x --skills mail.search"
+          "mail.search\nmail.send\ndiary.search\nget_skill\n" <>
+            "agent.dispatch --mission x --skills mail.search"
         ),
         "Done."
       ]
@@ -264,8 +267,8 @@ defmodule Skillbook.Agent.DispatchTest do
                for(%{name: "agent.dispatch"} = result <- results(events()), do: result)
 
       assert report(result) =~
-               "error\n  agent-1 ended because its model failed (connection), after 2 turns.\n\n" <>
-                 "  It ran:\n  - mail.send: ok\n\n  Effects: noted"
+               "error\n  agent-1 ended because its model failed (connection), after 2 " <>
+                 "turns.\n\n  It ran:\n  - mail.send: ok\n\n  Effects: noted"
     end
   end
 
@@ -288,8 +291,8 @@ defmodule Skillbook.Agent.DispatchTest do
 
       assert report(result) =~
                "error\n  agent-1 did not finish: it had no turns left, after 3 turns.\n\n" <>
-                 "  It ran:\n  - mail.send: ok\n  - mail.send: ok\n  - mail.send: ok\n\n  Effects: noted\n\n" <>
-                 "  It reported nothing."
+                 "  It ran:\n  - mail.send: ok\n  - mail.send: ok\n  - mail.send: ok\n\n" <>
+                 "  Effects: noted\n\n  It reported nothing."
 
       assert_received {:ran, "mail.send", _, %{agent: agent}}
       assert %{depth: 1, max_depth: 1, turns_left: 2, tokens_left: left} = agent
@@ -464,8 +467,8 @@ defmodule Skillbook.Agent.DispatchTest do
       assert {result.status, result.text} == {:done, "Bob knows."}
 
       assert report(result) ==
-               "[1] mail.send --to bob\nerror\n  `mail.send` was not run: it changes something, and such commands are " <>
-                 "handed to an agent. Write: #{dispatch}"
+               "[1] mail.send --to bob\nerror\n  `mail.send` was not run: it changes " <>
+                 "something, and such commands are handed to an agent. Write: #{dispatch}"
 
       assert report(result, 1) =~ ~s([1] #{dispatch}\nok\n  agent-1 is done)
 
@@ -509,8 +512,8 @@ defmodule Skillbook.Agent.DispatchTest do
       result = run(book, [outer, "Done."], [])
 
       assert report(result) =~
-               "`agent.dispatch` was not run: the agent could not use agent.dispatch itself, since " <>
-                 "no more than 1 agent may be nested. Leave agent.dispatch out of --skills"
+               "`agent.dispatch` was not run: the agent could not use agent.dispatch itself, " <>
+                 "since no more than 1 agent may be nested. Leave agent.dispatch out of --skills"
 
       result =
         run(book, [outer, "Done."], [cmd(@inner), cmd("mail.search"), "Inner.", "Outer."],
@@ -537,8 +540,8 @@ defmodule Skillbook.Agent.DispatchTest do
       result = run(book, [cmd(@inner), "Done."], [], depth: 1)
 
       assert report(result) =~
-               "`agent.dispatch` was not run: you are an agent yourself, and no more than 1 agent may " <>
-                 "be nested. Do it with your own commands, or say what is left to do"
+               "`agent.dispatch` was not run: you are an agent yourself, and no more than 1 " <>
+                 "agent may be nested. Do it with your own commands, or say what is left to do"
     end
   end
 
@@ -598,8 +601,9 @@ defmodule Skillbook.Agent.DispatchTest do
     end
   end
 
-  # Whatever a profile is and whatever it dispatches: all that both models are told is the same as in a book in which only
-  # what the profile sees was ever written, and the agent is told of nothing but its skills.
+  # Whatever a profile is and whatever it dispatches: all that both models are told is the same as
+  # in a book in which only what the profile sees was ever written, and the agent is told of
+  # nothing but its skills.
   test "nothing hidden is told, to nobody", %{tmp_dir: folder} do
     told =
       for number <- 1..12 do
@@ -622,7 +626,8 @@ defmodule Skillbook.Agent.DispatchTest do
         lines =
           for _ <- 1..3,
               do:
-                "agent.dispatch --mission Do. --skills #{Enum.join(some(names ++ globs) ++ [pick(names ++ globs)], " ")}"
+                "agent.dispatch --mission Do. --skills " <>
+                  "#{Enum.join(some(names ++ globs) ++ [pick(names ++ globs)], " ")}"
 
         probes =
           Enum.flat_map(

@@ -34,7 +34,7 @@ defmodule Skillbook.Handlers.WorkflowTest do
 
       assert result.content ==
                "Built workflows.late in workflows/late.md. From your next reply on, run it with: workflows.late\n" <>
-                 "As it is now, step 2 will give an error: unknown skill \"mail.send\". To list what there is, write: get_skill"
+                 "Step 2 would fail now: unknown skill \"mail.send\". To list what there is, write: get_skill"
 
       assert [_, frontmatter, body] =
                String.split(File.read!(Path.join(root, "workflows/late.md")), "---\n")
@@ -79,8 +79,8 @@ defmodule Skillbook.Handlers.WorkflowTest do
 
       check(context, [
         {block.("tasks.search --assignee {who}"),
-         "error: `workflows.flow` was not built: step 1 has the placeholder {who}, which stands for nothing; there are {today}, " <>
-           "{yesterday}, {now}, {user}, {last} and the numbers of steps before it. A brace that is text is written {{"},
+         "error: `workflows.flow` was not built: step 1 has the unknown placeholder {who}; known are {today}, " <>
+           "{yesterday}, {now}, {user}, {last} and the numbers of earlier steps. For a literal brace, write {{"},
         {block.("tasks.search | notes.add"),
          "error: `workflows.flow` was not built: step 1 cannot be read: `|` is not supported: this is not a shell\n" <>
            "  tasks.search | notes.add\n               ^\nhint: there are no pipes; one command a line, and {1} as a value in the " <>
@@ -259,7 +259,8 @@ defmodule Skillbook.Handlers.WorkflowTest do
 
     test "names that are taken or none", %{context: context, root: root} do
       name =
-        "a name of at most 64 small letters, digits and underscores that begins with a letter, without a dot"
+        "a name of at most 64 lower-case letters, digits and underscores, without a dot, that " <>
+          "begins with a letter"
 
       build = fn name -> "workflow.build --description x --name #{name}" end
       File.mkdir_p!(Path.join(root, "workflows"))
@@ -293,11 +294,11 @@ defmodule Skillbook.Handlers.WorkflowTest do
         {"workflow.build --description x --name ok --domain all",
          ~s(error: --domain must be a name other than all and help, got "all". Write for example: --domain workflows)},
         {build.("daily_digest"),
-         ~s(error: --name must be a name that is free; there is a workflows.daily_digest already, got "daily_digest". Write for example: --name daily_digest_2)},
+         ~s(error: --name must be a free name; workflows.daily_digest already exists, got "daily_digest". Write for example: --name daily_digest_2)},
         {build.("search") <> " --domain tasks",
-         ~s(error: --name must be a name that is free; there is a tasks.search already, got "search". Write for example: --name search_2)},
+         ~s(error: --name must be a free name; tasks.search already exists, got "search". Write for example: --name search_2)},
         {build.("draft"),
-         ~s(error: --name must be a name that is free; there is a workflows.draft already, got "draft". Write for example: --name draft_2)},
+         ~s(error: --name must be a free name; workflows.draft already exists, got "draft". Write for example: --name draft_2)},
         {build.("two words"),
          ~s(error: --name takes one value, got 2: "two", "words". Write for example: --name weekly_report)}
       ])
@@ -391,7 +392,7 @@ defmodule Skillbook.Handlers.WorkflowTest do
       )
 
       assert run(context, "workflow.build --name fill --description x --domain pdf") ==
-               ~s(error: --domain must be a folder of commands, and pdf is a skill, got "pdf". Write for example: --domain workflows)
+               ~s(error: --domain must be a folder of commands; pdf is a skill, got "pdf". Write for example: --domain workflows)
 
       assert File.ls!(Path.join(root, "pdf")) == ["SKILL.md"]
     end
@@ -461,7 +462,7 @@ defmodule Skillbook.Handlers.WorkflowTest do
       assert [%{status: :error, content: text}] =
                reply(book, "workflow.build --name deploy --description x --domain ops").results
 
-      assert text =~ "--name must be a name that is free"
+      assert text =~ "--name must be a free name"
       refute File.exists?(Path.join(root, "skills/ops"))
     end
 

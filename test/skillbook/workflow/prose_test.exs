@@ -145,7 +145,7 @@ defmodule Skillbook.Workflow.ProseTest do
              The commands of this page have run. Do what is left of it. It was called as: x.sum
              It is 2026-03-01T08:00:00Z, UTC. You act for "ann".
 
-             x.sum ran its 2 steps. What its page says to do with the results:
+             x.sum ran its 2 steps. Its page says about the results:
 
              Remember how many are late, and say so.
 
@@ -415,8 +415,8 @@ defmodule Skillbook.Workflow.ProseTest do
     {book, _set} = start(folder, model: script([]))
 
     assert show(book, "workflow.run x.tidy --with to=bob --dry-run").content == """
-           x.tidy is a page to follow, which runs nothing by itself. It names the commands tasks.search, memory.save.
-           In a conversation it is given to the model. Elsewhere, as by its schedule, an agent is told:
+           x.tidy is a page for a model to follow; it runs no commands itself. It names the commands tasks.search, memory.save.
+           In a conversation, calling it returns its text. Elsewhere, for example on a schedule, an agent gets this message:
 
            Carry out this page. It was called as: x.tidy --to bob
            It is 2026-03-01T08:00:00Z, UTC. You act for "ann".

@@ -73,8 +73,8 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       build = &"workflow.build --name #{&1} --description x --schedule @daily --run-as #{&2}"
 
       refused =
-        &("--run-as must be the id of a profile of the book, your own with all of its rights; only who may see everything names " <>
-            "another, got \"#{&1}\".")
+        &("--run-as must be the id of your own profile, which must be in the book with the same " <>
+            "rights; only a profile that may see everything can name another, got \"#{&1}\".")
 
       for {builder, id, allowed} <- [
             {"ann", "ann", true},
@@ -156,9 +156,9 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       line = "workflow.build --name a --description x --schedule @daily"
 
       assert run(book, line, %Profile{id: "stranger"}).content ==
-               "Built workflows.a in workflows/a.md. Its schedule is @daily. It does not run by it: expected one of the book's " <>
-                 "profiles as `run_as`, got \"stranger\"; give --run-as one, or write it into the page. From your next reply " <>
-                 "on, run it with: workflows.a"
+               "Built workflows.a in workflows/a.md. Its schedule is @daily, but it does not run: " <>
+                 "expected one of the book's profiles as `run_as`, got \"stranger\"; pass one as " <>
+                 "--run-as, or write it into the page. From your next reply on, run it with: workflows.a"
 
       assert %{"author" => "stranger", "run_as" => "stranger"} = data(book, "workflows.a")
       assert Scheduler.registered(book) == %{}
@@ -172,7 +172,7 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       line = "workflow.build --name a --description x --schedule @daily"
 
       assert run(book, line, part).content =~
-               "--run-as must be the id of a profile of the book, your own with all of its rights"
+               "--run-as must be the id of your own profile, which must be in the book with the same"
 
       assert %{status: :ok} = run(book, "workflow.build --name a --description x", part)
     end
@@ -212,8 +212,8 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       result = run(book, "workflow.delete workflows.a")
 
       assert result.content ==
-               "Deleted workflows.a. Its page is kept as .trash/20260301T080000Z/workflows/a.md in the folder that workflows are written to; " <>
-                 "who moves it back has it again."
+               "Deleted workflows.a. Its page was moved to .trash/20260301T080000Z/workflows/a.md in " <>
+                 "the folder for workflows; moving it back restores it."
 
       kept = Path.join(root, ".trash/20260301T080000Z/workflows/a.md")
 
@@ -234,7 +234,7 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       assert %{status: :ok} = run(book, "workflow.build --name a --description again")
 
       assert run(book, "workflow.delete --name workflows.a").content =~
-               "kept as .trash/20260301T080000Z/workflows/a.2.md in"
+               "moved to .trash/20260301T080000Z/workflows/a.2.md in"
 
       assert File.read!(kept) == page
 
@@ -284,7 +284,7 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
 
       # Nobody is said to have built it.
       assert run(book, "workflow.delete workflows.far", "admin").content =~
-               " The name workflows.far is that of a page of the source other now."
+               " workflows.far is now the page of the source other."
     end
 
     test "pages from elsewhere stay, as do those that the profile may not change", %{
@@ -294,8 +294,7 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       run(book, "workflow.build --name private --description x --labels private")
       run(book, "workflow.build --name open --description x")
 
-      only =
-        "and only pages in the folder that workflows are written to (the book's `write_to:`) are deleted by command"
+      only = "and commands delete only pages in the folder for workflows (the book's `write_to:`)"
 
       for {line, profile, text} <- [
             {"workflow.delete workflows.daily_digest", "ann",
@@ -313,10 +312,10 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
              "\"workflows.open\" lacks \"external\", which all that this profile writes carries, so it cannot change it. " <>
                "Create an entry of another name"},
             {"workflow.delete workflows.open", "nightly",
-             "`workflows.open` was not deleted: it was built by somebody else, and only who built a workflow, or may see " <>
-               "everything, deletes it"},
+             "`workflows.open` was not deleted: another profile built it, and only that profile, or " <>
+               "one that may see everything, can delete it"},
             {"workflow.delete tasks.search", "ann",
-             "--name must be the name of a workflow, as `workflow.list` shows them, got \"tasks.search\". " <>
+             "--name must be the name of a workflow (`workflow.list` lists them), got \"tasks.search\". " <>
                "Write for example: --name workflows.report"},
             {"workflow.delete", "ann", "--name is required and missing. Add it as: --name VALUE"}
           ] do

@@ -79,15 +79,16 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
     assert %{status: :error} = run(book, "tasks.get T-1")
 
     assert run(book, "workflow.run x.prose --dry-run").content ==
-             "x.prose is a page to follow, which runs nothing by itself. It names no commands.\n" <>
-               "In a conversation it is given to the model. Elsewhere nobody carries it out, for this book has no agent of its own."
+             "x.prose is a page for a model to follow; it runs no commands itself. It names no " <>
+               "commands.\nIn a conversation, calling it returns its text. Elsewhere it is not " <>
+               "carried out, since this book has no agent."
   end
 
   test "gives nobody more rights", %{book: book} do
     for line <- ["x.flow", "workflow.run x.flow"] do
       result = run(book, line, "reads")
       assert %{status: :error, effects: []} = result
-      assert result.content =~ "x.flow stopped at step 1 of 2, which gave an error."
+      assert result.content =~ "x.flow stopped at step 1 of 2, which failed."
     end
 
     test = self()
@@ -111,7 +112,7 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
            "--with must be flags of the workflow as NAME=VALUE, or NAME alone for one without a value, got \"=3\". " <>
              "Write for example: --with days=7"},
           {"workflow.run tasks.get",
-           "--name must be the name of a workflow, as `workflow.list` shows them, got \"tasks.get\". " <>
+           "--name must be the name of a workflow (`workflow.list` lists them), got \"tasks.get\". " <>
              "Write for example: --name workflows.report"},
           {"workflow.run x.flw",
            "unknown skill \"x.flw\"; did you mean x.flow? To list what there is, write: get_skill"}
@@ -136,7 +137,7 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
     assert %{status: :ok, data: %{steps: steps}} = result
 
     assert result.content =~
-             ~r/\Aworkflows.daily_digest ran its 4 steps. What its page says to do with the results:\n\nAnswer the user with /
+             ~r/\Aworkflows.daily_digest ran its 4 steps. Its page says about the results:\n\nAnswer the user with /
 
     found =
       for {%{name: name}, result} <- steps,

@@ -177,6 +177,6 @@ defmodule Skillbook.Handlers.Workflow.ShowTest do
         assert %{data: %{run: nil, steps: [_, _, _]}} = run(book, "x.flow")
       end)
 
-    assert log =~ "the workflow x.flow was not written down: "
+    assert log =~ "the workflow x.flow was not stored: "
   end
 end
