@@ -314,7 +314,7 @@ defmodule Skillbook.SchedulerTest do
         end)
 
       assert log =~
-               "labels does not run by its schedule: expected its author bob to see what it writes as labels; " <>
+               "labels does not run by its schedule: expected its author bob to see the entries that labels writes; " <>
                  "write `run_as` with a profile whose labels bob is granted"
     end
 
@@ -327,7 +327,7 @@ defmodule Skillbook.SchedulerTest do
       Scheduler.await(book)
       {:ok, [row]} = Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
       assert row.status == :failed
-      assert row.text =~ "Nobody is there to ask, because it runs by its schedule"
+      assert row.text =~ "No user is present to approve it, since it runs on a schedule"
     end
   end
 
@@ -387,7 +387,7 @@ defmodule Skillbook.SchedulerTest do
       {:ok, [_, row]} = Firings.list(Book.sql(Book.fetch!(book)), nil, 10, 0)
 
       assert row.text ==
-               "No node was there to run it. Others were missed since 2026-03-01 08:00:00Z."
+               "No node could run it in time. Others were missed since 2026-03-01 08:00:00Z."
     end
 
     test "by a clock that was years ahead does not keep what comes when it is right again", %{
@@ -493,10 +493,10 @@ defmodule Skillbook.SchedulerTest do
                {:error, :taken}
 
       set(clock, DateTime.add(@start, 60, :second))
-      :ok = Server.beat(book)
+      :ok = Server.heartbeat(book)
       assert [{"a", _, :running}] = rows(book)
       set(clock, DateTime.add(@start, 61, :second))
-      capture_log(fn -> :ok = Server.beat(book) end)
+      capture_log(fn -> :ok = Server.heartbeat(book) end)
       assert [{"a", _, :failed}] = rows(book)
       result = %{status: :ok, text: "", duration: 1}
       assert Firings.finish(sql, firing, @by, @start, result) == {:ok, false}
@@ -519,7 +519,7 @@ defmodule Skillbook.SchedulerTest do
       at(book, clock, ~U[2026-03-01 08:00:00Z])
       assert_receive {:fired, pid, _}, 30_000
       set(clock, ~U[2026-03-01 08:00:50Z])
-      :ok = Server.beat(book)
+      :ok = Server.heartbeat(book)
       assert {:ok, 0} = Firings.expire(sql, @by, ~U[2026-03-01 08:01:40Z])
       send(pid, {:answer, {:ok, ""}})
       Scheduler.await(book)
@@ -534,10 +534,10 @@ defmodule Skillbook.SchedulerTest do
         ref = Process.monitor(pid)
         SQL.query!(sql, "update skillbook_firings set #{taken} where status = 'running'")
         if status == :failed, do: {:ok, 1} = Firings.expire(sql, @by, now)
-        log = capture_log(fn -> :ok = Server.beat(book) end)
+        log = capture_log(fn -> :ok = Server.heartbeat(book) end)
 
         assert log =~
-                 "a, due at #{now}, is another node's or was reported as failed, so it is stopped here"
+                 "a, due at #{now}, is stopped: its lease was lost to another node, or it was stored as failed"
 
         assert_receive {:DOWN, ^ref, :process, ^pid, _}, 30_000
         Scheduler.await(book)
@@ -565,10 +565,10 @@ defmodule Skillbook.SchedulerTest do
 
       log = fn ms ->
         since.(ms)
-        capture_log(fn -> :ok = Server.beat(book) end)
+        capture_log(fn -> :ok = Server.heartbeat(book) end)
       end
 
-      stops = "stops what runs by schedule, for it could not renew its leases"
+      stops = "stops its scheduled runs: it could not renew their leases"
       refute log.(2_000_000) =~ stops
       assert log.(2_400_000) =~ stops
       assert_receive {:DOWN, ^ref, :process, ^pid, _}, 30_000
@@ -595,9 +595,9 @@ defmodule Skillbook.SchedulerTest do
             do: Process.exit(task.pid, :kill)
 
         Scheduler.await(book)
-        :ok = Server.beat(book)
+        :ok = Server.heartbeat(book)
         FakeSQL.away(name, false)
-        :ok = Server.beat(book)
+        :ok = Server.heartbeat(book)
         assert fired().assigns.scheduled.at == ~U[2026-03-01 08:01:00Z]
         Scheduler.await(book)
       end)
@@ -630,7 +630,7 @@ defmodule Skillbook.SchedulerTest do
     firing = Firing.new(book, "a", @start)
     :ok = Firings.claim(sql, firing, :new, gone, @start)
     set(clock, DateTime.add(@start, 2, :second))
-    :ok = Server.beat(book)
+    :ok = Server.heartbeat(book)
     assert fired().assigns.scheduled.at == @start
     Scheduler.await(book)
     assert [{"a", _, :ok}] = rows(book)
@@ -640,7 +640,7 @@ defmodule Skillbook.SchedulerTest do
       "update skillbook_firings set status = 'running', lease_until = 0, attempts = 3"
     )
 
-    capture_log(fn -> :ok = Server.beat(book) end)
+    capture_log(fn -> :ok = Server.heartbeat(book) end)
     assert [{"a", _, :failed}] = rows(book)
   end
 
@@ -701,10 +701,10 @@ defmodule Skillbook.SchedulerTest do
 
     test "that does not take it makes it a failed one", %{tmp_dir: folder} do
       for {function, text} <- [
-            {:full, "It was not handed over: the queue is full"},
-            {:crash, "It was not handed over: ** (RuntimeError) no queue"},
+            {:full, "It was not dispatched: the queue is full"},
+            {:crash, "It was not dispatched: ** (RuntimeError) no queue"},
             {:odd,
-             "It was not handed over: Skillbook.SchedulerTest.Queues.odd/1 was to give :ok or {:error, text}, and gave: :later"}
+             "It was not dispatched: expected Skillbook.SchedulerTest.Queues.odd/1 to return :ok or {:error, text}, got: :later"}
           ] do
         folder = Path.join(folder, "#{function}")
         write(folder, %{"a/SKILL.md" => job("a", schedule: "0 8 * * *")})
@@ -907,7 +907,7 @@ defmodule Skillbook.SchedulerTest do
       Scheduler.await(book)
     end
 
-    :ok = Server.beat(book)
+    :ok = Server.heartbeat(book)
     assert Enum.map(rows(book), &elem(&1, 1)) == for(day <- 3..5, do: "2026-03-0#{day}T08:00:00Z")
   end
 

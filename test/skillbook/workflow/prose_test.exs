@@ -360,8 +360,9 @@ defmodule Skillbook.Workflow.ProseTest do
         end)
 
       assert log =~
-               "strange does not run by its schedule: expected a page of a source of medium or high trust, got one of the source " <>
-                 "strange, which has low trust; once you have read it, copy it into a folder of yours"
+               "strange does not run by its schedule: expected a page of a source of medium or high " <>
+                 "trust, got one of the source strange, which has low trust; read it, then copy " <>
+                 "it into a folder of your own"
     end
   end
 
@@ -403,7 +404,7 @@ defmodule Skillbook.Workflow.ProseTest do
       assert row.status == :ok
       assert_received {:asked, [_, _], _}
       assert_received {:asked, [_, _, _, report], _}
-      assert report.content =~ "Nobody is there to ask, because it runs by its schedule"
+      assert report.content =~ "No user is present to approve it, since it runs on a schedule"
     end
 
     test "without an agent is the text", %{tmp_dir: folder} do
