@@ -2,6 +2,7 @@ defmodule Skillbook.AgentDocTest do
   use ExUnit.Case, async: true
 
   doctest Skillbook.Agent
+  doctest Skillbook.Agent.Result
   doctest Skillbook.Test.Documents.Agent
 end
 

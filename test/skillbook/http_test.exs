@@ -68,7 +68,7 @@ defmodule Skillbook.HTTPTest do
 
           {:error, error} ->
             assert Exception.message(error) =~
-                     ~r/\Alocalhost:\d+: the answer has more than 8 bytes\z/
+                     ~r/\Alocalhost:\d+: the response has more than 8 bytes\z/
 
             assert error.kind == :too_large
         end
@@ -279,7 +279,7 @@ defmodule Skillbook.HTTPTest do
       assert {:error, error} = HTTP.request(url)
 
       assert Exception.message(error) =~
-               ~r/\Alocalhost:\d+: the answer has more than 8388608 bytes\z/
+               ~r/\Alocalhost:\d+: the response has more than 8388608 bytes\z/
 
       # A reader of parts gets small ones.
       largest = fn
@@ -462,7 +462,7 @@ defmodule Skillbook.HTTPTest do
       end
 
       message =
-        ~r/expected :env, nil, a URL or a function that gives one as the option :proxy of an HTTP request, got: :hidden/
+        ~r/expected :env, nil, a URL or a function that returns one as the option :proxy of an HTTP request, got: :hidden/
 
       assert_raise Skillbook.OptionError, message, fn ->
         HTTP.request("http://a", proxy: 'http://ann:x@a')

@@ -6,6 +6,7 @@ defmodule Skillbook.TranscriptTest do
   alias Skillbook.Transcript.Message
 
   doctest Skillbook.Transcript
+  doctest Skillbook.Transcript.Message
   doctest Skillbook.TranscriptError
 
   @at ~U[2026-11-21 08:00:00.123456Z]

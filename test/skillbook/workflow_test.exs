@@ -1,5 +1,6 @@
 defmodule Skillbook.WorkflowErrorTest do
   use ExUnit.Case, async: true
+  doctest Skillbook.Workflow
   doctest Skillbook.WorkflowError
 end
 

@@ -209,7 +209,8 @@ defmodule Skillbook.Model.OpenAITest do
             {"cut off without its last chunk", [ChatServer.head(), {:chunk, @partial}], [],
              :cut_off, "the model's answer was cut off: the connection broke", "some"},
             {"ended without an end", [ChatServer.head(), {:chunk, @partial}, :end], [], :cut_off,
-             "the model's answer was cut off: the stream ended before it said so", "some"},
+             "the model's answer was cut off: the stream ended without a finish reason or [DONE]",
+             "some"},
             {"silent", [:silent], [idle_timeout: 500], :timeout,
              "the model took too long: nothing came for 500 ms", ""},
             {"silent in the middle", [ChatServer.head(), {:chunk, @partial}, :silent],
@@ -220,12 +221,12 @@ defmodule Skillbook.Model.OpenAITest do
              "the model took too long: the time for the whole answer is over", "some"},
             {"no JSON", ChatServer.stream([ChatServer.delta("some"), "{\"choices\": ["]), [],
              :bad_answer,
-             "the model's answer cannot be read: an event of it is no JSON (line 1, column 13: EOF while parsing a list): {\"choices\": [",
+             "the model's answer cannot be read: one of its events is not JSON (line 1, column 13: EOF while parsing a list): {\"choices\": [",
              "some"},
             {"no choices", ChatServer.stream(["{}"]), [], :bad_answer,
-             "the model's answer cannot be read: an event of it has no choices: {}", ""},
+             "the model's answer cannot be read: one of its events has no choices: {}", ""},
             {"no delta", ChatServer.stream([~s({"choices": [1]})]), [], :bad_answer,
-             "the model's answer cannot be read: an event of it has no delta: 1", ""},
+             "the model's answer cannot be read: one of its events has no delta: 1", ""},
             {"content that is no text",
              ChatServer.stream([~s({"choices": [{"delta": {"content": 1}}]})]), [], :bad_answer,
              "the model's answer cannot be read: expected text as the content of an event, got: 1",
@@ -246,11 +247,12 @@ defmodule Skillbook.Model.OpenAITest do
             {"a redirect",
              [{:head, 307, [{"location", "https://b/v1"}, {"content-length", "0"}]}], [],
              :bad_answer,
-             "the model's answer cannot be read (307): the server redirects to https://b/v1; give that as the URL",
+             "the model's answer cannot be read (307): the server redirects to https://b/v1; use that as the URL",
              ""},
             {"an event without end",
              [ChatServer.head(), {:chunk, "data: " <> String.duplicate("a", 5_000_000)}], [],
-             :bad_answer, "the model's answer cannot be read: an event of it is too large", ""},
+             :bad_answer, "the model's answer cannot be read: one of its events is too large",
+             ""},
             {"no HTTP", [{:raw, "SSH-2.0-OpenSSH\r\n\r\n"}], [], :bad_answer,
              "the model's answer cannot be read: it is no HTTP/1.1: invalid HTTP version parsed",
              ""},
@@ -272,11 +274,11 @@ defmodule Skillbook.Model.OpenAITest do
                {:head, 200, [{"content-type", "text/event-stream"}, {"content-encoding", "br"}]},
                {:chunk, <<31, 139>>}
              ], [], :bad_answer,
-             "the model's answer cannot be read: it is encoded as br, which was not asked for",
+             "the model's answer cannot be read: its encoding is br, which was not requested",
              ""},
             {"an error in an encoding",
              [{:head, 401, [{"content-encoding", "br"}]}, {:chunk, <<31, 139>>}], [], :refused,
-             ~r/\(401\): .*: it says nothing more\z/, ""},
+             ~r/\(401\): .*: no explanation\z/, ""},
             {"a chunk of a size beyond all bounds",
              [ChatServer.head(), {:raw, String.duplicate("f", 40) <> "\r\n" <> @partial}], [],
              :bad_answer,
@@ -621,8 +623,8 @@ defmodule Skillbook.Model.OpenAITest do
       assert {{:error, error}, [], []} = ask("http://localhost", key: {:env, name})
 
       assert Exception.message(error) ==
-               "no key for the model's server: what the environment variable #{name} holds has characters that no key " <>
-                 "has, such as a space or a line break"
+               "no key for the model's server: the environment variable #{name} has invalid " <>
+                 "characters for a key, such as a space or line break"
 
       System.put_env(name, @key <> "\n")
       assert {{:ok, _}, _, _} = chat([ChatServer.answer("a")], key: {:env, name})
@@ -635,8 +637,8 @@ defmodule Skillbook.Model.OpenAITest do
 
     test "that a function does not give" do
       for {function, message} <- [
-            {fn -> nil end, "the function that the option :key names gave nil"},
-            {fn -> :key end, "the function that the option :key names gave no text"}
+            {fn -> nil end, "the function in the option :key returned nil"},
+            {fn -> :key end, "the function in the option :key did not return text"}
           ] do
         assert {{:error, %{kind: :key, reason: ^message}}, [], []} =
                  ask("http://localhost", key: function)
