@@ -147,13 +147,13 @@ defmodule Skillbook.Handlers.MarkdownTest do
       {~s(markdown.edit "plan b" --operation replace --content "Dropped."),
        "Edited other/Plan.md in the vault notes."},
       {~s(markdown.edit "plan b" --operation replace --content "Dropped."),
-       "Nothing changed, it is so already: other/Plan.md in the vault notes."},
+       "Nothing changed: other/Plan.md in the vault notes."},
       {~s(markdown.search --query "april dropped"),
        "2 notes: text \"april dropped\", none has all of it and these have some\n- Plan.md: The plan (8 words) #work\n" <>
          "  # The plan We meet in **April**. Added.\n- other/Plan.md: Plan (1 word)\n  **Dropped**."},
       # A path goes before the names of notes.
       {~s(markdown.edit Plan --operation append --content ""),
-       "Nothing changed, it is so already: Plan.md in the vault notes."},
+       "Nothing changed: Plan.md in the vault notes."},
       {~s(markdown.edit Plan.md --operation find_replace --find "in May" --replace x),
        "error: the text \"in May\" is not in \"Plan.md\"; the nearest line is line 3: \"We meet in April.\". " <>
          "Write the text exactly as it stands there"},

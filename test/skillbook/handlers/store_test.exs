@@ -71,10 +71,10 @@ defmodule Skillbook.Handlers.StoreTest do
          "Created the skill json, version 1. `get_skill: json` reads it."},
         {~s(skills.create --name pdf --title PDF --description "Reads PDF" --content "Read."),
          "Created the skill pdf, version 1. `get_skill: pdf` reads it.\n" <>
-           "It replaces the skill pdf of a file; `skills.delete pdf` brings that back."},
+           "It replaces the skill pdf of a file; `skills.delete pdf` restores that."},
         {~s(skills.create --name timetable --title School --description "Hours" --content "x"),
          "Created the skill timetable, version 1. `get_skill: timetable` reads it.\n" <>
-           "It replaces the note school of a file; `skills.delete timetable` brings that back."},
+           "It replaces the note school of a file; `skills.delete timetable` restores that."},
         {"skills.create --name x",
          "error: --title, --description and --content are required and missing. " <>
            "Add them as: --title VALUE --description VALUE --content VALUE"},
@@ -144,7 +144,7 @@ defmodule Skillbook.Handlers.StoreTest do
         {~s(skills.update iso-dates --clear tags),
          "Updated iso-dates to version 8.\n  tags: reports -> none"},
         {~s(skills.update iso-dates --title "ISO dates!"),
-         "Nothing changed, it is so already: iso-dates is at version 8."},
+         "Nothing changed: iso-dates is at version 8."},
         {~s(update_skill {"name": "iso-dates", "operation": "find_replace", "find": "E", "replace": "e", "replace_all": true, "title": "Dates"}),
          "Updated iso-dates to version 9.\n  title: ISO dates! -> Dates\n  content: 14 -> 14 characters"}
       ])
@@ -206,11 +206,11 @@ defmodule Skillbook.Handlers.StoreTest do
         {"#{replace} BB", [by: :user],
          "Updated iso-dates to version 3.\n  content: 1 -> 2 characters\n" <>
            ~s(It replaced version 2, written by agent "default" at 2026-02-17T12:00:00Z; ) <>
-           "`skills.restore iso-dates --version 2` brings that back."},
+           "`skills.restore iso-dates --version 2` restores it."},
         {"#{replace} CCC", [profile: "bob", by: :user, now: @later],
          "Updated iso-dates to version 4.\n  content: 2 -> 3 characters\n" <>
            ~s(It replaced version 3, written by user "default" at 2026-02-17T12:00:00Z; ) <>
-           "`skills.restore iso-dates --version 3` brings that back."},
+           "`skills.restore iso-dates --version 3` restores it."},
         {"#{replace} DDDD --expected-version 4",
          "Updated iso-dates to version 5.\n  content: 3 -> 4 characters"},
         {"skills.update iso-dates --operation append --content E", [profile: "bob"],
@@ -218,8 +218,7 @@ defmodule Skillbook.Handlers.StoreTest do
         {"#{replace} x --expected-version 4", [now: @later],
          ~s(error: "iso-dates" is at version 6, which "bob" wrote at 2026-02-17T12:00:00Z, not at the expected ) <>
            "version 4. Read it again and make the change to what it is now"},
-        {"skills.restore iso-dates --version 3",
-         "iso-dates is as it was at version 3; it is at version 7 now."}
+        {"skills.restore iso-dates --version 3", "Restored version 3 of iso-dates as version 7."}
       ])
 
       assert %{data: %{content: "BB", version: 7}} = result(book, "skills.read iso-dates")
@@ -231,8 +230,7 @@ defmodule Skillbook.Handlers.StoreTest do
          "Updated iso-dates to version 2.\n  labels: none -> red"},
         {"skills.update iso-dates --title x", ~s(error: the store has no entry "iso-dates")},
         {"skills.read iso-dates", ~s(error: the store has no entry "iso-dates")},
-        {"skills.list",
-         "No skills in the store. `get_skill` lists all that there is, of files too."},
+        {"skills.list", "No skills in the store. `get_skill` lists everything, including files."},
         {"skills.update iso-dates --clear labels", [profile: "bob"],
          "Updated iso-dates to version 3.\n  labels: red -> none"},
         {"skills.update iso-dates --title x", [profile: "mail"],
@@ -251,27 +249,25 @@ defmodule Skillbook.Handlers.StoreTest do
     test "take away and bring back", %{book: book} do
       check(book, [
         {"skills.disable iso-dates",
-         "Disabled iso-dates: nobody finds it but `skills.read` and `skills.list --include-disabled`. " <>
-           "`skills.enable iso-dates` undoes it."},
-        {"skills.list",
-         "No skills in the store. `get_skill` lists all that there is, of files too."},
+         "Disabled iso-dates: only `skills.read` and `skills.list --include-disabled` find it. " <>
+           "`skills.enable iso-dates` enables it again."},
+        {"skills.list", "No skills in the store. `get_skill` lists everything, including files."},
         {"skills.list --include-disabled",
          "1 skill in the store:\n" <>
            "- iso-dates: ISO dates - How dates are written [reports, dates] (source: agent, version 2, disabled)"},
         {"skills.restore iso-dates --version 1",
-         "iso-dates is as it was at version 1; it is at version 2 now.\n" <>
-           "It is disabled; `skills.enable iso-dates` undoes that."},
+         "Restored version 1 of iso-dates as version 2.\n" <>
+           "It is disabled; `skills.enable iso-dates` enables it."},
         {"skills.enable iso-dates", "Enabled iso-dates: it can be found and read again."},
         {"skills.delete iso-dates --expected-version 1",
          ~s(error: "iso-dates" is at version 3, which "default" wrote at 2026-02-17T12:00:00Z, not at the expected ) <>
            "version 1. Read it again and make the change to what it is now"},
         {"skills.delete iso-dates",
-         "Deleted the skill iso-dates; `skills.restore iso-dates --version 3` brings it back."},
+         "Deleted the skill iso-dates; `skills.restore iso-dates --version 3` restores it."},
         {"skills.delete iso-dates",
          ~s(error: the entry "iso-dates" was deleted at 2026-02-17T12:00:00Z. ) <>
            "Restore one of its versions, or create it anew"},
-        {"skills.restore iso-dates --version 3",
-         "iso-dates is as it was at version 3; it is at version 5 now."},
+        {"skills.restore iso-dates --version 3", "Restored version 3 of iso-dates as version 5."},
         {"skills.restore iso-dates --version 9",
          ~s(error: "iso-dates" has no version 9 that can be read here; its last one is 5)},
         {"skills.restore iso-dates",
@@ -317,7 +313,7 @@ defmodule Skillbook.Handlers.StoreTest do
          \\ No newline at end of file\
          """},
         {"skills.diff iso-dates --from 1 --to 1",
-         "iso-dates: version 1 and version 1 are one and the same. Name two of them."},
+         "iso-dates: both are version 1. Name two different versions."},
         {"skills.diff iso-dates --from 3",
          ~s(error: "iso-dates" has no version 3 that can be read here; its last one is 2)},
         {"skills.diff nothing", ~s(error: the store has no entry "nothing")},
@@ -374,7 +370,7 @@ defmodule Skillbook.Handlers.StoreTest do
        "iso-dates: from version 3 to version 4\n  tags: reports, dates -> dates"},
       {"skills.diff iso-dates --to 3", "iso-dates: versions 1 and 3 are the same."},
       {"skills.diff iso-dates --to 1",
-       "iso-dates: version 1 and version 1 are one and the same. Name two of them."},
+       "iso-dates: both are version 1. Name two different versions."},
       {"skills.diff iso-dates --to 2",
        ~s(error: "iso-dates" has no version 2 that can be read here; its last one is 4)}
     ])
@@ -394,10 +390,10 @@ defmodule Skillbook.Handlers.StoreTest do
        "1 skill in the store with the tag Dates:\n" <>
          "- iso-dates: ISO dates - How dates are written [reports, dates] (source: agent, version 1)"},
       {"skills.list --tag none",
-       "No skills in the store with the tag none. `get_skill` lists all that there is, of files too."},
+       "No skills in the store with the tag none. `get_skill` lists everything, including files."},
       {"notes.list", "1 note in the store:\n- n: N (source: user, version 1)"},
       {"skills.read pdf",
-       "pdf: pdf\ndescription: Reads PDF\ntags: files\nsource: a file, which commands do not change\n\nRead it."},
+       "pdf: pdf\ndescription: Reads PDF\ntags: files\nsource: a file, which commands cannot change\n\nRead it."},
       {"skills.read tasks.get",
        ~s(error: "tasks.get" comes from a file, which the store neither changes nor keeps versions of. Change the file)}
     ])
@@ -456,8 +452,7 @@ defmodule Skillbook.Handlers.StoreTest do
        "error: --schedule and --clear contradict each other: a field is either set or cleared, not both"},
       {"skills.update digest --clear schedule",
        "Updated digest to version 4.\n  schedule: @daily -> none"},
-      {"skills.restore digest --version 1",
-       "digest is as it was at version 1; it is at version 5 now."}
+      {"skills.restore digest --version 1", "Restored version 1 of digest as version 5."}
     ])
 
     # As an agent writes that was started for a part of a work.
@@ -469,7 +464,7 @@ defmodule Skillbook.Handlers.StoreTest do
     check(book, [
       {"skills.update part --schedule @daily",
        "Updated part to version 2.\n  schedule: none -> @daily\n" <>
-         "It does not run: somebody who wrote it is no profile of the book, or had fewer rights than that. Create it anew."}
+         "It does not run: one of its authors is not a profile of the book, or had fewer rights. Create it again."}
     ])
 
     {:ok, _} = Skillbook.Store.delete(Skillbook.view(book), "part")
@@ -493,13 +488,13 @@ defmodule Skillbook.Handlers.StoreTest do
       {~s(notes.add --title Dinner --content "Soup." --tags food),
        ~s(Added the note "Dinner" (dinner\).)},
       {~s(notes.add --title Dinner --content "Soup."),
-       ~s(Nothing changed, it is so already: "Dinner" (dinner\) is at version 1.)},
+       ~s(Nothing changed: "Dinner" (dinner\) is at version 1.)},
       {~s(add_or_update_note {"title": "Dinner", "content": "Bread.", "include_in_prompt": false}),
        ~s(Updated "Dinner" (dinner\) to version 2.)},
       {~s(notes.add --title Dinner --content "Rice."), [by: :user],
        ~s(Updated "Dinner" (dinner\) to version 3.\n) <>
          ~s(It replaced version 2, written by agent "default" at 2026-02-17T12:00:00Z; ) <>
-         "`skills.restore dinner --version 2` brings that back."},
+         "`skills.restore dinner --version 2` restores it."},
       {~s(notes.add --title Dinner --content "Fish." --expected-version 2),
        ~s(error: "dinner" is at version 3, which "default" wrote at 2026-02-17T12:00:00Z, not at the expected ) <>
          "version 2. Read it again and make the change to what it is now"},
@@ -508,7 +503,7 @@ defmodule Skillbook.Handlers.StoreTest do
       {"notes.add --title Dinner",
        "error: --content is required and missing. Add it as: --content VALUE"},
       {"notes.delete --title Dinner",
-       "Deleted the note dinner; `skills.restore dinner --version 3` brings it back."},
+       "Deleted the note dinner; `skills.restore dinner --version 3` restores it."},
       {"notes.delete --title Dinner",
        ~s(error: the entry "Dinner" was deleted at 2026-02-17T12:00:00Z. ) <>
          "Restore one of its versions, or create it anew"}
@@ -533,17 +528,17 @@ defmodule Skillbook.Handlers.StoreTest do
       {"notes.get Dinner plans", "# Dinner plans\n\nSoup."},
       {"skills.load pdf", "# pdf\n\nAnew."},
       {"skills.disable pdf",
-       "Disabled pdf: nobody finds it but `skills.read` and `skills.list --include-disabled`. " <>
-         "`skills.enable pdf` undoes it.\nThe skill pdf of a file, which it replaced, is used again."},
+       "Disabled pdf: only `skills.read` and `skills.list --include-disabled` find it. " <>
+         "`skills.enable pdf` enables it again.\nThe skill pdf of a file, which it replaced, is visible again."},
       {"skills.load pdf", "# pdf\n\nRead it."},
       {"skills.enable pdf", "Enabled pdf: it can be found and read again."},
       {"skills.load pdf", "# pdf\n\nAnew."},
       {"skills.delete pdf",
-       "Deleted the skill pdf; `skills.restore pdf --version 3` brings it back.\n" <>
-         "The skill pdf of a file, which it replaced, is used again."},
+       "Deleted the skill pdf; `skills.restore pdf --version 3` restores it.\n" <>
+         "The skill pdf of a file, which it replaced, is visible again."},
       {"skills.load pdf", "# pdf\n\nRead it."},
       {"skills.delete iso-dates",
-       "Deleted the skill iso-dates; `skills.restore iso-dates --version 1` brings it back."},
+       "Deleted the skill iso-dates; `skills.restore iso-dates --version 1` restores it."},
       {"skills.load iso-dates", "error: Skill 'iso-dates' not found. Available: pdf"}
     ])
 

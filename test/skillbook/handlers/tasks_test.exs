@@ -264,10 +264,9 @@ for dialect <- [:sqlite, :postgres] do
         run(context, "tasks.create --title X --tags a")
 
         check(later(context, 1), [
-          {"tasks.update T-1 --status todo",
-           "Nothing changed, it is so already: T-1 [todo, medium, #a] X"},
+          {"tasks.update T-1 --status todo", "Nothing changed: T-1 [todo, medium, #a] X"},
           {"tasks.update T-1 --add-tags A --remove-tags b --clear due",
-           "Nothing changed, it is so already: T-1 [todo, medium, #a] X"}
+           "Nothing changed: T-1 [todo, medium, #a] X"}
         ])
 
         assert {:ok, %{data: %{task: %{updated_at: ~U[2026-02-17 12:00:00Z]}}}} =
@@ -356,7 +355,7 @@ for dialect <- [:sqlite, :postgres] do
         assert result.content == "Deleted T-1 X\nStill open below it: T-2"
 
         check(later(context, 1), [
-          {"tasks.delete --id T-1", "T-1 was deleted already, at 2026-02-17T12:00:00Z"},
+          {"tasks.delete --id T-1", "T-1 was already deleted, at 2026-02-17T12:00:00Z"},
           {"tasks.update T-1 --status done",
            "error: the task T-1 was deleted at 2026-02-17T12:00:00Z and stays as it is; `tasks.search` lists the tasks there are"},
           {"tasks.search --tags a",
