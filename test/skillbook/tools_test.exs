@@ -200,7 +200,7 @@ defmodule Skillbook.ToolsTest do
              ] = Tools.definitions(view, names: names)
 
       assert function["name"] == "tasks__create"
-      assert function["description"] == "Write down a new task"
+      assert function["description"] == "Add a task to the shared list"
 
       assert function["parameters"] == %{
                "type" => "object",

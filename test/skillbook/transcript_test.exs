@@ -14,7 +14,7 @@ defmodule Skillbook.TranscriptTest do
   defp message(kind, content, fields \\ []),
     do: struct!(Message, [kind: kind, content: content, at: @at] ++ fields)
 
-  test "what is written can be read again" do
+  test "JSON can be read again" do
     activation = %{name: "haiku", hash: "00", command: "haiku", answer: "11"}
 
     transcript = %Transcript{
@@ -34,7 +34,7 @@ defmodule Skillbook.TranscriptTest do
     assert Transcript.to_json(%{transcript | view: :any}) == Transcript.to_json(transcript)
   end
 
-  test "what is not as it should be is an error that says where" do
+  test "an invalid value is an error with its path" do
     good = %{
       "version" => 1,
       "profile" => "ann",
@@ -120,7 +120,7 @@ defmodule Skillbook.TranscriptTest do
     end
   end
 
-  test "activations come once, the most recent first, then those that were left out" do
+  test "activations are unique, the most recent first, then removed ones" do
     activation = fn name, hash -> %{name: name, hash: hash, command: name, answer: hash} end
 
     transcript = %Transcript{

@@ -31,7 +31,7 @@ defmodule Skillbook.WorkflowTest do
     Skillbook.view(book([sources: [folder]] ++ options))
   end
 
-  # `x.say` tells the test what it got, and answers with its first argument.
+  # `x.say` sends its flags and arguments to the test, and answers with its first argument.
   defp run(view, line, options \\ []) do
     test = self()
 
@@ -45,8 +45,8 @@ defmodule Skillbook.WorkflowTest do
     result
   end
 
-  describe "what stands below the last block" do
-    test "comes with the results, before them", %{tmp_dir: folder} do
+  describe "text below the last block" do
+    test "comes before the results", %{tmp_dir: folder} do
       page =
         workflow("x.say one") <> "\nIn three lines:\n\n- what is new\n\n## Notes\n\nNot this.\n"
 
@@ -69,7 +69,7 @@ defmodule Skillbook.WorkflowTest do
       assert result.data.rest == "In three lines:\n\n- what is new"
     end
 
-    test "does not come with those of a run that stopped, nor inside of another", %{
+    test "is left out of stopped and nested runs", %{
       tmp_dir: folder
     } do
       view = book_with(folder, workflow("x.fail") <> "\nSum it up.\n")
@@ -140,9 +140,10 @@ defmodule Skillbook.WorkflowTest do
     assert_received {:got, %{"at" => "2026-03-01T08:00:00Z"}, ["Do it."]}
   end
 
-  test "flags are those that its page declares", %{tmp_dir: folder} do
+  test "accepts the flags that its page declares", %{tmp_dir: folder} do
     flags =
-      "--to      Who gets it\n--days    How many (default: 3)\n--tags    Words\n--loud    Whether it is loud"
+      "--to      Who gets it\n--days    How many (default: 3)\n--tags    Words\n" <>
+        "--loud    Whether it is loud"
 
     usage = "[--to <name>] [--days <n>] [--tags <tags>] [--loud]"
     lines = "x.say --n {days} --tags {tags} x --text \"{tags}: {to}\" --loud {loud}"
@@ -172,23 +173,23 @@ defmodule Skillbook.WorkflowTest do
     refute_received {:got, _, _}
   end
 
-  test "what is wrong with a page is said before anything runs", %{tmp_dir: folder} do
+  test "an invalid page fails before anything runs", %{tmp_dir: folder} do
     rows = [
       {"x.say\nx.say \"open", [],
-       "step 2 cannot be read: the double quote that opens here is never closed\n  x.say \"open\n        ^\n" <>
-         "hint: close the value with \", and write \\\" for a quote inside it; for a long text use a heredoc: " <>
-         "--flag <<EOF, the text, a line EOF"},
+       "step 2 cannot be read: the double quote that opens here is never closed\n" <>
+         "  x.say \"open\n        ^\nhint: close the value with \", and write \\\" for a " <>
+         "quote inside it; for a long text use a heredoc: --flag <<EOF, the text, a line EOF"},
       {"x.say\nx.say {who}", [],
-       "step 2 has the unknown placeholder {who}; known are {today}, {yesterday}, {now}, {user}, " <>
-         "{last} and the numbers of earlier steps. For a literal brace, write {{"},
+       "step 2 has the unknown placeholder {who}; known are {today}, {yesterday}, {now}, " <>
+         "{user}, {last} and the numbers of earlier steps. For a literal brace, write {{"},
       {"x.say {last}", [], "step 1 cannot use {last}: there is no step before it"},
       {"x.say {1}", [], "step 1 cannot use {1}: only earlier steps have a result"},
       {"x.say\nx.say {0}", [], "step 2 cannot use {0}: only earlier steps have a result"},
       {"x.say {b}\n# name: b\nx.say", [],
        "step 1 cannot use {b}: only earlier steps have a result"},
       {"# name: a b\nx.say", [],
-       "the name of step 1 must be one word of lower-case letters, digits, - and _ that begins " <>
-         "with a letter, got: \"a b\""},
+       "the name of step 1 must be one word of lower-case letters, digits, - and _ that " <>
+         "begins with a letter, got: \"a b\""},
       {"# name: today\nx.say", [], "the name of step 1 cannot be today: {today} is built in"},
       {"# name: a\nx.say\n# name: a\nx.say", [],
        "the name of step 2 is a, which is the name of an earlier step"},
@@ -230,12 +231,13 @@ defmodule Skillbook.WorkflowTest do
     end
   end
 
-  test "what is prose, or of low trust, is given back", %{tmp_dir: folder} do
+  test "text without commands, or of low trust, is returned", %{tmp_dir: folder} do
     prose =
       page(
         "w.flow",
         [],
-        "# w.flow\n\n## Behavior\n\n1. Say it:\n\n   x.say a\n\n## Examples\n\n```cmd\nx.say b\n```\n"
+        "# w.flow\n\n## Behavior\n\n1. Say it:\n\n   x.say a\n\n## Examples\n\n```cmd\n" <>
+          "x.say b\n```\n"
       )
 
     assert %{status: :template} = run(book_with(Path.join(folder, "1"), prose), "w.flow")
@@ -247,7 +249,7 @@ defmodule Skillbook.WorkflowTest do
     refute_received {:got, _, _}
   end
 
-  test "workflows inside of each other have limits", %{tmp_dir: folder} do
+  test "nested workflows have limits", %{tmp_dir: folder} do
     result = run(book_with(folder, workflow("w.flow")), "w.flow")
     assert result.status == :error
 
@@ -264,7 +266,7 @@ defmodule Skillbook.WorkflowTest do
              ": the limit of 1000 steps, nested workflows included, was reached."
   end
 
-  test "its time is over", %{tmp_dir: folder} do
+  test "the time limit", %{tmp_dir: folder} do
     view = book_with(folder, workflow("x.say a\nx.say b", fields: [on_error: "continue"]))
     test = self()
 
@@ -284,7 +286,7 @@ defmodule Skillbook.WorkflowTest do
              ~r/\Aw.flow stopped after step 1 of 2: its time limit was reached.\n\n\[1\] x.say a\nerror\n/
   end
 
-  test "each step is asked for, with its values", %{tmp_dir: folder} do
+  test "each step is approved with its values", %{tmp_dir: folder} do
     test = self()
 
     ask = fn request ->
@@ -305,7 +307,7 @@ defmodule Skillbook.WorkflowTest do
     refute_received {:got, _, _}
   end
 
-  test "a value stays one value, whatever is in it", %{tmp_dir: folder} do
+  test "any text stays one value", %{tmp_dir: folder} do
     usage = "--a <text> --b <text>"
 
     lines =
@@ -331,7 +333,7 @@ defmodule Skillbook.WorkflowTest do
     end
   end
 
-  test "values of a JSON object are texts, as those of a line are", %{tmp_dir: folder} do
+  test "values of a JSON object become texts", %{tmp_dir: folder} do
     view =
       book_with(
         folder,
@@ -363,7 +365,7 @@ defmodule Skillbook.WorkflowTest do
     }
   end
 
-  test "the lines of a value are items where its first is one" do
+  test "each line of a value becomes a list item" do
     for {text, expected} <- [
           {"- {x}", "- a\n- b\n\n- c"},
           {"# Late\n\n  * {x}\n", "# Late\n\n  * a\n  * b\n\n  * c\n"},
@@ -380,7 +382,7 @@ defmodule Skillbook.WorkflowTest do
     end
   end
 
-  test "what would run", %{tmp_dir: folder} do
+  test "previews a run", %{tmp_dir: folder} do
     lines = "# name: late\nx.say --on {today}\nx.say {late} --to \"{to}, {1}\"\nx.gone {last}"
     view = book_with(folder, workflow(lines, usage: "[--to <name>]", flags: "--to  Who gets it"))
     entry = Skillbook.View.fetch!(view, "w.flow")

@@ -1,7 +1,8 @@
 defmodule Skillbook.Test.HTTPServer do
   @moduledoc false
-  # A server that plays a script: for each connection, in order, what it does once it has read a request. The test
-  # process gets `{:request, %{line: text, headers: map, body: binary}}` for each request.
+  # A server that plays a script: for each connection, in order, what it does once it has read a
+  # request. The test process gets `{:request, %{line: text, headers: map, body: binary}}` for
+  # each request.
   #
   # The steps of a connection:
   #
@@ -16,11 +17,13 @@ defmodule Skillbook.Test.HTTPServer do
   #   * `{:tls, options}` - a handshake; `{:http2, serve}` - as `Skillbook.Test.HTTP2` says
   #   * `{:tell, message}`, `{:await, message}` - says something to the test; goes on when the test says so
   #
-  # After the last step the connection is closed. `{:each, count, steps}` in place of a script plays the steps on so
-  # many connections at the same time; what the test then says, it says to all of them.
+  # After the last step the connection is closed. `{:each, count, steps}` in place of a script
+  # plays the steps on so many connections at the same time; what the test then says, it says to
+  # all of them.
   #
-  # Options: `:tls` takes options of `:ssl.listen/2`. `:check` is a function of a request that gives the message for the
-  # test, or an answer's steps instead of the script's. `:first` is `:nothing` if no request is read before the steps.
+  # Options: `:tls` takes options of `:ssl.listen/2`. `:check` is a function of a request that
+  # gives the message for the test, or an answer's steps instead of the script's. `:first` is
+  # `:nothing` if no request is read before the steps.
 
   alias Skillbook.Test.HTTP2
 

@@ -74,7 +74,7 @@ defmodule Skillbook.Scheduler.NodesTest do
           for [name, status, _, 1] <- other,
               do: assert({status, ran[name]} in [{"failed", nil}, {"failed", 1}])
 
-          # What one node has under way at a time.
+          # The firings that one node runs at once.
           assert length(other) <= 5
 
         :run ->

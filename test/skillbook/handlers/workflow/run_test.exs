@@ -50,7 +50,7 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
     result
   end
 
-  test "runs a workflow as its name does", %{book: book} do
+  test "runs a workflow like its name does", %{book: book} do
     by_name = run(book, "x.flow --to bob eve --loud")
     assert %{status: :ok, effects: [:task_created]} = by_name
 
@@ -67,7 +67,7 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
     assert %{status: :template, content: "# x.prose" <> _} = run(book, "workflow.run x.prose")
   end
 
-  test "shows what would run", %{book: book} do
+  test "previews a run", %{book: book} do
     result = run(book, "workflow.run --name x.flow --with \"to=Bob Smith\" --dry-run", "reads")
 
     assert result.content == """
@@ -79,12 +79,12 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
     assert %{status: :error} = run(book, "tasks.get T-1")
 
     assert run(book, "workflow.run x.prose --dry-run").content ==
-             "x.prose is a page for a model to follow; it runs no commands itself. It names no " <>
-               "commands.\nIn a conversation, calling it returns its text. Elsewhere it is not " <>
-               "carried out, since this book has no agent."
+             "x.prose is a page for a model to follow; it runs no commands itself. It names " <>
+               "no commands.\nIn a conversation, calling it returns its text. Elsewhere it " <>
+               "is not carried out, since this book has no agent."
   end
 
-  test "gives nobody more rights", %{book: book} do
+  test "gives no additional rights", %{book: book} do
     for line <- ["x.flow", "workflow.run x.flow"] do
       result = run(book, line, "reads")
       assert %{status: :error, effects: []} = result
@@ -105,17 +105,18 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
     end
   end
 
-  test "what is wrong", %{book: book} do
+  test "errors", %{book: book} do
     for {line, text} <- [
           {"workflow.run", "--name is required and missing. Add it as: --name VALUE"},
           {"workflow.run x.flow --with =3",
-           "--with must be flags of the workflow as NAME=VALUE, or NAME alone for one without a value, got \"=3\". " <>
-             "Write for example: --with days=7"},
+           "--with must be flags of the workflow as NAME=VALUE, or NAME alone for one " <>
+             "without a value, got \"=3\". Write for example: --with days=7"},
           {"workflow.run tasks.get",
-           "--name must be the name of a workflow (`workflow.list` lists them), got \"tasks.get\". " <>
-             "Write for example: --name workflows.report"},
+           "--name must be the name of a workflow (`workflow.list` lists them), got " <>
+             "\"tasks.get\". Write for example: --name workflows.report"},
           {"workflow.run x.flw",
-           "unknown skill \"x.flw\"; did you mean x.flow? To list what there is, write: get_skill"}
+           "unknown skill \"x.flw\"; did you mean x.flow? To list what there is, write: " <>
+             "get_skill"}
         ] do
       assert {line, run(book, line).content} == {line, text}
     end
@@ -153,7 +154,7 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
            ]
   end
 
-  test "one that was built by command runs from the next reply on", %{tmp_dir: folder} do
+  test "a built workflow runs from the next reply on", %{tmp_dir: folder} do
     root = Path.join(folder, "built")
     book = book(sources: [Source.builtin(), root], store: ":memory:", write_to: root)
 
