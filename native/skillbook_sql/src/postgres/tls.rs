@@ -12,7 +12,7 @@ use rustls::{
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::SslMode;
+use super::settings::SslMode;
 use crate::error::Detail;
 use crate::{Error, ErrorKind};
 

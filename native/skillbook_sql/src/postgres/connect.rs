@@ -1,0 +1,197 @@
+//! Opening sessions on a server.
+
+use std::future::poll_fn;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{AsyncMessage, Config};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::failure::reason;
+use super::session::Session;
+use super::settings::{Address, Limits, SslMode};
+use super::tls;
+use crate::error::Detail;
+use crate::{Error, ErrorKind};
+
+/// What a listening session hears.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// A notification.
+    Notification {
+        /// Its channel.
+        channel: String,
+        /// Its text.
+        payload: String,
+    },
+    /// The connection is lost.
+    End,
+}
+
+/// Why there is no session.
+#[derive(Debug)]
+pub struct Refused {
+    /// What to tell.
+    pub error: Box<Error>,
+    /// Whether it may be otherwise soon.
+    pub passing: bool,
+}
+
+impl Refused {
+    fn new(reason: String, passing: bool) -> Refused {
+        Refused {
+            error: Box::new(Error::new(ErrorKind::CannotOpen, Detail::Engine(reason))),
+            passing,
+        }
+    }
+}
+
+/// A database on a server.
+pub struct Server {
+    config: Config,
+    mode: SslMode,
+    tls: MakeRustlsConnect,
+    limits: Limits,
+    /// What errors call it.
+    label: String,
+}
+
+impl Server {
+    /// Nothing is opened yet.
+    pub fn new(address: &Address, limits: Limits) -> Result<Server, Error> {
+        let label = format!("{}:{}/{}", address.host, address.port, address.database);
+        let is_socket = address.host.starts_with('/');
+        let mode = if is_socket { SslMode::Disable } else { address.ssl_mode };
+        let tls = tls::connector(mode, address.authorities.as_deref())
+            .map_err(|error| error.opening(&label))?;
+        let mut config = Config::new();
+        config
+            .host(&address.host)
+            .port(address.port)
+            .user(&address.user)
+            .dbname(&address.database)
+            .application_name(&address.application_name)
+            .connect_timeout(limits.connect)
+            // A network that went away is found within a minute, also while nothing is asked.
+            .keepalives_idle(Duration::from_secs(30))
+            .keepalives_interval(Duration::from_secs(10))
+            .keepalives_retries(3)
+            .tcp_user_timeout(Duration::from_secs(30))
+            .ssl_mode(match mode {
+                SslMode::Disable => tokio_postgres::config::SslMode::Disable,
+                SslMode::Prefer => tokio_postgres::config::SslMode::Prefer,
+                _ => tokio_postgres::config::SslMode::Require,
+            });
+        if let Some(password) = &address.password {
+            config.password(password);
+        }
+        Ok(Server { config, mode, tls, limits, label })
+    }
+
+    /// Opens a session. `hear` is told what comes without being asked for, from a task of its own.
+    pub async fn connect(
+        &self,
+        hear: impl Fn(Heard) + Send + Clone + 'static,
+    ) -> Result<Session, Refused> {
+        let opened = timeout(self.limits.connect, self.open(hear)).await;
+        opened
+            .unwrap_or_else(|_| {
+                let reason = format!("no answer within {} ms", self.limits.connect.as_millis());
+                Err(Refused::new(reason, true))
+            })
+            .map_err(|refused| Refused {
+                error: Box::new(refused.error.opening(&self.label)),
+                ..refused
+            })
+    }
+
+    async fn open(
+        &self,
+        hear: impl Fn(Heard) + Send + Clone + 'static,
+    ) -> Result<Session, Refused> {
+        let session = match self.open_with(&self.config, hear.clone()).await {
+            Err(error) if self.mode == SslMode::Prefer && is_about_tls(&error) => {
+                let mut plain = self.config.clone();
+                plain.ssl_mode(tokio_postgres::config::SslMode::Disable);
+                self.open_with(&plain, hear).await
+            }
+            opened => opened,
+        }
+        .map_err(refused)?;
+        let settings = format!(
+            "set default_transaction_read_only = on; set standard_conforming_strings = on; set timezone = 'UTC'; \
+             set statement_timeout = {}; set lock_timeout = {}",
+            self.limits.statement.as_millis(),
+            self.limits.patience.as_millis().max(1),
+        );
+        session.client.batch_execute(&settings).await.map_err(refused)?;
+        Ok(session)
+    }
+
+    async fn open_with(
+        &self,
+        config: &Config,
+        hear: impl Fn(Heard) + Send + 'static,
+    ) -> Result<Session, tokio_postgres::Error> {
+        let (client, mut connection) = config.connect(self.tls.clone()).await?;
+        let ended = Arc::new(StdMutex::new(None));
+        let end = Arc::clone(&ended);
+        let task = tokio::spawn(async move {
+            let reason = loop {
+                match poll_fn(|context| connection.poll_message(context)).await {
+                    Some(Ok(AsyncMessage::Notification(heard))) => hear(Heard::Notification {
+                        channel: heard.channel().to_owned(),
+                        payload: heard.payload().to_owned(),
+                    }),
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => break reason(&error),
+                    None => break "it was closed".to_owned(),
+                }
+            };
+            *end.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+            // Callers find the reason there: their channels end with the connection.
+            drop(connection);
+            hear(Heard::End);
+        });
+        let cancel = client.cancel_token();
+        Ok(Session {
+            client,
+            cancel,
+            with_tls: self.mode != SslMode::Disable,
+            tls: self.tls.clone(),
+            limits: self.limits,
+            task,
+            ended,
+            state: Mutex::default(),
+            is_open: AtomicBool::new(false),
+            is_spoilt: AtomicBool::new(false),
+            is_closing: AtomicBool::new(false),
+        })
+    }
+}
+
+/// What libpq tries again without TLS.
+fn is_about_tls(error: &tokio_postgres::Error) -> bool {
+    match error.code() {
+        Some(code) => *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+        None => error.to_string().starts_with("error performing TLS handshake"),
+    }
+}
+
+fn refused(error: tokio_postgres::Error) -> Refused {
+    let passing = match error.code() {
+        Some(code) => [
+            SqlState::CANNOT_CONNECT_NOW,
+            SqlState::TOO_MANY_CONNECTIONS,
+            SqlState::ADMIN_SHUTDOWN,
+            SqlState::CRASH_SHUTDOWN,
+        ]
+        .contains(code),
+        None => !error.to_string().starts_with("error performing TLS handshake"),
+    };
+    Refused::new(reason(&error), passing)
+}

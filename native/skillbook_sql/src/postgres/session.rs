@@ -1,0 +1,171 @@
+//! A connection to a server, used by one caller at a time.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_postgres::error::{DbError, Severity, SqlState};
+use tokio_postgres::{CancelToken, Client};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::failure::{describe, is_code, Failure};
+use super::prepared::Cache;
+use super::settings::Limits;
+use crate::error::Detail;
+use crate::{Error, ErrorKind};
+
+/// How long the server may take to answer beyond its own time limit before the connection counts as lost.
+pub(super) const GRACE: Duration = Duration::from_secs(5);
+
+/// A connection.
+pub struct Session {
+    pub(super) client: Client,
+    pub(super) cancel: CancelToken,
+    pub(super) with_tls: bool,
+    pub(super) tls: MakeRustlsConnect,
+    pub(super) limits: Limits,
+    pub(super) task: JoinHandle<()>,
+    /// Why the connection ended.
+    pub(super) ended: Arc<StdMutex<Option<String>>>,
+    pub(super) state: Mutex<State>,
+    /// Whether a transaction is open.
+    pub(super) is_open: AtomicBool,
+    /// Whether it must not be used again.
+    pub(super) is_spoilt: AtomicBool,
+    pub(super) is_closing: AtomicBool,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) prepared: Cache,
+    /// Counts transactions.
+    pub(super) transaction: u64,
+    /// The server has ended the transaction, or a part of it, and takes nothing but a rollback.
+    pub(super) is_failed: bool,
+    /// When the statement that runs was sent.
+    pub(super) began: Option<Instant>,
+}
+
+/// What a statement runs in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Nothing: it may only read.
+    Read,
+    /// A transaction of its own.
+    Write,
+    /// The transaction that [`Session::begin`] opened.
+    Inside,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // With an open transaction, closing politely would wait for an answer that nobody reads.
+        if self.is_open.load(Ordering::Acquire) {
+            self.task.abort();
+        }
+    }
+}
+
+impl Session {
+    /// Whether another caller can use it.
+    pub fn is_usable(&self) -> bool {
+        let flags = [&self.is_open, &self.is_spoilt, &self.is_closing];
+        !self.client.is_closed() && !flags.iter().any(|flag| flag.load(Ordering::Acquire))
+    }
+
+    pub(super) fn check_place(&self, state: &State, place: Place) -> Result<(), Error> {
+        if self.is_closing.load(Ordering::Acquire) {
+            return Err(Error::closed());
+        }
+        let is_open = self.is_open.load(Ordering::Acquire);
+        match place {
+            Place::Inside if self.client.is_closed() => {
+                Err(self.lost(Detail::LostInTransaction, ErrorKind::Closed))
+            }
+            Place::Inside if !is_open || state.is_failed => Err(Error::rolled_back()),
+            Place::Read | Place::Write if self.client.is_closed() => {
+                Err(self.lost(Detail::NotSent, ErrorKind::NotSent))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Listens on a channel, or no longer.
+    pub async fn listen(&self, channel: &str, listens: bool) -> Result<(), Error> {
+        let mut state = self.state.lock().await;
+        let verb = if listens { "listen" } else { "unlisten" };
+        self.own(&mut state, &format!("{verb} \"{}\"", channel.replace('"', "\"\"")), Place::Read)
+            .await
+    }
+
+    pub(super) async fn own(
+        &self,
+        state: &mut State,
+        sql: &str,
+        place: Place,
+    ) -> Result<(), Error> {
+        state.began = Some(Instant::now());
+        let done = self
+            .limited(async { self.client.batch_execute(sql).await.map_err(Failure::Driver) })
+            .await;
+        done.map_err(|failure| self.error(state, failure, place))
+    }
+
+    /// The server has time limits of its own; this one is for a server, or a network, that is silent.
+    pub(super) async fn limited<T>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let limit = self.limits.statement + self.limits.patience + GRACE;
+        match timeout(limit, work).await {
+            Ok(done) => done,
+            Err(_) => {
+                self.is_spoilt.store(true, Ordering::Release);
+                self.task.abort();
+                let reason = format!("no answer within {} ms", limit.as_millis());
+                Err(Failure::Told(Error::new(ErrorKind::Lost, Detail::Lost(reason))))
+            }
+        }
+    }
+
+    /// The error to tell; in a transaction, what it means for that.
+    pub(super) fn error(&self, state: &mut State, failure: Failure, place: Place) -> Error {
+        if self.is_closing.load(Ordering::Acquire) {
+            return Error::closed();
+        }
+        let error = match failure {
+            Failure::Told(error) => {
+                state.is_failed |= place == Place::Inside && error.kind() != ErrorKind::Other;
+                return error;
+            }
+            Failure::Driver(error) => error,
+        };
+        state.is_failed |= place == Place::Inside;
+        // An administrator can stop a statement too.
+        let is_over = state.began.is_some_and(|began| began.elapsed() >= self.limits.statement);
+        if is_over && is_code(&error, &SqlState::QUERY_CANCELED) {
+            return Error::new(ErrorKind::Timeout, Detail::TimeLimit(self.limits.statement));
+        }
+        if error.as_db_error().is_some() {
+            let fatal =
+                error.as_db_error().and_then(DbError::parsed_severity) == Some(Severity::Fatal);
+            self.is_spoilt.fetch_or(fatal, Ordering::AcqRel);
+            return describe(&error, self.limits);
+        }
+        // Whatever it is, nobody knows what the next answer would belong to.
+        self.is_spoilt.store(true, Ordering::Release);
+        match place {
+            Place::Inside => self.lost(Detail::LostInTransaction, ErrorKind::Closed),
+            Place::Read | Place::Write => self.lost(Detail::Lost, ErrorKind::Lost),
+        }
+    }
+
+    pub(super) fn lost(&self, detail: fn(String) -> Detail, kind: ErrorKind) -> Error {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        Error::new(kind, detail(ended.clone().unwrap_or_else(|| "it was closed".to_owned())))
+    }
+}

@@ -1,0 +1,137 @@
+//! Transactions and savepoints.
+
+use std::future::Future;
+use std::sync::atomic::Ordering;
+use std::sync::LazyLock;
+
+use futures_util::future::join3;
+use tokio_postgres::error::SqlState;
+
+use super::failure::{describe, is_code, Failure};
+use super::session::{Place, Session, State};
+use crate::error::Detail;
+use crate::{Error, ErrorKind};
+
+/// The key of the advisory lock by which all who write through this library take turns, whatever they are connected by.
+pub const WRITERS: i64 = i64::from_be_bytes(*b"skillboo");
+
+/// Read committed, so that a statement sees what was committed while its transaction waited for the lock.
+pub(super) static BEGIN: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "begin isolation level read committed read write; select pg_advisory_xact_lock({WRITERS})"
+    )
+});
+pub(super) const COMMIT: &str = "commit";
+
+impl Session {
+    /// Begins a transaction that may write (level 0) or a savepoint in it (levels from 1).
+    pub async fn begin(&self, level: u32) -> Result<(), Error> {
+        let mut state = self.state.lock().await;
+        if level > 0 {
+            self.check_place(&state, Place::Inside)?;
+            return self.own(&mut state, &format!("savepoint level_{level}"), Place::Inside).await;
+        }
+        self.check_place(&state, Place::Write)?;
+        state.transaction += 1;
+        state.is_failed = false;
+        self.is_open.store(true, Ordering::Release);
+        let begun = self
+            .limited(async { self.client.batch_execute(&BEGIN).await.map_err(Failure::Driver) })
+            .await;
+        match begun {
+            Ok(()) => Ok(()),
+            Err(failure) => {
+                let error = self.begin_error(failure);
+                self.end(&mut state, "rollback").await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes what was written since the `begin` of that level stay.
+    pub async fn commit(&self, level: u32) -> Result<(), Error> {
+        let mut state = self.state.lock().await;
+        self.check_place(&state, Place::Inside)?;
+        if level > 0 {
+            return self
+                .own(&mut state, &format!("release savepoint level_{level}"), Place::Inside)
+                .await;
+        }
+        let done = self.own(&mut state, COMMIT, Place::Write).await;
+        // Also where it fails, the server has ended the transaction.
+        self.is_open.store(false, Ordering::Release);
+        done
+    }
+
+    /// Takes it back. Nothing happens where the transaction is already over.
+    pub async fn rollback(&self, level: u32) -> Result<(), Error> {
+        let mut state = self.state.lock().await;
+        if !self.is_open.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        match level {
+            0 => self.end(&mut state, "rollback").await,
+            _ => {
+                let back =
+                    format!("rollback to savepoint level_{level}; release savepoint level_{level}");
+                self.own(&mut state, &back, Place::Inside).await?;
+                state.is_failed = false;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn end(&self, state: &mut State, sql: &str) {
+        if self.own(state, sql, Place::Read).await.is_err() {
+            self.is_spoilt.store(true, Ordering::Release);
+            self.task.abort();
+        }
+        state.is_failed = false;
+        self.is_open.store(false, Ordering::Release);
+    }
+
+    /// Runs `work` in a transaction of its own. All is sent at once: if a part fails, the server leaves out the rest.
+    pub(super) async fn alone<T>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let (begun, done, committed) = self
+            .limited(async {
+                Ok(join3(
+                    self.client.batch_execute(&BEGIN),
+                    work,
+                    self.client.batch_execute(COMMIT),
+                )
+                .await)
+            })
+            .await?;
+        if let Err(error) = begun {
+            return Err(match error.is_closed() {
+                true => Failure::Driver(error),
+                false => Failure::Told(self.begin_error(Failure::Driver(error))),
+            });
+        }
+        let done = done?;
+        committed?;
+        Ok(done)
+    }
+
+    fn begin_error(&self, failure: Failure) -> Error {
+        match failure {
+            Failure::Told(error) => error,
+            Failure::Driver(error) if is_code(&error, &SqlState::LOCK_NOT_AVAILABLE) => {
+                self.locked()
+            }
+            Failure::Driver(error) if is_code(&error, &SqlState::QUERY_CANCELED) => self.locked(),
+            // A transaction in which nothing was done yet.
+            Failure::Driver(error) if error.is_closed() => {
+                self.lost(Detail::NotSent, ErrorKind::NotSent)
+            }
+            Failure::Driver(error) => describe(&error, self.limits),
+        }
+    }
+
+    fn locked(&self) -> Error {
+        Error::new(ErrorKind::Busy, Detail::Locked(self.limits.patience.min(self.limits.statement)))
+    }
+}
