@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use crate::catalog::assemble::Finding;
 use crate::catalog::entry::{Entry, Index};
+use crate::catalog::finding::Finding;
 use crate::catalog::{Catalog, EntryId, Unused, Why};
 use crate::glob::Globs;
 use crate::page::diagnostic::Diagnostic;

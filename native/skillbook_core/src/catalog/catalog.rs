@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::assemble::{Assembled, Finding};
+use super::assemble::Assembled;
 use super::entry::{Entry, Index};
-use super::findings;
+use super::finding::Finding;
 use super::id::{Domain, EntryId, Place};
 use super::names::Names;
 use super::precedence::{self, Unused};
+use super::unused;
 use crate::page::diagnostic::Diagnostic;
 
 /// One generation of a book's entries.
@@ -55,7 +56,7 @@ impl Catalog {
         };
         let entries = names.sorted(&all);
         let mut findings: Vec<_> = sources().flat_map(|source| &source.findings).cloned().collect();
-        findings.extend(findings::diagnose_indexes(&entries, &names));
+        findings.extend(unused::diagnose_indexes(&entries, &names));
         findings.sort_by(|a, b| a.diagnostic.place().cmp(&b.diagnostic.place()));
         let unselected = sources().flat_map(|source| &source.unselected).cloned().collect();
         Catalog { generation, entries, names, unselected, findings }
@@ -132,7 +133,7 @@ impl Catalog {
 
     /// What is said of an entry that is not used.
     pub(crate) fn told(&self, unused: &Unused) -> Diagnostic {
-        findings::told(self.entry(unused.id), unused.why, self.entry(unused.by))
+        unused::told(self.entry(unused.id), unused.why, self.entry(unused.by))
     }
 
     /// The index of a domain that is used among those that are shown.

@@ -5,13 +5,14 @@ pub mod assemble;
 mod catalog;
 pub mod changes;
 pub mod entry;
-mod findings;
+pub mod finding;
 mod id;
 pub mod last_good;
 mod names;
 mod precedence;
 pub mod records;
 pub mod scheduled;
+mod unused;
 
 pub use catalog::Catalog;
 pub use id::{Domain, EntryId};

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::mem::take;
 use std::sync::Arc;
 
-use super::assemble::{self, Assembled, Finding};
+use super::assemble::{self, Assembled};
 use super::entry::Entry;
+use super::finding::Finding;
 use crate::page::document::Document;
 use crate::page::record::Record;
 use crate::source::Source;

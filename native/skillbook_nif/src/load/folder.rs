@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use skillbook_core::catalog::assemble::Finding;
+use skillbook_core::catalog::finding::Finding;
 use skillbook_core::page::diagnostic::Diagnostic;
 use skillbook_core::page::document::{Document, SKILL_FILE};
 

@@ -18,7 +18,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use skillbook_core::catalog::assemble::{assemble_again, Assembled, Finding};
+use skillbook_core::catalog::assemble::{assemble_again, Assembled};
+use skillbook_core::catalog::finding::Finding;
 use skillbook_core::page::diagnostic::{Code, Diagnostic, Severity};
 use skillbook_core::source::{Source, Trust};
 

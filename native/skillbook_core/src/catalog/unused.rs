@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::assemble::Finding;
 use super::entry::{Entry, Named};
+use super::finding::Finding;
 use super::names::Names;
 use super::precedence::{called, chosen_index, owner, Why};
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
