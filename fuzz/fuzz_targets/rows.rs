@@ -4,13 +4,13 @@
 
 use libfuzzer_sys::fuzz_target;
 use skillbook_core::search::rows::{
-    merge, pack, rank, without, words, Document, Kept, Limit, Row, Run, Unit,
+    merge, pack, rank, without, words, BlockRow, Limit, Run, SearchDocument, StoredRun, Unit,
 };
 use skillbook_core::search::snippet;
 
-fn kept<'a>(run: &'a Run, gone: &'a [u8]) -> Kept<'a> {
+fn kept<'a>(run: &'a Run, gone: &'a [u8]) -> StoredRun<'a> {
     let blocks = run.blocks.iter().map(|block| (&block.documents[..], &block.places[..])).collect();
-    Kept { ids: &run.ids, gone, blocks, numbers: &[] }
+    StoredRun { ids: &run.ids, gone, blocks, numbers: &[] }
 }
 
 fn term(text: &str) -> (String, String) {
@@ -22,7 +22,7 @@ fuzz_target!(|input: (Vec<(String, String)>, String, Vec<(Vec<u8>, Vec<u8>)>)| {
     let documents: Vec<_> = texts
         .iter()
         .zip(1..)
-        .map(|((title, content), id)| Document {
+        .map(|((title, content), id)| SearchDocument {
             id,
             titles: vec![title.clone()],
             content: content.clone(),
@@ -54,7 +54,7 @@ fuzz_target!(|input: (Vec<(String, String)>, String, Vec<(Vec<u8>, Vec<u8>)>)| {
             let ranges = 0..5;
             let row = |range| {
                 let blocks = index.blocks.iter();
-                blocks.map(move |block| Row {
+                blocks.map(move |block| BlockRow {
                     range,
                     gone: &[],
                     documents: &block.documents,
@@ -79,7 +79,7 @@ fuzz_target!(|input: (Vec<(String, String)>, String, Vec<(Vec<u8>, Vec<u8>)>)| {
         (range % 4, documents.clone(), places.clone())
     };
     let packed: Vec<_> = rows.iter().enumerate().map(row).collect();
-    let read = packed.iter().map(|(range, documents, places)| Row {
+    let read = packed.iter().map(|(range, documents, places)| BlockRow {
         range: *range,
         gone: places,
         documents,
@@ -91,5 +91,5 @@ fuzz_target!(|input: (Vec<(String, String)>, String, Vec<(Vec<u8>, Vec<u8>)>)| {
     assert!(found.hits.len() <= found.total.min(10));
     let blocks = rows.iter().map(|(documents, places)| (&documents[..], &places[..])).collect();
     let gone = rows.first().map(|(_, places)| &places[..]).unwrap_or_default();
-    merge(&[Kept { ids: gone, gone, blocks, numbers: &[] }]);
+    merge(&[StoredRun { ids: gone, gone, blocks, numbers: &[] }]);
 });

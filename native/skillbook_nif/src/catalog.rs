@@ -18,7 +18,7 @@ use skillbook_core::glob::{BadGlob, Globs};
 use skillbook_core::source::{Source, SourceKind, Trust};
 use skillbook_core::view::{CachedCatalog, Profile, View};
 
-use crate::load::Loaded;
+use crate::load::LoadedFolder;
 use crate::shared::FrozenTerm;
 use crate::store::Rows;
 use crate::{declaration, encode, entry};
@@ -28,21 +28,21 @@ mod atoms {
 }
 
 /// One generation with the terms of its entries.
-pub struct Generation {
+pub struct Snapshot {
     pub catalog: Arc<CachedCatalog>,
-    terms: Box<[Arc<Terms>]>,
+    terms: Box<[Arc<EntryTerms>]>,
 }
 
 /// What Elixir gets of an entry, each built when it is first asked for in any generation.
 #[derive(Default)]
-struct Terms {
+struct EntryTerms {
     entry: OnceLock<FrozenTerm>,
     declaration: OnceLock<FrozenTerm>,
 }
 
-impl Generation {
+impl Snapshot {
     /// Takes over the terms of those entries that are the same in the generation before.
-    fn new(catalog: Catalog, before: Option<&Generation>) -> Generation {
+    fn new(catalog: Catalog, before: Option<&Snapshot>) -> Snapshot {
         let before = before
             .into_iter()
             .flat_map(|before| before.catalog.entries().iter().zip(&before.terms));
@@ -58,7 +58,7 @@ impl Generation {
                 .unwrap_or_default()
         };
         let terms = catalog.entries().iter().map(term).collect();
-        Generation { catalog: Arc::new(CachedCatalog::new(catalog)), terms }
+        Snapshot { catalog: Arc::new(CachedCatalog::new(catalog)), terms }
     }
 
     /// The entry's struct.
@@ -77,40 +77,42 @@ impl Generation {
 }
 
 /// A source and what is known of it.
-enum Held {
-    Folder(Box<Loaded>),
+enum LoadedSource {
+    Folder(Box<LoadedFolder>),
     Store(Records),
 }
 
-impl Held {
-    fn new(source: Arc<Source>) -> Held {
+impl LoadedSource {
+    fn new(source: Arc<Source>) -> LoadedSource {
         match source.kind {
-            SourceKind::Stored => Held::Store(Records::new(source)),
-            SourceKind::Skills | SourceKind::Notes => Held::Folder(Box::new(Loaded::new(source))),
+            SourceKind::Stored => LoadedSource::Store(Records::new(source)),
+            SourceKind::Skills | SourceKind::Notes => {
+                LoadedSource::Folder(Box::new(LoadedFolder::new(source)))
+            }
         }
     }
 
     fn assembled(&self) -> &Assembled {
         match self {
-            Held::Folder(loaded) => loaded.assembled(),
-            Held::Store(store) => store.assembled(),
+            LoadedSource::Folder(loaded) => loaded.assembled(),
+            LoadedSource::Store(store) => store.assembled(),
         }
     }
 
     /// Records are handed over; they are not looked for.
     fn refresh(&mut self, changed: Option<&[PathBuf]>) -> bool {
         match self {
-            Held::Folder(loaded) => loaded.refresh(changed),
-            Held::Store(_) => false,
+            LoadedSource::Folder(loaded) => loaded.refresh(changed),
+            LoadedSource::Store(_) => false,
         }
     }
 }
 
 /// A book's sources and its current generation.
 pub struct CatalogResource {
-    current: ArcSwap<Generation>,
-    /// Held while loading, so that generations come one after another.
-    sources: Mutex<Vec<Held>>,
+    current: ArcSwap<Snapshot>,
+    /// LoadedSource while loading, so that generations come one after another.
+    sources: Mutex<Vec<LoadedSource>>,
 }
 
 #[rustler::resource_impl]
@@ -134,7 +136,7 @@ impl Encoder for Reloaded {
 }
 
 impl CatalogResource {
-    pub fn current(&self) -> Arc<Generation> {
+    pub fn current(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }
 
@@ -165,11 +167,11 @@ impl CatalogResource {
         Some((self.next(&sources, differs), rows.unread))
     }
 
-    fn sources(&self) -> MutexGuard<'_, Vec<Held>> {
+    fn sources(&self) -> MutexGuard<'_, Vec<LoadedSource>> {
         self.sources.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn next(&self, sources: &[Held], differs: bool) -> Reloaded {
+    fn next(&self, sources: &[LoadedSource], differs: bool) -> Reloaded {
         let old = self.current();
         let number = old.catalog.generation();
         if !differs {
@@ -196,17 +198,17 @@ impl CatalogResource {
     }
 }
 
-fn store_of(sources: &mut [Held]) -> Option<&mut Records> {
+fn store_of(sources: &mut [LoadedSource]) -> Option<&mut Records> {
     sources.iter_mut().find_map(|source| match source {
-        Held::Store(store) => Some(store),
-        Held::Folder(_) => None,
+        LoadedSource::Store(store) => Some(store),
+        LoadedSource::Folder(_) => None,
     })
 }
 
-fn build(number: u64, sources: &[Held], before: Option<&Generation>) -> Arc<Generation> {
-    let assembled = sources.iter().map(Held::assembled);
+fn build(number: u64, sources: &[LoadedSource], before: Option<&Snapshot>) -> Arc<Snapshot> {
+    let assembled = sources.iter().map(LoadedSource::assembled);
     let catalog = Catalog::build_after(before.map(|before| &**before.catalog), number, assembled);
-    Arc::new(Generation::new(catalog, before))
+    Arc::new(Snapshot::new(catalog, before))
 }
 
 #[derive(NifUnitEnum)]
@@ -288,7 +290,7 @@ fn catalog_load(sources: Vec<SourceOptions>) -> NifResult<ResourceArc<CatalogRes
     let source =
         |options: SourceOptions| options.source().map(Arc::new).map_err(|_| rustler::Error::BadArg);
     let sources = sources.into_iter().map(source).collect::<NifResult<Vec<_>>>()?;
-    let sources: Vec<Held> = sources.into_iter().map(Held::new).collect();
+    let sources: Vec<LoadedSource> = sources.into_iter().map(LoadedSource::new).collect();
     let current = ArcSwap::new(build(1, &sources, None));
     Ok(ResourceArc::new(CatalogResource { current, sources: Mutex::new(sources) }))
 }
@@ -325,12 +327,12 @@ fn catalog_scheduled<'a>(
     name: Option<String>,
 ) -> Vec<(Option<i64>, Vec<Option<String>>, Term<'a>)> {
     let generation = catalog.current();
-    let told = |id: EntryId| {
+    let job = |id: EntryId| {
         let record = generation.catalog.entry(id).document.of_record();
         let writers = record.map(|record| record.writers.clone()).unwrap_or_default();
         (record.map(|record| record.id), writers, generation.entry_term(env, id))
     };
-    scheduled(&generation.catalog, name.as_deref()).into_iter().map(told).collect()
+    scheduled(&generation.catalog, name.as_deref()).into_iter().map(job).collect()
 }
 
 #[rustler::nif]

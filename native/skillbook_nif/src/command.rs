@@ -5,7 +5,7 @@ use skillbook_core::text::command::{self, Command, FlagValue};
 use skillbook_core::text::words::{self, Reference};
 
 use crate::encode::{self, Bare, Bares};
-use crate::text::{self, Source};
+use crate::text::{self, SourceText};
 use crate::twin::twin;
 
 mod atoms {
@@ -17,7 +17,7 @@ mod atoms {
 }
 
 fn split<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
-    let source = match Source::new(env, line) {
+    let source = match SourceText::new(env, line) {
         Ok(source) => source,
         Err(error) => return text::error(env, &error),
     };
@@ -31,7 +31,7 @@ fn split<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
 }
 
 fn read<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
-    let source = match Source::new(env, line) {
+    let source = match SourceText::new(env, line) {
         Ok(source) => source,
         Err(error) => return text::error(env, &error),
     };
@@ -44,7 +44,7 @@ fn read<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
 /// A command as `Skillbook.Command.new/1` takes it.
 pub fn encode_command<'a>(
     env: Env<'a>,
-    source: &Source<'a>,
+    source: &SourceText<'a>,
     command: &Command<'_>,
 ) -> NifResult<Bare<'a>> {
     let names: Bares = command.flags.iter().map(|(name, _)| source.part(name)).collect();
@@ -77,7 +77,7 @@ pub fn encode_command<'a>(
     Ok(Bare::tuple(env, &values))
 }
 
-fn flag<'a>(env: Env<'a>, source: &Source<'a>, value: &FlagValue<'_>) -> NifResult<Bare<'a>> {
+fn flag<'a>(env: Env<'a>, source: &SourceText<'a>, value: &FlagValue<'_>) -> NifResult<Bare<'a>> {
     Ok(match value {
         FlagValue::True => true.encode(env).into(),
         FlagValue::One(value) => source.part(value),

@@ -9,7 +9,7 @@ use skillbook_core::text::error::Error;
 use skillbook_core::text::extract::{self, Event, Unclosed};
 
 use crate::encode::{Bare, Bares};
-use crate::text::{self, Source};
+use crate::text::{self, SourceText};
 use crate::twin::{twin, BYTES};
 
 mod atoms {
@@ -36,7 +36,7 @@ fn unclosed(run: bool) -> Unclosed {
 
 /// `{commands, text, incomplete, hidden}`.
 fn whole<'a>(env: Env<'a>, reply: Binary<'a>, run: bool) -> NifResult<Term<'a>> {
-    let found = Source::new(env, reply).and_then(|source| {
+    let found = SourceText::new(env, reply).and_then(|source| {
         let found = extract::extract(source.text, unclosed(run))?;
         Ok((source, found))
     });
@@ -65,7 +65,7 @@ twin! {
 /// The commands in the Behavior section of a page, each with the name that a comment gives it, or `nil`, and the text below.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn behavior_steps<'a>(env: Env<'a>, body: Binary<'a>) -> NifResult<Term<'a>> {
-    let steps = Source::new(env, body).and_then(|source| {
+    let steps = SourceText::new(env, body).and_then(|source| {
         let steps = extract::steps(sections::section(source.text, "behavior").unwrap_or_default())?;
         Ok((source, steps))
     });

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustler::env::OwnedEnv;
 use rustler::{Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
-use skillbook_sql::postgres::{Address, Heard, Limits, Place, Server, Session, SslMode, WRITERS};
+use skillbook_sql::postgres::{Address, Event, Mode, Server, Session, SslMode, Timeouts, WRITERS};
 use skillbook_sql::statement::may_read;
 use skillbook_sql::{Error, Rows, Value};
 
@@ -44,25 +44,25 @@ struct AddressMap {
 }
 
 #[derive(NifMap)]
-struct LimitsMap {
+struct TimeoutsMap {
     timeout: u64,
     queue_timeout: u64,
     connect_timeout: u64,
 }
 
 #[derive(NifUnitEnum)]
-enum PlaceAtom {
+enum ModeAtom {
     Read,
     Write,
     Inside,
 }
 
-impl From<PlaceAtom> for Place {
-    fn from(place: PlaceAtom) -> Place {
-        match place {
-            PlaceAtom::Read => Place::Read,
-            PlaceAtom::Write => Place::Write,
-            PlaceAtom::Inside => Place::Inside,
+impl From<ModeAtom> for Mode {
+    fn from(mode: ModeAtom) -> Mode {
+        match mode {
+            ModeAtom::Read => Mode::Read,
+            ModeAtom::Write => Mode::Write,
+            ModeAtom::Inside => Mode::Inside,
         }
     }
 }
@@ -97,7 +97,7 @@ where
 fn postgres_server<'a>(
     env: Env<'a>,
     address: AddressMap,
-    limits: LimitsMap,
+    timeouts: TimeoutsMap,
 ) -> NifResult<Term<'a>> {
     let address = Address {
         host: address.host,
@@ -109,12 +109,12 @@ fn postgres_server<'a>(
         ssl_mode: SslMode::from_name(&address.ssl).ok_or(rustler::Error::BadArg)?,
         authorities: address.ssl_ca_file,
     };
-    let limits = Limits {
-        statement: Duration::from_millis(limits.timeout),
-        patience: Duration::from_millis(limits.queue_timeout),
-        connect: Duration::from_millis(limits.connect_timeout),
+    let timeouts = Timeouts {
+        statement: Duration::from_millis(timeouts.timeout),
+        lock: Duration::from_millis(timeouts.queue_timeout),
+        connect: Duration::from_millis(timeouts.connect_timeout),
     };
-    let server = Server::new(&address, limits)
+    let server = Server::new(&address, timeouts)
         .map(|server| ResourceArc::new(ServerResource(Arc::new(server))));
     Ok(reply(env, server))
 }
@@ -131,26 +131,26 @@ fn postgres_connect(
     let pid = env.pid();
     let heard_env = OwnedEnv::new();
     let reference = Arc::new(std::sync::Mutex::new((heard_env.save(reference), heard_env)));
-    let hear = move |heard: Heard| {
-        let held = reference.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let term = |env| held.1.run(|own| held.0.load(own).in_env(env));
+    let on_event = move |event: Event| {
+        let saved = reference.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let term = |env| saved.1.run(|own| saved.0.load(own).in_env(env));
         // If the process is gone, nobody listens.
-        let _ = OwnedEnv::new().send_and_clear(&pid, |env| match heard {
-            Heard::Notification { channel, payload } => {
+        let _ = OwnedEnv::new().send_and_clear(&pid, |env| match event {
+            Event::Notification { channel, payload } => {
                 (atoms::skillbook_postgres_notification(), term(env), channel, payload).encode(env)
             }
-            Heard::End => (atoms::skillbook_postgres_end(), term(env)).encode(env),
+            Event::End => (atoms::skillbook_postgres_end(), term(env)).encode(env),
         });
     };
     let server = Arc::clone(&server.0);
     runtime.spawn(async move {
-        let opened = server.connect(hear).await;
+        let opened = server.connect(on_event).await;
         reply.send(|env| match opened {
             Ok(session) => {
                 (atoms::ok(), ResourceArc::new(SessionResource(Arc::new(session)))).encode(env)
             }
-            Err(refused) => {
-                (atoms::error(), encode_error(env, &refused.error), refused.passing).encode(env)
+            Err(failed) => {
+                (atoms::error(), encode_error(env, &failed.error), failed.is_transient).encode(env)
             }
         });
     });
@@ -168,18 +168,18 @@ fn postgres_writers() -> i64 {
     WRITERS
 }
 
-/// `:writes`, with nothing done, if the place is `:read` and the statement would write.
+/// `:writes`, with nothing done, if the mode is `:read` and the statement would write.
 #[rustler::nif]
 fn postgres_query(
     session: ResourceArc<SessionResource>,
     reference: Term,
-    place: PlaceAtom,
+    mode: ModeAtom,
     sql: String,
     params: Vec<Term>,
 ) -> NifResult<rustler::Atom> {
     let params: Vec<Value> = decode_params(&params)?;
     let work =
-        |session: Arc<Session>| async move { session.query(&sql, &params, place.into()).await };
+        |session: Arc<Session>| async move { session.query(&sql, &params, mode.into()).await };
     run(&session, reference, work, |env, found: Result<Option<Rows>, Error>| {
         match found.transpose() {
             Some(found) => reply(env, found.map(|found| encode_rows(env, &found))),
@@ -206,13 +206,13 @@ fn postgres_query_all(
 fn postgres_batch(
     session: ResourceArc<SessionResource>,
     reference: Term,
-    place: PlaceAtom,
+    mode: ModeAtom,
     sql: String,
 ) -> NifResult<rustler::Atom> {
     run(
         &session,
         reference,
-        |session| async move { session.execute_batch(&sql, place.into()).await },
+        |session| async move { session.execute_batch(&sql, mode.into()).await },
         done,
     )
 }

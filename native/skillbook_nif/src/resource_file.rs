@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 /// The largest file that is shown, in bytes.
-const SHOWN: u64 = 256 * 1024;
+const MAX_BYTES: u64 = 256 * 1024;
 
 /// The file's text, or a sentence that says why it is not shown. `document` is the path of the skill's `SKILL.md`.
 pub fn read(document: &str, file: &str) -> String {
@@ -20,7 +20,7 @@ pub fn read(document: &str, file: &str) -> String {
     let mut bytes = Vec::new();
     let read = fs::metadata(&path).and_then(|metadata| {
         if metadata.is_file() {
-            File::open(&path)?.take(SHOWN + 1).read_to_end(&mut bytes)?;
+            File::open(&path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
         }
         Ok(metadata)
     });
@@ -29,14 +29,14 @@ pub fn read(document: &str, file: &str) -> String {
         Ok(metadata) if !metadata.is_file() => {
             format!("`{file}` is not a regular file and is not shown.")
         }
-        Ok(metadata) => shown(file, bytes, metadata.len()),
+        Ok(metadata) => display(file, bytes, metadata.len()),
     }
 }
 
 /// The text of a file with these bytes, of `length` in all.
-fn shown(file: &str, mut bytes: Vec<u8>, length: u64) -> String {
-    if bytes.len() as u64 > SHOWN {
-        bytes.truncate(whole_lines(&bytes[..SHOWN as usize]));
+fn display(file: &str, mut bytes: Vec<u8>, length: u64) -> String {
+    if bytes.len() as u64 > MAX_BYTES {
+        bytes.truncate(whole_lines(&bytes[..MAX_BYTES as usize]));
     }
     // A PDF may happen to be plain text, and nobody reads it as such.
     let kind = match String::from_utf8(bytes) {

@@ -5,7 +5,7 @@ use skillbook_core::text::command::{self, GET_SKILL};
 
 use crate::command::encode_command;
 use crate::encode::Bare;
-use crate::text::{self, Source};
+use crate::text::{self, SourceText};
 use crate::twin::{twin, BYTES};
 use crate::view::ViewResource;
 
@@ -14,7 +14,7 @@ mod atoms {
 }
 
 fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Term<'a>> {
-    let read = Source::new(env, line).and_then(|source| {
+    let read = SourceText::new(env, line).and_then(|source| {
         let command = command::parse(source.text)?;
         Ok((source, command))
     });

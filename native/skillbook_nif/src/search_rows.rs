@@ -1,7 +1,7 @@
 //! The index of documents in the tables of a database.
 
 use rustler::{Binary, Encoder, Env, NewBinary, NifResult, NifTaggedEnum, Term};
-use skillbook_core::search::rows::{self, Document, Kept, Row, Run};
+use skillbook_core::search::rows::{self, BlockRow, Run, SearchDocument, StoredRun};
 use skillbook_core::search::snippet;
 
 /// The words of each text: as written, and their stems.
@@ -18,19 +18,19 @@ type Searched = (u64, (Vec<String>, String, Vec<String>));
 /// Of documents a run, as `{ids, first, last, count, size, blocks}`.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn search_pack(env: Env, documents: Vec<Searched>) -> Term {
-    let document = |(id, (titles, content, fields))| Document { id, titles, content, fields };
-    let documents: Vec<Document> = documents.into_iter().map(document).collect();
+    let document = |(id, (titles, content, fields))| SearchDocument { id, titles, content, fields };
+    let documents: Vec<SearchDocument> = documents.into_iter().map(document).collect();
     encode(env, &rows::pack(&documents))
 }
 
-type KeptTerms<'a> = (Binary<'a>, Binary<'a>, Vec<(Binary<'a>, Binary<'a>)>, Vec<u64>);
+type RunTerms<'a> = (Binary<'a>, Binary<'a>, Vec<(Binary<'a>, Binary<'a>)>, Vec<u64>);
 
 /// Of runs as ids, those that have gone, blocks, and other ids by place: one run.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn search_merge<'a>(env: Env<'a>, runs: Vec<KeptTerms<'a>>) -> Term<'a> {
-    let runs: Vec<Kept> = runs
+fn search_merge<'a>(env: Env<'a>, runs: Vec<RunTerms<'a>>) -> Term<'a> {
+    let runs: Vec<StoredRun> = runs
         .iter()
-        .map(|(ids, gone, blocks, numbers)| Kept {
+        .map(|(ids, gone, blocks, numbers)| StoredRun {
             ids: ids.as_slice(),
             gone: gone.as_slice(),
             blocks: blocks
@@ -135,7 +135,7 @@ fn search_rank<'a>(
     };
     let rows: Vec<_> = decoded
         .iter()
-        .map(|(range, parts)| Row {
+        .map(|(range, parts)| BlockRow {
             range: *range,
             gone: part(parts, 0),
             documents: part(parts, 1),

@@ -35,13 +35,13 @@ twin! {
 }
 
 fn statements<'a>(env: Env<'a>, sql: &str, dialect: Dialect, params: Option<usize>) -> Term<'a> {
-    let spoken = match dialect {
+    let core_dialect = match dialect {
         Dialect::Sqlite => statement::Dialect::Sqlite,
         Dialect::Postgres => statement::Dialect::Postgres,
     };
     let found = match params {
-        Some(params) => statement::one(sql, spoken, params).map(|statement| vec![statement]),
-        None => statement::all(sql, spoken),
+        Some(params) => statement::one(sql, core_dialect, params).map(|statement| vec![statement]),
+        None => statement::all(sql, core_dialect),
     };
     let encode = |statement: &statement::Statement| {
         let kind = match statement.kind() {
@@ -96,7 +96,7 @@ impl SqlResource {
 }
 
 /// Runs `work` so that the death of the calling process stops it.
-fn watched<T>(
+fn interruptible<T>(
     env: Env,
     resource: &ResourceArc<SqlResource>,
     connection: &mut SqliteConnection,
@@ -120,9 +120,9 @@ fn watched<T>(
 }
 
 #[rustler::nif(schedule = "DirtyIo")]
-fn sql_open<'a>(env: Env<'a>, path: &str, patience_ms: u64) -> Term<'a> {
+fn sql_open<'a>(env: Env<'a>, path: &str, busy_timeout_ms: u64) -> Term<'a> {
     let opened =
-        Database::open(Sqlite::new(path, Duration::from_millis(patience_ms))).map(|database| {
+        Database::open(Sqlite::new(path, Duration::from_millis(busy_timeout_ms))).map(|database| {
             ResourceArc::new(SqlResource {
                 database: Arc::new(database),
                 running: Mutex::new(Vec::new()),
@@ -151,9 +151,9 @@ fn sql_read<'a>(
     params: Vec<Term<'a>>,
 ) -> NifResult<Term<'a>> {
     let params = decode_params(&params)?;
-    let found = resource
-        .database
-        .read(|reader| watched(env, &resource, reader, |connection| connection.read(sql, &params)));
+    let found = resource.database.read(|reader| {
+        interruptible(env, &resource, reader, |connection| connection.read(sql, &params))
+    });
     Ok(match found.transpose() {
         Some(found) => reply(env, found.map(|found| encode_rows(env, &found))),
         None => atoms::writes().encode(env),
@@ -256,7 +256,7 @@ fn write<T>(
     inside: bool,
     work: impl FnOnce(&mut SqliteConnection) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let work = |connection: &mut SqliteConnection| watched(env, resource, connection, work);
+    let work = |connection: &mut SqliteConnection| interruptible(env, resource, connection, work);
     match inside {
         true => resource.database.write_inside(epoch, work),
         false => resource.database.write(epoch, work),

@@ -26,17 +26,17 @@ mod atoms {
 }
 
 /// A binary and the text that it holds, to give out parts of it without copying them.
-pub struct Source<'a> {
+pub struct SourceText<'a> {
     env: Env<'a>,
     binary: Binary<'a>,
     pub text: &'a str,
 }
 
-impl<'a> Source<'a> {
+impl<'a> SourceText<'a> {
     pub fn new(env: Env<'a>, binary: Binary<'a>) -> Result<Self, Error> {
         let text = simdutf8::compat::from_utf8(binary.as_slice())
             .map_err(|error| invalid_utf8(error.valid_up_to()))?;
-        Ok(Source { env, binary, text })
+        Ok(SourceText { env, binary, text })
     }
 
     /// The whole binary.

@@ -11,7 +11,7 @@ use skillbook_core::view::help::Help;
 use skillbook_core::view::tools::allows;
 use skillbook_core::view::View;
 
-use crate::catalog::{CatalogResource, Generation};
+use crate::catalog::{CatalogResource, Snapshot};
 use crate::profile::{list_or_all, profile};
 use crate::shared::{binary, TextResource};
 use crate::store::seen;
@@ -39,7 +39,7 @@ mod atoms {
 pub struct ViewResource {
     view: View,
     catalog: ResourceArc<CatalogResource>,
-    generation: Arc<Generation>,
+    generation: Arc<Snapshot>,
     /// The default prompt as binaries share it, made when it is first given.
     prompt: OnceLock<ResourceArc<TextResource>>,
 }
@@ -109,7 +109,7 @@ twin! {
     kept {
         let profile = profile(ids, grants, skills)?;
         let generation = catalog.current();
-        let kept = View::kept(&generation.catalog, &profile);
+        let kept = View::cached(&generation.catalog, &profile);
         kept.map(|view| encode_view(env, view, catalog, generation))
     }
     => {
@@ -126,7 +126,7 @@ fn encode_view<'a>(
     env: Env<'a>,
     view: View,
     catalog: ResourceArc<CatalogResource>,
-    generation: Arc<Generation>,
+    generation: Arc<Snapshot>,
 ) -> Term<'a> {
     let number = view.generation();
     (

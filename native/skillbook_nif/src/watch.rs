@@ -106,23 +106,23 @@ struct Root {
 enum Watched {
     /// There is no folder.
     Nothing,
-    Native(Folder),
-    Polling(Snapshot),
+    Native(FolderId),
+    Polling(Stamps),
 }
 
 /// A folder as it was when it was watched, at its path without links.
 #[derive(PartialEq, Eq)]
-struct Folder {
+struct FolderId {
     path: PathBuf,
     device: u64,
     inode: u64,
 }
 
-impl Folder {
-    fn at(path: &Path) -> Option<Folder> {
+impl FolderId {
+    fn at(path: &Path) -> Option<FolderId> {
         let path = fs::canonicalize(path).ok()?;
         let metadata = fs::metadata(&path).ok().filter(Metadata::is_dir)?;
-        Some(Folder { path, device: metadata.dev(), inode: metadata.ino() })
+        Some(FolderId { path, device: metadata.dev(), inode: metadata.ino() })
     }
 }
 
@@ -142,27 +142,27 @@ struct Watch {
 impl Watch {
     fn run(mut self, messages: &Receiver<Message>) {
         self.rebuild();
-        let mut look = Instant::now() + self.interval;
+        let mut next_check = Instant::now() + self.interval;
         loop {
-            let wake = self.pending.due().map_or(look, |due| due.min(look));
+            let wake = self.pending.due().map_or(next_check, |due| due.min(next_check));
             match messages.recv_timeout(wake.saturating_duration_since(Instant::now())) {
                 Ok(Message::Event(event)) => self.event(event),
                 Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {}
             }
             let now = Instant::now();
-            if self.pending.due().is_some_and(|due| due <= now) && !self.tell() {
+            if self.pending.due().is_some_and(|due| due <= now) && !self.send_pending() {
                 return;
             }
-            if look <= now {
-                self.look();
-                look = Instant::now() + self.interval;
+            if next_check <= now {
+                self.check_roots();
+                next_check = Instant::now() + self.interval;
             }
         }
     }
 
     /// Sends what is pending; false if the process is gone.
-    fn tell(&mut self) -> bool {
+    fn send_pending(&mut self) -> bool {
         let Pending { paths, all, .. } = std::mem::take(&mut self.pending);
         let texts: Option<Vec<&str>> = paths.iter().map(|path| path.to_str()).collect();
         let sent = self.env.send_and_clear(&self.pid, |env| match texts {
@@ -223,7 +223,7 @@ impl Watch {
     }
 
     /// Compares each root with what it was.
-    fn look(&mut self) {
+    fn check_roots(&mut self) {
         let mut rebuild = std::mem::take(&mut self.overflowed);
         if rebuild {
             self.pending.insert_all();
@@ -232,10 +232,10 @@ impl Watch {
             match &mut root.watched {
                 Watched::Nothing => rebuild |= root.path.is_dir(),
                 Watched::Native(folder) => {
-                    rebuild |= Folder::at(&root.path).as_ref() != Some(&*folder)
+                    rebuild |= FolderId::at(&root.path).as_ref() != Some(&*folder)
                 }
                 Watched::Polling(before) => {
-                    let now = snapshot(&root.path);
+                    let now = stamps(&root.path);
                     let changed =
                         now.iter().filter(|(path, stamp)| before.get(*path) != Some(*stamp));
                     let gone = before.keys().filter(|path| !now.contains_key(*path));
@@ -272,13 +272,13 @@ impl Watch {
     }
 
     fn watch_root(&mut self, path: &Path) -> Result<Watched, String> {
-        let Some(folder) = Folder::at(path) else { return Ok(Watched::Nothing) };
+        let Some(folder) = FolderId::at(path) else { return Ok(Watched::Nothing) };
         if self.poll {
-            return Ok(Watched::Polling(snapshot(path)));
+            return Ok(Watched::Polling(stamps(path)));
         }
         if let Some(system) = without_reports(&folder.path) {
-            self.say_polling(&format!("{}: {system} does not report changes", path.display()));
-            return Ok(Watched::Polling(snapshot(path)));
+            self.report_polling(&format!("{}: {system} does not report changes", path.display()));
+            return Ok(Watched::Polling(stamps(path)));
         }
         if self.native.is_none() {
             let sender = self.sender.clone();
@@ -322,14 +322,14 @@ impl Watch {
 
     /// For a system that has no watches left, or never had any.
     fn poll_all(&mut self, reason: &str) {
-        self.say_polling(reason);
+        self.report_polling(reason);
         self.poll = true;
         self.rebuild();
     }
 
-    fn say_polling(&mut self, reason: &str) {
+    fn report_polling(&mut self, reason: &str) {
         let message = |env| (atoms::skillbook_polling(), reason).encode(env);
-        // If nobody receives, `tell` finds out.
+        // If nobody receives, `send_pending` finds out.
         let _ = self.env.send_and_clear(&self.pid, message);
     }
 }
@@ -389,9 +389,9 @@ fn is_passing(error: &notify::Error) -> bool {
 /// What tells that a file changed, or what a folder holds: kind and rights, inode, size, the times of the content and of
 /// the inode. The content's alone is not enough, since a file that is moved here keeps its own.
 type Stamp = (u32, u64, u64, [i64; 4]);
-type Snapshot = FxHashMap<PathBuf, Stamp>;
+type Stamps = FxHashMap<PathBuf, Stamp>;
 
-fn snapshot(root: &Path) -> Snapshot {
+fn stamps(root: &Path) -> Stamps {
     let entries = WalkDir::new(root).max_depth(MAX_DEPTH).into_iter().filter_entry(is_walked);
     let stamp = |entry: DirEntry| {
         // The root may be a link; links in it are followed nowhere.

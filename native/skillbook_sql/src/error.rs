@@ -149,11 +149,11 @@ impl fmt::Display for Detail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Detail::Engine(message) => f.write_str(message),
-            Detail::Locked(patience) => {
+            Detail::Locked(timeout) => {
                 write!(
                     f,
                     "another process has held the database for more than {} ms; try again",
-                    patience.as_millis()
+                    timeout.as_millis()
                 )
             }
             Detail::NoStatement => f.write_str("expected a statement, got only blanks or comments"),
@@ -299,7 +299,7 @@ impl Error {
 }
 
 /// How many characters of a statement an error's text repeats.
-const SHOWN: usize = 500;
+const MAX_SQL: usize = 500;
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -309,7 +309,7 @@ impl fmt::Display for Error {
         write!(f, "{}", self.detail)?;
         if let Some(sql) = &self.sql {
             let sql = sql.trim();
-            match sql.char_indices().nth(SHOWN) {
+            match sql.char_indices().nth(MAX_SQL) {
                 Some((end, _)) => write!(f, "\n  in: {}…", &sql[..end])?,
                 None => write!(f, "\n  in: {sql}")?,
             }

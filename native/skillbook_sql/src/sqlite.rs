@@ -30,17 +30,17 @@ pub struct Sqlite {
     /// `None`: in memory.
     path: Option<PathBuf>,
     name: String,
-    patience: Duration,
+    busy_timeout: Duration,
 }
 
 impl Sqlite {
-    /// The database in the file `path`, or in memory if `path` is `:memory:`. `patience` is how long a statement waits
+    /// The database in the file `path`, or in memory if `path` is `:memory:`. `busy_timeout` is how long a statement waits
     /// for other processes that have the file locked.
-    pub fn new(path: &str, patience: Duration) -> Self {
+    pub fn new(path: &str, busy_timeout: Duration) -> Self {
         Sqlite {
             path: (path != ":memory:").then(|| PathBuf::from(path)),
             name: path.to_owned(),
-            patience,
+            busy_timeout,
         }
     }
 
@@ -48,10 +48,10 @@ impl Sqlite {
         let opened = match &self.path {
             Some(path) => self.open_file(path),
             None => rusqlite::Connection::open_in_memory()
-                .map_err(|error| describe(error, false, self.patience)),
+                .map_err(|error| describe(error, false, self.busy_timeout)),
         };
         opened
-            .and_then(|inner| SqliteConnection::new(inner, self.patience))
+            .and_then(|inner| SqliteConnection::new(inner, self.busy_timeout))
             .map_err(|error| error.opening(&self.name))
     }
 
@@ -71,7 +71,7 @@ impl Sqlite {
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         rusqlite::Connection::open_with_flags(path, flags)
-            .map_err(|error| describe(error, false, self.patience))
+            .map_err(|error| describe(error, false, self.busy_timeout))
     }
 }
 
@@ -91,7 +91,7 @@ impl Driver for Sqlite {
             return Ok(None);
         }
         let connection = self.open()?;
-        connection.own("pragma query_only = on").map_err(|error| error.opening(&self.name))?;
+        connection.internal("pragma query_only = on").map_err(|error| error.opening(&self.name))?;
         Ok(Some(connection))
     }
 }
@@ -99,7 +99,7 @@ impl Driver for Sqlite {
 /// A connection to a database of SQLite.
 pub struct SqliteConnection {
     inner: rusqlite::Connection,
-    patience: Duration,
+    busy_timeout: Duration,
     interrupt: Interrupt,
     guard: Arc<Mutex<Guard>>,
 }
@@ -108,15 +108,15 @@ pub struct SqliteConnection {
 #[derive(Default)]
 struct Guard {
     /// A statement of this module is being prepared, which may do everything.
-    own: bool,
+    is_internal: bool,
     refused: Option<Refusal>,
 }
 
 impl SqliteConnection {
-    fn new(inner: rusqlite::Connection, patience: Duration) -> Result<Self, Error> {
+    fn new(inner: rusqlite::Connection, busy_timeout: Duration) -> Result<Self, Error> {
         let mut connection = SqliteConnection {
             inner,
-            patience,
+            busy_timeout,
             interrupt: Interrupt::default(),
             guard: Arc::default(),
         };
@@ -126,7 +126,7 @@ impl SqliteConnection {
 
     fn set_up(&mut self) -> rusqlite::Result<()> {
         let inner = &mut self.inner;
-        inner.busy_timeout(self.patience)?;
+        inner.busy_timeout(self.busy_timeout)?;
         inner.set_prepared_statement_cache_capacity(PREPARED);
         inner.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         inner.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
@@ -144,9 +144,9 @@ impl SqliteConnection {
 
     /// Two processes that create one file at the same moment refuse each other without the usual wait.
     fn use_wal(&self) -> Result<(), Error> {
-        let deadline = Instant::now() + self.patience;
+        let deadline = Instant::now() + self.busy_timeout;
         loop {
-            match self.own("pragma journal_mode = wal") {
+            match self.internal("pragma journal_mode = wal") {
                 Err(error) if error.kind() == ErrorKind::Busy && Instant::now() < deadline => {
                     thread::sleep(Duration::from_millis(5));
                 }
@@ -156,17 +156,17 @@ impl SqliteConnection {
     }
 
     /// Runs a statement of this module. It is prepared anew each time: the cache would give it to others.
-    fn own(&self, sql: &str) -> Result<(), Error> {
-        lock(&self.guard).own = true;
+    fn internal(&self, sql: &str) -> Result<(), Error> {
+        lock(&self.guard).is_internal = true;
         let result = self.inner.execute_batch(sql);
-        lock(&self.guard).own = false;
+        lock(&self.guard).is_internal = false;
         result.map_err(|error| self.error(error, false))
     }
 
     fn error(&self, error: rusqlite::Error, preparing: bool) -> Error {
         match lock(&self.guard).refused.take() {
             Some(refusal) => Error::new(ErrorKind::Refused, Detail::Refused(refusal)),
-            None => describe(error, preparing, self.patience),
+            None => describe(error, preparing, self.busy_timeout),
         }
     }
 
@@ -247,23 +247,23 @@ impl Connection for SqliteConnection {
     fn begin(&mut self, level: u32) -> Result<(), Error> {
         match level {
             // The lock at once: a transaction that reads first and writes later finds that another one came between.
-            0 => self.own("begin immediate"),
-            _ => self.own(&format!("savepoint level_{level}")),
+            0 => self.internal("begin immediate"),
+            _ => self.internal(&format!("savepoint level_{level}")),
         }
     }
 
     fn commit(&mut self, level: u32) -> Result<(), Error> {
         match level {
-            0 => self.own("commit"),
-            _ => self.own(&format!("release level_{level}")),
+            0 => self.internal("commit"),
+            _ => self.internal(&format!("release level_{level}")),
         }
     }
 
     fn rollback(&mut self, level: u32) -> Result<(), Error> {
         match level {
             _ if !self.in_transaction() => Ok(()),
-            0 => self.own("rollback"),
-            _ => self.own(&format!("rollback to level_{level}; release level_{level}")),
+            0 => self.internal("rollback"),
+            _ => self.internal(&format!("rollback to level_{level}; release level_{level}")),
         }
     }
 
@@ -278,7 +278,7 @@ impl Connection for SqliteConnection {
 
 /// The statement was looked at before it came here; this holds where the scanner understands it otherwise than SQLite.
 fn authorize(guard: &mut Guard, action: &AuthAction<'_>) -> Authorization {
-    if guard.own {
+    if guard.is_internal {
         return Authorization::Allow;
     }
     let refusal = match action {
@@ -289,7 +289,7 @@ fn authorize(guard: &mut Guard, action: &AuthAction<'_>) -> Authorization {
         }
         AuthAction::CreateTempTrigger { .. } => Refusal::Temporary,
         AuthAction::Pragma { pragma_name, pragma_value: Some(_) }
-            if !statement::is_asking_pragma(pragma_name) =>
+            if !statement::is_query_pragma(pragma_name) =>
         {
             Refusal::Pragma((*pragma_name).to_owned())
         }
@@ -328,7 +328,7 @@ fn read_value(value: ValueRef<'_>, row: &rusqlite::Row<'_>, index: usize) -> Res
     })
 }
 
-fn describe(error: rusqlite::Error, preparing: bool, patience: Duration) -> Error {
+fn describe(error: rusqlite::Error, preparing: bool, busy_timeout: Duration) -> Error {
     let (code, message) = match error {
         rusqlite::Error::SqliteFailure(code, message) => {
             (code, message.unwrap_or_else(|| code.to_string()))
@@ -342,7 +342,7 @@ fn describe(error: rusqlite::Error, preparing: bool, patience: Duration) -> Erro
     let kind = match code.extended_code & 0xff {
         ffi::SQLITE_CONSTRAINT => ErrorKind::Constraint(constraint(code.extended_code)),
         ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => {
-            return Error::new(ErrorKind::Busy, Detail::Locked(patience))
+            return Error::new(ErrorKind::Busy, Detail::Locked(busy_timeout))
         }
         ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB => ErrorKind::Corrupt,
         ffi::SQLITE_READONLY => ErrorKind::ReadOnly,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::assemble::Assembled;
-use super::entry::{Entry, Index};
+use super::entry::{DomainIndex, Entry};
 use super::finding::Finding;
-use super::id::{Domain, EntryId, Place};
+use super::id::{Domain, EntryId, Priority};
 use super::names::Names;
 use super::precedence::{self, Unused};
 use super::unused;
@@ -42,7 +42,7 @@ impl Catalog {
             .zip(sources())
             .flat_map(|(rank, source)| source.entries.iter().map(move |entry| (rank, entry)))
             .collect();
-        let indexes: Vec<(u32, &Arc<Index>)> = (0..)
+        let indexes: Vec<(u32, &Arc<DomainIndex>)> = (0..)
             .zip(sources())
             .flat_map(|(rank, source)| source.indexes.iter().map(move |index| (rank, index)))
             .collect();
@@ -78,8 +78,8 @@ impl Catalog {
     }
 
     /// Its place among the entries of its name.
-    pub(crate) fn place(&self, id: EntryId) -> Place {
-        self.names.places[id.0 as usize]
+    pub(crate) fn priority(&self, id: EntryId) -> Priority {
+        self.names.priorities[id.0 as usize]
     }
 
     /// The entries of this name, of which a view uses at most one.
@@ -127,23 +127,23 @@ impl Catalog {
     }
 
     /// Leaves of the shown entries those that are used; gives the others.
-    pub(crate) fn settle(&self, shown: &mut [u8]) -> Vec<Unused> {
-        self.names.conflicts.settle(&self.names.places, shown)
+    pub(crate) fn resolve(&self, shown: &mut [u8]) -> Vec<Unused> {
+        self.names.conflicts.resolve(&self.names.priorities, shown)
     }
 
     /// What is said of an entry that is not used.
-    pub(crate) fn told(&self, unused: &Unused) -> Diagnostic {
-        unused::told(self.entry(unused.id), unused.why, self.entry(unused.by))
+    pub(crate) fn diagnose(&self, unused: &Unused) -> Diagnostic {
+        unused::diagnose(self.entry(unused.id), unused.why, self.entry(unused.by))
     }
 
     /// The index of a domain that is used among those that are shown.
     pub(crate) fn index<'a>(
         &self,
         domain: &'a Domain,
-        shows: impl Fn(&Index) -> bool,
+        shows: impl Fn(&DomainIndex) -> bool,
         uses: impl Fn(EntryId) -> bool,
-    ) -> Option<&'a Index> {
-        precedence::index(&self.names.places, domain, shows, uses)
+    ) -> Option<&'a DomainIndex> {
+        precedence::index(&self.names.priorities, domain, shows, uses)
     }
 
     /// The entries that no glob of their source selects.

@@ -65,7 +65,7 @@ impl Entry {
 
 /// The `SKILL.md` of a domain.
 #[derive(Debug)]
-pub struct Index {
+pub struct DomainIndex {
     /// The domain.
     pub domain: String,
     /// The document's labels and its source's.
@@ -76,7 +76,7 @@ pub struct Index {
     pub document: Arc<Document>,
 }
 
-impl Index {
+impl DomainIndex {
     /// The frontmatter's fields.
     pub fn fields(&self) -> &Fields {
         &self.document.fields
@@ -102,7 +102,7 @@ impl Named for Entry {
     }
 }
 
-impl Named for Index {
+impl Named for DomainIndex {
     fn document(&self) -> &Document {
         &self.document
     }

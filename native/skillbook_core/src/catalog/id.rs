@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::entry::{Index, Named};
+use super::entry::{DomainIndex, Named};
 use crate::source::{SourceKind, Trust};
 
 /// An entry's place in its catalog; entries are in the order of their names, those of one name in that of their sources.
@@ -15,22 +15,22 @@ pub struct Domain {
     /// Its name.
     pub name: String,
     /// Each `SKILL.md` of its folders, in the order of the sources.
-    pub(crate) indexes: Vec<(Place, Arc<Index>)>,
+    pub(crate) indexes: Vec<(Priority, Arc<DomainIndex>)>,
     /// Its commands in the order of their names.
     pub entries: Vec<EntryId>,
 }
 
 /// What precedence depends on: a source's place among the sources, whether trust is low, and whether it is the store.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct Priority {
     pub rank: u32,
     pub low: bool,
     pub stored: bool,
 }
 
-impl Place {
-    pub fn new<T: Named>(rank: u32, item: &T) -> Place {
-        Place {
+impl Priority {
+    pub fn new<T: Named>(rank: u32, item: &T) -> Priority {
+        Priority {
             rank,
             low: item.trust() == Trust::Low,
             stored: item.source().kind == SourceKind::Stored,

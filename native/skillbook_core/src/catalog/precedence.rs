@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::entry::{Entry, Index};
-use super::id::{Domain, EntryId, Hashes, Place};
+use super::entry::{DomainIndex, Entry};
+use super::id::{Domain, EntryId, Hashes, Priority};
 use crate::source::{Kind, Trust};
 
 /// Why an entry is not used.
@@ -51,15 +51,15 @@ impl Conflicts {
     /// has several.
     pub fn new<'a>(
         entry: impl Fn(EntryId) -> &'a Entry,
-        places: &[Place],
+        priorities: &[Priority],
         hashes: &[Hashes],
         several: Vec<Range<u32>>,
         aliases: &BTreeMap<String, Vec<EntryId>>,
     ) -> Conflicts {
-        let place = |id: EntryId| places[id.0 as usize];
-        let ids = || (0..).map(EntryId).zip(places);
+        let priority = |id: EntryId| priorities[id.0 as usize];
+        let ids = || (0..).map(EntryId).zip(priorities);
 
-        let parts = alike(places, hashes);
+        let parts = alike(priorities, hashes);
         let files =
             parts[1].iter().copied().filter(|id| entry(*id).kind != Kind::Command).collect();
         let mut titles: FxHashMap<&str, [Vec<EntryId>; 2]> = FxHashMap::default();
@@ -78,14 +78,15 @@ impl Conflicts {
 
         // Those of one name stand together.
         let mut claims: Vec<(&str, [Vec<EntryId>; 2])> = Vec::new();
-        for (id, _) in ids().filter(|(_, place)| place.low && !aliases.is_empty()) {
+        for (id, _) in ids().filter(|(_, priority)| priority.low && !aliases.is_empty()) {
             let name = &*entry(id).name;
             match claims.last_mut().filter(|(last, _)| *last == name) {
                 Some((_, [_, low])) => low.push(id),
                 None => {
                     // Those of low trust come last.
                     let owners = aliases.get(name).into_iter().flatten().copied();
-                    let trusted: Vec<_> = owners.take_while(|owner| !place(*owner).low).collect();
+                    let trusted: Vec<_> =
+                        owners.take_while(|owner| !priority(*owner).low).collect();
                     if !trusted.is_empty() {
                         claims.push((name, [trusted, vec![id]]));
                     }
@@ -99,14 +100,14 @@ impl Conflicts {
 
     /// Which of the entries that are shown are not used, in their order. What is shown is not 0, and what is not used
     /// becomes 0.
-    pub fn settle(&self, places: &[Place], shown: &mut [u8]) -> Vec<Unused> {
-        let rank = |id: EntryId| places[id.0 as usize].rank;
+    pub fn resolve(&self, priorities: &[Priority], shown: &mut [u8]) -> Vec<Unused> {
+        let rank = |id: EntryId| priorities[id.0 as usize].rank;
         let mut unused = Vec::new();
         for ids in &self.names {
             let candidates = ids.clone().map(EntryId).filter(|id| shown[id.0 as usize] != 0);
-            let candidates = candidates.map(|id| (id, places[id.0 as usize]));
+            let candidates = candidates.map(|id| (id, priorities[id.0 as usize]));
             let before = unused.len();
-            settle(candidates, |id, why, by| unused.push(Unused { id, why, by }));
+            resolve(candidates, |id, why, by| unused.push(Unused { id, why, by }));
             unused[before..].iter().for_each(|unused| shown[unused.id.0 as usize] = 0);
         }
         let mut lose = |id: EntryId, why, by, shown: &mut [u8]| {
@@ -138,12 +139,12 @@ impl Conflicts {
 
 /// The trusted records and the entries of files that may be called the same. Most are called as no
 /// other is: the hashes of the fewer ones are looked for among those of the others.
-fn alike(places: &[Place], hashes: &[Hashes]) -> [Vec<EntryId>; 2] {
+fn alike(priorities: &[Priority], hashes: &[Hashes]) -> [Vec<EntryId>; 2] {
     let those = |stored: bool| {
         (0..)
             .map(EntryId)
-            .zip(places)
-            .filter(move |(_, place)| place.stored == stored && !(stored && place.low))
+            .zip(priorities)
+            .filter(move |(_, priority)| priority.stored == stored && !(stored && priority.low))
     };
     let mut parts = [true, false].map(|stored| those(stored).map(|(id, _)| id).collect::<Vec<_>>());
     let fewer = usize::from(parts[1].len() < parts[0].len());
@@ -163,23 +164,23 @@ pub(crate) fn called(entry: &Entry) -> impl Iterator<Item = &str> {
 /// The one of some candidates of a name that is used. They come in the order of their sources' ranks, and those of one
 /// source in its order, of which the first is used: so a record takes no name from an older one, which whoever wrote it did
 /// not see. One of low trust never goes before others.
-fn settle<T: Copy>(
-    candidates: impl Iterator<Item = (T, Place)>,
+fn resolve<T: Copy>(
+    candidates: impl Iterator<Item = (T, Priority)>,
     mut lose: impl FnMut(T, Why, T),
 ) -> Option<T> {
     let mut candidates = candidates.peekable();
     let mut used = None;
-    while let Some((mut own, mut place)) = candidates.next() {
-        while let Some((other, of)) = candidates.next_if(|(_, other)| other.rank == place.rank) {
-            if place.low && !of.low {
+    while let Some((mut own, mut priority)) = candidates.next() {
+        while let Some((other, of)) = candidates.next_if(|(_, other)| other.rank == priority.rank) {
+            if priority.low && !of.low {
                 lose(own, Why::Duplicate, other);
-                (own, place) = (other, of);
+                (own, priority) = (other, of);
             } else {
                 lose(other, Why::Duplicate, own);
             }
         }
         used = match used {
-            Some(earlier) if place.low => {
+            Some(earlier) if priority.low => {
                 lose(own, Why::Refused, earlier);
                 used
             }
@@ -195,31 +196,31 @@ fn settle<T: Copy>(
 
 /// The index of a domain that is used among those that are shown.
 pub(crate) fn index<'a>(
-    places: &[Place],
+    priorities: &[Priority],
     domain: &'a Domain,
-    shows: impl Fn(&Index) -> bool,
+    shows: impl Fn(&DomainIndex) -> bool,
     uses: impl Fn(EntryId) -> bool,
-) -> Option<&'a Index> {
+) -> Option<&'a DomainIndex> {
     let index = chosen_index(domain, shows, |_, _, _| {})?;
-    (index.source.trust > Trust::Low || owner(places, domain, uses).is_none()).then_some(index)
+    (index.source.trust > Trust::Low || owner(priorities, domain, uses).is_none()).then_some(index)
 }
 
 /// A trusted command of the domain that is used. An index speaks for all commands of its domain, so one of low trust is
 /// used only where there is no such one.
 pub(crate) fn owner(
-    places: &[Place],
+    priorities: &[Priority],
     domain: &Domain,
     uses: impl Fn(EntryId) -> bool,
 ) -> Option<EntryId> {
-    domain.entries.iter().copied().rfind(|id| uses(*id) && !places[id.0 as usize].low)
+    domain.entries.iter().copied().rfind(|id| uses(*id) && !priorities[id.0 as usize].low)
 }
 
 /// The same before it is asked whose the commands are.
 pub(crate) fn chosen_index<'a>(
     domain: &'a Domain,
-    shows: impl Fn(&Index) -> bool,
-    lose: impl FnMut(&'a Index, Why, &'a Index),
-) -> Option<&'a Index> {
+    shows: impl Fn(&DomainIndex) -> bool,
+    lose: impl FnMut(&'a DomainIndex, Why, &'a DomainIndex),
+) -> Option<&'a DomainIndex> {
     let shown = domain.indexes.iter().filter(|(_, index)| shows(index));
-    settle(shown.map(|(place, index)| (&**index, *place)), lose)
+    resolve(shown.map(|(priority, index)| (&**index, *priority)), lose)
 }

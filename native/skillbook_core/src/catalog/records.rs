@@ -16,13 +16,13 @@ use crate::source::Source;
 pub struct Records {
     source: Arc<Source>,
     /// By id.
-    made: BTreeMap<i64, Made>,
+    made: BTreeMap<i64, Assembly>,
     assembled: Assembled,
 }
 
 /// A record's document and what the catalog gets of it; no other record has a part in that.
 #[derive(Debug)]
-struct Made {
+struct Assembly {
     document: Arc<Document>,
     entry: Option<Arc<Entry>>,
     findings: Vec<Arc<Finding>>,
@@ -37,7 +37,7 @@ struct Changes {
 }
 
 impl Changes {
-    fn put(&mut self, id: i64, made: &Made, entry: Option<Arc<Entry>>) {
+    fn put(&mut self, id: i64, made: &Assembly, entry: Option<Arc<Entry>>) {
         self.entries.insert((made.document.path.clone(), id), entry);
         self.has_findings |= !made.findings.is_empty();
     }
@@ -79,7 +79,7 @@ impl Records {
             }
             let document = Arc::new(document);
             let (entry, findings) = assemble::record(&self.source, &document);
-            let made = Made { document, entry, findings };
+            let made = Assembly { document, entry, findings };
             changes.put(id, &made, made.entry.clone());
             self.made.insert(id, made);
         }

@@ -7,10 +7,10 @@ use super::id::EntryId;
 /// others use another; and of those of files what is used where no record is seen.
 pub fn scheduled(catalog: &Catalog, name: Option<&str>) -> Vec<EntryId> {
     let all = || (0..catalog.entries().len() as u32).map(EntryId);
-    let mut files: Vec<u8> = all().map(|id| u8::from(!catalog.place(id).stored)).collect();
-    catalog.settle(&mut files);
+    let mut files: Vec<u8> = all().map(|id| u8::from(!catalog.priority(id).stored)).collect();
+    catalog.resolve(&mut files);
     let is = |id: &EntryId| {
-        let used = catalog.place(*id).stored || files[id.0 as usize] != 0;
+        let used = catalog.priority(*id).stored || files[id.0 as usize] != 0;
         used && catalog.entry(*id).fields().schedule.is_some()
     };
     match name {

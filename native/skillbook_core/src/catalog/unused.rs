@@ -10,7 +10,7 @@ use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::source::{SourceKind, Trust};
 
 /// What is said of an entry that is not used.
-pub(crate) fn told(entry: &Entry, why: Why, by: &Entry) -> Diagnostic {
+pub(crate) fn diagnose(entry: &Entry, why: Why, by: &Entry) -> Diagnostic {
     let name = &*entry.name;
     match why {
         Why::Shadowed if entry.name != by.name => {
@@ -81,7 +81,7 @@ pub(crate) fn diagnose_indexes(entries: &[Arc<Entry>], names: &Names) -> Vec<Arc
         let used =
             chosen_index(domain, |_| true, |index, why, by| found.push(lost(name, index, why, by)));
         let Some(index) = used else { continue };
-        let owner = owner(&names.places, domain, |id| names.uses(id))
+        let owner = owner(&names.priorities, domain, |id| names.uses(id))
             .filter(|_| index.source.trust == Trust::Low);
         if let Some(owner) = owner {
             let reason = format!(

@@ -1,6 +1,6 @@
 //! The terms of all documents of a catalog, and where they occur.
 //!
-//! Terms stand in one text in their order, so a prefix is a range. Occurrences are eight bytes each: the document, how
+//! TermCounts stand in one text in their order, so a prefix is a range. Occurrences are eight bytes each: the document, how
 //! often its body has the term and in which parts, and what the other fields give for it, by their weights.
 
 use std::ops::Range;
@@ -79,7 +79,7 @@ pub type Postings<'a> = (&'a [u32], &'a [Count]);
 impl Index {
     /// The index of these entries. What an earlier one says of documents that are still the same is taken from there.
     pub fn new(entries: &[Arc<Entry>], earlier: &Index) -> Index {
-        let mut terms = Terms::default();
+        let mut terms = TermCounts::default();
         let mut lengths = vec![0; entries.len()];
         // The old numbers of terms are the first of the new ones.
         for term in 0..earlier.term_count() {
@@ -263,9 +263,9 @@ fn letters(word: &str) -> u64 {
     })
 }
 
-/// Terms by number, and what the document that is read now has of them.
+/// TermCounts by number, and what the document that is read now has of them.
 #[derive(Default)]
-struct Terms {
+struct TermCounts {
     numbers: FxHashMap<Arc<str>, u32>,
     list: Vec<Arc<str>>,
     counts: Vec<Count>,
@@ -273,7 +273,7 @@ struct Terms {
     folded: String,
 }
 
-impl Terms {
+impl TermCounts {
     fn number(&mut self, term: &str) -> u32 {
         if let Some(number) = self.numbers.get(term) {
             return *number;

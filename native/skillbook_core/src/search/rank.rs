@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::index::Index;
 use super::scope::Scope;
-use super::terms::{Wanted, Word};
+use super::terms::{QueryTerms, Word};
 
 /// How soon more of a term stops to matter.
 const K1: f32 = 1.2;
@@ -52,7 +52,7 @@ impl Scores {
 pub fn rank(
     index: &Index,
     scope: &Scope,
-    wanted: &Wanted,
+    wanted: &QueryTerms,
     limit: usize,
     admits: impl Fn(u32) -> bool,
 ) -> Vec<(u32, f32)> {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::index::Index;
 use super::parts::{Parts, PART};
 use super::rows::{form_of, Stems};
-use super::terms::Wanted;
+use super::terms::QueryTerms;
 use super::words::{fold, stem, words, Beginnings, LONGEST};
 use crate::catalog::entry::Entry;
 
@@ -35,7 +35,7 @@ struct Match {
 }
 
 /// What matches in an entry.
-struct Present<'a> {
+struct EntryTerms<'a> {
     /// Sorted, each with the word that it stands for.
     terms: Vec<(&'a str, usize)>,
     beginnings: Beginnings,
@@ -45,8 +45,8 @@ struct Present<'a> {
     parts: Vec<Parts>,
 }
 
-impl<'a> Present<'a> {
-    fn new(place: u32, index: &'a Index, wanted: &Wanted) -> Present<'a> {
+impl<'a> EntryTerms<'a> {
+    fn new(place: u32, index: &'a Index, wanted: &QueryTerms) -> EntryTerms<'a> {
         let mut terms = Vec::new();
         let mut parts = Vec::new();
         for word in &wanted.words {
@@ -64,7 +64,7 @@ impl<'a> Present<'a> {
         }
         terms.sort_unstable();
         let beginnings = Beginnings::of(terms.iter().map(|(term, _)| *term));
-        Present { terms, beginnings, count: parts.len() as u32, parts }
+        EntryTerms { terms, beginnings, count: parts.len() as u32, parts }
     }
 
     /// How many words may be in one snippet that begins in a part.
@@ -74,8 +74,8 @@ impl<'a> Present<'a> {
 }
 
 /// The description if all that matches is in it, else the best part of the body, if that has more.
-pub fn of(entry: &Entry, place: u32, index: &Index, wanted: &Wanted) -> Snippet {
-    let present = Present::new(place, index, wanted);
+pub fn of(entry: &Entry, place: u32, index: &Index, wanted: &QueryTerms) -> Snippet {
+    let present = EntryTerms::new(place, index, wanted);
     let mut description = Text::new(entry.description());
     description.read(
         matches(description.text, 0..description.text.len(), &present),
@@ -105,7 +105,7 @@ impl<'a> Text<'a> {
     }
 
     /// Looks for a part with more than so many words, first where the most may be.
-    fn read_parts(&mut self, words: u32, present: &Present) {
+    fn read_parts(&mut self, words: u32, present: &EntryTerms) {
         let most: Vec<u32> = (0..Parts::BITS).map(|part| present.most(part)).collect();
         for hoped in (words + 1..=present.count).rev() {
             let mut part = 0;
@@ -181,7 +181,7 @@ fn floor(text: &str, at: usize) -> usize {
 }
 
 /// How much of a text of a document in a database is looked at, in bytes.
-const LOOKED_AT: usize = 100_000;
+const MAX_SCANNED: usize = 100_000;
 
 /// The part of a text with most of these stems and beginnings of words; the beginning if none of them is there.
 ///
@@ -192,8 +192,8 @@ const LOOKED_AT: usize = 100_000;
 /// ```
 pub fn snippet(text: &str, stems: &[String], prefixes: &[String]) -> Snippet {
     let mut out = Text::new(text);
-    let looked_at = &text[..floor(text, LOOKED_AT)];
-    out.read(stemmed(looked_at, stems, prefixes), stems.len() + prefixes.len());
+    let scanned = &text[..floor(text, MAX_SCANNED)];
+    out.read(stemmed(scanned, stems, prefixes), stems.len() + prefixes.len());
     out.snippet()
 }
 
@@ -231,7 +231,7 @@ fn stemmed<'a>(
 fn matches<'a>(
     text: &'a str,
     range: Range<usize>,
-    present: &'a Present,
+    present: &'a EntryTerms,
 ) -> impl Iterator<Item = Match> + 'a {
     let mut folded = String::new();
     present.beginnings.words(text, range).filter_map(move |place| {

@@ -27,7 +27,7 @@ pub struct Word {
 
 /// What a query looks for.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct QueryTerms {
     /// Its words; those that are nowhere have no terms.
     pub words: Vec<Word>,
     /// The names in it, as they were written: an entry with one of them is a better match.
@@ -37,16 +37,16 @@ pub struct Wanted {
 }
 
 /// A word as it was written, in small letters.
-struct Written {
+struct QueryWord {
     folded: String,
     stem: String,
     /// The word that it is a part of: `sendemail` for `send`.
     joined: Option<u32>,
 }
 
-impl Wanted {
+impl QueryTerms {
     /// What a text looks for among the entries of a scope.
-    pub fn new(index: &Index, scope: &Scope, text: &str) -> Wanted {
+    pub fn new(index: &Index, scope: &Scope, text: &str) -> QueryTerms {
         let text = cut(text);
         let find =
             |term: &str| index.find(term).filter(|term| scope.shows_any(index.postings(*term).0));
@@ -58,7 +58,7 @@ impl Wanted {
                 let parts = parts(word);
                 let joined = if parts.len() > 1 { find(&stemmed(word)) } else { None };
                 let short = parts.into_iter().filter(|part| part.len() <= LONGEST);
-                written.extend(short.map(|part| Written {
+                written.extend(short.map(|part| QueryWord {
                     folded: folded(part),
                     stem: stemmed(part),
                     joined,
@@ -76,7 +76,7 @@ impl Wanted {
             |at: usize| written[at + 1..].iter().any(|later| later.stem == written[at].stem);
         let once = (0..written.len()).filter(|at| !again(*at));
         let words = once.map(|at| word(index, scope, &written[at], at == last)).collect();
-        Wanted { words, names, name: find(&whole(text)) }
+        QueryTerms { words, names, name: find(&whole(text)) }
     }
 }
 
@@ -85,8 +85,8 @@ fn cut(text: &str) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
-fn word(index: &Index, scope: &Scope, written: &Written, last: bool) -> Word {
-    let Written { folded, stem, joined } = written;
+fn word(index: &Index, scope: &Scope, written: &QueryWord, last: bool) -> Word {
+    let QueryWord { folded, stem, joined } = written;
     let shown = |term: &u32| scope.shows_any(index.postings(*term).0);
     let exact = index.find(stem).filter(shown);
     let mut terms: Vec<(u32, f32)> =

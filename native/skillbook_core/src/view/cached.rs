@@ -4,19 +4,19 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use super::profile::Profile;
-use super::spelling::Words;
+use super::spelling::KnownNames;
 use super::visible::Visible;
 use crate::catalog::Catalog;
 use crate::search::index::Index;
 
 /// How many profiles' sets are kept.
-const KEPT: usize = 64;
+const MAX_PROFILES: usize = 64;
 
 /// A catalog with what its views share, each part of which is computed when it is first needed.
 #[derive(Debug)]
 pub struct CachedCatalog {
     catalog: Catalog,
-    words: OnceLock<Words>,
+    known_names: OnceLock<KnownNames>,
     search: OnceLock<Arc<Index>>,
     /// That of a generation before, until this one has its own.
     earlier_search: Mutex<Option<Arc<Index>>>,
@@ -34,13 +34,13 @@ impl Deref for CachedCatalog {
 impl CachedCatalog {
     /// Nothing is computed yet.
     pub fn new(catalog: Catalog) -> CachedCatalog {
-        let (words, search, earlier_search, visible) = Default::default();
-        CachedCatalog { catalog, words, search, earlier_search, visible }
+        let (known_names, search, earlier_search, visible) = Default::default();
+        CachedCatalog { catalog, known_names, search, earlier_search, visible }
     }
 
     /// The names, to look for those close to another one.
-    pub(super) fn words(&self) -> &Words {
-        self.words.get_or_init(|| Words::new(&self.catalog))
+    pub(super) fn known_names(&self) -> &KnownNames {
+        self.known_names.get_or_init(|| KnownNames::new(&self.catalog))
     }
 
     /// The index for searches.
@@ -62,14 +62,14 @@ impl CachedCatalog {
     }
 
     /// What a profile may see, if it is kept.
-    pub(super) fn kept(&self, profile: &Profile) -> Option<Arc<Visible>> {
+    pub(super) fn cached(&self, profile: &Profile) -> Option<Arc<Visible>> {
         lock(&self.visible).iter().find(|visible| visible.rule.profile == *profile).cloned()
     }
 
     /// Keeps what a profile may see, in the place of the oldest.
-    pub(super) fn keep(&self, visible: Arc<Visible>) {
+    pub(super) fn cache(&self, visible: Arc<Visible>) {
         let mut kept = lock(&self.visible);
-        if kept.len() == KEPT {
+        if kept.len() == MAX_PROFILES {
             kept.remove(0);
         }
         kept.push(visible);

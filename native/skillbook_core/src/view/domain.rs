@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 
 use super::view::View;
-use crate::catalog::entry::{Entry, Index};
+use crate::catalog::entry::{DomainIndex, Entry};
 use crate::catalog::{Domain, EntryId};
 use crate::page::sections::{self, Code, Line};
 use crate::text::fence::offset;
@@ -40,7 +40,7 @@ impl View {
 pub struct DomainView<'a> {
     view: &'a View,
     domain: &'a Domain,
-    index: Option<&'a Index>,
+    index: Option<&'a DomainIndex>,
 }
 
 impl<'a> DomainView<'a> {
@@ -65,7 +65,7 @@ impl<'a> DomainView<'a> {
     }
 
     /// The document of its index.
-    pub fn index(&self) -> Option<&'a Index> {
+    pub fn index(&self) -> Option<&'a DomainIndex> {
         self.index
     }
 
@@ -75,14 +75,14 @@ impl<'a> DomainView<'a> {
         self.domain.entries.iter().filter_map(move |id| Some((*id, view.entry(*id)?)))
     }
 
-    /// Those of its commands that a model is told of.
+    /// Those of its commands that a model is mentioned of.
     pub fn listed(&self) -> impl Iterator<Item = (EntryId, &'a Arc<Entry>)> {
         let view = self.view;
         let listed = self.domain.entries.iter().filter(move |id| view.lists(**id));
         listed.map(move |id| (*id, view.catalog().entry(*id)))
     }
 
-    /// Whether a model is told of it: it has a command that is listed, and its index does not say otherwise.
+    /// Whether a model is mentioned of it: it has a command that is listed, and its index does not say otherwise.
     pub fn is_listed(&self) -> bool {
         self.index.is_none_or(|index| !index.fields().hidden_from_model)
             && self.listed().next().is_some()
@@ -258,11 +258,11 @@ impl<'a> DomainView<'a> {
 
     /// Its listed commands that no line of the page, of those that `counts`, is about.
     fn missing(&self, lines: &[Line], counts: impl Fn(usize) -> bool) -> Vec<&'a Entry> {
-        let told =
+        let mentioned =
             lines.iter().enumerate().filter(|(at, line)| line.code == Code::Outside && counts(*at));
-        let told = told.filter_map(|(_, line)| self.command(&subject(line.text)?));
-        let told: FxHashSet<EntryId> = told.collect();
-        self.listed().filter(|(id, _)| !told.contains(id)).map(|(_, entry)| &**entry).collect()
+        let mentioned = mentioned.filter_map(|(_, line)| self.command(&subject(line.text)?));
+        let mentioned: FxHashSet<EntryId> = mentioned.collect();
+        self.listed().filter(|(id, _)| !mentioned.contains(id)).map(|(_, entry)| &**entry).collect()
     }
 
     fn hides_part(&self, line: &str) -> bool {

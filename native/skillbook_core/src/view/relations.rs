@@ -12,8 +12,8 @@ use crate::page::document::SKILL_FILE;
 use crate::page::references::resolve;
 use crate::source::Kind;
 
-/// How many names of a circle are told.
-const TOLD: usize = 20;
+/// How many names of a cycle are told.
+const MAX_CYCLE_NAMES: usize = 20;
 
 impl View {
     /// The findings about entries that it shows, and what these say of each other, by path and line. Those about files
@@ -37,7 +37,7 @@ impl View {
 /// The findings about the relations of all entries that the view shows.
 fn diagnose(view: &View) -> Vec<Diagnostic> {
     let mut found: Vec<_> =
-        view.unused().iter().map(|unused| view.catalog().told(unused)).collect();
+        view.unused().iter().map(|unused| view.catalog().diagnose(unused)).collect();
     aliases(view, &mut found);
     requires(view, &mut found);
     references(view, &mut found);
@@ -88,12 +88,13 @@ fn requires(view: &View, found: &mut Vec<Diagnostic>) {
             }
         }
     }
-    for circle in circles(&edges) {
+    for cycle in cycles(&edges) {
         let entries: Vec<_> =
-            circle.iter().filter_map(|id| view.entry(EntryId(*id as u32))).collect();
+            cycle.iter().filter_map(|id| view.entry(EntryId(*id as u32))).collect();
         let Some(first) = entries.first() else { continue };
-        let mut names: Vec<&str> = entries.iter().map(|entry| &*entry.name).take(TOLD).collect();
-        names.push(if entries.len() > TOLD { "…" } else { &first.name });
+        let mut names: Vec<&str> =
+            entries.iter().map(|entry| &*entry.name).take(MAX_CYCLE_NAMES).collect();
+        names.push(if entries.len() > MAX_CYCLE_NAMES { "…" } else { &first.name });
         let message = format!("`{}` requires itself: {}", first.name, names.join(" → "));
         let diagnostic = Diagnostic::new(Code::RequiresCycle, Severity::Warning, message);
         found.push(at(first, "requires", diagnostic.hint("leave out one of these requires")));
@@ -102,14 +103,14 @@ fn requires(view: &View, found: &mut Vec<Diagnostic>) {
 
 /// Circles that have no node in common, so that each node which is in one leads to one of these. Each begins with its
 /// least node. Time and memory grow with the edges.
-fn circles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
+fn cycles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut back: Vec<Vec<usize>> = vec![Vec::new(); edges.len()];
     for (from, to) in
         edges.iter().enumerate().flat_map(|(from, list)| list.iter().map(move |to| (from, *to)))
     {
         back[to].push(from);
     }
-    // How many edges of a node lead to nodes that are still there; one without any is in no circle.
+    // How many edges of a node lead to nodes that are still there; one without any is in no cycle.
     let mut ways: Vec<usize> = edges.iter().map(Vec::len).collect();
     let mut gone = vec![false; edges.len()];
     let remove = |ends: Vec<usize>, ways: &mut Vec<usize>, gone: &mut Vec<bool>| {
@@ -141,15 +142,15 @@ fn circles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
                     path.push(node);
                 }
                 Some(first) => {
-                    let mut circle = path.split_off(first);
-                    remove(circle.clone(), &mut ways, &mut gone);
-                    let least = circle
+                    let mut cycle = path.split_off(first);
+                    remove(cycle.clone(), &mut ways, &mut gone);
+                    let least = cycle
                         .iter()
                         .enumerate()
                         .min_by_key(|(_, node)| **node)
                         .map_or(0, |(at, _)| at);
-                    circle.rotate_left(least);
-                    found.push(circle);
+                    cycle.rotate_left(least);
+                    found.push(cycle);
                     while path.last().is_some_and(|last| gone[*last]) {
                         path.pop();
                     }
@@ -229,7 +230,7 @@ fn at(entry: &Entry, field: &str, diagnostic: Diagnostic) -> Diagnostic {
 
 #[cfg(test)]
 mod tests {
-    use super::circles;
+    use super::cycles;
 
     #[test]
     fn finds_circles() {
@@ -243,22 +244,22 @@ mod tests {
             (&[&[1], &[2], &[1]], &[&[1, 2]]),
             (&[&[2], &[0], &[1]], &[&[0, 2, 1]]),
             (&[&[1, 1], &[0, 0]], &[&[0, 1]]),
-            // Two circles on one way, and one that begins later.
+            // Two cycles on one way, and one that begins later.
             (&[&[1, 3], &[2], &[1], &[4], &[3]], &[&[1, 2], &[3, 4]]),
             // Two with a node in common: one is enough to be told.
             (&[&[1, 2], &[0], &[0]], &[&[0, 1]]),
         ];
         for (edges, expected) in rows {
             let edges: Vec<Vec<usize>> = edges.iter().map(|list| list.to_vec()).collect();
-            assert_eq!(circles(&edges), *expected, "{edges:?}");
+            assert_eq!(cycles(&edges), *expected, "{edges:?}");
         }
     }
 
     #[test]
     fn long_circles_and_dense_ones_are_no_trouble() {
         let long: Vec<Vec<usize>> = (0..100_000).map(|node| vec![(node + 1) % 100_000]).collect();
-        assert_eq!(circles(&long)[0].len(), 100_000);
+        assert_eq!(cycles(&long)[0].len(), 100_000);
         let dense: Vec<Vec<usize>> = (0..300).map(|_| (0..300).collect()).collect();
-        assert_eq!(circles(&dense).len(), 300);
+        assert_eq!(cycles(&dense).len(), 300);
     }
 }

@@ -6,7 +6,7 @@ use crate::catalog::EntryId;
 use crate::search::rank::rank;
 use crate::search::scope::Scope;
 use crate::search::snippet::{self, Snippet};
-use crate::search::terms::Wanted;
+use crate::search::terms::QueryTerms;
 use crate::source::Kind;
 
 /// What is looked for.
@@ -57,7 +57,7 @@ impl View {
             .visible
             .search
             .get_or_init(|| Scope::new(index, || self.listed().map(|(id, _)| id.0)));
-        let wanted = Wanted::new(index, scope, query.text);
+        let wanted = QueryTerms::new(index, scope, query.text);
         let ranked = rank(index, scope, &wanted, query.limit, |place| {
             self.entry(EntryId(place)).is_some_and(|entry| query.admits(entry))
         });

@@ -6,7 +6,7 @@ use crate::catalog::Catalog;
 
 /// The names of a catalog prepared for the search, built when the first name is not found.
 #[derive(Debug)]
-pub(super) struct Words {
+pub(super) struct KnownNames {
     pub names: Vec<Name>,
     /// The places in `names` of those that have a word.
     pub by_word: FxHashMap<String, Vec<u32>>,
@@ -22,9 +22,9 @@ pub(super) struct Name {
     pub words: usize,
 }
 
-impl Words {
+impl KnownNames {
     /// The entries' names in their order, then the domains'.
-    pub fn new(catalog: &Catalog) -> Words {
+    pub fn new(catalog: &Catalog) -> KnownNames {
         let entries = catalog.entries().iter().map(|entry| &*entry.name);
         let domains = catalog.domains().iter().map(|domain| domain.name.as_str());
         let mut by_word: FxHashMap<String, Vec<u32>> = FxHashMap::default();
@@ -37,7 +37,7 @@ impl Words {
             Name::new(name, count)
         };
         let names = entries.chain(domains).enumerate().map(name).collect();
-        Words { names, by_word }
+        KnownNames { names, by_word }
     }
 }
 

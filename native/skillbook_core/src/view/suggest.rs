@@ -32,7 +32,7 @@ impl View {
             return Vec::new();
         }
         let catalog = self.catalog();
-        let all = catalog.words();
+        let all = catalog.known_names();
         let asked = Name::new(name, 0);
         let limit = (asked.length / 3).min(4);
 

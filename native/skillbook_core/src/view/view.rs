@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::cached::CachedCatalog;
 use super::profile::{Profile, Rule};
 use super::visible::{about, Visible};
-use crate::catalog::entry::{Entry, Index};
+use crate::catalog::entry::{DomainIndex, Entry};
 use crate::catalog::{EntryId, Unused, Why};
 use crate::glob::BadGlob;
 use crate::page::document::Fields;
@@ -24,17 +24,17 @@ impl View {
     /// The catalog's view for a profile. What it may see is computed once and kept in the catalog for the 64 profiles
     /// that came last.
     pub fn new(catalog: Arc<CachedCatalog>, profile: &Profile) -> Result<View, BadGlob> {
-        if let Some(view) = View::kept(&catalog, profile) {
+        if let Some(view) = View::cached(&catalog, profile) {
             return Ok(view);
         }
         let visible = Arc::new(Visible::new(&catalog, Rule::new(profile)?));
-        catalog.keep(visible.clone());
+        catalog.cache(visible.clone());
         Ok(View { catalog, visible })
     }
 
     /// The view of a profile for which the catalog keeps what it may see.
-    pub fn kept(catalog: &Arc<CachedCatalog>, profile: &Profile) -> Option<View> {
-        let visible = catalog.kept(profile)?;
+    pub fn cached(catalog: &Arc<CachedCatalog>, profile: &Profile) -> Option<View> {
+        let visible = catalog.cached(profile)?;
         Some(View { catalog: catalog.clone(), visible })
     }
 
@@ -75,7 +75,7 @@ impl View {
             texts.contains(&&*entry.name)
                 || entry.title.as_deref().is_some_and(|title| texts.contains(&title))
         };
-        files.find(|(id, entry)| !self.catalog.place(*id).stored && is(entry)).map(|(id, _)| id)
+        files.find(|(id, entry)| !self.catalog.priority(*id).stored && is(entry)).map(|(id, _)| id)
     }
 
     /// The entry of this name, else the first that has it as an alias.
@@ -154,7 +154,7 @@ impl View {
     }
 
     /// Whether the profile may read an index. One that it may not read is as if it were not written.
-    pub fn shows_index(&self, index: &Index) -> bool {
+    pub fn shows_index(&self, index: &DomainIndex) -> bool {
         let rule = &self.visible.rule;
         rule.grants(&index.labels) && !rule.profile.is_among(&index.fields().excluded_for)
     }

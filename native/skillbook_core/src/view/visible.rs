@@ -69,7 +69,7 @@ impl Visible {
             }
         };
         let mut about: Vec<u8> = catalog.entries().iter().map(about).collect();
-        let unused = catalog.settle(&mut about);
+        let unused = catalog.resolve(&mut about);
         let count = about.iter().filter(|about| **about != 0).count();
         let (prompt, relations, search) = Default::default();
         Visible { rule, about, unused, count, prompt, relations, search }

@@ -8,15 +8,15 @@ use skillbook_core::page::diagnostic::Diagnostic;
 use skillbook_core::page::document::{Document, SKILL_FILE};
 
 use super::ignores::Ignores;
-use super::read::{Fresh, Read};
+use super::read::{Freshness, ReadFile};
 
 /// A folder without what is skipped or left out. Folders are nested 16 deep at most, so walking them may recurse.
 #[derive(Default)]
 pub struct Folder {
-    /// The names of the files that are no Markdown, sorted.
+    /// The names of the files that are not Markdown, sorted.
     pub others: Vec<String>,
     /// The Markdown files by name, sorted.
-    pub markdown: Vec<Markdown>,
+    pub markdown: Vec<MarkdownFile>,
     /// The folders in it.
     pub folders: BTreeMap<String, Folder>,
     /// The names of its symbolic links, sorted.
@@ -28,13 +28,13 @@ pub struct Folder {
 }
 
 /// A Markdown file.
-pub struct Markdown {
+pub struct MarkdownFile {
     /// Its name.
     pub name: String,
     /// What it held when it was read; `None` if it was not, for it belongs to a skill.
-    pub read: Option<Read>,
+    pub read: Option<ReadFile>,
     /// Whether `read` is what it holds now.
-    pub fresh: Fresh,
+    pub fresh: Freshness,
 }
 
 /// The path of something in a folder; the root's is empty.
@@ -66,7 +66,7 @@ impl Folder {
             .try_fold(self, |folder, name| folder.folders.get_mut(name))
     }
 
-    pub fn markdown(&mut self, name: &str) -> Option<&mut Markdown> {
+    pub fn markdown(&mut self, name: &str) -> Option<&mut MarkdownFile> {
         let at = self.markdown.binary_search_by(|file| file.name.as_str().cmp(name)).ok()?;
         self.markdown.get_mut(at)
     }
@@ -81,7 +81,7 @@ impl Folder {
     pub fn add_file(&mut self, name: &str, markdown: bool) {
         if markdown {
             let at = self.markdown.partition_point(|file| file.name.as_str() < name);
-            self.markdown.insert(at, Markdown::new(name.to_owned()));
+            self.markdown.insert(at, MarkdownFile::new(name.to_owned()));
         } else {
             let at = self.others.partition_point(|file| file.as_str() < name);
             self.others.insert(at, name.to_owned());
@@ -89,7 +89,7 @@ impl Folder {
     }
 
     /// Takes over what was read of the files of an earlier listing of the same folder; whether the listings differ.
-    pub fn adopt_files(&mut self, old: &mut Folder, fresh: Fresh) -> bool {
+    pub fn adopt_files(&mut self, old: &mut Folder, fresh: Freshness) -> bool {
         let mut before = std::mem::take(&mut old.markdown).into_iter().peekable();
         let mut same = true;
         for file in &mut self.markdown {
@@ -111,7 +111,7 @@ impl Folder {
 
     /// The same for all folders below too.
     pub fn adopt(&mut self, mut old: Folder) -> bool {
-        let mut differs = self.adopt_files(&mut old, Fresh::Stamp);
+        let mut differs = self.adopt_files(&mut old, Freshness::Stamp);
         for (name, folder) in &mut self.folders {
             if let Some(old) = old.folders.remove(name) {
                 differs |= folder.adopt(old);
@@ -140,7 +140,11 @@ impl Folder {
     }
 
     /// The `SKILL.md` files that have to be read, with their paths.
-    pub fn skill_files<'a>(&'a mut self, path: &str, out: &mut Vec<(String, &'a mut Markdown)>) {
+    pub fn skill_files<'a>(
+        &'a mut self,
+        path: &str,
+        out: &mut Vec<(String, &'a mut MarkdownFile)>,
+    ) {
         for file in
             self.markdown.iter_mut().filter(|file| file.name == SKILL_FILE && !file.is_fresh())
         {
@@ -157,10 +161,12 @@ impl Folder {
         &'a mut self,
         path: &str,
         claimed: bool,
-        out: &mut Vec<(String, &'a mut Markdown)>,
+        out: &mut Vec<(String, &'a mut MarkdownFile)>,
     ) {
-        let own =
-            self.markdown(SKILL_FILE).and_then(|file| file.read.as_ref()).and_then(Read::document);
+        let own = self
+            .markdown(SKILL_FILE)
+            .and_then(|file| file.read.as_ref())
+            .and_then(ReadFile::document);
         let claimed = own.map_or(claimed, |document| document.claims_folder());
         for file in self.markdown.iter_mut().filter(|file| file.name != SKILL_FILE) {
             if claimed {
@@ -192,13 +198,13 @@ impl Folder {
     }
 }
 
-impl Markdown {
-    pub fn new(name: String) -> Markdown {
-        Markdown { name, read: None, fresh: Fresh::No }
+impl MarkdownFile {
+    pub fn new(name: String) -> MarkdownFile {
+        MarkdownFile { name, read: None, fresh: Freshness::No }
     }
 
     fn is_fresh(&self) -> bool {
-        self.fresh == Fresh::Yes && self.read.is_some()
+        self.fresh == Freshness::Yes && self.read.is_some()
     }
 }
 

@@ -23,10 +23,10 @@ use skillbook_core::catalog::finding::Finding;
 use skillbook_core::page::diagnostic::{Code, Diagnostic, Severity};
 use skillbook_core::source::{Source, Trust};
 
-use folder::{split, Folder, Found, Markdown};
+use folder::{split, Folder, Found, MarkdownFile};
 use ignores::is_ignore_file;
 use parallel::parallel;
-use read::{Fresh, Reader};
+use read::{DocumentReader, Freshness};
 use touched::{touched, Paths, Touched};
 use walk::{is_skipped, Walker, MAX_FILES};
 
@@ -39,7 +39,7 @@ pub fn is_concerned(name: &OsStr) -> bool {
 }
 
 /// A source and what the last look at it found.
-pub struct Loaded {
+pub struct LoadedFolder {
     source: Arc<Source>,
     /// `None` if there is nothing that could be looked at again in part.
     tree: Option<Tree>,
@@ -53,10 +53,10 @@ struct Tree {
     has_links: bool,
 }
 
-impl Loaded {
+impl LoadedFolder {
     /// Reads the source.
-    pub fn new(source: Arc<Source>) -> Loaded {
-        let mut loaded = Loaded { source, tree: None, assembled: Assembled::default() };
+    pub fn new(source: Arc<Source>) -> LoadedFolder {
+        let mut loaded = LoadedFolder { source, tree: None, assembled: Assembled::default() };
         loaded.look(None);
         loaded
     }
@@ -119,7 +119,7 @@ impl Loaded {
                 return differs;
             }
         };
-        let reader = Reader::new(&source, &self.assembled);
+        let reader = DocumentReader::new(&source, &self.assembled);
         let mut files = Vec::new();
         tree.top.skill_files("", &mut files);
         let skills_differ = read(&reader, files);
@@ -178,7 +178,7 @@ fn update(root: &str, top: &mut Folder, paths: &Paths) -> Option<bool> {
         if new.has_links() || new.ignores != folder.ignores {
             return None;
         }
-        differs |= new.adopt_files(folder, Fresh::Yes);
+        differs |= new.adopt_files(folder, Freshness::Yes);
         for (name, below) in &mut new.folders {
             *below = match folder.folders.remove(name) {
                 Some(known) => known,
@@ -200,7 +200,7 @@ fn update(root: &str, top: &mut Folder, paths: &Paths) -> Option<bool> {
     for path in &paths.files {
         let (parent, name) = split(path);
         if let Some(file) = top.at_mut(parent).and_then(|folder| folder.markdown(name)) {
-            file.fresh = Fresh::No;
+            file.fresh = Freshness::No;
         }
     }
     (!walker.is_full() && top.count() <= MAX_FILES && !top.has_links()).then_some(differs)
@@ -215,9 +215,9 @@ fn parent_ignores(top: &Folder, path: &str) -> Option<Option<Arc<ignores::Ignore
 }
 
 /// Reads the files at these paths; whether any differs from what it held before.
-fn read(reader: &Reader, mut files: Vec<(String, &mut Markdown)>) -> bool {
+fn read(reader: &DocumentReader, mut files: Vec<(String, &mut MarkdownFile)>) -> bool {
     let results = {
-        let jobs: Vec<(&str, &Markdown)> =
+        let jobs: Vec<(&str, &MarkdownFile)> =
             files.iter().map(|(path, file)| (path.as_str(), &**file)).collect();
         parallel(&jobs, Vec::new, |buffer, (path, file)| {
             reader.read(path, file.read.as_ref(), file.fresh, buffer)
@@ -225,7 +225,7 @@ fn read(reader: &Reader, mut files: Vec<(String, &mut Markdown)>) -> bool {
     };
     let mut differs = false;
     for ((_, file), result) in files.iter_mut().zip(results) {
-        file.fresh = Fresh::Yes;
+        file.fresh = Freshness::Yes;
         if let Some((read, other)) = result {
             differs |= other;
             file.read = Some(read);

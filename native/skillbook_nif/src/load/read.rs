@@ -19,7 +19,7 @@ const RECENT: i64 = 2;
 
 /// How sure it is that a file still holds what was read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Fresh {
+pub enum Freshness {
     /// Nothing speaks against it.
     Yes,
     /// Its size and times tell.
@@ -29,7 +29,7 @@ pub enum Fresh {
 }
 
 /// What reading a file gave.
-pub struct Read {
+pub struct ReadFile {
     /// The document in use, or why there is none.
     pub result: Result<Arc<Document>, Diagnostic>,
     /// Whether the document is the version from before an edit that broke it.
@@ -38,7 +38,7 @@ pub struct Read {
     stamp: Option<Stamp>,
 }
 
-impl Read {
+impl ReadFile {
     pub fn document(&self) -> Option<&Arc<Document>> {
         self.result.as_ref().ok()
     }
@@ -65,13 +65,13 @@ impl Stamp {
         }
     }
 
-    fn is_settled(&self, now: i64) -> bool {
+    fn is_old(&self, now: i64) -> bool {
         self.modified.0.max(self.changed.0) < now - RECENT
     }
 }
 
 /// Reads the files of a source.
-pub struct Reader<'a> {
+pub struct DocumentReader<'a> {
     source: &'a Source,
     /// What the source held before.
     before: &'a Assembled,
@@ -79,23 +79,23 @@ pub struct Reader<'a> {
     now: i64,
 }
 
-impl Reader<'_> {
-    pub fn new<'a>(source: &'a Source, before: &'a Assembled) -> Reader<'a> {
+impl DocumentReader<'_> {
+    pub fn new<'a>(source: &'a Source, before: &'a Assembled) -> DocumentReader<'a> {
         let now =
             SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as i64);
-        Reader { source, before, now }
+        DocumentReader { source, before, now }
     }
 
     /// What the file holds now and whether that differs from what it held; `None` if it need not be read to know.
     pub fn read(
         &self,
         path: &str,
-        old: Option<&Read>,
-        fresh: Fresh,
+        old: Option<&ReadFile>,
+        fresh: Freshness,
         buffer: &mut Vec<u8>,
-    ) -> Option<(Read, bool)> {
+    ) -> Option<(ReadFile, bool)> {
         let full = format!("{}/{path}", self.source.root);
-        if let (Some(Read { stamp: Some(stamp), .. }), Fresh::Stamp) = (old, fresh) {
+        if let (Some(ReadFile { stamp: Some(stamp), .. }), Freshness::Stamp) = (old, fresh) {
             if fs::metadata(&full).is_ok_and(|metadata| Stamp::of(&metadata) == *stamp) {
                 return None;
             }
@@ -107,14 +107,16 @@ impl Reader<'_> {
             file.take(MAX_BYTES + 1).read_to_end(buffer)?;
             Ok(stamp)
         });
-        let stamp = read.as_ref().ok().filter(|stamp| stamp.is_settled(self.now)).copied();
+        let stamp = read.as_ref().ok().filter(|stamp| stamp.is_old(self.now)).copied();
         let (result, kept) = match read {
             Ok(_) => self.parse(path, full, old, buffer),
             Err(error) => self.failed(full, old, &error),
         };
-        let new = Read { result, kept, stamp };
+        let new = ReadFile { result, kept, stamp };
         Some(match old {
-            Some(old) if old.is_same(&new) => (Read { result: old.result.clone(), ..new }, false),
+            Some(old) if old.is_same(&new) => {
+                (ReadFile { result: old.result.clone(), ..new }, false)
+            }
             _ => (new, true),
         })
     }
@@ -123,10 +125,10 @@ impl Reader<'_> {
         &self,
         path: &str,
         full: String,
-        old: Option<&Read>,
+        old: Option<&ReadFile>,
         bytes: &[u8],
     ) -> (Result<Arc<Document>, Diagnostic>, bool) {
-        let good = old.and_then(Read::document);
+        let good = old.and_then(ReadFile::document);
         if bytes.len() as u64 > MAX_BYTES {
             let message = format!(
                 "a document may have {MAX_BYTES} bytes, this file has more; it is not used"
@@ -137,7 +139,7 @@ impl Reader<'_> {
         }
         match old {
             // A document that is not UTF-8 has no text either.
-            Some(Read { result: Ok(document), kept: false, .. })
+            Some(ReadFile { result: Ok(document), kept: false, .. })
                 if !bytes.is_empty() && document.text.as_bytes() == bytes =>
             {
                 (Ok(document.clone()), false)
@@ -154,11 +156,11 @@ impl Reader<'_> {
     fn failed(
         &self,
         full: String,
-        old: Option<&Read>,
+        old: Option<&ReadFile>,
         error: &std::io::Error,
     ) -> (Result<Arc<Document>, Diagnostic>, bool) {
         let passing = !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied);
-        let good = old.and_then(Read::document).filter(|_| passing);
+        let good = old.and_then(ReadFile::document).filter(|_| passing);
         self.keep(good, Err(unreadable(full, &error.to_string())), &[])
     }
 
@@ -190,8 +192,8 @@ impl Reader<'_> {
     }
 }
 
-impl Read {
-    fn is_same(&self, other: &Read) -> bool {
+impl ReadFile {
+    fn is_same(&self, other: &ReadFile) -> bool {
         match (&self.result, &other.result) {
             (Ok(a), Ok(b)) => {
                 Arc::ptr_eq(a, b) || (a.text == b.text && a.diagnostics == b.diagnostics)

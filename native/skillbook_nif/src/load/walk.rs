@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 use skillbook_core::page::diagnostic::{Code, Diagnostic, Severity};
 use skillbook_core::page::document::strip_md;
 
-use super::folder::{join, split, Folder, Markdown};
+use super::folder::{join, split, Folder, MarkdownFile};
 use super::ignores::{self, Ignores};
 use super::parallel::parallel;
 use super::unreadable;
@@ -188,7 +188,7 @@ impl Walker<'_> {
                 folder.diagnostics.push(unreadable(self.full(path), "it is not a regular file"));
             }
         } else if is_markdown(&name) {
-            folder.markdown.push(Markdown::new(name));
+            folder.markdown.push(MarkdownFile::new(name));
         } else {
             folder.others.push(name);
         }

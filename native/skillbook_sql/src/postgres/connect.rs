@@ -13,14 +13,14 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::failure::reason;
 use super::session::Session;
-use super::settings::{Address, Limits, SslMode};
+use super::settings::{Address, SslMode, Timeouts};
 use super::tls;
 use crate::error::Detail;
 use crate::{Error, ErrorKind};
 
 /// What a listening session hears.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum Event {
     /// A notification.
     Notification {
         /// Its channel.
@@ -34,18 +34,18 @@ pub enum Heard {
 
 /// Why there is no session.
 #[derive(Debug)]
-pub struct Refused {
+pub struct ConnectError {
     /// What to tell.
     pub error: Box<Error>,
     /// Whether it may be otherwise soon.
-    pub passing: bool,
+    pub is_transient: bool,
 }
 
-impl Refused {
-    fn new(reason: String, passing: bool) -> Refused {
-        Refused {
+impl ConnectError {
+    fn new(reason: String, is_transient: bool) -> ConnectError {
+        ConnectError {
             error: Box::new(Error::new(ErrorKind::CannotOpen, Detail::Engine(reason))),
-            passing,
+            is_transient,
         }
     }
 }
@@ -55,14 +55,14 @@ pub struct Server {
     config: Config,
     mode: SslMode,
     tls: MakeRustlsConnect,
-    limits: Limits,
+    timeouts: Timeouts,
     /// What errors call it.
     label: String,
 }
 
 impl Server {
     /// Nothing is opened yet.
-    pub fn new(address: &Address, limits: Limits) -> Result<Server, Error> {
+    pub fn new(address: &Address, timeouts: Timeouts) -> Result<Server, Error> {
         let label = format!("{}:{}/{}", address.host, address.port, address.database);
         let is_socket = address.host.starts_with('/');
         let mode = if is_socket { SslMode::Disable } else { address.ssl_mode };
@@ -75,7 +75,7 @@ impl Server {
             .user(&address.user)
             .dbname(&address.database)
             .application_name(&address.application_name)
-            .connect_timeout(limits.connect)
+            .connect_timeout(timeouts.connect)
             // A network that went away is found within a minute, also while nothing is asked.
             .keepalives_idle(Duration::from_secs(30))
             .keepalives_interval(Duration::from_secs(10))
@@ -89,21 +89,21 @@ impl Server {
         if let Some(password) = &address.password {
             config.password(password);
         }
-        Ok(Server { config, mode, tls, limits, label })
+        Ok(Server { config, mode, tls, timeouts, label })
     }
 
-    /// Opens a session. `hear` is told what comes without being asked for, from a task of its own.
+    /// Opens a session. `on_event` is told what comes without being asked for, from a task of its own.
     pub async fn connect(
         &self,
-        hear: impl Fn(Heard) + Send + Clone + 'static,
-    ) -> Result<Session, Refused> {
-        let opened = timeout(self.limits.connect, self.open(hear)).await;
+        on_event: impl Fn(Event) + Send + Clone + 'static,
+    ) -> Result<Session, ConnectError> {
+        let opened = timeout(self.timeouts.connect, self.open(on_event)).await;
         opened
             .unwrap_or_else(|_| {
-                let reason = format!("no answer within {} ms", self.limits.connect.as_millis());
-                Err(Refused::new(reason, true))
+                let reason = format!("no answer within {} ms", self.timeouts.connect.as_millis());
+                Err(ConnectError::new(reason, true))
             })
-            .map_err(|refused| Refused {
+            .map_err(|refused| ConnectError {
                 error: Box::new(refused.error.opening(&self.label)),
                 ..refused
             })
@@ -111,13 +111,13 @@ impl Server {
 
     async fn open(
         &self,
-        hear: impl Fn(Heard) + Send + Clone + 'static,
-    ) -> Result<Session, Refused> {
-        let session = match self.open_with(&self.config, hear.clone()).await {
+        on_event: impl Fn(Event) + Send + Clone + 'static,
+    ) -> Result<Session, ConnectError> {
+        let session = match self.open_with(&self.config, on_event.clone()).await {
             Err(error) if self.mode == SslMode::Prefer && is_about_tls(&error) => {
                 let mut plain = self.config.clone();
                 plain.ssl_mode(tokio_postgres::config::SslMode::Disable);
-                self.open_with(&plain, hear).await
+                self.open_with(&plain, on_event).await
             }
             opened => opened,
         }
@@ -125,8 +125,8 @@ impl Server {
         let settings = format!(
             "set default_transaction_read_only = on; set standard_conforming_strings = on; set timezone = 'UTC'; \
              set statement_timeout = {}; set lock_timeout = {}",
-            self.limits.statement.as_millis(),
-            self.limits.patience.as_millis().max(1),
+            self.timeouts.statement.as_millis(),
+            self.timeouts.lock.as_millis().max(1),
         );
         session.client.batch_execute(&settings).await.map_err(refused)?;
         Ok(session)
@@ -135,7 +135,7 @@ impl Server {
     async fn open_with(
         &self,
         config: &Config,
-        hear: impl Fn(Heard) + Send + 'static,
+        on_event: impl Fn(Event) + Send + 'static,
     ) -> Result<Session, tokio_postgres::Error> {
         let (client, mut connection) = config.connect(self.tls.clone()).await?;
         let ended = Arc::new(StdMutex::new(None));
@@ -143,7 +143,7 @@ impl Server {
         let task = tokio::spawn(async move {
             let reason = loop {
                 match poll_fn(|context| connection.poll_message(context)).await {
-                    Some(Ok(AsyncMessage::Notification(heard))) => hear(Heard::Notification {
+                    Some(Ok(AsyncMessage::Notification(heard))) => on_event(Event::Notification {
                         channel: heard.channel().to_owned(),
                         payload: heard.payload().to_owned(),
                     }),
@@ -155,7 +155,7 @@ impl Server {
             *end.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
             // Callers find the reason there: their channels end with the connection.
             drop(connection);
-            hear(Heard::End);
+            on_event(Event::End);
         });
         let cancel = client.cancel_token();
         Ok(Session {
@@ -163,12 +163,12 @@ impl Server {
             cancel,
             with_tls: self.mode != SslMode::Disable,
             tls: self.tls.clone(),
-            limits: self.limits,
+            timeouts: self.timeouts,
             task,
             ended,
             state: Mutex::default(),
             is_open: AtomicBool::new(false),
-            is_spoilt: AtomicBool::new(false),
+            is_broken: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
         })
     }
@@ -182,8 +182,8 @@ fn is_about_tls(error: &tokio_postgres::Error) -> bool {
     }
 }
 
-fn refused(error: tokio_postgres::Error) -> Refused {
-    let passing = match error.code() {
+fn refused(error: tokio_postgres::Error) -> ConnectError {
+    let is_transient = match error.code() {
         Some(code) => [
             SqlState::CANNOT_CONNECT_NOW,
             SqlState::TOO_MANY_CONNECTIONS,
@@ -193,5 +193,5 @@ fn refused(error: tokio_postgres::Error) -> Refused {
         .contains(code),
         None => !error.to_string().starts_with("error performing TLS handshake"),
     };
-    Refused::new(reason(&error), passing)
+    ConnectError::new(reason(&error), is_transient)
 }

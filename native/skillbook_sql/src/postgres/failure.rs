@@ -4,13 +4,13 @@ use std::error::Error as StdError;
 
 use tokio_postgres::error::{ErrorPosition, SqlState};
 
-use super::settings::Limits;
+use super::settings::Timeouts;
 use crate::error::Detail;
 use crate::{Constraint, Error, ErrorKind};
 
 pub(super) enum Failure {
     Driver(tokio_postgres::Error),
-    Told(Error),
+    Known(Error),
 }
 
 impl From<tokio_postgres::Error> for Failure {
@@ -21,7 +21,7 @@ impl From<tokio_postgres::Error> for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Failure::Told(error)
+        Failure::Known(error)
     }
 }
 
@@ -32,17 +32,17 @@ pub(super) fn is_code(error: &tokio_postgres::Error, code: &SqlState) -> bool {
 /// In the words of the server or the system, without the driver's in front.
 pub(super) fn reason(error: &tokio_postgres::Error) -> String {
     match (error.as_db_error(), error.source()) {
-        (Some(told), _) => told.message().to_owned(),
+        (Some(db_error), _) => db_error.message().to_owned(),
         (None, Some(source)) => source.to_string(),
         (None, None) => error.to_string(),
     }
 }
 
-pub(super) fn describe(error: &tokio_postgres::Error, limits: Limits) -> Error {
-    let Some(told) = error.as_db_error() else {
+pub(super) fn describe(error: &tokio_postgres::Error, timeouts: Timeouts) -> Error {
+    let Some(db_error) = error.as_db_error() else {
         return Error::new(ErrorKind::Other, Detail::Engine(reason(error)));
     };
-    let code = told.code().code();
+    let code = db_error.code().code();
     let kind = match code {
         "23505" => ErrorKind::Constraint(Constraint::Unique),
         "23503" | "23001" => ErrorKind::Constraint(Constraint::ForeignKey),
@@ -51,7 +51,7 @@ pub(super) fn describe(error: &tokio_postgres::Error, limits: Limits) -> Error {
         // An exclusion, or a trigger's `raise`.
         "P0001" => ErrorKind::Constraint(Constraint::Other),
         "40001" | "40P01" => ErrorKind::Busy,
-        "55P03" => return Error::new(ErrorKind::Busy, Detail::Locked(limits.patience)),
+        "55P03" => return Error::new(ErrorKind::Busy, Detail::Locked(timeouts.lock)),
         "42P01" => ErrorKind::NoSuchTable,
         "42P02" | "42P18" => ErrorKind::Params,
         "42501" | "0A000" => ErrorKind::Other,
@@ -61,7 +61,7 @@ pub(super) fn describe(error: &tokio_postgres::Error, limits: Limits) -> Error {
         "57P01" | "57P02" | "57P03" | "57P05" | "25P03" => ErrorKind::Closed,
         // A parameter that the server could not read as its type.
         "22P02" | "22007" | "22008" | "22003"
-            if told.where_().is_some_and(|place| place.contains('$')) =>
+            if db_error.where_().is_some_and(|mode| mode.contains('$')) =>
         {
             ErrorKind::Params
         }
@@ -70,13 +70,13 @@ pub(super) fn describe(error: &tokio_postgres::Error, limits: Limits) -> Error {
         _ if code.starts_with("XX") => ErrorKind::Corrupt,
         _ => ErrorKind::Other,
     };
-    let position = match told.position() {
+    let position = match db_error.position() {
         Some(ErrorPosition::Original(position)) => Some(*position),
         _ => None,
     };
     let detail = Detail::Server {
-        message: told.message().to_owned(),
-        hint: told.hint().map(str::to_owned),
+        message: db_error.message().to_owned(),
+        hint: db_error.hint().map(str::to_owned),
         position,
     };
     Error::new(kind, detail)

@@ -16,8 +16,8 @@ mod tls;
 mod transaction;
 mod values;
 
-pub use connect::{Heard, Refused, Server};
-pub use session::{Place, Session};
-pub use settings::{Address, Limits, SslMode};
+pub use connect::{ConnectError, Event, Server};
+pub use session::{Mode, Session};
+pub use settings::{Address, SslMode, Timeouts};
 pub use tls::authorities;
 pub use transaction::WRITERS;

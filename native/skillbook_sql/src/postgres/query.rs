@@ -10,8 +10,8 @@ use tokio_postgres::Statement;
 
 use super::failure::{is_code, Failure};
 use super::prepared::{is_stale, Prepared};
-use super::session::{Place, Session, State};
-use super::values::{self, Raw, Sent};
+use super::session::{Mode, Session, State};
+use super::values::{self, Param, Raw};
 use crate::error::Detail;
 use crate::statement::{self, Dialect, Kind};
 use crate::{Error, ErrorKind, Rows, Value};
@@ -22,10 +22,10 @@ impl Session {
         &self,
         sql: &str,
         params: &[Value],
-        place: Place,
+        mode: Mode,
     ) -> Result<Option<Rows>, Error> {
         let mut state = self.state.lock().await;
-        self.run(&mut state, sql, params, place)
+        self.run(&mut state, sql, params, mode)
             .await
             .map_err(|error| error.in_statement_unless_alone(sql))
     }
@@ -35,7 +35,7 @@ impl Session {
         let mut all = Vec::with_capacity(statements.len());
         for (sql, params) in statements {
             // Where it may write, there are always rows, if only none.
-            all.push(self.query(sql, params, Place::Inside).await?.unwrap_or_default());
+            all.push(self.query(sql, params, Mode::Inside).await?.unwrap_or_default());
         }
         Ok(all)
     }
@@ -45,24 +45,24 @@ impl Session {
         state: &mut State,
         sql: &str,
         params: &[Value],
-        place: Place,
+        mode: Mode,
     ) -> Result<Option<Rows>, Error> {
-        self.check_place(state, place)?;
+        self.check_mode(state, mode)?;
         let scanned = statement::one(sql, Dialect::Postgres, params.len())?;
-        if place == Place::Read && scanned.kind() != Kind::Read {
+        if mode == Mode::Read && scanned.kind() != Kind::Read {
             return Ok(None);
         }
 
         state.began = Some(Instant::now());
         let mut heal = true;
         let found = loop {
-            let prepared = self.prepare(state, scanned.text(), place).await?;
+            let prepared = self.prepare(state, scanned.text(), mode).await?;
             let sent = encode(&prepared.statement, params)?;
             check_columns(&prepared.statement)?;
-            let found = match place {
-                Place::Read => self.limited(self.fetch(&prepared.statement, &sent)).await,
-                Place::Write => self.write(&prepared.statement, &sent).await,
-                Place::Inside => self.inside(state, &prepared, &sent).await,
+            let found = match mode {
+                Mode::Read => self.limited(self.fetch(&prepared.statement, &sent)).await,
+                Mode::Write => self.write(&prepared.statement, &sent).await,
+                Mode::Inside => self.inside(state, &prepared, &sent).await,
             };
             match found {
                 // The schema has changed since it was prepared.
@@ -71,7 +71,7 @@ impl Session {
                     state.prepared.remove(scanned.text());
                 }
                 Err(Failure::Driver(error))
-                    if place == Place::Read
+                    if mode == Mode::Read
                         && is_code(&error, &SqlState::READ_ONLY_SQL_TRANSACTION) =>
                 {
                     return Ok(None);
@@ -82,40 +82,35 @@ impl Session {
         if scanned.kind() == Kind::Other {
             state.prepared.clear();
         }
-        found.map(Some).map_err(|failure| self.error(state, failure, place))
+        found.map(Some).map_err(|failure| self.error(state, failure, mode))
     }
 
     /// Runs the statements of a text one after another, up to the first that fails.
-    pub async fn execute_batch(&self, sql: &str, place: Place) -> Result<(), Error> {
+    pub async fn execute_batch(&self, sql: &str, mode: Mode) -> Result<(), Error> {
         let mut state = self.state.lock().await;
-        self.run_batch(&mut state, sql, place).await
+        self.run_batch(&mut state, sql, mode).await
     }
 
-    async fn run_batch(&self, state: &mut State, sql: &str, place: Place) -> Result<(), Error> {
-        self.check_place(state, place).map_err(|error| error.in_statement_unless_alone(sql))?;
+    async fn run_batch(&self, state: &mut State, sql: &str, mode: Mode) -> Result<(), Error> {
+        self.check_mode(state, mode).map_err(|error| error.in_statement_unless_alone(sql))?;
         let statements = statement::all(sql, Dialect::Postgres)?;
         state.prepared.clear();
         for text in statements.iter().map(|statement| statement.text()) {
             state.began = Some(Instant::now());
             let simple = async { self.client.batch_execute(text).await.map_err(Failure::Driver) };
-            let done = match place {
-                Place::Inside => self.limited(simple).await,
-                Place::Read | Place::Write => self.alone(simple).await,
+            let done = match mode {
+                Mode::Inside => self.limited(simple).await,
+                Mode::Read | Mode::Write => self.alone(simple).await,
             };
             done.map_err(|failure| {
-                self.error(state, failure, place).in_statement_unless_alone(text)
+                self.error(state, failure, mode).in_statement_unless_alone(text)
             })?;
         }
         Ok(())
     }
 
     /// A statement kept from before, or made now.
-    async fn prepare(
-        &self,
-        state: &mut State,
-        text: &str,
-        place: Place,
-    ) -> Result<Prepared, Error> {
+    async fn prepare(&self, state: &mut State, text: &str, mode: Mode) -> Result<Prepared, Error> {
         let transaction = state.transaction;
         if let Some(prepared) = state.prepared.get(text, transaction) {
             return Ok(prepared);
@@ -125,16 +120,16 @@ impl Session {
         let statement = match made {
             Ok(statement) => statement,
             // Nothing of it was carried out.
-            Err(Failure::Driver(error)) if error.is_closed() && place != Place::Inside => {
+            Err(Failure::Driver(error)) if error.is_closed() && mode != Mode::Inside => {
                 return Err(self.lost(Detail::NotSent, ErrorKind::NotSent));
             }
-            Err(failure) => return Err(self.error(state, failure, place)),
+            Err(failure) => return Err(self.error(state, failure, mode)),
         };
         state.prepared.insert(text, statement.clone(), transaction);
         Ok(Prepared { statement, transaction })
     }
 
-    async fn fetch(&self, statement: &Statement, params: &[Sent]) -> Result<Rows, Failure> {
+    async fn fetch(&self, statement: &Statement, params: &[Param]) -> Result<Rows, Failure> {
         let columns = statement.columns();
         let mut stream = pin!(self.client.query_raw(statement, params).await?);
         let mut found = Rows::default();
@@ -160,7 +155,7 @@ impl Session {
         Ok(found)
     }
 
-    async fn write(&self, statement: &Statement, params: &[Sent]) -> Result<Rows, Failure> {
+    async fn write(&self, statement: &Statement, params: &[Param]) -> Result<Rows, Failure> {
         self.alone(self.fetch(statement, params)).await
     }
 
@@ -170,7 +165,7 @@ impl Session {
         &self,
         state: &State,
         prepared: &Prepared,
-        params: &[Sent],
+        params: &[Param],
     ) -> Result<Rows, Failure> {
         let work = self.fetch(&prepared.statement, params);
         if prepared.transaction == state.transaction || prepared.statement.columns().is_empty() {
@@ -202,7 +197,7 @@ impl Session {
     }
 }
 
-fn encode(statement: &Statement, params: &[Value]) -> Result<Vec<Sent>, Error> {
+fn encode(statement: &Statement, params: &[Value]) -> Result<Vec<Param>, Error> {
     let types = statement.params();
     if types.len() != params.len() {
         let detail = Detail::ParamCount { placeholders: types.len(), given: params.len() };

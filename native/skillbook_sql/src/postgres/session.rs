@@ -14,7 +14,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::failure::{describe, is_code, Failure};
 use super::prepared::Cache;
-use super::settings::Limits;
+use super::settings::Timeouts;
 use crate::error::Detail;
 use crate::{Error, ErrorKind};
 
@@ -27,7 +27,7 @@ pub struct Session {
     pub(super) cancel: CancelToken,
     pub(super) with_tls: bool,
     pub(super) tls: MakeRustlsConnect,
-    pub(super) limits: Limits,
+    pub(super) timeouts: Timeouts,
     pub(super) task: JoinHandle<()>,
     /// Why the connection ended.
     pub(super) ended: Arc<StdMutex<Option<String>>>,
@@ -35,7 +35,7 @@ pub struct Session {
     /// Whether a transaction is open.
     pub(super) is_open: AtomicBool,
     /// Whether it must not be used again.
-    pub(super) is_spoilt: AtomicBool,
+    pub(super) is_broken: AtomicBool,
     pub(super) is_closing: AtomicBool,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct State {
 
 /// What a statement runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Mode {
     /// Nothing: it may only read.
     Read,
     /// A transaction of its own.
@@ -73,21 +73,21 @@ impl Drop for Session {
 impl Session {
     /// Whether another caller can use it.
     pub fn is_usable(&self) -> bool {
-        let flags = [&self.is_open, &self.is_spoilt, &self.is_closing];
+        let flags = [&self.is_open, &self.is_broken, &self.is_closing];
         !self.client.is_closed() && !flags.iter().any(|flag| flag.load(Ordering::Acquire))
     }
 
-    pub(super) fn check_place(&self, state: &State, place: Place) -> Result<(), Error> {
+    pub(super) fn check_mode(&self, state: &State, mode: Mode) -> Result<(), Error> {
         if self.is_closing.load(Ordering::Acquire) {
             return Err(Error::closed());
         }
         let is_open = self.is_open.load(Ordering::Acquire);
-        match place {
-            Place::Inside if self.client.is_closed() => {
+        match mode {
+            Mode::Inside if self.client.is_closed() => {
                 Err(self.lost(Detail::LostInTransaction, ErrorKind::Closed))
             }
-            Place::Inside if !is_open || state.is_failed => Err(Error::rolled_back()),
-            Place::Read | Place::Write if self.client.is_closed() => {
+            Mode::Inside if !is_open || state.is_failed => Err(Error::rolled_back()),
+            Mode::Read | Mode::Write if self.client.is_closed() => {
                 Err(self.lost(Detail::NotSent, ErrorKind::NotSent))
             }
             _ => Ok(()),
@@ -98,21 +98,16 @@ impl Session {
     pub async fn listen(&self, channel: &str, listens: bool) -> Result<(), Error> {
         let mut state = self.state.lock().await;
         let verb = if listens { "listen" } else { "unlisten" };
-        self.own(&mut state, &format!("{verb} \"{}\"", channel.replace('"', "\"\"")), Place::Read)
+        self.own(&mut state, &format!("{verb} \"{}\"", channel.replace('"', "\"\"")), Mode::Read)
             .await
     }
 
-    pub(super) async fn own(
-        &self,
-        state: &mut State,
-        sql: &str,
-        place: Place,
-    ) -> Result<(), Error> {
+    pub(super) async fn own(&self, state: &mut State, sql: &str, mode: Mode) -> Result<(), Error> {
         state.began = Some(Instant::now());
         let done = self
             .limited(async { self.client.batch_execute(sql).await.map_err(Failure::Driver) })
             .await;
-        done.map_err(|failure| self.error(state, failure, place))
+        done.map_err(|failure| self.error(state, failure, mode))
     }
 
     /// The server has time limits of its own; this one is for a server, or a network, that is silent.
@@ -120,47 +115,47 @@ impl Session {
         &self,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
-        let limit = self.limits.statement + self.limits.patience + GRACE;
+        let limit = self.timeouts.statement + self.timeouts.lock + GRACE;
         match timeout(limit, work).await {
             Ok(done) => done,
             Err(_) => {
-                self.is_spoilt.store(true, Ordering::Release);
+                self.is_broken.store(true, Ordering::Release);
                 self.task.abort();
                 let reason = format!("no answer within {} ms", limit.as_millis());
-                Err(Failure::Told(Error::new(ErrorKind::Lost, Detail::Lost(reason))))
+                Err(Failure::Known(Error::new(ErrorKind::Lost, Detail::Lost(reason))))
             }
         }
     }
 
     /// The error to tell; in a transaction, what it means for that.
-    pub(super) fn error(&self, state: &mut State, failure: Failure, place: Place) -> Error {
+    pub(super) fn error(&self, state: &mut State, failure: Failure, mode: Mode) -> Error {
         if self.is_closing.load(Ordering::Acquire) {
             return Error::closed();
         }
         let error = match failure {
-            Failure::Told(error) => {
-                state.is_failed |= place == Place::Inside && error.kind() != ErrorKind::Other;
+            Failure::Known(error) => {
+                state.is_failed |= mode == Mode::Inside && error.kind() != ErrorKind::Other;
                 return error;
             }
             Failure::Driver(error) => error,
         };
-        state.is_failed |= place == Place::Inside;
+        state.is_failed |= mode == Mode::Inside;
         // An administrator can stop a statement too.
-        let is_over = state.began.is_some_and(|began| began.elapsed() >= self.limits.statement);
+        let is_over = state.began.is_some_and(|began| began.elapsed() >= self.timeouts.statement);
         if is_over && is_code(&error, &SqlState::QUERY_CANCELED) {
-            return Error::new(ErrorKind::Timeout, Detail::TimeLimit(self.limits.statement));
+            return Error::new(ErrorKind::Timeout, Detail::TimeLimit(self.timeouts.statement));
         }
         if error.as_db_error().is_some() {
             let fatal =
                 error.as_db_error().and_then(DbError::parsed_severity) == Some(Severity::Fatal);
-            self.is_spoilt.fetch_or(fatal, Ordering::AcqRel);
-            return describe(&error, self.limits);
+            self.is_broken.fetch_or(fatal, Ordering::AcqRel);
+            return describe(&error, self.timeouts);
         }
         // Whatever it is, nobody knows what the next answer would belong to.
-        self.is_spoilt.store(true, Ordering::Release);
-        match place {
-            Place::Inside => self.lost(Detail::LostInTransaction, ErrorKind::Closed),
-            Place::Read | Place::Write => self.lost(Detail::Lost, ErrorKind::Lost),
+        self.is_broken.store(true, Ordering::Release);
+        match mode {
+            Mode::Inside => self.lost(Detail::LostInTransaction, ErrorKind::Closed),
+            Mode::Read | Mode::Write => self.lost(Detail::Lost, ErrorKind::Lost),
         }
     }
 

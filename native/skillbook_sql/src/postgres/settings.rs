@@ -54,11 +54,11 @@ pub struct Address {
 
 /// How long things may take.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct Timeouts {
     /// A statement.
     pub statement: Duration,
     /// The wait for another one that writes.
-    pub patience: Duration,
+    pub lock: Duration,
     /// Opening a connection.
     pub connect: Duration,
 }

@@ -8,7 +8,7 @@ use futures_util::future::join3;
 use tokio_postgres::error::SqlState;
 
 use super::failure::{describe, is_code, Failure};
-use super::session::{Place, Session, State};
+use super::session::{Mode, Session, State};
 use crate::error::Detail;
 use crate::{Error, ErrorKind};
 
@@ -28,10 +28,10 @@ impl Session {
     pub async fn begin(&self, level: u32) -> Result<(), Error> {
         let mut state = self.state.lock().await;
         if level > 0 {
-            self.check_place(&state, Place::Inside)?;
-            return self.own(&mut state, &format!("savepoint level_{level}"), Place::Inside).await;
+            self.check_mode(&state, Mode::Inside)?;
+            return self.own(&mut state, &format!("savepoint level_{level}"), Mode::Inside).await;
         }
-        self.check_place(&state, Place::Write)?;
+        self.check_mode(&state, Mode::Write)?;
         state.transaction += 1;
         state.is_failed = false;
         self.is_open.store(true, Ordering::Release);
@@ -51,13 +51,13 @@ impl Session {
     /// Makes what was written since the `begin` of that level stay.
     pub async fn commit(&self, level: u32) -> Result<(), Error> {
         let mut state = self.state.lock().await;
-        self.check_place(&state, Place::Inside)?;
+        self.check_mode(&state, Mode::Inside)?;
         if level > 0 {
             return self
-                .own(&mut state, &format!("release savepoint level_{level}"), Place::Inside)
+                .own(&mut state, &format!("release savepoint level_{level}"), Mode::Inside)
                 .await;
         }
-        let done = self.own(&mut state, COMMIT, Place::Write).await;
+        let done = self.own(&mut state, COMMIT, Mode::Write).await;
         // Also where it fails, the server has ended the transaction.
         self.is_open.store(false, Ordering::Release);
         done
@@ -74,7 +74,7 @@ impl Session {
             _ => {
                 let back =
                     format!("rollback to savepoint level_{level}; release savepoint level_{level}");
-                self.own(&mut state, &back, Place::Inside).await?;
+                self.own(&mut state, &back, Mode::Inside).await?;
                 state.is_failed = false;
             }
         }
@@ -82,8 +82,8 @@ impl Session {
     }
 
     pub(super) async fn end(&self, state: &mut State, sql: &str) {
-        if self.own(state, sql, Place::Read).await.is_err() {
-            self.is_spoilt.store(true, Ordering::Release);
+        if self.own(state, sql, Mode::Read).await.is_err() {
+            self.is_broken.store(true, Ordering::Release);
             self.task.abort();
         }
         state.is_failed = false;
@@ -108,7 +108,7 @@ impl Session {
         if let Err(error) = begun {
             return Err(match error.is_closed() {
                 true => Failure::Driver(error),
-                false => Failure::Told(self.begin_error(Failure::Driver(error))),
+                false => Failure::Known(self.begin_error(Failure::Driver(error))),
             });
         }
         let done = done?;
@@ -118,7 +118,7 @@ impl Session {
 
     fn begin_error(&self, failure: Failure) -> Error {
         match failure {
-            Failure::Told(error) => error,
+            Failure::Known(error) => error,
             Failure::Driver(error) if is_code(&error, &SqlState::LOCK_NOT_AVAILABLE) => {
                 self.locked()
             }
@@ -127,11 +127,11 @@ impl Session {
             Failure::Driver(error) if error.is_closed() => {
                 self.lost(Detail::NotSent, ErrorKind::NotSent)
             }
-            Failure::Driver(error) => describe(&error, self.limits),
+            Failure::Driver(error) => describe(&error, self.timeouts),
         }
     }
 
     fn locked(&self) -> Error {
-        Error::new(ErrorKind::Busy, Detail::Locked(self.limits.patience.min(self.limits.statement)))
+        Error::new(ErrorKind::Busy, Detail::Locked(self.timeouts.lock.min(self.timeouts.statement)))
     }
 }

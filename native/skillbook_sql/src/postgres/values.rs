@@ -13,7 +13,7 @@ use crate::error::Detail;
 use crate::{Error, ErrorKind, Value};
 
 /// How many characters of a value an error repeats.
-const SHOWN: usize = 50;
+const PREVIEW: usize = 50;
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 /// Days from 1970 to 2000, where the server begins to count.
@@ -21,22 +21,22 @@ const EPOCH_DAYS: i64 = 10_957;
 
 /// A parameter as it is sent.
 #[derive(Debug, PartialEq)]
-pub(super) enum Sent {
+pub(super) enum Param {
     Null,
     Text(String),
     Binary(Vec<u8>),
 }
 
-impl ToSql for Sent {
+impl ToSql for Param {
     fn to_sql(
         &self,
         _: &Type,
         out: &mut BytesMut,
     ) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
         match self {
-            Sent::Null => return Ok(IsNull::Yes),
-            Sent::Text(text) => out.extend_from_slice(text.as_bytes()),
-            Sent::Binary(bytes) => out.extend_from_slice(bytes),
+            Param::Null => return Ok(IsNull::Yes),
+            Param::Text(text) => out.extend_from_slice(text.as_bytes()),
+            Param::Binary(bytes) => out.extend_from_slice(bytes),
         }
         Ok(IsNull::No)
     }
@@ -47,8 +47,8 @@ impl ToSql for Sent {
 
     fn encode_format(&self, _: &Type) -> Format {
         match self {
-            Sent::Text(_) => Format::Text,
-            Sent::Null | Sent::Binary(_) => Format::Binary,
+            Param::Text(_) => Format::Text,
+            Param::Null | Param::Binary(_) => Format::Binary,
         }
     }
 
@@ -62,10 +62,13 @@ impl ToSql for Sent {
 }
 
 /// The value as the server expects it for parameter `number`.
-pub(super) fn encode(value: &Value, ty: &Type, number: usize) -> Result<Sent, Error> {
+pub(super) fn encode(value: &Value, ty: &Type, number: usize) -> Result<Param, Error> {
     let ty = base(ty);
     let wrong = |expected: String| {
-        Err(Error::new(ErrorKind::Params, Detail::Param { number, expected, given: shown(value) }))
+        Err(Error::new(
+            ErrorKind::Params,
+            Detail::Param { number, expected, given: preview(value) },
+        ))
     };
     let whole = |least: i64, most: i64| {
         let found = match value {
@@ -93,11 +96,11 @@ pub(super) fn encode(value: &Value, ty: &Type, number: usize) -> Result<Sent, Er
         _ => None,
     };
     let sent = match *ty {
-        _ if *value == Value::Null => Ok(Sent::Null),
+        _ if *value == Value::Null => Ok(Param::Null),
         Type::BOOL => {
-            whole(0, 1).map(|value| Sent::Binary(vec![value as u8])).or_else(|_| match value {
-                Value::Text(text) if text == "true" => Ok(Sent::Binary(vec![1])),
-                Value::Text(text) if text == "false" => Ok(Sent::Binary(vec![0])),
+            whole(0, 1).map(|value| Param::Binary(vec![value as u8])).or_else(|_| match value {
+                Value::Text(text) if text == "true" => Ok(Param::Binary(vec![1])),
+                Value::Text(text) if text == "false" => Ok(Param::Binary(vec![0])),
                 _ => Err("a boolean".to_owned()),
             })
         }
@@ -116,19 +119,19 @@ pub(super) fn encode(value: &Value, ty: &Type, number: usize) -> Result<Sent, Er
             .filter(|value| value.is_finite())
             .map(|value| binary(value.to_be_bytes()))
             .ok_or_else(|| "a number".to_owned()),
-        Type::NUMERIC => text().map(Sent::Text).ok_or_else(|| "a number".to_owned()),
+        Type::NUMERIC => text().map(Param::Text).ok_or_else(|| "a number".to_owned()),
         Type::BYTEA => match value {
-            Value::Blob(bytes) => Ok(Sent::Binary(bytes.clone())),
+            Value::Blob(bytes) => Ok(Param::Binary(bytes.clone())),
             _ => Err("bytes, {:blob, binary},".to_owned()),
         },
-        _ if is_text(ty) => text().map(Sent::Text).ok_or_else(|| "a text".to_owned()),
+        _ if is_text(ty) => text().map(Param::Text).ok_or_else(|| "a text".to_owned()),
         _ => match value {
-            Value::Text(text) => Ok(Sent::Text(text.clone())),
+            Value::Text(text) => Ok(Param::Text(text.clone())),
             _ => Err(format!("a text that is one of the type {},", ty.name())),
         },
     };
     match sent {
-        Ok(Sent::Text(text)) if text.contains('\0') => {
+        Ok(Param::Text(text)) if text.contains('\0') => {
             wrong("a text without NUL characters".to_owned())
         }
         Ok(sent) => Ok(sent),
@@ -136,8 +139,8 @@ pub(super) fn encode(value: &Value, ty: &Type, number: usize) -> Result<Sent, Er
     }
 }
 
-fn binary<const N: usize>(bytes: [u8; N]) -> Sent {
-    Sent::Binary(bytes.to_vec())
+fn binary<const N: usize>(bytes: [u8; N]) -> Param {
+    Param::Binary(bytes.to_vec())
 }
 
 fn base(ty: &Type) -> &Type {
@@ -164,12 +167,12 @@ fn is_text(ty: &Type) -> bool {
         || ty.name() == "citext"
 }
 
-fn shown(value: &Value) -> String {
+fn preview(value: &Value) -> String {
     match value {
         Value::Null => "nil".to_owned(),
         Value::Int(value) => value.to_string(),
         Value::Float(value) => format!("{value:?}"),
-        Value::Text(text) => match text.char_indices().nth(SHOWN) {
+        Value::Text(text) => match text.char_indices().nth(PREVIEW) {
             Some((end, _)) => format!("{:?}…", &text[..end]),
             None => format!("{text:?}"),
         },
@@ -337,9 +340,9 @@ mod tests {
 
     fn sent(value: Value, ty: &Type) -> String {
         match encode(&value, ty, 3) {
-            Ok(Sent::Null) => "null".to_owned(),
-            Ok(Sent::Text(text)) => text,
-            Ok(Sent::Binary(bytes)) => format!("{bytes:?}"),
+            Ok(Param::Null) => "null".to_owned(),
+            Ok(Param::Text(text)) => text,
+            Ok(Param::Binary(bytes)) => format!("{bytes:?}"),
             Err(error) => error.to_string(),
         }
     }

@@ -1,6 +1,6 @@
 //! What the tokens of a statement say of it.
 
-use super::dialect::{is, is_asking_pragma, reads, Dialect, CREATE_WORDS, EXPLAIN_OPTIONS};
+use super::dialect::{is, is_query_pragma, reads, Dialect, CREATE_WORDS, EXPLAIN_OPTIONS};
 use super::placeholders::Placeholders;
 use super::scanner::Token;
 use super::{Kind, Statement};
@@ -256,7 +256,7 @@ impl<'a> Builder<'a> {
             }
             Dialect::Sqlite if is_first(&["attach", "detach", "vacuum"]) => Some(Refusal::Attach),
             Dialect::Sqlite
-                if is_first(&["pragma"]) && self.is_set && !is_asking_pragma(self.pragma) =>
+                if is_first(&["pragma"]) && self.is_set && !is_query_pragma(self.pragma) =>
             {
                 Some(Refusal::Pragma(self.pragma.to_owned()))
             }

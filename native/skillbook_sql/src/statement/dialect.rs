@@ -1,7 +1,7 @@
 //! The two dialects and the words that tell statements apart.
 
 /// The pragmas of SQLite whose value says what to look at and changes nothing.
-const ASKING_PRAGMAS: [&str; 11] = [
+const QUERY_PRAGMAS: [&str; 11] = [
     "foreign_key_check",
     "foreign_key_list",
     "index_info",
@@ -71,8 +71,8 @@ pub(super) fn reads(word: &str, dialect: Dialect) -> bool {
 }
 
 /// Whether a pragma may have a value.
-pub(crate) fn is_asking_pragma(name: &str) -> bool {
-    is(name, &ASKING_PRAGMAS)
+pub(crate) fn is_query_pragma(name: &str) -> bool {
+    is(name, &QUERY_PRAGMAS)
 }
 
 pub(super) fn is(word: &str, words: &[&str]) -> bool {

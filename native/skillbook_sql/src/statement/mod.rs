@@ -30,7 +30,7 @@ use memchr::memchr;
 use crate::error::{Detail, Refusal};
 use crate::{Error, ErrorKind};
 use builder::Builder;
-pub(crate) use dialect::is_asking_pragma;
+pub(crate) use dialect::is_query_pragma;
 pub use dialect::Dialect;
 use dialect::{is, reads};
 pub(crate) use placeholders::number;

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::folders::{folder_name, Folders, Role};
 use super::naming::{check_name, differs, name_missing, quote, Notes};
-use crate::catalog::entry::{Entry, Index};
+use crate::catalog::entry::{DomainIndex, Entry};
 use crate::catalog::finding::Finding;
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::page::document::{strip_md, Document, Fields};
@@ -19,12 +19,12 @@ const RESERVED: [&str; 2] = ["all", "help"];
 
 /// What one document gave.
 #[derive(Debug)]
-pub(super) struct Made {
+pub(super) struct Assembly {
     pub document: Arc<Document>,
     pub folder: Option<Role>,
     pub entry: Option<Arc<Entry>>,
     pub is_selected: bool,
-    pub index: Option<Arc<Index>>,
+    pub index: Option<Arc<DomainIndex>>,
     pub findings: Vec<Arc<Finding>>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Builder<'a> {
     /// The files of each skill, by its folder.
     pub resources: FxHashMap<String, Vec<String>>,
     /// The index that the document is which is looked at now.
-    pub index: Option<Arc<Index>>,
+    pub index: Option<Arc<DomainIndex>>,
 }
 
 impl<'a> Builder<'a> {
@@ -43,7 +43,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Whether it still counts what the same document gave before.
-    pub fn is_same(&self, made: &Made, document: &Arc<Document>) -> bool {
+    pub fn is_same(&self, made: &Assembly, document: &Arc<Document>) -> bool {
         let has_files = |entry: &Entry| {
             !self.folders.is_empty() && document.is_skill_file() && entry.kind == Kind::Skill
         };
@@ -51,7 +51,7 @@ impl<'a> Builder<'a> {
         made.folder.as_ref() == self.folders.of(document) && made.entry.as_ref().is_none_or(files)
     }
 
-    pub fn make(&mut self, document: &'a Arc<Document>) -> Made {
+    pub fn make(&mut self, document: &'a Arc<Document>) -> Assembly {
         let mut notes = document.diagnostics.clone();
         let entry = match document.fields() {
             None => None,
@@ -71,7 +71,7 @@ impl<'a> Builder<'a> {
         };
         let findings = notes.into_iter().map(finding).collect();
         let folder = self.folders.of(document).cloned();
-        Made {
+        Assembly {
             document: document.clone(),
             folder,
             entry,
@@ -187,7 +187,7 @@ impl<'a> Builder<'a> {
                 Diagnostic::new(Code::DescriptionMissing, Severity::Warning, message).hint(hint),
             );
         }
-        let index = Index {
+        let index = DomainIndex {
             domain,
             labels: self.labels(fields),
             source: self.source.clone(),

@@ -13,12 +13,12 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::entry::{Entry, Index};
+use super::entry::{DomainIndex, Entry};
 use super::finding::Finding;
 use crate::page::document::Document;
 use crate::source::Source;
 pub(crate) use builder::described;
-use builder::{Builder, Made};
+use builder::{Assembly, Builder};
 use folders::Folders;
 
 /// What one source holds.
@@ -29,10 +29,10 @@ pub struct Assembled {
     /// The entries that no glob of the source selects, by path.
     pub unselected: Vec<Arc<Entry>>,
     /// The domain indexes by path.
-    pub indexes: Vec<Arc<Index>>,
+    pub indexes: Vec<Arc<DomainIndex>>,
     /// What was found out.
     pub findings: Vec<Arc<Finding>>,
-    made: Vec<Arc<Made>>,
+    made: Vec<Arc<Assembly>>,
 }
 
 /// Builds the entries of a source from its Markdown documents and the relative paths of all its files.
@@ -61,11 +61,12 @@ pub fn assemble_again(
     out.made.reserve(documents.len());
     let mut earlier = earlier.made.as_slice();
     for document in &documents {
-        let made =
-            match made_of(document, &mut earlier).filter(|made| builder.is_same(made, document)) {
-                Some(made) => Arc::clone(made),
-                None => Arc::new(builder.make(document)),
-            };
+        let made = match find_unchanged(document, &mut earlier)
+            .filter(|made| builder.is_same(made, document))
+        {
+            Some(made) => Arc::clone(made),
+            None => Arc::new(builder.make(document)),
+        };
         out.add(made);
     }
     out
@@ -73,7 +74,10 @@ pub fn assemble_again(
 
 /// What the same document gave, of what is left of the earlier ones, which are by path too. Of several with one path, as
 /// records of one name are, those behind one that is gone may be made anew.
-fn made_of<'a>(document: &Arc<Document>, earlier: &mut &'a [Arc<Made>]) -> Option<&'a Arc<Made>> {
+fn find_unchanged<'a>(
+    document: &Arc<Document>,
+    earlier: &mut &'a [Arc<Assembly>],
+) -> Option<&'a Arc<Assembly>> {
     while let [made, rest @ ..] = *earlier {
         // Most are the same, and of those no path is read.
         let is_it = Arc::ptr_eq(&made.document, document);
@@ -106,7 +110,7 @@ pub(crate) fn record(
 }
 
 impl Assembled {
-    fn add(&mut self, made: Arc<Made>) {
+    fn add(&mut self, made: Arc<Assembly>) {
         let entries = if made.is_selected { &mut self.entries } else { &mut self.unselected };
         entries.extend(made.entry.clone());
         self.indexes.extend(made.index.clone());

@@ -10,8 +10,8 @@ mod rank;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-pub use pack::{merge, pack, without, Block, Document, Kept, Run};
-pub use rank::{rank, Found, Limit, Row, Unit};
+pub use pack::{merge, pack, without, Block, Run, SearchDocument, StoredRun};
+pub use rank::{rank, BlockRow, Found, Limit, Unit};
 
 use super::words;
 
@@ -169,15 +169,15 @@ fn postings<'a>(documents: &'a [u8], places: &'a [u8]) -> impl Iterator<Item = P
 }
 
 /// The terms of a block, in their order.
-struct Terms<'a> {
+struct BlockReader<'a> {
     term: Vec<u8>,
     documents: Packed<'a>,
     places: Packed<'a>,
 }
 
-impl<'a> Terms<'a> {
-    fn new(documents: &'a [u8], places: &'a [u8]) -> Terms<'a> {
-        Terms { term: Vec::new(), documents: Packed(documents), places: Packed(places) }
+impl<'a> BlockReader<'a> {
+    fn new(documents: &'a [u8], places: &'a [u8]) -> BlockReader<'a> {
+        BlockReader { term: Vec::new(), documents: Packed(documents), places: Packed(places) }
     }
 
     /// Goes on to the next term, which is then in `term`: what is packed of its documents and places.

@@ -2,28 +2,28 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{form_of, ids, postings, push, push_ids, Posting, Stems, Terms, FORM};
+use super::{form_of, ids, postings, push, push_ids, BlockReader, Posting, Stems, FORM};
 use crate::search::words;
 
 /// So many words of a document are searched.
-const MOST_WORDS: usize = 60_000;
+const MAX_WORDS: usize = 60_000;
 /// So that no phrase goes from one part of a document into the next.
 const GAP: u64 = 8;
 /// A block ends with the term that makes it so long, in bytes.
 const BLOCK: usize = 4_000;
 /// No number of occurrences above this changes a score.
-const MOST_COUNTED: usize = 255;
+const MAX_COUNT: usize = 255;
 
 /// What is searched of a document.
 #[derive(Debug, Clone, Default)]
-pub struct Document {
+pub struct SearchDocument {
     /// The number by which the index knows it.
     pub id: u64,
     /// What counts as its titles do: its name, its title and what else it is called.
     pub titles: Vec<String>,
     /// Its text.
     pub content: String,
-    /// Terms that it has beside those of its words, for filters.
+    /// BlockReader that it has beside those of its words, for filters.
     pub fields: Vec<String>,
 }
 
@@ -66,12 +66,12 @@ impl Run {
 }
 
 /// The terms of documents. Of several with one id, the last counts.
-pub fn pack(documents: &[Document]) -> Run {
-    let by_id: FxHashMap<u64, &Document> =
+pub fn pack(documents: &[SearchDocument]) -> Run {
+    let by_id: FxHashMap<u64, &SearchDocument> =
         documents.iter().map(|document| (document.id, document)).collect();
     let mut order: Vec<_> = by_id.into_values().collect();
     order.sort_unstable_by_key(|document| document.id);
-    let mut index = Index { stems: Stems::new(), ..Index::default() };
+    let mut index = RunBuilder { stems: Stems::new(), ..RunBuilder::default() };
     order.iter().for_each(|document| index.add(document));
     let numbers: Vec<u64> = order.iter().map(|document| document.id).collect();
     Run::new(&numbers, index.blocks())
@@ -84,7 +84,7 @@ impl Default for Stems {
 }
 
 #[derive(Default)]
-struct Index {
+struct RunBuilder {
     stems: Stems,
     /// The terms of a form: its stem and itself.
     known: FxHashMap<String, [u32; 2]>,
@@ -103,11 +103,11 @@ struct Term {
     places: Vec<u8>,
 }
 
-impl Index {
-    fn add(&mut self, document: &Document) {
+impl RunBuilder {
+    fn add(&mut self, document: &SearchDocument) {
         let titles = document.titles.iter().map(|text| (text.as_str(), 1));
         let mut found = std::mem::take(&mut self.found);
-        let (mut form, mut at, mut left) = (String::new(), 0u64, MOST_WORDS);
+        let (mut form, mut at, mut left) = (String::new(), 0u64, MAX_WORDS);
         for (text, in_titles) in titles.chain([(document.content.as_str(), 0)]) {
             for place in words::words(text) {
                 if left == 0 {
@@ -156,7 +156,7 @@ impl Index {
         let term = &mut self.terms[term];
         self.places.clear();
         push_ids(places, &mut self.places);
-        let count = |count: usize| count.min(MOST_COUNTED) as u64;
+        let count = |count: usize| count.min(MAX_COUNT) as u64;
         let posting =
             Posting { id, titles: count(titles), contents: count(contents), places: &self.places };
         posting.push(term.last, &mut term.documents, &mut term.places);
@@ -185,26 +185,26 @@ impl Index {
 
     fn blocks(mut self) -> Vec<Block> {
         self.terms.sort_unstable_by(|one, other| one.text.cmp(&other.text));
-        let mut writer = Writer::default();
+        let mut blocks = BlockWriter::default();
         self.terms
             .iter()
-            .for_each(|term| writer.add(term.text.as_bytes(), &term.documents, &term.places));
-        writer.finish()
+            .for_each(|term| blocks.add(term.text.as_bytes(), &term.documents, &term.places));
+        blocks.finish()
     }
 }
 
 /// Cuts terms that come in their order into blocks.
 #[derive(Default)]
-struct Writer {
+struct BlockWriter {
     blocks: Vec<Block>,
     block: Block,
     last: Vec<u8>,
 }
 
-impl Writer {
+impl BlockWriter {
     fn add(&mut self, term: &[u8], documents: &[u8], places: &[u8]) {
         if self.block.documents.is_empty() {
-            // Terms were texts before they were packed; others come from rows that nobody packed.
+            // BlockReader were texts before they were packed; others come from rows that nobody packed.
             self.block.first = String::from_utf8_lossy(term).into_owned();
             self.last.clear();
         }
@@ -234,7 +234,7 @@ impl Writer {
 
 /// A run as it is kept.
 #[derive(Debug, Clone, Default)]
-pub struct Kept<'a> {
+pub struct StoredRun<'a> {
     /// The packed ids of its documents, and of those that have gone.
     pub ids: &'a [u8],
     /// The packed ids of those that have gone.
@@ -245,7 +245,7 @@ pub struct Kept<'a> {
     pub numbers: &'a [u64],
 }
 
-impl Kept<'_> {
+impl StoredRun<'_> {
     fn number(&self, id: u64) -> Option<u64> {
         match self.numbers {
             [] => Some(id),
@@ -256,7 +256,7 @@ impl Kept<'_> {
 
 /// One run with all that is left of several, none of whose documents is left in two. Of one run it may be a copy whose
 /// documents have other numbers: what takes long of indexing them is then done before their numbers are known.
-pub fn merge(runs: &[Kept<'_>]) -> Run {
+pub fn merge(runs: &[StoredRun<'_>]) -> Run {
     let gone: Vec<FxHashSet<u64>> = runs.iter().map(|run| ids(run.gone).collect()).collect();
     let left = runs.iter().zip(&gone).flat_map(|(run, gone)| {
         ids(run.ids).filter(|id| !gone.contains(id)).filter_map(|id| run.number(id))
@@ -266,7 +266,7 @@ pub fn merge(runs: &[Kept<'_>]) -> Run {
     numbers.dedup();
 
     let mut cursors: Vec<Cursor> = runs.iter().map(Cursor::new).collect();
-    let mut writer = Writer::default();
+    let mut blocks = BlockWriter::default();
     let (mut documents, mut places, mut all) = (Vec::new(), Vec::new(), Vec::new());
     while let Some(term) = cursors
         .iter()
@@ -297,24 +297,24 @@ pub fn merge(runs: &[Kept<'_>]) -> Run {
             before = posting.id;
         }
         if !all.is_empty() {
-            writer.add(&term, &documents, &places);
+            blocks.add(&term, &documents, &places);
         }
     }
-    Run::new(&numbers, writer.finish())
+    Run::new(&numbers, blocks.finish())
 }
 
 /// Where the merging of a run is.
 struct Cursor<'a> {
     blocks: std::vec::IntoIter<(&'a [u8], &'a [u8])>,
-    terms: Terms<'a>,
+    terms: BlockReader<'a>,
     found: Option<(&'a [u8], &'a [u8])>,
 }
 
 impl<'a> Cursor<'a> {
-    fn new(run: &Kept<'a>) -> Cursor<'a> {
+    fn new(run: &StoredRun<'a>) -> Cursor<'a> {
         let mut cursor = Cursor {
             blocks: run.blocks.clone().into_iter(),
-            terms: Terms::new(&[], &[]),
+            terms: BlockReader::new(&[], &[]),
             found: None,
         };
         cursor.advance();
@@ -325,7 +325,7 @@ impl<'a> Cursor<'a> {
         self.found = self.terms.next();
         while self.found.is_none() {
             let Some((documents, places)) = self.blocks.next() else { return };
-            self.terms = Terms::new(documents, places);
+            self.terms = BlockReader::new(documents, places);
             self.found = self.terms.next();
         }
     }
@@ -348,9 +348,9 @@ pub fn without(packed: &[u8], gone: &[u8], these: &[u64]) -> (Vec<u8>, usize) {
 mod tests {
     use super::*;
 
-    fn document(id: u64, titles: &[&str], content: &str) -> Document {
+    fn document(id: u64, titles: &[&str], content: &str) -> SearchDocument {
         let titles = titles.iter().map(|title| title.to_string()).collect();
-        Document { id, titles, content: content.to_owned(), fields: Vec::new() }
+        SearchDocument { id, titles, content: content.to_owned(), fields: Vec::new() }
     }
 
     /// A term's documents: id, how often in titles and text, places.
@@ -359,7 +359,7 @@ mod tests {
     fn list(run: &Run) -> Vec<(String, Listed)> {
         let mut out = Vec::new();
         for block in &run.blocks {
-            let mut terms = Terms::new(&block.documents, &block.places);
+            let mut terms = BlockReader::new(&block.documents, &block.places);
             let mut first = true;
             while let Some((documents, places)) = terms.next() {
                 let term = String::from_utf8(terms.term.clone()).unwrap();
@@ -382,10 +382,10 @@ mod tests {
             .1
     }
 
-    fn kept<'a>(run: &'a Run, gone: &'a [u8]) -> Kept<'a> {
+    fn kept<'a>(run: &'a Run, gone: &'a [u8]) -> StoredRun<'a> {
         let blocks =
             run.blocks.iter().map(|block| (&block.documents[..], &block.places[..])).collect();
-        Kept { ids: &run.ids, gone, blocks, numbers: &[] }
+        StoredRun { ids: &run.ids, gone, blocks, numbers: &[] }
     }
 
     #[test]
@@ -421,7 +421,7 @@ mod tests {
         let many = "a ".repeat(70_000) + "end";
         let run = pack(&[document(1, &["b"], &many)]);
         let a = find(&run, "a");
-        assert_eq!((a[0].1, a[0].2, a[0].3.len()), (0, 255, MOST_WORDS - 1));
+        assert_eq!((a[0].1, a[0].2, a[0].3.len()), (0, 255, MAX_WORDS - 1));
         assert!(list(&run).iter().all(|(term, _)| term != "end"));
         let long = "x".repeat(words::LONGEST + 1);
         assert!(pack(&[document(1, &[], &long)]).blocks.is_empty());
@@ -460,7 +460,10 @@ mod tests {
         };
         let first = packed(&[0, 1, 2]);
         let numbers = [70, 9, 500];
-        assert_eq!(merge(&[Kept { numbers: &numbers, ..kept(&first, &[]) }]), packed(&numbers));
+        assert_eq!(
+            merge(&[StoredRun { numbers: &numbers, ..kept(&first, &[]) }]),
+            packed(&numbers)
+        );
     }
 
     proptest::proptest! {
@@ -471,7 +474,7 @@ mod tests {
         ) {
             // Each document is in one of three runs, or has gone from the first of them.
             let documents: Vec<_> = (0..).zip(&texts).map(|(id, text)| document(id, &["as b"], text)).collect();
-            let part = |number: u8| -> Vec<Document> {
+            let part = |number: u8| -> Vec<SearchDocument> {
                 let chosen = documents.iter().zip(&kept_in).filter(|(_, run)| **run == number || (number == 0 && **run == 3));
                 chosen.map(|(document, _)| document.clone()).collect()
             };
@@ -488,7 +491,7 @@ mod tests {
             bytes in proptest::collection::vec(proptest::collection::vec(0u8..9, 0..40), 0..4),
         ) {
             let blocks = bytes.iter().map(|bytes| (&bytes[..], &bytes[..])).collect();
-            let run = merge(&[Kept { ids: &[3, 1], gone: &[3], blocks, numbers: &[] }]);
+            let run = merge(&[StoredRun { ids: &[3, 1], gone: &[3], blocks, numbers: &[] }]);
             proptest::prop_assert_eq!(run.count, 1);
         }
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashSet;
 
-use super::{ids, postings, Terms};
+use super::{ids, postings, BlockReader};
 use crate::search::scope::rarity;
 
 /// So much is the sum of 1/n² without end: no document has a rank above 1.
@@ -17,10 +17,10 @@ const PARTS: f64 = 10_000.0;
 /// What a query asks for, by ranges of terms: the first and the last, which are the same for one term.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unit {
-    /// Terms of any of several ranges. Occurrences of a range's terms are added up; where a document has terms of two
+    /// BlockReader of any of several ranges. Occurrences of a range's terms are added up; where a document has terms of two
     /// ranges, which are different ways to look for one word, the one that it has more often counts.
     Any(Vec<(String, String)>),
-    /// Terms that follow each other.
+    /// BlockReader that follow each other.
     Phrase(Vec<(String, String)>),
 }
 
@@ -35,7 +35,7 @@ impl Unit {
 
 /// A block of a run that may have terms of a range.
 #[derive(Debug, Clone, Copy)]
-pub struct Row<'a> {
+pub struct BlockRow<'a> {
     /// The number of the range, counted over all units and then the filters.
     pub range: usize,
     /// Ids of documents that have gone from the run, packed.
@@ -98,7 +98,7 @@ type Scored = Vec<(u64, f64)>;
 pub fn rank(
     units: &[Unit],
     filters: &[(String, String)],
-    rows: &[Row<'_>],
+    rows: &[BlockRow<'_>],
     documents: usize,
     limit: Limit,
 ) -> Found {
@@ -152,9 +152,9 @@ pub fn rank(
 }
 
 /// Appends what a block has of a range.
-fn read<'a>(row: &Row<'a>, (first, last): &(String, String), out: &mut Vec<Occurrence<'a>>) {
+fn read<'a>(row: &BlockRow<'a>, (first, last): &(String, String), out: &mut Vec<Occurrence<'a>>) {
     let gone: FxHashSet<u64> = ids(row.gone).collect();
-    let mut terms = Terms::new(row.documents, row.places);
+    let mut terms = BlockReader::new(row.documents, row.places);
     while let Some((documents, places)) = terms.next() {
         if terms.term.as_slice() > last.as_bytes() {
             return;
@@ -271,11 +271,11 @@ fn best(scored: Scored, all: bool, limit: Limit) -> Found {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{pack, Document, Run};
+    use super::super::{pack, Run, SearchDocument};
     use super::*;
 
     fn index(texts: &[(&str, &str)]) -> Run {
-        let document = |(id, (title, text)): (u64, &(&str, &str))| Document {
+        let document = |(id, (title, text)): (u64, &(&str, &str))| SearchDocument {
             id,
             titles: vec![title.to_string()],
             content: text.to_string(),
@@ -303,7 +303,7 @@ mod tests {
         let filters: Vec<_> = filters.iter().map(|filter| term(filter)).collect();
         let ranges = units.iter().flat_map(Unit::ranges).chain(&filters).count();
         let rows = (0..ranges).flat_map(|range| {
-            let row = move |(documents, places)| Row { range, gone, documents, places };
+            let row = move |(documents, places)| BlockRow { range, gone, documents, places };
             index.blocks.iter().map(|block| (&block.documents[..], &block.places[..])).map(row)
         });
         rank(units, &filters, &rows.collect::<Vec<_>>(), documents, Limit::Level(limit))
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(ids(&found(&index, &[], &[word("x")], &[], 3, 1)), [3]);
         let blocks = index.blocks.iter();
         let rows: Vec<_> = blocks
-            .map(|block| Row { range: 0, gone: &[], documents: &block.documents, places: &[] })
+            .map(|block| BlockRow { range: 0, gone: &[], documents: &block.documents, places: &[] })
             .collect();
         let newest = rank(&[word("x")], &[], &rows, 3, Limit::Newest(2));
         assert_eq!((ids(&newest), newest.total), (vec![3, 2], 3));
@@ -408,7 +408,7 @@ mod tests {
             let owned: Vec<_> = rows.iter().enumerate().map(row).collect();
             let rows: Vec<_> = owned
                 .iter()
-                .map(|(range, bytes)| Row { range: *range, gone: &[2], documents: bytes, places: bytes })
+                .map(|(range, bytes)| BlockRow { range: *range, gone: &[2], documents: bytes, places: bytes })
                 .collect();
             let found = rank(&units, &[], &rows, 3, Limit::Level(limit));
             proptest::prop_assert!(found.hits.len() <= found.total);
