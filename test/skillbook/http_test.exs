@@ -512,7 +512,7 @@ defmodule Skillbook.HTTPTest do
       on_exit(fn -> File.rm(path) end)
       {_server, url} = HTTPServer.start([HTTPServer.answer("a")], tls: tls)
 
-      for {content, reason} <- [{nil, "no such file or directory"}, {"no PEM", "there are none"}] do
+      for {content, reason} <- [{nil, "no such file or directory"}, {"no PEM", "it contains none"}] do
         if content, do: File.write!(path, content)
         assert {:error, %{kind: :certificate} = error} = HTTP.request(url, cacertfile: path)
         assert error.reason == "expected certificates in PEM in the file #{path}: #{reason}"

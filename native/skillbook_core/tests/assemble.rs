@@ -399,15 +399,23 @@ proptest! {
         globs in any::<bool>(),
     ) {
         let globs = globs.then(|| Globs::new(&["a*".to_owned(), "s".to_owned()]).unwrap());
-        let source = Arc::new(Source { root: "/s".into(), kind, trust, available: globs, ..Source::default() });
+        let source = Arc::new(Source {
+            root: "/s".into(),
+            kind,
+            trust,
+            available: globs,
+            ..Source::default()
+        });
         let mut files: BTreeMap<String, Arc<Document>> = BTreeMap::new();
         let mut earlier = Assembled::default();
         for ((path, text), there) in edits {
             match there {
-                true => files.insert(path.clone(), Arc::new(Document::parse("/s", &path, text.as_bytes()))),
+                true => files
+                    .insert(path.clone(), Arc::new(Document::parse("/s", &path, text.as_bytes()))),
                 false => files.remove(&path),
             };
-            let documents: Vec<_> = files.values().filter(|document| document.path.ends_with(".md")).cloned().collect();
+            let documents: Vec<_> =
+                files.values().filter(|document| document.path.ends_with(".md")).cloned().collect();
             let paths: Vec<String> = files.keys().cloned().collect();
             let again = assemble_again(&source, documents.clone(), paths.clone(), &earlier);
             let anew = assemble(&source, documents.clone(), paths.clone());

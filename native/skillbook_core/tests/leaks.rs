@@ -78,7 +78,8 @@ fn document(number: usize, specs: &[Spec]) -> (String, String) {
     let (mark, spec) = (marker(number), &specs[number]);
     let name = used_name(number, specs);
     let mut text = format!(
-        "---\ndescription: About {mark}\ntitle: Title {mark}\ntags: [{mark}]\nallowed-tools: {mark}\nhandler: {mark}\n"
+        "---\ndescription: About {mark}\ntitle: Title {mark}\ntags: [{mark}]\nallowed-tools: \
+         {mark}\nhandler: {mark}\n"
     );
     if spec.kind != 3 {
         text += &format!("name: {name}\n");
@@ -93,7 +94,10 @@ fn document(number: usize, specs: &[Spec]) -> (String, String) {
     }
     text +=
         &format!("aliases: [alias-{mark}{}]\n", if spec.shares_alias { ", shared" } else { "" });
-    text += &format!("---\n\n# {name}\n\n{mark}\n\n## Usage\n\n{name} --{mark}\n\n## Flags\n\n--{mark}  A word\n");
+    text += &format!(
+        "---\n\n# {name}\n\n{mark}\n\n## Usage\n\n{name} --{mark}\n\n## \
+         Flags\n\n--{mark}  A word\n"
+    );
     let file = if spec.wrong_name { format!("other-{mark}") } else { mark.clone() };
     let path = match spec.kind {
         0 | 1 => format!("dom{}/{file}.md", spec.domain),
@@ -272,33 +276,51 @@ proptest! {
         source_labels in labels(),
         index_labels in labels(),
         grants in labels(),
-        allowed in proptest::option::weighted(0.3, proptest::sample::subsequence(vec!["dom0.*", "skill-*", "*a*"], 1..3)),
+        allowed in proptest::option::weighted(
+            0.3,
+            proptest::sample::subsequence(vec!["dom0.*", "skill-*", "*a*"], 1..3),
+        ),
     ) {
         let documents: Vec<_> = (0..specs.len()).map(|at| document(at, &specs)).collect();
-        let names: Vec<_> = (0..specs.len()).flat_map(|at| [used_name(at, &specs), format!("alias-{}", marker(at))]).collect();
+        let names: Vec<_> = (0..specs.len())
+            .flat_map(|at| [used_name(at, &specs), format!("alias-{}", marker(at))])
+            .collect();
         // The index's author lists every entry by its name and its alias.
-        let lines: String = names.iter().map(|name| format!("| {name} | in the table |\n")).collect();
+        let lines: String =
+            names.iter().map(|name| format!("| {name} | in the table |\n")).collect();
         // Under this heading the table is rendered, with a head of the author's or without.
-        let heading = ["", "## Available Skills\n", "  ##  Available Skills\n\n| A | B |\n|---|---|\n"][specs.len() % 3];
+        let heading =
+            ["", "## Available Skills\n", "  ##  Available Skills\n\n| A | B |\n|---|---|\n"]
+                [specs.len() % 3];
         let index = format!(
-            "---\ndomain: dom0\ndescription: zqIqz\nvisibility_labels: [{}]\n---\n{heading}{lines}zqIqz\n",
+            "---\ndomain: dom0\ndescription: zqIqz\nvisibility_labels: \
+             [{}]\n---\n{heading}{lines}zqIqz\n",
             index_labels.join(", ")
         );
-        let extra: Vec<_> = (0..specs.len()).map(|at| format!("skill-{0}/file-skill-{0}.txt", marker(at))).collect();
+        let extra: Vec<_> = (0..specs.len())
+            .map(|at| format!("skill-{0}/file-skill-{0}.txt", marker(at)))
+            .collect();
         let in_later = |at: usize| specs[at].replaces.is_some();
         let files = |later: bool| -> Vec<(&str, &str)> {
             let own = (0..specs.len()).filter(|at| in_later(*at) == later);
-            own.flat_map(|at| [(documents[at].0.as_str(), documents[at].1.as_str()), (extra[at].as_str(), "")]).collect()
+            own.flat_map(|at| {
+                [(documents[at].0.as_str(), documents[at].1.as_str()), (extra[at].as_str(), "")]
+            })
+            .collect()
         };
         let mut first = files(false);
         first.push(("dom0/SKILL.md", &index));
         // A skill and a domain at once: its commands' pages lie beside the skill's own files.
-        first.push(("dom1/SKILL.md", "---\nname: both\ndomain: dom1\ndescription: d\n---\nText.\n"));
+        first
+            .push(("dom1/SKILL.md", "---\nname: both\ndomain: dom1\ndescription: d\n---\nText.\n"));
         let later = files(true);
-        let catalog = common::cached(Catalog::build(1, vec![
-            source("s", SourceKind::Skills, &[], &first),
-            source("t", SourceKind::Notes, &source_labels, &later),
-        ]));
+        let catalog = common::cached(Catalog::build(
+            1,
+            vec![
+                source("s", SourceKind::Skills, &[], &first),
+                source("t", SourceKind::Notes, &source_labels, &later),
+            ],
+        ));
         let view = view(&catalog, "reader", &grants, allowed.as_deref());
         let text = everything(&view, &names);
 
@@ -312,11 +334,13 @@ proptest! {
             let is_note = spec.kind == 3 && in_later(at);
             let shown = labels.iter().all(|label| grants.contains(label))
                 && (is_note || !spec.excluded)
-                && allowed.as_ref().is_none_or(|globs| globs.iter().any(|glob| match *glob {
-                    "dom0.*" => name.starts_with("dom0."),
-                    "skill-*" => name.starts_with("skill-"),
-                    _ => name.contains('a'),
-                }));
+                && allowed.as_ref().is_none_or(|globs| {
+                    globs.iter().any(|glob| match *glob {
+                        "dom0.*" => name.starts_with("dom0."),
+                        "skill-*" => name.starts_with("skill-"),
+                        _ => name.contains('a'),
+                    })
+                });
             // A document's marker is also part of the name that another one may have taken from it.
             let lent = specs.iter().any(|other| other.replaces == Some(at));
             if !shown && !lent {
@@ -424,7 +448,11 @@ fn folder() -> impl Strategy<Value = Folder> {
         prop_oneof![Just(Trust::None), Just(Trust::Low), Just(Trust::Medium), Just(Trust::High)];
     let few = proptest::option::weighted(0.3, labels()).prop_map(Option::unwrap_or_default);
     let index = proptest::option::weighted(0.5, page());
-    let kinds = prop_oneof![3 => Just(SourceKind::Skills), 2 => Just(SourceKind::Notes), 2 => Just(SourceKind::Stored)];
+    let kinds = prop_oneof![
+        3 => Just(SourceKind::Skills),
+        2 => Just(SourceKind::Notes),
+        2 => Just(SourceKind::Stored),
+    ];
     (trusts, kinds, few, globs(), globs(), index).prop_map(
         |(trust, kind, labels, available, inline, index)| {
             // The store has no commands, so no domain.
@@ -655,8 +683,10 @@ impl World {
         };
         let ids = |given: bool| if given { "reader" } else { "" };
         format!(
-            "---\n{more}visibility_labels: [{}]\ninclude_in_prompt: {}\nexclude_from_prompt_profile_ids: [{}]\n\
-             proactive_for_profile_ids: [{}]\ndisable-model-invocation: {}\nuser-invocable: {}\nrequires: [{}]\n\
+            "---\n{more}visibility_labels: [{}]\ninclude_in_prompt: {}\n\
+             exclude_from_prompt_profile_ids: [{}]\n\
+             proactive_for_profile_ids: [{}]\ndisable-model-invocation: {}\n\
+             user-invocable: {}\nrequires: [{}]\n\
              aliases: [{}]\n---\n",
             page.labels.join(", "),
             page.in_prompt,
@@ -677,8 +707,10 @@ impl World {
             format!("every {mark}")
         };
         let described = format!(
-            "name: {name}\ndescription: About {mark}\ntitle: {}\ntags: [{mark}]\ntrigger_keywords: [k{mark}]\n\
-             allowed-tools: Read(x) {mark}\nhandler: {mark}\nschedule: {schedule}\ntimezone: Asia/Tokyo\n",
+            "name: {name}\ndescription: About {mark}\ntitle: {}\ntags: [{mark}]\n\
+             trigger_keywords: [k{mark}]\n\
+             allowed-tools: Read(x) {mark}\nhandler: {mark}\nschedule: {schedule}\n\
+             timezone: Asia/Tokyo\n",
             self.title(at)
         );
         let more = if self.is_note(at) { "" } else { &described };
@@ -851,11 +883,14 @@ proptest! {
         for (old, new) in old.iter().zip(&new) {
             new.catalog().search_from(old.catalog());
         }
-        for (world, reader, [view, _]) in [(&before, &reader, &old), (&after, &reader, &new), (&after, &other, &others)] {
+        for (world, reader, [view, _]) in
+            [(&before, &reader, &old), (&after, &reader, &new), (&after, &other, &others)]
+        {
             let used = world.used(reader).into_iter().filter(|at| !world.is_note(*at));
             let mut used: Vec<_> = used.map(|at| format!("About {}", marker(at))).collect();
             let shown = view.entries().filter(|(_, entry)| !entry.name.starts_with("note-"));
-            let mut shown: Vec<_> = shown.map(|(_, entry)| entry.description().to_owned()).collect();
+            let mut shown: Vec<_> =
+                shown.map(|(_, entry)| entry.description().to_owned()).collect();
             used.sort();
             shown.sort();
             prop_assert_eq!(shown, used);

@@ -372,16 +372,20 @@ fn what_is_said_of_those_that_are_not_used() {
             .collect()
     };
     let always = [
-        "/low/late.md: `late` is an alias of /s/tardy.md, and the source `low` has low trust, so this one is not used"
+        "/low/late.md: `late` is an alias of /s/tardy.md, and the source `low` has low trust, \
+         so this one is not used"
             .to_owned(),
-        "/low/post.md: `post` is that of /s/post.md, and the source `low` has low trust, so this one is not used"
+        "/low/post.md: `post` is that of /s/post.md, and the source `low` has low trust, so \
+         this one is not used"
             .to_owned(),
         "/s/post.md: `post` is replaced by /store/2.md from the source `store`".to_owned(),
-        "/s/weekly.md: `weekly` is replaced by /store/1.md from the source `store`: both are called `Weekly report`"
+        "/s/weekly.md: `weekly` is replaced by /store/1.md from the source `store`: both are \
+         called `Weekly report`"
             .to_owned(),
     ];
     let refused =
-        "/store/4.md: `weekly` is that of /s/weekly.md, and it was imported with low trust, so this one is not used";
+        "/store/4.md: `weekly` is that of /s/weekly.md, and it was imported with low trust, so \
+         this one is not used";
     assert_eq!(told(&[]), [&always[..], &[refused.to_owned()]].concat());
     let twice = "/store/3.md: `post`: another record has this name too, and is used".to_owned();
     assert_eq!(told(&["red"]), [&always[..], &[twice, refused.to_owned()]].concat());
@@ -517,11 +521,15 @@ proptest! {
         first in proptest::collection::vec(proptest::collection::vec(page(), 0..5), 3),
         edits in proptest::collection::vec((0..3usize, 0..5usize, page(), 0..4u8), 1..12),
     ) {
-        const KINDS: [(SourceKind, &str); 3] =
-            [(SourceKind::Skills, "one"), (SourceKind::Skills, "two"), (SourceKind::Stored, "store")];
+        const KINDS: [(SourceKind, &str); 3] = [
+            (SourceKind::Skills, "one"),
+            (SourceKind::Skills, "two"),
+            (SourceKind::Stored, "store"),
+        ];
         let assembled = |at: usize, of: &[Page]| pages(KINDS[at].0, KINDS[at].1, of);
         let mut texts = first;
-        let mut sources: Vec<Assembled> = texts.iter().enumerate().map(|(at, of)| assembled(at, of)).collect();
+        let mut sources: Vec<Assembled> =
+            texts.iter().enumerate().map(|(at, of)| assembled(at, of)).collect();
         let mut before = Catalog::build(1, sources.clone());
         for (generation, (source, at, page, what)) in (2..).zip(edits) {
             let of = &mut texts[source];

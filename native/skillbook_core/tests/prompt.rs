@@ -468,7 +468,8 @@ fn a_limit_keeps_the_order_and_says_what_is_left_out() {
             "{end}: {less}"
         );
     }
-    let line = "Left out for lack of room: the rules of commands, 3 domains, 1 command, 2 skills and 2 notes. ";
+    let line = "Left out for lack of room: the rules of commands, 3 domains, 1 command, 2 \
+         skills and 2 notes. ";
     assert_eq!(limited(default, RULES.len()), format!("{line}{FOOT}"));
     assert_eq!(limited(default, line.len() + FOOT.len() - 1), "");
     assert_eq!(limited(default, 0), "");

@@ -136,16 +136,22 @@ fn field(first: i64, last: i64) -> impl Strategy<Value = Field> {
     let value = move || first..=last;
     prop_oneof![
         2 => Just(pick("*".into(), &|_| true)),
-        1 => (1..=last - first).prop_map(move |step| pick(format!("*/{step}"), &|value| (value - first) % step == 0)),
+        1 => (1..=last - first).prop_map(move |step| {
+            pick(format!("*/{step}"), &|value| (value - first) % step == 0)
+        }),
         2 => value().prop_map(move |one| pick(one.to_string(), &|value| value == one)),
-        2 => (value(), value()).prop_map(move |(a, b)| pick(format!("{a},{b}"), &|value| value == a || value == b)),
+        2 => (value(), value()).prop_map(move |(a, b)| {
+            pick(format!("{a},{b}"), &|value| value == a || value == b)
+        }),
         1 => (value(), value()).prop_map(move |(a, b)| {
             let (a, b) = (a.min(b), a.max(b));
             pick(format!("{a}-{b}"), &|value| (a..=b).contains(&value))
         }),
         1 => (value(), value(), 1..=last - first).prop_map(move |(a, b, step)| {
             let (a, b) = (a.min(b), a.max(b));
-            pick(format!("{a}-{b}/{step}"), &|value| (a..=b).contains(&value) && (value - a) % step == 0)
+            pick(format!("{a}-{b}/{step}"), &|value| {
+                (a..=b).contains(&value) && (value - a) % step == 0
+            })
         }),
     ]
 }
@@ -272,7 +278,11 @@ proptest! {
     ) {
         let clocks = TimeZoneDatabase::bundled().get(zone).unwrap();
         let start = jiff::civil::date(from, 1, 1).to_zoned(clocks.clone()).unwrap().timestamp();
-        let change = clocks.following(start).nth(change).map_or(start, |change| change.timestamp()).as_second();
+        let change = clocks
+            .following(start)
+            .nth(change)
+            .map_or(start, |change| change.timestamp())
+            .as_second();
         // Seconds are looked at for some hours, minutes for some days.
         let (after, end) = match written.second {
             Some(_) => (change - before, change + 4000),
@@ -280,15 +290,29 @@ proptest! {
         };
         match Schedule::parse(&written.text(), zone) {
             Ok(schedule) => {
-                let found: Vec<i64> = schedule.upcoming(after).take_while(|at| *at <= end).collect();
-                prop_assert_eq!(found, by_hand(&written, &clocks, after, end), "{}", written.text());
+                let found: Vec<i64> =
+                    schedule.upcoming(after).take_while(|at| *at <= end).collect();
+                prop_assert_eq!(
+                    found,
+                    by_hand(&written, &clocks, after, end),
+                    "{}",
+                    written.text()
+                );
             }
-            Err(error) => prop_assert_eq!(error.expected(), "a day that exists", "{}", written.text()),
+            Err(error) => {
+                prop_assert_eq!(error.expected(), "a day that exists", "{}", written.text())
+            }
         }
     }
 
     #[test]
-    fn takes_any_text(text in prop_oneof![".{0,60}", "[-0-9*,/#?LWa-jl-yA-Z@ ]{0,30}", "([-0-9*,/#L]{1,4} ){5,6}"]) {
+    fn takes_any_text(
+        text in prop_oneof![
+            ".{0,60}",
+            "[-0-9*,/#?LWa-jl-yA-Z@ ]{0,30}",
+            "([-0-9*,/#L]{1,4} ){5,6}",
+        ],
+    ) {
         let zone = Zone::named(&text);
         prop_assert!(zone.is_ok() || zone.is_err_and(|error| error.span() == (0..text.len())));
         match Cron::parse(&text) {

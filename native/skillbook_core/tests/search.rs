@@ -374,30 +374,46 @@ proptest! {
         queries in proptest::collection::vec(text(), 1..6),
     ) {
         let document = |(at, (description, body, hidden)): (usize, &(String, String, u8))| {
-            let more = ["", "visibility_labels: [secret]\n", "disable-model-invocation: true\n"][*hidden as usize];
+            let more = ["", "visibility_labels: [secret]\n", "disable-model-invocation: true\n"]
+                [*hidden as usize];
             let name = format!("{}-{at}", WORDS[at % WORDS.len()]);
-            let text = format!("---\nname: {name}\naliases: [alias{at}]\ndescription: about {description}\n{more}---\n{body}\n");
+            let text = format!(
+                "---\nname: {name}\naliases: [alias{at}]\ndescription: about \
+                 {description}\n{more}---\n{body}\n"
+            );
             (format!("{name}.md"), text, *hidden == 0)
         };
         let files: Vec<_> = texts.iter().enumerate().map(document).collect();
         let catalog = |all: bool| {
             let shown = files.iter().filter(|(.., shown)| all || *shown);
-            let files: Vec<_> = shown.map(|(path, text, _)| (path.as_str(), text.as_str())).collect();
+            let files: Vec<_> =
+                shown.map(|(path, text, _)| (path.as_str(), text.as_str())).collect();
             view(&common::cached(skills(&files)), "reader", &[], None)
         };
         let (with, without) = (catalog(true), catalog(false));
         let answers = |view: &View, query: &str| -> Vec<_> {
             let hits = view.search(&Query { limit: 5, ..Query::new(query) });
-            hits.into_iter().map(|hit| (view.entry(hit.id).unwrap().name.to_string(), hit.score, hit.snippet)).collect()
+            hits.into_iter()
+                .map(|hit| (view.entry(hit.id).unwrap().name.to_string(), hit.score, hit.snippet))
+                .collect()
         };
         let names = files.iter().map(|(path, ..)| path.trim_end_matches(".md"));
-        for query in queries.iter().map(String::as_str).chain(names).chain(WORDS).chain(["alias1", "repotr", "se"]) {
+        for query in queries
+            .iter()
+            .map(String::as_str)
+            .chain(names)
+            .chain(WORDS)
+            .chain(["alias1", "repotr", "se"])
+        {
             prop_assert_eq!(answers(&with, query), answers(&without, query), "{}", query);
         }
     }
 
     #[test]
-    fn highlights_are_the_words_of_the_snippet(body in "(send|MAIL|größe|\u{301}|…|日本|[ \n\t]|[a-zé#]{1,30}){0,80}", query in "(send|mail|gro|\u{345}|日|[ A-Zé.]){0,12}") {
+    fn highlights_are_the_words_of_the_snippet(
+        body in "(send|MAIL|größe|\u{301}|…|日本|[ \n\t]|[a-zé#]{1,30}){0,80}",
+        query in "(send|mail|gro|\u{345}|日|[ A-Zé.]){0,12}",
+    ) {
         let view = all(skills(&[("x.md", &doc("x", "", &body))]));
         for hit in view.search(&Query::new(&query)) {
             let text = hit.snippet.text.as_str();

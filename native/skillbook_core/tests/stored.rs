@@ -98,9 +98,17 @@ fn columns_are_the_fields() {
         is_skill: true,
         title: "Milk".into(),
         description: "What to buy".into(),
-        content:
-            "---\nname: other\ntitle: Other\ntags: [x]\nvisibility_labels: [y]\ninclude_in_prompt: true\n---\n# Text\n"
-                .into(),
+        content: concat!(
+            "---\n",
+            "name: other\n",
+            "title: Other\n",
+            "tags: [x]\n",
+            "visibility_labels: [y]\n",
+            "include_in_prompt: true\n",
+            "---\n",
+            "# Text\n",
+        )
+        .into(),
         tags: texts(&["a", "b, c"]),
         labels: texts(&["home", "family"]),
         include_in_prompt: false,
@@ -192,8 +200,10 @@ fn what_content_says_of_itself() {
 
 #[test]
 fn content_runs_nothing() {
-    let content = "---\nname: email.send\ndomain: email\ndescription: D\nhandler: Mod\nschedule: '* * * * *'\naliases: [x]\n\
-                   requires: [y]\nallowed-tools: Bash\neffects: read\ntool: z\nmetadata: {a: b}\nlicense: MIT\n---\nText";
+    let content = "---\nname: email.send\ndomain: email\ndescription: D\nhandler: Mod\n\
+                   schedule: '* * * * *'\naliases: [x]\n\
+                   requires: [y]\nallowed-tools: Bash\neffects: read\ntool: z\n\
+                   metadata: {a: b}\nlicense: MIT\n---\nText";
     let entry = only(record("n", content));
     let fields = entry.fields();
     assert_eq!((&*entry.name, entry.kind, entry.domain.as_deref()), ("n", Kind::Skill, None));
@@ -268,7 +278,8 @@ fn trust_is_the_writers() {
         assert_eq!(used, [body]);
         let refused = view.diagnostics().find(|found| found.code == Code::ReplacementRefused);
         let told = refused.map(|found| (found.message.as_str(), found.hint.as_deref()));
-        let text = "`n` is that of /s/n/SKILL.md, and it was imported with low trust, so this one is not used";
+        let text = "`n` is that of /s/n/SKILL.md, and it was imported with low trust, so this \
+             one is not used";
         assert_eq!(
             told,
             (origin == Origin::Import).then_some((text, Some("give it another name")))
@@ -460,7 +471,9 @@ fn records() -> impl Strategy<Value = Record> {
 
 proptest! {
     #[test]
-    fn any_record_gives_what_its_columns_say(records in proptest::collection::vec(records(), 1..4)) {
+    fn any_record_gives_what_its_columns_say(
+        records in proptest::collection::vec(records(), 1..4),
+    ) {
         for record in &records {
             let document = Document::stored("store", record);
             prop_assert!(record.content.ends_with(document.body()));
@@ -469,10 +482,17 @@ proptest! {
                 continue;
             };
             let trimmed = |items: &[String]| -> Vec<String> {
-                items.iter().map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()
+                items
+                    .iter()
+                    .map(|item| item.trim().to_owned())
+                    .filter(|item| !item.is_empty())
+                    .collect()
             };
             let text = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-            prop_assert_eq!(fields.name.as_deref().unwrap_or(""), record.name.split_whitespace().collect::<Vec<_>>().join(" "));
+            prop_assert_eq!(
+                fields.name.as_deref().unwrap_or(""),
+                record.name.split_whitespace().collect::<Vec<_>>().join(" ")
+            );
             prop_assert_eq!(&fields.title, &text(&record.title));
             prop_assert_eq!(&fields.tags, &trimmed(&record.tags));
             prop_assert_eq!(&fields.labels, &trimmed(&record.labels));
@@ -484,7 +504,8 @@ proptest! {
             }
         }
         let catalog = common::cached(Catalog::build(1, vec![assembled(&records)]));
-        let labels: Vec<&str> = records.iter().flat_map(|record| &record.labels).map(|label| label.trim()).collect();
+        let labels: Vec<&str> =
+            records.iter().flat_map(|record| &record.labels).map(|label| label.trim()).collect();
         let reader = view(&catalog, "reader", &labels, None);
         lint(&reader);
         for record in &records {
@@ -497,7 +518,12 @@ proptest! {
     #[test]
     fn records_that_come_and_go_leave_what_there_would_be(
         changes in proptest::collection::vec(
-            proptest::collection::vec((1..6i64, prop::option::of((0..4usize, records()))), 0..4), 1..6),
+            proptest::collection::vec(
+                (1..6i64, prop::option::of((0..4usize, records()))),
+                0..4,
+            ),
+            1..6,
+        ),
     ) {
         let mut kept = Records::new(store());
         let mut there: BTreeMap<i64, Record> = BTreeMap::new();
@@ -510,7 +536,9 @@ proptest! {
                 removed.push(id);
                 if let Some((name, record)) = record {
                     // Of a few names, which several have.
-                    let name = ["a", "b", "b-c"].get(name).map_or(record.name.clone(), |name| name.to_string());
+                    let name = ["a", "b", "b-c"]
+                        .get(name)
+                        .map_or(record.name.clone(), |name| name.to_string());
                     put.retain(|other: &Record| other.id != id);
                     put.push(Record { id, name, ..record });
                 }
@@ -522,7 +550,8 @@ proptest! {
             let all: Vec<Record> = there.values().cloned().collect();
             let anew = assembled(&all);
             let shown = |assembled: &Assembled| {
-                let mut findings: Vec<_> = assembled.findings.iter().map(|found| format!("{found:?}")).collect();
+                let mut findings: Vec<_> =
+                    assembled.findings.iter().map(|found| format!("{found:?}")).collect();
                 findings.sort();
                 (format!("{:?}", assembled.entries), findings)
             };
@@ -539,8 +568,14 @@ proptest! {
         globs in prop::sample::select(vec![None, Some("*a*"), Some("SKILL")]),
     ) {
         let skills = globs.map(|glob| texts(&[glob])).into_iter().collect();
-        let profile = Profile { id: id.into(), others: Vec::new(), grants: grants.map(|grants| texts(&grants)), skills };
-        let catalog = common::cached(Catalog::build(1, vec![assembled(std::slice::from_ref(&record))]));
+        let profile = Profile {
+            id: id.into(),
+            others: Vec::new(),
+            grants: grants.map(|grants| texts(&grants)),
+            skills,
+        };
+        let catalog =
+            common::cached(Catalog::build(1, vec![assembled(std::slice::from_ref(&record))]));
         let shown = View::new(catalog, &profile).unwrap().count() == 1;
         prop_assert_eq!(sees(&profile).unwrap()(&access(&record)), shown);
     }
@@ -550,10 +585,15 @@ proptest! {
         record in records(),
         format in prop::sample::select(Format::ALL.to_vec()),
     ) {
-        let plain = Record { name: "plain".into(), is_skill: record.is_skill, ..skill("plain", "D") };
+        let plain =
+            Record { name: "plain".into(), is_skill: record.is_skill, ..skill("plain", "D") };
         let lines = |record: &Record| {
             let record = Record {
-                content: "Body".into(), labels: vec![], include_in_prompt: true, excluded_for: vec![], ..record.clone()
+                content: "Body".into(),
+                labels: vec![],
+                include_in_prompt: true,
+                excluded_for: vec![],
+                ..record.clone()
             };
             let catalog = common::cached(Catalog::build(1, vec![assembled(&[record])]));
             let reader = view(&catalog, "reader", &[], None);
@@ -563,7 +603,11 @@ proptest! {
         let (count, found) = lines(&record);
         let usual = Record {
             title: if record.title.trim().is_empty() { String::new() } else { "T".into() },
-            description: if record.description.trim().is_empty() { String::new() } else { "D".into() },
+            description: if record.description.trim().is_empty() {
+                String::new()
+            } else {
+                "D".into()
+            },
             ..plain
         };
         if count == 1 {

@@ -14,7 +14,15 @@ fn catalog() -> Arc<CachedCatalog> {
     common::cached(skills(&[
         (
             "email/SKILL.md",
-            "---\ndomain: email\ndescription: Mail\n---\n# Email\n- email.read: read\n- email.send: send\n",
+            concat!(
+                "---\n",
+                "domain: email\n",
+                "description: Mail\n",
+                "---\n",
+                "# Email\n",
+                "- email.read: read\n",
+                "- email.send: send\n",
+            ),
         ),
         ("email/read.md", &doc("email.read", "aliases: [mail]\n", "Read")),
         ("email/send.md", &doc("email.send", &labels("out"), "Send")),
@@ -166,8 +174,14 @@ fn a_hidden_index_is_as_if_it_were_not_written() {
         shown(&without, &[]),
         (
             "email.read".to_owned(),
-            "# email\n\n| Skill | Description |\n|-------|-------------|\n| email.read | About email.read |\n"
-                .to_owned(),
+            concat!(
+                "# email\n",
+                "\n",
+                "| Skill | Description |\n",
+                "|-------|-------------|\n",
+                "| email.read | About email.read |\n",
+            )
+            .to_owned(),
             None
         )
     );

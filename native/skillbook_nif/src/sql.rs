@@ -29,7 +29,9 @@ enum Dialect {
 
 twin! {
     /// The statements of a text, each as `{text, kind}`; of its only one, if a number of parameters is given.
-    "DirtyCpu" fn sql_statements_now | sql_statements_dirty(env, sql: &str, dialect: Dialect, params: Option<usize>)
+    "DirtyCpu" fn sql_statements_now | sql_statements_dirty(
+        env, sql: &str, dialect: Dialect, params: Option<usize>
+    )
     if sql.len() <= JSON_BYTES
     => Ok(statements(env, sql, dialect, params))
 }

@@ -90,7 +90,9 @@ macro_rules! twin {
         }
     };
     (
-        @both $(#[$doc:meta])* $schedule:literal fn $now:ident | $dirty:ident($env:ident $($arguments:tt)*)
+        @both $(#[$doc:meta])* $schedule:literal fn $now:ident | $dirty:ident(
+            $env:ident $($arguments:tt)*
+        )
         $quick:expr
         => $work:expr
     ) => {
@@ -102,7 +104,9 @@ macro_rules! twin {
         }
 
         #[rustler::nif(schedule = $schedule)]
-        fn $dirty<'a>(env: rustler::Env<'a> $($arguments)*) -> rustler::NifResult<rustler::Term<'a>> {
+        fn $dirty<'a>(
+            env: rustler::Env<'a> $($arguments)*
+        ) -> rustler::NifResult<rustler::Term<'a>> {
             let $env = env;
             $work
         }

@@ -274,7 +274,9 @@ fn view_diagnostics(env: Env<'_>, view: ResourceArc<ViewResource>) -> NifResult<
 
 twin! {
     /// What `get_skill` answers, or `:unknown`.
-    "DirtyIo" fn view_help_now | view_help_dirty(env, view: ResourceArc<ViewResource>, path: Binary<'a>)
+    "DirtyIo" fn view_help_now | view_help_dirty(
+        env, view: ResourceArc<ViewResource>, path: Binary<'a>
+    )
     if std::str::from_utf8(&path).is_ok_and(|path| view.is_quick_help(path))
     => Ok(help(env, &view, &path))
 }

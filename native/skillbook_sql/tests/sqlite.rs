@@ -75,16 +75,8 @@ fn parameters_that_do_not_fit_are_refused() {
         ("select $1", 0, "expected 1 parameter, for $1, got 0"),
         ("select $1", 2, "expected 1 parameter, for $1, got 2"),
         ("select $2, $1", 1, "expected 2 parameters, for $1 to $2, got 1"),
-        (
-            "select $2",
-            2,
-            "expected every placeholder up to the highest in the statement, $1 is not there",
-        ),
-        (
-            "select $3, $1",
-            3,
-            "expected every placeholder up to the highest in the statement, $2 is not there",
-        ),
+        ("select $2", 2, "expected every placeholder up to the highest, $1 is missing"),
+        ("select $3, $1", 3, "expected every placeholder up to the highest, $2 is missing"),
         ("select $999999999", 1, "expected 999999999 parameters, for $1 to $999999999, got 1"),
         ("select ?", 1, "expected placeholders $1, $2 and so on, got `?`"),
         ("select ?1", 1, "expected placeholders $1, $2 and so on, got `?1`"),
@@ -108,23 +100,19 @@ fn parameters_that_do_not_fit_are_refused() {
 #[test]
 fn statements_that_cannot_run_say_why() {
     use ErrorKind::*;
-    let refused =
-        "a transaction is begun and ended by the transaction function, not by a statement";
-    let attach = "`attach`, `detach` and `vacuum` would change one connection of several";
-    let temporary = "temporary tables, views and triggers would exist in one connection of several";
+    let refused = "transactions are begun and ended by the transaction function, not by statements";
+    let attach = "`attach`, `detach` and `vacuum` would affect only one of several connections";
+    let temporary =
+        "temporary tables, views and triggers would exist in only one of several connections";
     for (sql, kind, text) in [
-        ("", Syntax, "expected a statement, got only blanks or comments"),
+        ("", Syntax, "expected a statement, got only whitespace or comments"),
         (
             " -- nothing\n/* at all */ ;",
             Syntax,
-            "expected a statement, got only blanks or comments",
+            "expected a statement, got only whitespace or comments",
         ),
         ("select 1; select 2", Syntax, "expected one statement, got several; send them one by one"),
-        (
-            "select 1\0; drop table t",
-            Syntax,
-            "expected a statement as text, got one with a NUL character in it",
-        ),
+        ("select 1\0; drop table t", Syntax, "expected a statement without NUL characters"),
         ("selec 1", Syntax, "near \"selec\": syntax error"),
         ("select absent from t", Syntax, "no such column: absent"),
         (
@@ -176,12 +164,12 @@ fn statements_that_cannot_run_say_why() {
         (
             "pragma foreign_keys = off",
             Refused,
-            "`pragma foreign_keys` with a value would change one connection of several",
+            "`pragma foreign_keys` with a value would affect only one of several connections",
         ),
         (
             "pragma main.synchronous(off)",
             Refused,
-            "`pragma synchronous` with a value would change one connection of several",
+            "`pragma synchronous` with a value would affect only one of several connections",
         ),
     ] {
         let mut connection = memory();
@@ -254,7 +242,8 @@ fn full_text_search_is_there_and_follows_its_table() {
         .execute_batch(
             "create table note (id integer primary key, body text);
              create virtual table found using fts5 (body, content = 'note', content_rowid = 'id');
-             create trigger added after insert on note begin insert into found (rowid, body) values (new.id, new.body); end",
+             create trigger added after insert on note begin \
+             insert into found (rowid, body) values (new.id, new.body); end",
         )
         .unwrap();
     for body in ["milk and bread", "the milky way"] {
@@ -394,7 +383,10 @@ fn levels_take_back_their_own_part() {
 #[test]
 fn an_interrupt_stops_the_statement_until_it_is_cleared() {
     let counting = |limit| {
-        format!("with recursive n (i) as (select 1 union all select i + 1 from n limit {limit}) select count(*) from n")
+        format!(
+            "with recursive n (i) as (select 1 union all select i + 1 from n limit {limit}) \
+                 select count(*) from n"
+        )
     };
     let mut connection = memory();
     connection.interrupt().set();

@@ -153,7 +153,11 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_within_edits_is_near(word in "[a-c]{1,8}", other in "[a-c]{1,8}", limit in 1..3usize) {
+        fn what_is_within_edits_is_near(
+            word in "[a-c]{1,8}",
+            other in "[a-c]{1,8}",
+            limit in 1..3usize,
+        ) {
             let within = strsim::osa_distance(&word, &other) <= limit;
             proptest::prop_assert!(!within || near(word.as_bytes(), other.as_bytes(), limit));
         }

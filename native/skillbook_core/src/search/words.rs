@@ -279,7 +279,8 @@ mod tests {
             other in "[a-cé]{1,3}",
         ) {
             let all = || words(&text).map(|place| (stemmed(&text[place.clone()]), place));
-            let terms: Vec<String> = all().map(|(term, _)| term).step_by(3).chain([other]).collect();
+            let terms: Vec<String> =
+                all().map(|(term, _)| term).step_by(3).chain([other]).collect();
             let beginnings = Beginnings::of(terms.iter().map(String::as_str));
             let wanted = |place: &Range<usize>| terms.contains(&stemmed(&text[place.clone()]));
             let found: Vec<_> = beginnings.words(&text, 0..text.len()).filter(wanted).collect();

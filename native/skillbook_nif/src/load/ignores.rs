@@ -122,7 +122,13 @@ fn matcher(path: &str, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Gitigno
         }
     }
     builder.build().unwrap_or_else(|error| {
-        bad(None, format!("expected patterns of files that can be used together: {error}; none of them is used"));
+        bad(
+            None,
+            format!(
+                "expected patterns of files that can be used together: {error}; none \
+             of them is used"
+            ),
+        );
         Gitignore::empty()
     })
 }

@@ -1,4 +1,4 @@
-//! Closing a session, also in the middle of a statement.
+//! Closing a session, also while a statement runs.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,16 +9,17 @@ use tokio_postgres::NoTls;
 use super::session::{Session, GRACE};
 
 impl Session {
-    /// Lets nothing begin any more.
+    /// Refuses all further calls.
     pub fn refuse(&self) {
         self.is_closing.store(true, Ordering::Release);
     }
 
-    /// Stops what runs, rolls back what is open, and ends the connection.
+    /// Cancels the running statement, rolls back, and ends the connection.
     pub async fn close(&self) {
         self.refuse();
         let mut pause = Duration::from_millis(20);
-        // The server may get the first ones before the statement that they are to stop.
+        // A cancel request travels on a connection of its own and may overtake the statement that
+        // it is meant for, so it is repeated.
         for _ in 0..8 {
             if self.state.try_lock().is_ok() {
                 break;
@@ -29,7 +30,8 @@ impl Session {
                     false => self.cancel.cancel_query(NoTls).await,
                 }
             });
-            // Where that cannot be, the end of the connection and the server's own time limit remain.
+            // If the request fails, ending the connection and the server's time limit stop the
+            // statement.
             let _ = cancelled.await;
             sleep(pause).await;
             pause *= 2;

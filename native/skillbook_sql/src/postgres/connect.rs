@@ -1,4 +1,5 @@
-//! Opening sessions on a server.
+//! Opening sessions: address, TLS fallback, session settings, and the task that reads from the
+//! socket.
 
 use std::future::poll_fn;
 use std::sync::atomic::AtomicBool;
@@ -18,7 +19,7 @@ use super::tls;
 use crate::error::Detail;
 use crate::{Error, ErrorKind};
 
-/// What a listening session hears.
+/// An event that a session reports without a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A notification.
@@ -28,16 +29,16 @@ pub enum Event {
         /// Its text.
         payload: String,
     },
-    /// The connection is lost.
+    /// The connection is lost. No event follows.
     End,
 }
 
-/// Why there is no session.
+/// A connection could not be opened.
 #[derive(Debug)]
 pub struct ConnectError {
-    /// What to tell.
+    /// The reason.
     pub error: Box<Error>,
-    /// Whether it may be otherwise soon.
+    /// Whether a later attempt may succeed.
     pub is_transient: bool,
 }
 
@@ -56,12 +57,12 @@ pub struct Server {
     mode: SslMode,
     tls: MakeRustlsConnect,
     timeouts: Timeouts,
-    /// What errors call it.
+    /// The name in errors: `host:port/database`.
     label: String,
 }
 
 impl Server {
-    /// Nothing is opened yet.
+    /// Checks the settings and reads the file of certificate authorities. Does not connect.
     pub fn new(address: &Address, timeouts: Timeouts) -> Result<Server, Error> {
         let label = format!("{}:{}/{}", address.host, address.port, address.database);
         let is_socket = address.host.starts_with('/');
@@ -76,7 +77,7 @@ impl Server {
             .dbname(&address.database)
             .application_name(&address.application_name)
             .connect_timeout(timeouts.connect)
-            // A network that went away is found within a minute, also while nothing is asked.
+            // Keepalives detect a lost network within a minute, also while the connection is idle.
             .keepalives_idle(Duration::from_secs(30))
             .keepalives_interval(Duration::from_secs(10))
             .keepalives_retries(3)
@@ -92,7 +93,8 @@ impl Server {
         Ok(Server { config, mode, tls, timeouts, label })
     }
 
-    /// Opens a session. `on_event` is told what comes without being asked for, from a task of its own.
+    /// Opens a session. Its events go to `on_event`, which runs in a task of its own and must not
+    /// block.
     pub async fn connect(
         &self,
         on_event: impl Fn(Event) + Send + Clone + 'static,
@@ -123,7 +125,8 @@ impl Server {
         }
         .map_err(refused)?;
         let settings = format!(
-            "set default_transaction_read_only = on; set standard_conforming_strings = on; set timezone = 'UTC'; \
+            "set default_transaction_read_only = on; set standard_conforming_strings = on; \
+             set timezone = 'UTC'; \
              set statement_timeout = {}; set lock_timeout = {}",
             self.timeouts.statement.as_millis(),
             self.timeouts.lock.as_millis().max(1),
@@ -153,7 +156,8 @@ impl Server {
                 }
             };
             *end.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
-            // Callers find the reason there: their channels end with the connection.
+            // The reason is stored before the connection is dropped: callers wake up when their
+            // channels close, and read it then.
             drop(connection);
             on_event(Event::End);
         });
@@ -174,7 +178,7 @@ impl Server {
     }
 }
 
-/// What libpq tries again without TLS.
+/// The errors for which libpq tries again without TLS.
 fn is_about_tls(error: &tokio_postgres::Error) -> bool {
     match error.code() {
         Some(code) => *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION,

@@ -1,4 +1,4 @@
-//! Errors of the server and of the driver.
+//! Errors of the server and of the driver, and the [`ErrorKind`] of each SQLSTATE.
 
 use std::error::Error as StdError;
 
@@ -29,7 +29,7 @@ pub(super) fn is_code(error: &tokio_postgres::Error, code: &SqlState) -> bool {
     error.code() == Some(code)
 }
 
-/// In the words of the server or the system, without the driver's in front.
+/// The text of the server or the operating system, without the driver's prefix.
 pub(super) fn reason(error: &tokio_postgres::Error) -> String {
     match (error.as_db_error(), error.source()) {
         (Some(db_error), _) => db_error.message().to_owned(),
@@ -48,7 +48,7 @@ pub(super) fn describe(error: &tokio_postgres::Error, timeouts: Timeouts) -> Err
         "23503" | "23001" => ErrorKind::Constraint(Constraint::ForeignKey),
         "23502" => ErrorKind::Constraint(Constraint::NotNull),
         "23514" => ErrorKind::Constraint(Constraint::Check),
-        // An exclusion, or a trigger's `raise`.
+        // An exclusion constraint, or a trigger's `raise`.
         "P0001" => ErrorKind::Constraint(Constraint::Other),
         "40001" | "40P01" => ErrorKind::Busy,
         "55P03" => return Error::new(ErrorKind::Busy, Detail::Locked(timeouts.lock)),
@@ -59,7 +59,7 @@ pub(super) fn describe(error: &tokio_postgres::Error, timeouts: Timeouts) -> Err
         "25006" => ErrorKind::ReadOnly,
         "25001" | "2D000" => ErrorKind::Refused,
         "57P01" | "57P02" | "57P03" | "57P05" | "25P03" => ErrorKind::Closed,
-        // A parameter that the server could not read as its type.
+        // The server could not parse a parameter as its type.
         "22P02" | "22007" | "22008" | "22003"
             if db_error.where_().is_some_and(|mode| mode.contains('$')) =>
         {

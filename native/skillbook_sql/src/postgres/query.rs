@@ -17,7 +17,7 @@ use crate::statement::{self, Dialect, Kind};
 use crate::{Error, ErrorKind, Rows, Value};
 
 impl Session {
-    /// Runs one statement; `None`, and nothing is done, if it would write where it may only read.
+    /// Runs one statement. Returns `None` without running it if it would write in [`Mode::Read`].
     pub async fn query(
         &self,
         sql: &str,
@@ -30,11 +30,11 @@ impl Session {
             .map_err(|error| error.in_statement_unless_alone(sql))
     }
 
-    /// Runs statements in the transaction that is open, up to the first that fails.
+    /// Runs statements in the open transaction, up to the first that fails.
     pub async fn query_all(&self, statements: &[(String, Vec<Value>)]) -> Result<Vec<Rows>, Error> {
         let mut all = Vec::with_capacity(statements.len());
         for (sql, params) in statements {
-            // Where it may write, there are always rows, if only none.
+            // In this mode there is always a result.
             all.push(self.query(sql, params, Mode::Inside).await?.unwrap_or_default());
         }
         Ok(all)
@@ -65,7 +65,7 @@ impl Session {
                 Mode::Inside => self.inside(state, &prepared, &sent).await,
             };
             match found {
-                // The schema has changed since it was prepared.
+                // The schema has changed since the statement was prepared. Prepare it again, once.
                 Err(Failure::Driver(error)) if heal && is_stale(&error) => {
                     heal = false;
                     state.prepared.remove(scanned.text());
@@ -85,7 +85,7 @@ impl Session {
         found.map(Some).map_err(|failure| self.error(state, failure, mode))
     }
 
-    /// Runs the statements of a text one after another, up to the first that fails.
+    /// Runs the statements of a text in order, up to the first that fails.
     pub async fn execute_batch(&self, sql: &str, mode: Mode) -> Result<(), Error> {
         let mut state = self.state.lock().await;
         self.run_batch(&mut state, sql, mode).await
@@ -109,7 +109,7 @@ impl Session {
         Ok(())
     }
 
-    /// A statement kept from before, or made now.
+    /// Takes a statement from the cache, or prepares it.
     async fn prepare(&self, state: &mut State, text: &str, mode: Mode) -> Result<Prepared, Error> {
         let transaction = state.transaction;
         if let Some(prepared) = state.prepared.get(text, transaction) {
@@ -119,7 +119,7 @@ impl Session {
             self.limited(async { self.client.prepare(text).await.map_err(Failure::Driver) }).await;
         let statement = match made {
             Ok(statement) => statement,
-            // Nothing of it was carried out.
+            // A statement that was only prepared has not run.
             Err(Failure::Driver(error)) if error.is_closed() && mode != Mode::Inside => {
                 return Err(self.lost(Detail::NotSent, ErrorKind::NotSent));
             }
@@ -159,8 +159,12 @@ impl Session {
         self.alone(self.fetch(statement, params)).await
     }
 
-    /// A plan that other columns come out of than before is an error, which ends the transaction. Where that can be, the
-    /// statement runs in a savepoint.
+    /// Runs a statement in the open transaction.
+    ///
+    /// If a table has changed, a prepared statement may return other columns than when it was
+    /// prepared. The server reports that as an error, which fails the whole transaction. So a
+    /// statement that returns rows and was prepared before this transaction runs in a savepoint the
+    /// first time; then it can be prepared again.
     async fn inside(
         &self,
         state: &State,
@@ -211,7 +215,8 @@ fn encode(statement: &Statement, params: &[Value]) -> Result<Vec<Param>, Error> 
         .collect()
 }
 
-/// Before a statement runs, since what it wrote would stay.
+/// This check comes before the statement runs: its writes could not be undone if its rows turned
+/// out to be unreadable.
 fn check_columns(statement: &Statement) -> Result<(), Error> {
     match statement.columns().iter().find(|column| !values::is_readable(column.type_())) {
         None => Ok(()),

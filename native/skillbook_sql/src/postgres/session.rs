@@ -1,4 +1,5 @@
-//! A connection to a server, used by one caller at a time.
+//! The state of a connection, and the rules by which an error ends a statement, a transaction or
+//! the connection.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,12 +19,13 @@ use super::settings::Timeouts;
 use crate::error::Detail;
 use crate::{Error, ErrorKind};
 
-/// How long the server may take to answer beyond its own time limit before the connection counts as lost.
+/// The time that the server gets beyond its own time limits before the connection counts as lost.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
 
-/// A connection.
+/// A connection to a server, used by one caller at a time.
 pub struct Session {
     pub(super) client: Client,
+    /// The task that reads from the socket. Aborting it closes the connection.
     pub(super) cancel: CancelToken,
     pub(super) with_tls: bool,
     pub(super) tls: MakeRustlsConnect,
@@ -32,9 +34,10 @@ pub struct Session {
     /// Why the connection ended.
     pub(super) ended: Arc<StdMutex<Option<String>>>,
     pub(super) state: Mutex<State>,
-    /// Whether a transaction is open.
+    /// Whether a transaction is open. Atomic, because `is_usable` and `drop` need it without the
+    /// lock.
     pub(super) is_open: AtomicBool,
-    /// Whether it must not be used again.
+    /// Whether the connection must not be used again.
     pub(super) is_broken: AtomicBool,
     pub(super) is_closing: AtomicBool,
 }
@@ -42,28 +45,29 @@ pub struct Session {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) prepared: Cache,
-    /// Counts transactions.
+    /// Counts transactions, so that a prepared statement knows whether this one has used it.
     pub(super) transaction: u64,
-    /// The server has ended the transaction, or a part of it, and takes nothing but a rollback.
+    /// The server has failed the transaction, or a savepoint of it, and accepts only a rollback.
     pub(super) is_failed: bool,
-    /// When the statement that runs was sent.
+    /// When the current statement was sent.
     pub(super) began: Option<Instant>,
 }
 
-/// What a statement runs in.
+/// The transaction in which a statement runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Nothing: it may only read.
+    /// None: the statement may only read.
     Read,
-    /// A transaction of its own.
+    /// One of its own, just for this statement.
     Write,
-    /// The transaction that [`Session::begin`] opened.
+    /// The one that [`Session::begin`] opened.
     Inside,
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // With an open transaction, closing politely would wait for an answer that nobody reads.
+        // A polite close would wait for the answer to a rollback. The server rolls back in any
+        // case.
         if self.is_open.load(Ordering::Acquire) {
             self.task.abort();
         }
@@ -71,7 +75,7 @@ impl Drop for Session {
 }
 
 impl Session {
-    /// Whether another caller can use it.
+    /// Whether the session can be lent to another caller.
     pub fn is_usable(&self) -> bool {
         let flags = [&self.is_open, &self.is_broken, &self.is_closing];
         !self.client.is_closed() && !flags.iter().any(|flag| flag.load(Ordering::Acquire))
@@ -94,7 +98,7 @@ impl Session {
         }
     }
 
-    /// Listens on a channel, or no longer.
+    /// Starts or stops listening on a channel.
     pub async fn listen(&self, channel: &str, listens: bool) -> Result<(), Error> {
         let mut state = self.state.lock().await;
         let verb = if listens { "listen" } else { "unlisten" };
@@ -110,7 +114,8 @@ impl Session {
         done.map_err(|failure| self.error(state, failure, mode))
     }
 
-    /// The server has time limits of its own; this one is for a server, or a network, that is silent.
+    /// Adds a time limit on this side. The server has its own limits; this one is for a server or a
+    /// network that has gone silent.
     pub(super) async fn limited<T>(
         &self,
         work: impl Future<Output = Result<T, Failure>>,
@@ -127,7 +132,7 @@ impl Session {
         }
     }
 
-    /// The error to tell; in a transaction, what it means for that.
+    /// Turns a failure into the error that the caller gets, and records its effect on the session.
     pub(super) fn error(&self, state: &mut State, failure: Failure, mode: Mode) -> Error {
         if self.is_closing.load(Ordering::Acquire) {
             return Error::closed();
@@ -140,7 +145,7 @@ impl Session {
             Failure::Driver(error) => error,
         };
         state.is_failed |= mode == Mode::Inside;
-        // An administrator can stop a statement too.
+        // A cancelled statement is not always a timeout: an administrator can cancel one too.
         let is_over = state.began.is_some_and(|began| began.elapsed() >= self.timeouts.statement);
         if is_over && is_code(&error, &SqlState::QUERY_CANCELED) {
             return Error::new(ErrorKind::Timeout, Detail::TimeLimit(self.timeouts.statement));
@@ -151,7 +156,7 @@ impl Session {
             self.is_broken.fetch_or(fatal, Ordering::AcqRel);
             return describe(&error, self.timeouts);
         }
-        // Whatever it is, nobody knows what the next answer would belong to.
+        // An error of the protocol: the next response could belong to the wrong call.
         self.is_broken.store(true, Ordering::Release);
         match mode {
             Mode::Inside => self.lost(Detail::LostInTransaction, ErrorKind::Closed),

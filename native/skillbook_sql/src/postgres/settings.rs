@@ -1,24 +1,25 @@
-//! Where a server is, how TLS is used, and how long things may take.
+//! The settings of a connection: where the server is, how TLS is used, and time limits.
 
 use std::time::Duration;
 
-/// What `sslmode` says.
+/// The values of `sslmode`, with libpq's meanings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SslMode {
     /// No TLS.
     Disable,
-    /// TLS where it works, else none.
+    /// TLS if the server supports it, otherwise none.
     Prefer,
-    /// TLS, with whomever. With a file of authorities, as [`SslMode::VerifyCa`].
+    /// TLS without checking the certificate; with a file of authorities, the same as
+    /// [`SslMode::VerifyCa`].
     Require,
-    /// TLS with a server whose certificate an authority signed.
+    /// TLS with a certificate that is signed by a known authority.
     VerifyCa,
-    /// The same, and the certificate is for the host.
+    /// The same, and the certificate must name the host.
     VerifyFull,
 }
 
 impl SslMode {
-    /// By the names of libpq.
+    /// Parses libpq's name of a mode.
     pub fn from_name(name: &str) -> Option<SslMode> {
         Some(match name {
             "disable" => SslMode::Disable,
@@ -31,34 +32,34 @@ impl SslMode {
     }
 }
 
-/// Where a server is, and who asks it.
+/// The address of a database, and the credentials for it.
 #[derive(Clone)]
 pub struct Address {
-    /// A name, an address, or the folder of a socket.
+    /// A host name, an IP address, or the folder of a Unix socket.
     pub host: String,
     /// The port.
     pub port: u16,
     /// The role.
     pub user: String,
-    /// Its password.
+    /// The role's password.
     pub password: Option<String>,
     /// The database.
     pub database: String,
-    /// What the server's list of connections says of them.
+    /// The name of this client in `pg_stat_activity`.
     pub application_name: String,
     /// Whether and how TLS is used.
     pub ssl_mode: SslMode,
-    /// A file of certificates in PEM; `None` for those of the system.
+    /// A PEM file of certificate authorities; `None` for the system's.
     pub authorities: Option<String>,
 }
 
-/// How long things may take.
+/// Time limits.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// A statement.
+    /// For a statement.
     pub statement: Duration,
-    /// The wait for another one that writes.
+    /// For the wait until another writer has finished.
     pub lock: Duration,
-    /// Opening a connection.
+    /// For opening a connection.
     pub connect: Duration,
 }

@@ -1,4 +1,4 @@
-//! Transactions and savepoints.
+//! Transactions and savepoints, and the lock that admits one writer at a time.
 
 use std::future::Future;
 use std::sync::atomic::Ordering;
@@ -12,10 +12,12 @@ use super::session::{Mode, Session, State};
 use crate::error::Detail;
 use crate::{Error, ErrorKind};
 
-/// The key of the advisory lock by which all who write through this library take turns, whatever they are connected by.
+/// The key of the advisory lock that all writers of this library take, whichever connection they
+/// use: this driver, another node, or the application's own Ecto repo.
 pub const WRITERS: i64 = i64::from_be_bytes(*b"skillboo");
 
-/// Read committed, so that a statement sees what was committed while its transaction waited for the lock.
+/// The isolation level is read committed. With a snapshot (repeatable read) a transaction would not
+/// see the commits that happened while it waited for the lock.
 pub(super) static BEGIN: LazyLock<String> = LazyLock::new(|| {
     format!(
         "begin isolation level read committed read write; select pg_advisory_xact_lock({WRITERS})"
@@ -48,7 +50,7 @@ impl Session {
         }
     }
 
-    /// Makes what was written since the `begin` of that level stay.
+    /// Commits everything since the `begin` of that level.
     pub async fn commit(&self, level: u32) -> Result<(), Error> {
         let mut state = self.state.lock().await;
         self.check_mode(&state, Mode::Inside)?;
@@ -58,12 +60,12 @@ impl Session {
                 .await;
         }
         let done = self.own(&mut state, COMMIT, Mode::Write).await;
-        // Also where it fails, the server has ended the transaction.
+        // A failed commit ends the transaction too.
         self.is_open.store(false, Ordering::Release);
         done
     }
 
-    /// Takes it back. Nothing happens where the transaction is already over.
+    /// Rolls back to the `begin` of that level. Does nothing if the transaction has already ended.
     pub async fn rollback(&self, level: u32) -> Result<(), Error> {
         let mut state = self.state.lock().await;
         if !self.is_open.load(Ordering::Acquire) {
@@ -90,7 +92,8 @@ impl Session {
         self.is_open.store(false, Ordering::Release);
     }
 
-    /// Runs `work` in a transaction of its own. All is sent at once: if a part fails, the server leaves out the rest.
+    /// Runs `work` in a transaction of its own. `begin`, the statement and `commit` are sent
+    /// together, so this costs one round trip; if one part fails, the server skips the rest.
     pub(super) async fn alone<T>(
         &self,
         work: impl Future<Output = Result<T, Failure>>,
@@ -123,7 +126,8 @@ impl Session {
                 self.locked()
             }
             Failure::Driver(error) if is_code(&error, &SqlState::QUERY_CANCELED) => self.locked(),
-            // A transaction in which nothing was done yet.
+            // The transaction has done nothing yet, so the caller can try again on another
+            // connection.
             Failure::Driver(error) if error.is_closed() => {
                 self.lost(Detail::NotSent, ErrorKind::NotSent)
             }

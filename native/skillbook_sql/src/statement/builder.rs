@@ -1,4 +1,10 @@
-//! What the tokens of a statement say of it.
+//! Collects the tokens of one statement, and decides its kind and whether it is refused.
+//!
+//! Only keywords at certain places count. The first words (`create or replace temp table`), after
+//! `explain` and its options, say what kind of statement it is. Later words matter only where they
+//! can change that: `insert` in a common table expression, `for update`, `into` of a `select`. A
+//! keyword behind a dot is a column's name and does not count. A column called `update` makes a
+//! read look like a write; that is harmless, because it then only runs on the writing connection.
 
 use super::dialect::{is, is_query_pragma, reads, Dialect, CREATE_WORDS, EXPLAIN_OPTIONS};
 use super::placeholders::Placeholders;
@@ -6,36 +12,37 @@ use super::scanner::Token;
 use super::{Kind, Statement};
 use crate::error::Refusal;
 
-/// `create or replace local temporary` has as many.
+/// Enough for `create or replace local temporary`.
 const WORDS: usize = 5;
 
-/// What is known of a statement of which a part is read.
+/// The parts of a statement that have been read.
 pub(super) struct Builder<'a> {
     dialect: Dialect,
     start: usize,
     end: usize,
-    /// How many tokens it has, and which were the last two.
+    /// The number of tokens so far, and the last two.
     count: usize,
     last: Option<Token<'a>>,
     before: Option<Token<'a>>,
-    /// How many parentheses are open.
+    /// The number of open parentheses.
     depth: usize,
-    /// Its first words, after `explain` and its options, and whether another token has ended them.
+    /// The first words, without `explain` and its options, and whether they have ended.
     head: Vec<&'a str>,
     has_head: bool,
     explain: Explain,
     is_analyzed: bool,
-    /// The number of the first token that is none of [`CREATE_WORDS`], and the schema if that is one.
+    /// The number of the first token that is not one of [`CREATE_WORDS`], and the schema if that
+    /// token is one.
     name_at: Option<usize>,
     schema: &'a str,
-    /// The name of a pragma, and whether it has a value.
+    /// The name of a pragma, and whether it is given a value.
     pragma: &'a str,
     is_set: bool,
     has_changes: bool,
     has_locks: bool,
     makes_table: bool,
     is_temporary: bool,
-    /// How many `begin atomic` and `case` of a function's body are open.
+    /// The number of open `begin atomic` and `case` in the body of a function.
     body: usize,
     placeholders: Placeholders<'a>,
 }
@@ -43,9 +50,9 @@ pub(super) struct Builder<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Explain {
     No,
-    /// Its statement has not begun.
+    /// The explained statement has not begun.
     Begun,
-    /// The same, between the parentheses of its options.
+    /// The same, inside the parentheses of its options.
     Options,
     Yes,
 }
@@ -77,10 +84,10 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Whether a semicolon belongs to the statement.
+    /// Whether a semicolon here belongs to the statement instead of ending it.
     pub fn is_inside(&self) -> bool {
         match self.dialect {
-            // The body of a trigger has statements of its own, and ends with `; end`.
+            // The body of a trigger contains statements and ends with `; end`.
             Dialect::Sqlite => {
                 let ends = self.last.is_some_and(|last| last.is("end"))
                     && self.before == Some(Token::Sign(b';'));
@@ -117,7 +124,7 @@ impl<'a> Builder<'a> {
         self.before = self.last.replace(token);
     }
 
-    /// The first words, and the names right behind them.
+    /// Handles the first words and the names right after them.
     fn take_head(&mut self, token: Token<'a>) {
         if let (Explain::Begun | Explain::Options, true) = (self.explain, self.head.is_empty()) {
             return self.take_explained(token);
@@ -179,7 +186,7 @@ impl<'a> Builder<'a> {
 
     fn take_word(&mut self, word: &str) {
         let follows = |other| self.last.is_some_and(|last| last.is(other));
-        // A column may be called so.
+        // A column may have the name of a keyword.
         if self.last == Some(Token::Sign(b'.')) {
             return;
         }
@@ -202,7 +209,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// `begin atomic … end` of a function in the SQL standard's way, in which a `case` has an `end` of its own.
+    /// The body of a function as the SQL standard writes it: `begin atomic … end`. A `case` in it
+    /// has an `end` too.
     fn take_body(&mut self, word: &str) {
         let begins = self.depth == 0 && word.eq_ignore_ascii_case("atomic");
         if self.body > 0 {

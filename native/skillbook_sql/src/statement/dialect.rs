@@ -1,6 +1,6 @@
-//! The two dialects and the words that tell statements apart.
+//! The two dialects and the word lists that classify statements.
 
-/// The pragmas of SQLite whose value says what to look at and changes nothing.
+/// The pragmas of SQLite that only query, so that their value is an argument and not a setting.
 const QUERY_PRAGMAS: [&str; 11] = [
     "foreign_key_check",
     "foreign_key_list",
@@ -15,7 +15,7 @@ const QUERY_PRAGMAS: [&str; 11] = [
     "data_version",
 ];
 
-/// What may stand before the name of what is created. `temp` may be that name.
+/// The words between `create` and the new name. `temp` is missing because it may be the name.
 pub(super) const CREATE_WORDS: [&str; 18] = [
     "create",
     "or",
@@ -37,7 +37,7 @@ pub(super) const CREATE_WORDS: [&str; 18] = [
     "exists",
 ];
 
-/// What may stand in the parentheses between PostgreSQL's `explain` and its statement.
+/// The options in parentheses between PostgreSQL's `explain` and its statement.
 pub(super) const EXPLAIN_OPTIONS: [&str; 13] = [
     "analyze",
     "analyse",
@@ -54,7 +54,7 @@ pub(super) const EXPLAIN_OPTIONS: [&str; 13] = [
     "format",
 ];
 
-/// Which SQL a text is written in.
+/// The SQL dialect of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// SQLite's.
@@ -70,7 +70,7 @@ pub(super) fn reads(word: &str, dialect: Dialect) -> bool {
     }
 }
 
-/// Whether a pragma may have a value.
+/// Whether a pragma may be given a value.
 pub(crate) fn is_query_pragma(name: &str) -> bool {
     is(name, &QUERY_PRAGMAS)
 }

@@ -1,22 +1,27 @@
-//! Where the statements of a text begin and end, and what can be said of one without the database.
+//! Splits a text into statements, and classifies each without asking the database.
 //!
-//! This is no parser: it knows how the two dialects write words, strings, quoted names, comments and placeholders, so that
-//! none of these hides the end of a statement. What only a parser can tell is left to the database.
+//! A driver needs to know three things before it runs a statement: whether the text is a single
+//! statement, whether the statement only reads, and whether it would change the state of a
+//! connection that other callers share.
+//!
+//! This is not a SQL parser. The scanner knows how both dialects write words, strings, quoted
+//! names, comments and placeholders, so none of these can hide the end of a statement. The rest is
+//! decided by keywords; where only a parser could tell, the database has the last word (the
+//! authorizer of SQLite, a read-only session of PostgreSQL).
 //!
 //! ```
 //! use skillbook_sql::statement::{all, one, Dialect, Kind};
+//! use skillbook_sql::ErrorKind;
 //!
 //! let read = one("select x from t where id = $1", Dialect::Postgres, 1)?;
 //! assert_eq!((read.text(), read.kind()), ("select x from t where id = $1", Kind::Read));
 //!
 //! let two = all("insert into t values (';'); drop table t", Dialect::Sqlite)?;
-//! assert_eq!(two.iter().map(|statement| statement.kind()).collect::<Vec<_>>(), [Kind::Rows, Kind::Other]);
+//! let kinds: Vec<_> = two.iter().map(|statement| statement.kind()).collect();
+//! assert_eq!(kinds, [Kind::Rows, Kind::Other]);
 //!
 //! let refused = one("begin", Dialect::Sqlite, 0).unwrap_err();
-//! assert_eq!(
-//!     refused.to_string(),
-//!     "a transaction is begun and ended by the transaction function, not by a statement\n  in: begin"
-//! );
+//! assert_eq!(refused.kind(), ErrorKind::Refused);
 //! # Ok::<(), skillbook_sql::Error>(())
 //! ```
 
@@ -37,7 +42,7 @@ pub(crate) use placeholders::number;
 use placeholders::Placeholders;
 use scanner::{Scanner, Token};
 
-/// What a statement does, as far as its words tell: functions may do more.
+/// The effect of a statement as far as its keywords show it; a function may do more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// It only reads.
@@ -57,8 +62,8 @@ pub struct Statement<'a> {
     placeholders: Placeholders<'a>,
 }
 
-/// The only statement of a text, for which there are `given` parameters; an error if there is none or another one, if a
-/// connection must not run it, or if the placeholders do not fit.
+/// Returns the only statement of a text. It is an error if there is none or more than one, if the
+/// statement is refused, or if its placeholders do not fit `given` parameters.
 pub fn one(sql: &str, dialect: Dialect, given: usize) -> Result<Statement<'_>, Error> {
     let found =
         statements(sql, dialect).and_then(|mut found| match (found.pop(), found.is_empty()) {
@@ -72,8 +77,8 @@ pub fn one(sql: &str, dialect: Dialect, given: usize) -> Result<Statement<'_>, E
     checked.map_err(|error| error.in_statement(sql))
 }
 
-/// The statements of a text; blanks and comments are none. An error if a connection must not run one of them, or if one
-/// has a placeholder.
+/// Returns the statements of a text, without empty ones. It is an error if one of them is refused
+/// or has a placeholder.
 pub fn all(sql: &str, dialect: Dialect) -> Result<Vec<Statement<'_>>, Error> {
     let found = statements(sql, dialect).map_err(|error| error.in_statement(sql))?;
     for statement in &found {
@@ -83,7 +88,8 @@ pub fn all(sql: &str, dialect: Dialect) -> Result<Vec<Statement<'_>>, Error> {
     Ok(found)
 }
 
-/// Whether a text for PostgreSQL may be a statement that only reads, by its first word: the rest is not looked at.
+/// Whether a text for PostgreSQL may be a statement that only reads, judged by its first word. Used
+/// to choose a connection cheaply; the server finds the statements that write after all.
 pub fn may_read(sql: &str) -> bool {
     let mut scan = Scanner::new(sql, Dialect::Postgres);
     loop {
@@ -116,22 +122,22 @@ fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Statement<'_>>, Error> 
 }
 
 impl<'a> Statement<'a> {
-    /// The statement without its semicolon, and without blanks and comments around it.
+    /// The statement without its semicolon and without surrounding whitespace and comments.
     pub fn text(&self) -> &'a str {
         self.text
     }
 
-    /// What it does.
+    /// The effect of the statement.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Its text with the placeholders `?1` and `?2`, which other drivers of SQLite know.
+    /// The text with the placeholders `?1` and `?2`, for other drivers of SQLite.
     pub fn with_question_marks(&self) -> String {
         self.placeholders.with_question_marks(self.text)
     }
 
-    /// Refuses what would change one connection of several.
+    /// Refuses statements that would affect only one of several connections.
     fn check(&self) -> Result<(), Error> {
         let refused = |refusal| Err(Error::new(ErrorKind::Refused, Detail::Refused(refusal)));
         self.refusal.clone().map_or(Ok(()), refused)

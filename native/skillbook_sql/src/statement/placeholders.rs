@@ -6,9 +6,9 @@ use crate::{Error, ErrorKind};
 /// The placeholders of a statement, in their order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Placeholders<'a> {
-    /// Where each begins in the statement's text, and its number.
+    /// The offset of each in the statement's text, and its number.
     numbers: Vec<(usize, usize)>,
-    /// The first one that has no number.
+    /// The first one that is not a number.
     invalid: Option<&'a str>,
 }
 
@@ -20,7 +20,7 @@ impl<'a> Placeholders<'a> {
         }
     }
 
-    /// Whether there are as many parameters as placeholders, and none of these is left out.
+    /// Checks that there are as many parameters as placeholders, and that each of them is used.
     pub fn check(&self, given: usize) -> Result<(), Error> {
         let wrong = |detail| Err(Error::new(ErrorKind::Params, detail));
         if let Some(name) = self.invalid {
@@ -49,7 +49,7 @@ impl<'a> Placeholders<'a> {
     }
 }
 
-/// `$7` is 7; `$0`, `$07`, `$a`, `?1` and `:a` are nothing.
+/// `$7` is 7. `$0`, `$07`, `$a`, `?1` and `:a` have no number.
 pub(crate) fn number(name: &str) -> Option<usize> {
     let digits = name.strip_prefix('$')?;
     let plain = !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,13 @@
-//! The tokens of a text.
+//! Splits SQL into tokens, by the lexical rules of each dialect.
+//!
+//! The rules are those of SQLite's `tokenize.c` and of PostgreSQL's `scan.l` with
+//! `standard_conforming_strings` on, as far as they decide where a token ends. The differences are
+//! what an attacker would use to hide a statement: PostgreSQL nests comments, ends a line comment
+//! at a carriage return, and has dollar quotes and `E''` strings; SQLite has brackets, backticks
+//! and variables with parentheses.
+//!
+//! A string, name or comment that is not closed goes on to the end of the text. The database then
+//! reports it.
 
 use memchr::{memchr, memchr2, memmem};
 
@@ -7,7 +16,7 @@ use super::dialect::Dialect;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Token<'a> {
     Word(&'a str),
-    /// A name in quotes, with these; in SQLite a string may be one too.
+    /// A quoted name, with its quotes. In SQLite a string may be a name too.
     Name(&'a str),
     /// A string or a number.
     Value,
@@ -20,7 +29,7 @@ impl<'a> Token<'a> {
         matches!(self, Token::Word(own) if own.eq_ignore_ascii_case(word))
     }
 
-    /// The name that it may be.
+    /// The name that the token may be.
     pub fn name(&self) -> &'a str {
         match *self {
             Token::Word(word) => word,
@@ -43,12 +52,12 @@ impl<'a> Scanner<'a> {
         Scanner { sql, bytes: sql.as_bytes(), at: 0, dialect }
     }
 
-    /// Behind the last token.
+    /// The end of the last token.
     pub fn end(&self) -> usize {
         self.at
     }
 
-    /// The next token and where it begins; blanks and comments are none.
+    /// The next token and its start. Whitespace and comments are skipped.
     pub fn token(&mut self) -> Option<(usize, Token<'a>)> {
         loop {
             let start = self.at;
@@ -56,7 +65,7 @@ impl<'a> Scanner<'a> {
             match *rest {
                 [] => return None,
                 [b' ' | b'\t' | b'\n' | b'\r' | b'\x0b' | b'\x0c', ..] => self.at += 1,
-                // A byte order mark is a blank to SQLite.
+                // SQLite treats a byte order mark as whitespace.
                 [0xef, 0xbb, 0xbf, ..] if self.dialect == Dialect::Sqlite => self.at += 3,
                 [b'-', b'-', ..] => self.at = self.line_end(start),
                 [b'/', b'*', ..] => self.comment(),
@@ -77,7 +86,7 @@ impl<'a> Scanner<'a> {
             }
             b'"' => self.name(start, b'"'),
             b'`' if is_sqlite => self.name(start, b'`'),
-            // The text in it has no brackets.
+            // A name in brackets cannot contain a closing bracket.
             b'[' if is_sqlite => {
                 self.at = self.find(b']', start + 1);
                 Token::Name(&self.sql[start..self.at])
@@ -113,12 +122,12 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Behind the next `byte`, or the end of the text.
+    /// The position after the next `byte`, or the end of the text.
     fn find(&self, byte: u8, from: usize) -> usize {
         memchr(byte, &self.bytes[from..]).map_or(self.bytes.len(), |at| from + at + 1)
     }
 
-    /// Where the next line begins.
+    /// The start of the next line.
     fn line_end(&self, from: usize) -> usize {
         match self.dialect {
             Dialect::Sqlite => self.find(b'\n', from),
@@ -127,7 +136,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Those of PostgreSQL nest; an open one goes on to the end.
+    /// Skips a comment. PostgreSQL's nest; an open one goes on to the end.
     fn comment(&mut self) {
         let mut depth = 1usize;
         self.at += 2;
@@ -147,7 +156,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A quote that is written twice ends one text and begins the next, which is the same here, but not for a name.
+    /// A doubled quote is read as the end of one string and the start of the next, which finds the
+    /// same end of the statement.
     fn quoted(&mut self, quote: u8) {
         self.at = self.find(quote, self.at + 1);
     }
@@ -157,7 +167,7 @@ impl<'a> Scanner<'a> {
         Token::Name(&self.sql[start..self.at])
     }
 
-    /// A string with escapes, which goes on behind a line end and another quote.
+    /// A string with escapes (`E'…'`). It may continue on another line in quotes of its own.
     fn escaped(&mut self) {
         loop {
             self.at += 1;
@@ -181,7 +191,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Where a string goes on: at a quote that only blanks and comments part from here, with a line end between.
+    /// The position where a string continues: a quote after whitespace or comments that contain a
+    /// line end.
     fn continued(&self) -> Option<usize> {
         let (mut at, mut is_apart) = (self.at, false);
         loop {
@@ -195,7 +206,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// `$7`, a text in `$$` or `$tag$`, or a mere `$`.
+    /// `$7`, a string in `$$` or `$tag$`, or a single `$`.
     fn dollar(&mut self, start: usize) -> Token<'a> {
         self.at += 1;
         if self.bytes.get(self.at).is_some_and(u8::is_ascii_digit) {

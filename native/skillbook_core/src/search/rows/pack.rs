@@ -473,16 +473,25 @@ mod tests {
             kept_in in proptest::collection::vec(0..4u8, 7),
         ) {
             // Each document is in one of three runs, or has gone from the first of them.
-            let documents: Vec<_> = (0..).zip(&texts).map(|(id, text)| document(id, &["as b"], text)).collect();
+            let documents: Vec<_> =
+                (0..).zip(&texts).map(|(id, text)| document(id, &["as b"], text)).collect();
             let part = |number: u8| -> Vec<SearchDocument> {
-                let chosen = documents.iter().zip(&kept_in).filter(|(_, run)| **run == number || (number == 0 && **run == 3));
+                let chosen = documents
+                    .iter()
+                    .zip(&kept_in)
+                    .filter(|(_, run)| **run == number || (number == 0 && **run == 3));
                 chosen.map(|(document, _)| document.clone()).collect()
             };
             let runs: Vec<Run> = (0..3).map(|number| pack(&part(number))).collect();
-            let these: Vec<u64> = (0..).zip(&kept_in).filter(|(_, run)| **run == 3).map(|(id, _)| id).collect();
+            let these: Vec<u64> =
+                (0..).zip(&kept_in).filter(|(_, run)| **run == 3).map(|(id, _)| id).collect();
             let (gone, _) = without(&runs[0].ids, &[], &these);
             let all = [kept(&runs[0], &gone), kept(&runs[1], &[]), kept(&runs[2], &[])];
-            let left: Vec<_> = documents.iter().filter(|document| !these.contains(&document.id)).cloned().collect();
+            let left: Vec<_> = documents
+                .iter()
+                .filter(|document| !these.contains(&document.id))
+                .cloned()
+                .collect();
             proptest::prop_assert_eq!(merge(&all), pack(&left));
         }
 

@@ -408,7 +408,12 @@ mod tests {
             let owned: Vec<_> = rows.iter().enumerate().map(row).collect();
             let rows: Vec<_> = owned
                 .iter()
-                .map(|(range, bytes)| BlockRow { range: *range, gone: &[2], documents: bytes, places: bytes })
+                .map(|(range, bytes)| BlockRow {
+                    range: *range,
+                    gone: &[2],
+                    documents: bytes,
+                    places: bytes,
+                })
                 .collect();
             let found = rank(&units, &[], &rows, 3, Limit::Level(limit));
             proptest::prop_assert!(found.hits.len() <= found.total);
