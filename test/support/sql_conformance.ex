@@ -107,7 +107,9 @@ defmodule Skillbook.SQLConformance do
     transaction =
       "transactions are begun and ended by the transaction function, not by statements"
 
-    temporary = "temporary tables, views and triggers would exist in only one of several connections"
+    temporary =
+      "temporary tables, views and triggers would exist in only one of several connections"
+
     attach = "`attach`, `detach` and `vacuum` would affect only one of several connections"
     session = &"`#{&1}` would affect only one of several connections"
     pragma = &"`pragma #{&1}` with a value would affect only one of several connections"

@@ -277,7 +277,7 @@ fn merges_sources() {
         code("duplicate_name"),
         [
             "`a`: this is the same document as /s/1/SKILL.md, which is used",
-            "`a`: the name is already that of /s/1/SKILL.md, which is used"
+            "`a`: the name is already taken by /s/1/SKILL.md, which is used"
         ]
     );
     assert_eq!(code("shadowed"), ["`a` is replaced by /t/a.md from the source `t`"]);

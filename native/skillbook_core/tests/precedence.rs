@@ -375,7 +375,7 @@ fn what_is_said_of_those_that_are_not_used() {
         "/low/late.md: `late` is an alias of /s/tardy.md, and the source `low` has low trust, \
          so this one is not used"
             .to_owned(),
-        "/low/post.md: `post` is that of /s/post.md, and the source `low` has low trust, so \
+        "/low/post.md: `post` is the name of /s/post.md, and the source `low` has low trust, so \
          this one is not used"
             .to_owned(),
         "/s/post.md: `post` is replaced by /store/2.md from the source `store`".to_owned(),
@@ -384,7 +384,7 @@ fn what_is_said_of_those_that_are_not_used() {
             .to_owned(),
     ];
     let refused =
-        "/store/4.md: `weekly` is that of /s/weekly.md, and it was imported with low trust, so \
+        "/store/4.md: `weekly` is the name of /s/weekly.md, and it was imported with low trust, so \
          this one is not used";
     assert_eq!(told(&[]), [&always[..], &[refused.to_owned()]].concat());
     let twice = "/store/3.md: `post`: another record has this name too, and is used".to_owned();

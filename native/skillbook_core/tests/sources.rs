@@ -146,7 +146,7 @@ fn low_trust_replaces_nothing() {
         Catalog::build(1, vec![medium("s", &[("a.md", &mine)]), low("t", &[("a.md", &theirs)])]);
     assert_eq!(
         found(&all(catalog)),
-        ["replacement_refused t/a.md: `a` is that of /s/a.md, and the source `t` has low \
+        ["replacement_refused t/a.md: `a` is the name of /s/a.md, and the source `t` has low \
           trust, so this one is not used"]
     );
 }
@@ -287,9 +287,7 @@ fn what_is_required_is_looked_for() {
         ("f.md", &doc("f", &requires("f, gone"), "")),
     ]));
     let missing = |path: &str, name: &str| {
-        format!(
-            "requires_missing s/{path}: it requires `{name}`, and there is nothing of that name"
-        )
+        format!("requires_missing s/{path}: it requires `{name}`, which does not exist")
     };
     let itself = "requires_cycle s/f.md: `f` requires itself: f → f".to_owned();
     assert_eq!(
@@ -330,7 +328,7 @@ fn links_of_skills_lead_to_what_can_be_read() {
         view.diagnostics().map(|found| (found.message.clone(), found.line, found.column)).collect()
     };
     let message =
-        |target: &str| format!("the link leads to `{target}`, and the skill has no such file");
+        |target: &str| format!("the link leads to `{target}`, but the skill has no such file");
     let (gone, away) = (
         (message("references/gone.md"), Some(7), Some(5)),
         (message("../../etc/passwd"), Some(7), Some(89)),

@@ -278,7 +278,7 @@ fn trust_is_the_writers() {
         assert_eq!(used, [body]);
         let refused = view.diagnostics().find(|found| found.code == Code::ReplacementRefused);
         let told = refused.map(|found| (found.message.as_str(), found.hint.as_deref()));
-        let text = "`n` is that of /s/n/SKILL.md, and it was imported with low trust, so this \
+        let text = "`n` is the name of /s/n/SKILL.md, and it was imported with low trust, so this \
              one is not used";
         assert_eq!(
             told,
@@ -296,7 +296,8 @@ fn what_cannot_be_an_entry() {
             "email.send",
             0,
             vec![Code::NameReserved],
-            "the name `email.send` is a command's, and a record is none; it is not used",
+            "the name `email.send` has the form of a command's, and a record cannot be a \
+             command; it is not used",
         ),
         ("node.", 1, vec![], ""),
         ("SKILL", 1, vec![], ""),

@@ -233,7 +233,7 @@ fn build(settings: &Settings) -> Result<ClientResource, Fault> {
 
 /// Without the URL, which may contain a password.
 fn proxy_unreadable() -> Fault {
-    Fault::new(atoms::request(), "expected the proxy's URL to be such as http://proxy.example:3128")
+    Fault::new(atoms::request(), "expected the proxy's URL in the form http://proxy.example:3128")
 }
 
 /// `{:ok, stream}` or `{:error, kind, text}`. The first message is `{:head, status, headers}` or an error.
@@ -254,7 +254,8 @@ fn http_request<'a>(
         Err(fault) => return Ok(fault.encode(env)),
     };
     if request.url().scheme() == "https" && !client.has_authorities {
-        let text = "the system has no certificates to check the server's with";
+        let text =
+            "the system has no certificate authorities to check the server's certificate with";
         return Ok(Fault::new(atoms::certificate(), text).encode(env));
     }
     let (asks, asked) = unbounded_channel();
@@ -282,8 +283,8 @@ fn request(
         Url::parse(url).map_err(|error| refused(&format!("the URL cannot be used: {error}")))?;
     let mut request = Request::new(method, url);
     for (name, value) in headers {
-        let name =
-            HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused("a header has no name"))?;
+        let name = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| refused("a header's name is not valid"))?;
         let value = HeaderValue::from_bytes(value)
             .map_err(|_| refused("a header's value has line breaks"))?;
         request.headers_mut().append(name, secret(value));
@@ -396,7 +397,7 @@ impl Work {
         match timeout_at(idle.min(self.deadline), work).await {
             Ok(done) => Ok(done),
             Err(_) if idle < self.deadline => {
-                let text = format!("nothing came for {}", shown(self.idle));
+                let text = format!("no data came for {}", shown(self.idle));
                 Err(Fault::new(atoms::idle_timeout(), text))
             }
             Err(_) => Err(too_late()),
@@ -405,7 +406,7 @@ impl Work {
 }
 
 fn too_late() -> Fault {
-    Fault::new(atoms::timeout(), "the time for the whole answer is over")
+    Fault::new(atoms::timeout(), "the time limit for the whole response has passed")
 }
 
 fn shown(time: Duration) -> String {
@@ -449,7 +450,7 @@ fn fault(error: &reqwest::Error) -> Fault {
             Fault::new(atoms::malformed(), "its header is too long")
         }
         Some(error) if error.is_parse() => {
-            Fault::new(atoms::malformed(), format!("it is no HTTP/1.1: {error}"))
+            Fault::new(atoms::malformed(), format!("invalid HTTP/1.1: {error}"))
         }
         _ => broken(&causes),
     }
@@ -462,7 +463,7 @@ fn broken(causes: &[&(dyn Error + 'static)]) -> Fault {
         Some(error)
             if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) =>
         {
-            Fault::new(atoms::malformed(), format!("it is no HTTP/1.1: {}", plain(error)))
+            Fault::new(atoms::malformed(), format!("invalid HTTP/1.1: {}", plain(error)))
         }
         _ => Fault::new(atoms::closed(), "the connection broke"),
     }
@@ -472,7 +473,7 @@ fn connect_text(causes: &[&(dyn Error + 'static)]) -> String {
     let texts: Vec<String> = causes.iter().map(|cause| cause.to_string()).collect();
     let has = |beginning: &str| texts.iter().any(|text| text.starts_with(beginning));
     if has("dns error") {
-        return "no address is known for this host".to_owned();
+        return "no address was found for this host".to_owned();
     }
     let reason = match causes.iter().rev().find_map(|cause| cause.downcast_ref::<io::Error>()) {
         Some(error) => plain(error),
@@ -480,7 +481,7 @@ fn connect_text(causes: &[&(dyn Error + 'static)]) -> String {
     };
     if has("tunnel error") {
         return format!(
-            "the proxy opens no connection: {}",
+            "the proxy refused the connection: {}",
             reason.trim_start_matches("tunnel error: ")
         );
     }
@@ -516,7 +517,7 @@ fn tls_fault(error: &rustls::Error) -> Fault {
     let text = match reason {
         // A bad signature means that a trusted authority has the same name.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            "its certificate is from an authority that is not trusted".to_owned()
+            "the authority of its certificate is not trusted".to_owned()
         }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             "its certificate has expired".to_owned()
@@ -525,7 +526,7 @@ fn tls_fault(error: &rustls::Error) -> Fault {
             "its certificate is for another host".to_owned()
         }
         CertificateError::UnsupportedSignatureAlgorithmContext { .. } => {
-            "its certificate is signed in a way that is not known".to_owned()
+            "its certificate uses an unknown signature algorithm".to_owned()
         }
         _ => error.to_string(),
     };

@@ -5,17 +5,19 @@ use std::sync::Arc;
 use super::entry::Entry;
 use crate::page::diagnostic::Diagnostic;
 
-/// A diagnostic and the entries it tells of: who may not see one of them may not see it either.
+/// A diagnostic and the entries that it is about. A reader sees it only if all of them are visible:
+/// its text contains their names and paths.
 #[derive(Debug, Clone)]
 pub struct Finding {
-    /// What was found.
+    /// The diagnostic.
     pub diagnostic: Diagnostic,
-    /// The entries it tells of; if there are none, it is for unrestricted views only.
+    /// The entries that it is about. If there are none (it is about a file that is no entry, say),
+    /// only unrestricted views see it.
     pub about: Vec<Arc<Entry>>,
 }
 
 impl Finding {
-    /// A finding for unrestricted views only.
+    /// A finding that only unrestricted views see.
     pub fn trusted(diagnostic: Diagnostic) -> Arc<Finding> {
         Arc::new(Finding { diagnostic, about: Vec::new() })
     }

@@ -1,5 +1,7 @@
-//! What entries say of each other: which one replaces another, aliases, `requires`, links to files. All of it depends on
-//! who reads, since an entry that a view does not show must look like one that was never written.
+//! Diagnostics across entries: shadowing, aliases, `requires` and links.
+//!
+//! They depend on the reader: an entry that a view hides must look like a missing one, so a link to
+//! it is reported as broken. They are computed once per view, when somebody first asks.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,12 +14,12 @@ use crate::page::document::SKILL_FILE;
 use crate::page::references::resolve;
 use crate::source::Kind;
 
-/// How many names of a cycle are told.
+/// The number of names of a cycle that a message lists.
 const MAX_CYCLE_NAMES: usize = 20;
 
 impl View {
-    /// The findings about entries that it shows, and what these say of each other, by path and line. Those about files
-    /// that are no entries are for unrestricted views.
+    /// The diagnostics about entries that the view shows, by path and line. Diagnostics about files
+    /// that are no entries have no labels to check, so only unrestricted views get them.
     pub fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
         let rule = &self.visible.rule;
         let shown = |entries: &[Arc<Entry>]| match rule.unrestricted() {
@@ -34,7 +36,7 @@ impl View {
     }
 }
 
-/// The findings about the relations of all entries that the view shows.
+/// The diagnostics across all entries that the view shows.
 fn diagnose(view: &View) -> Vec<Diagnostic> {
     let mut found: Vec<_> =
         view.unused().iter().map(|unused| view.catalog().diagnose(unused)).collect();
@@ -73,8 +75,7 @@ fn requires(view: &View, found: &mut Vec<Diagnostic>) {
                 Some(other) => edges[id.0 as usize].push(other.0 as usize),
                 None if view.domain(name).is_some() => {}
                 None => {
-                    let message =
-                        format!("it requires `{name}`, and there is nothing of that name");
+                    let message = format!("it requires `{name}`, which does not exist");
                     let close: Vec<_> =
                         view.suggest_path(name).iter().map(|name| format!("`{name}`")).collect();
                     let diagnostic =
@@ -97,12 +98,13 @@ fn requires(view: &View, found: &mut Vec<Diagnostic>) {
         names.push(if entries.len() > MAX_CYCLE_NAMES { "…" } else { &first.name });
         let message = format!("`{}` requires itself: {}", first.name, names.join(" → "));
         let diagnostic = Diagnostic::new(Code::RequiresCycle, Severity::Warning, message);
-        found.push(at(first, "requires", diagnostic.hint("leave out one of these requires")));
+        found.push(at(first, "requires", diagnostic.hint("remove one of these requirements")));
     }
 }
 
-/// Circles that have no node in common, so that each node which is in one leads to one of these. Each begins with its
-/// least node. Time and memory grow with the edges.
+/// Finds cycles that share no node, such that every node of a cycle leads to one of them. Each
+/// starts with its smallest node. Listing all cycles could take exponential time; this is linear in
+/// the number of edges, and fixing the reported cycles reveals the others.
 fn cycles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut back: Vec<Vec<usize>> = vec![Vec::new(); edges.len()];
     for (from, to) in
@@ -110,7 +112,7 @@ fn cycles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     {
         back[to].push(from);
     }
-    // How many edges of a node lead to nodes that are still there; one without any is in no cycle.
+    // The number of edges from a node to remaining nodes. A node without any is in no cycle.
     let mut ways: Vec<usize> = edges.iter().map(Vec::len).collect();
     let mut gone = vec![false; edges.len()];
     let remove = |ends: Vec<usize>, ways: &mut Vec<usize>, gone: &mut Vec<bool>| {
@@ -156,7 +158,8 @@ fn cycles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
                     }
                 }
             }
-            // Every node that is still there has a way on.
+            // Every remaining node has an edge to a remaining node, so the walk ends only in a
+            // cycle.
             next = path.last().and_then(|last| {
                 while edges[*last].get(tried[*last]).is_some_and(|to| gone[*to]) {
                     tried[*last] += 1;
@@ -168,7 +171,8 @@ fn cycles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     found
 }
 
-/// A link may lead to what `get_skill` gives: files of skills and documents, all as far as the view shows them.
+/// Checks the links of skills. A link may lead to everything that `get_skill` answers: files of
+/// skills and documents that the view shows.
 fn references(view: &View, found: &mut Vec<Diagnostic>) {
     let linking =
         |entry: &Entry| entry.kind == Kind::Skill && !entry.document.references.is_empty();
@@ -190,7 +194,7 @@ fn references(view: &View, found: &mut Vec<Diagnostic>) {
                 continue;
             }
             let target: String = reference.target.chars().take(100).collect();
-            let message = format!("the link leads to `{target}`, and the skill has no such file");
+            let message = format!("the link leads to `{target}`, but the skill has no such file");
             let diagnostic = Diagnostic::new(Code::ReferenceMissing, Severity::Warning, message);
             let diagnostic = diagnostic.hint(match elsewhere(entry, &reference.target) {
                 Some(file) => format!("did you mean `{file}`?"),
@@ -203,7 +207,7 @@ fn references(view: &View, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The skill's file of the same name in another folder or in other letters, if there is but one.
+/// The only file of the skill with this name in another folder or another case.
 fn elsewhere<'a>(entry: &'a Entry, target: &str) -> Option<&'a str> {
     let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_lowercase();
     let mut same = entry.files.iter().filter(|file| name(file) == name(target));
@@ -246,7 +250,7 @@ mod tests {
             (&[&[1, 1], &[0, 0]], &[&[0, 1]]),
             // Two cycles on one way, and one that begins later.
             (&[&[1, 3], &[2], &[1], &[4], &[3]], &[&[1, 2], &[3, 4]]),
-            // Two with a node in common: one is enough to be told.
+            // Two with a node in common: reporting one is enough.
             (&[&[1, 2], &[0], &[0]], &[&[0, 1]]),
         ];
         for (edges, expected) in rows {

@@ -117,18 +117,12 @@ fn matcher(path: &str, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Gitigno
         if let Err(error) = builder.add_line(None, line) {
             bad(
                 Some(number),
-                format!("expected a pattern of files, got `{line}`: {error}; the line is not used"),
+                format!("expected a glob pattern, got `{line}`: {error}; the line is not used"),
             );
         }
     }
     builder.build().unwrap_or_else(|error| {
-        bad(
-            None,
-            format!(
-                "expected patterns of files that can be used together: {error}; none \
-             of them is used"
-            ),
-        );
+        bad(None, format!("the patterns cannot be combined: {error}; none of them is used"));
         Gitignore::empty()
     })
 }

@@ -235,9 +235,9 @@ fn read(reader: &DocumentReader, mut files: Vec<(String, &mut MarkdownFile)>) ->
 }
 
 fn untrusted(source: &Source) -> Assembled {
-    let message = format!("the source `{}` is not trusted, so nothing of it is read", source.name);
+    let message = format!("the source `{}` is not trusted, so it is not read", source.name);
     let diagnostic = Diagnostic::new(Code::SourceUntrusted, Severity::Info, message)
-        .hint("if you know what is in it, give it the trust low, medium or high")
+        .hint("if you know its content, set its trust to low, medium or high")
         .in_file(source.root.as_str());
     nothing_but(diagnostic)
 }

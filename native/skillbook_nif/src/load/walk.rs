@@ -162,7 +162,7 @@ impl Walker<'_> {
         let Some((line, file)) = rule else { return false };
         if kind.is_dir() || kind.is_symlink() || is_markdown(path) {
             self.count.fetch_add(1, Ordering::Relaxed);
-            let message = format!("left out by the line `{line}` of {file}");
+            let message = format!("ignored by the line `{line}` of {file}");
             let diagnostic =
                 Diagnostic::new(Code::Ignored, Severity::Info, message).in_file(self.full(path));
             folder.diagnostics.push(diagnostic);
@@ -177,7 +177,7 @@ impl Walker<'_> {
         } else if kind.is_dir() {
             if nesting(path) == MAX_DEPTH {
                 let message =
-                    format!("folders may be nested {MAX_DEPTH} deep; this one is not read");
+                    format!("folders may be nested up to {MAX_DEPTH} deep; this one is not read");
                 let diagnostic = Diagnostic::new(Code::TooDeep, Severity::Warning, message);
                 folder.diagnostics.push(diagnostic.in_file(self.full(path)));
             } else {
@@ -256,7 +256,7 @@ impl Walker<'_> {
         }
         let parent = Path::new(&full).parent().and_then(|parent| fs::canonicalize(parent).ok());
         if kind.is_dir() && parent.is_some_and(|parent| parent.starts_with(&target)) {
-            return Err(broken(full, "the link leads back to a folder that it is in".into()));
+            return Err(broken(full, "the link leads to a folder that contains it".into()));
         }
         Ok((target, kind))
     }

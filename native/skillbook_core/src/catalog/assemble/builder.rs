@@ -1,4 +1,4 @@
-//! From one document to its entry, its index and its diagnostics.
+//! Builds the entry, the index and the diagnostics of one document.
 
 use std::sync::Arc;
 
@@ -14,10 +14,11 @@ use crate::page::sections;
 use crate::source::{Kind, Selection, Source, SourceKind};
 use crate::text::line::command_name;
 
-/// The words after a domain that `get_skill` keeps for itself.
+/// The actions that `get_skill` keeps for itself: `email.all` lists a whole domain.
 const RESERVED: [&str; 2] = ["all", "help"];
 
-/// What one document gave.
+/// The results of one document. `folder` is the role that it depended on, to know when it must be
+/// built again.
 #[derive(Debug)]
 pub(super) struct Assembly {
     pub document: Arc<Document>,
@@ -31,9 +32,9 @@ pub(super) struct Assembly {
 pub(super) struct Builder<'a> {
     pub source: &'a Arc<Source>,
     pub folders: Folders<'a>,
-    /// The files of each skill, by its folder.
+    /// The files of each skill, by folder.
     pub resources: FxHashMap<String, Vec<String>>,
-    /// The index that the document is which is looked at now.
+    /// The index made of the current document, if it is one.
     pub index: Option<Arc<DomainIndex>>,
 }
 
@@ -42,7 +43,8 @@ impl<'a> Builder<'a> {
         self.resources.get(document.folder()).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether it still counts what the same document gave before.
+    /// Whether the previous result is still valid: the role of the folder and the skill's files
+    /// have not changed.
     pub fn is_same(&self, made: &Assembly, document: &Arc<Document>) -> bool {
         let has_files = |entry: &Entry| {
             !self.folders.is_empty() && document.is_skill_file() && entry.kind == Kind::Skill
@@ -91,7 +93,7 @@ impl<'a> Builder<'a> {
         }
         if self.source.selects_twice(&entry.name) {
             let message = format!(
-                "{} matches globs of both available and inline of the source {}; it is inline",
+                "{} matches globs of both `available` and `inline` of the source {}; `inline` wins",
                 name(),
                 source()
             );
@@ -109,13 +111,14 @@ impl<'a> Builder<'a> {
                 source()
             );
             let diagnostic = Diagnostic::new(Code::UntrustedField, Severity::Warning, message)
-                .hint("give the source more trust if its texts are the application's own choice");
+                .hint("raise the source's trust if you control its texts");
             notes.push(entry.document.at_field(field, diagnostic));
         }
         true
     }
 
-    /// Each record is an entry. None is a command, so that none ever runs or replaces one.
+    /// Every record is an entry, and none is a command: text from the store can neither run nor
+    /// replace a command of a file.
     fn record(
         &self,
         document: &Arc<Document>,
@@ -129,7 +132,8 @@ impl<'a> Builder<'a> {
         };
         if command_name(name).is_some() {
             let message = format!(
-                "the name {} is a command's, and a record is none; it is not used",
+                "the name {} has the form of a command's, and a record cannot be a command; it \
+                 is not used",
                 quote(name)
             );
             let hint = "give it a name without a dot";
@@ -139,7 +143,8 @@ impl<'a> Builder<'a> {
         let stored = document.of_record()?;
         if stored.kind == Kind::Skill && fields.description.is_none() {
             let message =
-                "expected a description of the skill, got none; nobody can know what it is for";
+                "expected a description of the skill, got none; a model needs it to choose the \
+                 skill";
             notes.push(Diagnostic::new(Code::DescriptionMissing, Severity::Warning, message));
         }
         let entry = match stored.kind {
@@ -261,7 +266,7 @@ impl<'a> Builder<'a> {
         self.single_file(document, fields, domain, notes)
     }
 
-    /// A command, or a skill that is one file.
+    /// A command, or a skill in a single file.
     fn single_file(
         &self,
         document: &'a Arc<Document>,
@@ -282,7 +287,8 @@ impl<'a> Builder<'a> {
         match command_name(name) {
             Some((own, action)) => {
                 let place = format!("{own}/{action}.md");
-                // Above the folders of the domains there may be others, where a whole project is read.
+                // The folders of the domains may be nested in others, if the source is a whole
+                // project.
                 let folder = document.folder();
                 let (first, last) = (folder.split('/').next(), folder.rsplit('/').next());
                 let first = first.filter(|folder| !folder.is_empty());
@@ -327,7 +333,7 @@ impl<'a> Builder<'a> {
         };
         if RESERVED.contains(&action) {
             let message = format!(
-                "the name {} cannot be used: get_skill keeps the action `{action}` for itself",
+                "the name {} cannot be used: the action `{action}` is reserved for get_skill",
                 quote(name)
             );
             notes.push(
@@ -376,7 +382,8 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// `None`, with a diagnostic, if there is no description: nobody could know what the entry is for.
+/// Returns `None` and adds a diagnostic if there is no description. Without one nobody, and no
+/// model, could know when to use the entry.
 pub(crate) fn described(fields: &Fields, notes: &mut Notes) -> Option<()> {
     if fields.description.is_some() {
         return Some(());

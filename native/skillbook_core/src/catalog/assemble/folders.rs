@@ -1,4 +1,4 @@
-//! What the `SKILL.md` of a folder makes of it and of the files in it.
+//! The role of each folder with a `SKILL.md`, and the files that belong to a skill.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use crate::page::document::{Document, Fields, SKILL_FILE};
 use crate::source::{Source, SourceKind};
 use crate::text::line::command_name;
 
-/// What the `SKILL.md` of a folder makes of it.
+/// The role that a `SKILL.md` gives to its folder. Inner folders without one have the same role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Role {
     Skill,
     Domain(Arc<str>),
     Both(Arc<str>),
-    /// The `SKILL.md` cannot be used.
+    /// The `SKILL.md` cannot be read.
     Unknown,
 }
 
-/// The folders of a source that have a `SKILL.md`.
+/// The folders of a source that have a `SKILL.md`, with their roles.
 #[derive(Default)]
 pub(super) struct Folders<'a> {
     roles: FxHashMap<&'a str, Role>,
@@ -26,7 +26,7 @@ pub(super) struct Folders<'a> {
 
 impl<'a> Folders<'a> {
     pub fn new(source: &Source, documents: &'a [Arc<Document>]) -> Folders<'a> {
-        // Records are in no folder.
+        // Records are not in folders.
         if source.kind == SourceKind::Stored {
             return Folders::default();
         }
@@ -59,12 +59,13 @@ impl<'a> Folders<'a> {
         self.roles.is_empty()
     }
 
-    /// The role of the document's own folder.
+    /// The role that a `SKILL.md` gives to its own folder.
     pub fn own(&self, document: &Document) -> Option<&Role> {
         self.roles.get(document.folder())
     }
 
-    /// What the `SKILL.md` makes of a document's folder that is its own, or the closest one upwards.
+    /// The role that a document depends on: for a `SKILL.md` its own folder's, for others the
+    /// closest one's upwards.
     pub fn of(&self, document: &Document) -> Option<&Role> {
         if self.roles.is_empty() {
             return None;
@@ -75,7 +76,7 @@ impl<'a> Folders<'a> {
         }
     }
 
-    /// The closest folder upwards that has a `SKILL.md`.
+    /// The closest folder upwards that has a `SKILL.md`, and its role.
     pub fn nearest<'b>(&self, folder: &'b str) -> (&'b str, Option<&Role>) {
         let mut folder = folder;
         loop {
@@ -90,8 +91,9 @@ impl<'a> Folders<'a> {
         }
     }
 
-    /// Whether a document in the folder of a skill that is a domain too is not one of the skill's own files: a command's
-    /// page, which has labels of its own, or one that cannot be read, whose labels nobody knows.
+    /// Whether a document in a folder that is both skill and domain is a page of its own instead of
+    /// a file of the skill: a command, which has its own labels, or a document that cannot be read,
+    /// whose labels are unknown.
     fn is_page(&self, document: &Document) -> bool {
         let both = matches!(self.nearest(document.folder()).1, Some(Role::Both(_)));
         let name = document.fields().map(|fields| fields.name.as_deref());
@@ -99,8 +101,8 @@ impl<'a> Folders<'a> {
             && name.is_none_or(|name| name.is_some_and(|name| command_name(name).is_some()))
     }
 
-    /// The files of the skills' folders, sorted, without the pages of commands and those that belong to a skill or a domain
-    /// further below.
+    /// The files of each skill's folder, sorted. Pages of commands are left out, and files that
+    /// belong to a skill or domain further down.
     pub fn resources(
         &self,
         documents: &[Arc<Document>],
@@ -135,7 +137,7 @@ impl<'a> Folders<'a> {
     }
 }
 
-/// The name of a document's folder; the source's own folder for those directly in it.
+/// The name of a document's folder. For a document at the top, the name of the source's folder.
 pub(super) fn folder_name<'a>(source: &'a Source, document: &'a Document) -> &'a str {
     let folder =
         if document.folder().is_empty() { source.root.as_str() } else { document.folder() };

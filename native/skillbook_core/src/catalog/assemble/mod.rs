@@ -1,8 +1,12 @@
-//! From the documents of one source to its entries and domain indexes.
+//! Turns the documents of one source into entries and domain indexes.
 //!
-//! What a file means depends on the files around it: a `SKILL.md` with a name makes the other files of its folder
-//! resources, one with a domain makes them that domain's commands. This module knows these rules and no others; which
-//! of two entries of a name is used is for the [catalog](crate::catalog).
+//! The meaning of a file depends on the files around it: a `SKILL.md` with a name makes the other
+//! files of its folder its resources, one with a domain makes them that domain's commands.
+//! `folders` knows these roles, `builder` makes the entry of a document, `naming` checks names.
+//! Conflicts between entries are resolved elsewhere, in `catalog/precedence.rs`.
+//!
+//! Assembling again after a change reuses the result of every document that is still the same
+//! object in the same surroundings.
 
 mod builder;
 mod folders;
@@ -21,21 +25,21 @@ pub(crate) use builder::described;
 use builder::{Assembly, Builder};
 use folders::Folders;
 
-/// What one source holds.
+/// The entries and indexes of one source.
 #[derive(Debug, Clone, Default)]
 pub struct Assembled {
-    /// The entries by path; names may still occur twice.
+    /// The entries, by path. A name may occur more than once.
     pub entries: Vec<Arc<Entry>>,
-    /// The entries that no glob of the source selects, by path.
+    /// The entries that match no glob of the source, by path.
     pub unselected: Vec<Arc<Entry>>,
-    /// The domain indexes by path.
+    /// The domain indexes, by path.
     pub indexes: Vec<Arc<DomainIndex>>,
-    /// What was found out.
+    /// The diagnostics.
     pub findings: Vec<Arc<Finding>>,
     made: Vec<Arc<Assembly>>,
 }
 
-/// Builds the entries of a source from its Markdown documents and the relative paths of all its files.
+/// Assembles a source from its Markdown documents and the relative paths of all its files.
 pub fn assemble(
     source: &Arc<Source>,
     documents: Vec<Arc<Document>>,
@@ -44,8 +48,8 @@ pub fn assemble(
     assemble_again(source, documents, files, &Assembled::default())
 }
 
-/// The same when the source was assembled before: what a document gave then is taken over if the document is still the
-/// same one and so is all around it that counts.
+/// Like [`assemble`], but reuses earlier results: that of a document that has not changed and whose
+/// surroundings have not changed.
 pub fn assemble_again(
     source: &Arc<Source>,
     mut documents: Vec<Arc<Document>>,
@@ -72,14 +76,15 @@ pub fn assemble_again(
     out
 }
 
-/// What the same document gave, of what is left of the earlier ones, which are by path too. Of several with one path, as
-/// records of one name are, those behind one that is gone may be made anew.
+/// The earlier result of a document. Both lists are sorted by path, so `earlier` is consumed from
+/// the front. Several records may have one path (they have one name); after a removed one, the rest
+/// of that path is built again.
 fn find_unchanged<'a>(
     document: &Arc<Document>,
     earlier: &mut &'a [Arc<Assembly>],
 ) -> Option<&'a Arc<Assembly>> {
     while let [made, rest @ ..] = *earlier {
-        // Most are the same, and of those no path is read.
+        // Most documents are identical objects; then no path needs to be compared.
         let is_it = Arc::ptr_eq(&made.document, document);
         let order = if is_it { Ordering::Equal } else { made.document.path.cmp(&document.path) };
         if order == Ordering::Greater {
@@ -93,8 +98,7 @@ fn find_unchanged<'a>(
     None
 }
 
-/// What a record gives, whatever other records there are: its entry, if it is one, and what was
-/// found out.
+/// The entry and the findings of a record. They do not depend on other records.
 pub(crate) fn record(
     source: &Arc<Source>,
     document: &Arc<Document>,

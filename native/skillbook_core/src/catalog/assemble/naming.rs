@@ -1,23 +1,24 @@
-//! Whether a name fits its path and the Agent Skills format.
+//! Checks names against paths and against the Agent Skills format, and suggests better ones.
 
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::page::document::Document;
 use crate::source::Kind;
 
-/// What is said about a document while its entry is built.
+/// The diagnostics collected while a document's entry is built.
 pub(super) type Notes = Vec<Diagnostic>;
 
-/// The longest name that the Agent Skills format allows, in characters.
+/// The length limit of the Agent Skills format, in characters.
 const NAME_LENGTH: usize = 64;
 
 pub(super) fn name_missing(document: &Document, name: &str) -> Diagnostic {
-    let message = format!("expected a name in the frontmatter; its path gives {}", quote(name));
+    let message = format!("expected a name in the frontmatter; its path says {}", quote(name));
     Diagnostic::new(Code::NameMissing, Severity::Warning, message)
         .hint(format!("add the line name: {name}"))
         .fix(document.name_fix(name))
 }
 
-/// `place` says how the file could be where its name fits.
+/// The diagnostic for a name that differs from the path's. `place` says how to move the file
+/// instead. If one of the two names has invalid characters, only the other one is suggested.
 pub(super) fn differs(
     document: &Document,
     kind: Kind,
@@ -38,7 +39,7 @@ pub(super) fn differs(
 }
 
 pub(super) fn check_name(document: &Document, name: &str, kind: Kind, notes: &mut Notes) {
-    // Its hint is a name too, and another one would confuse.
+    // The hint of that diagnostic contains a name already, and a second one would confuse.
     let differs = notes.iter().any(|note| note.code == Code::NameDiffers);
     let mut push = |code, message, hint: Option<String>| {
         let diagnostic = Diagnostic { hint, ..Diagnostic::new(code, Severity::Warning, message) };
@@ -47,7 +48,7 @@ pub(super) fn check_name(document: &Document, name: &str, kind: Kind, notes: &mu
     let length = name.chars().count();
     if length > NAME_LENGTH {
         let message = format!(
-            "the name has {length} characters; other readers of skills take up to {NAME_LENGTH}"
+            "the name has {length} characters; the Agent Skills format allows {NAME_LENGTH}"
         );
         push(Code::NameTooLong, message, Some("shorten it".to_owned()));
     }
@@ -57,7 +58,7 @@ pub(super) fn check_name(document: &Document, name: &str, kind: Kind, notes: &mu
     }
 }
 
-/// What other readers of skills do not take in a name.
+/// The reason why other readers of skills reject a name.
 fn odd(name: &str, kind: Kind) -> Option<String> {
     let words = match kind {
         Kind::Command => "lowercase letters, digits, `-`, `_` and the dot",
@@ -73,12 +74,12 @@ fn odd(name: &str, kind: Kind) -> Option<String> {
     })
 }
 
-/// Whether the character may stand anywhere in a name: in a command's also dots and `_`.
+/// Whether a character is allowed in names. Commands may also have dots and `_`.
 fn is_plain(c: char, kind: Kind) -> bool {
     c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_') && kind == Kind::Command
 }
 
-/// The name in characters that others take; `None` if that would lose letters.
+/// The name without characters that others reject; `None` if letters would be lost.
 fn plainer(name: &str, kind: Kind) -> Option<String> {
     let lower = name.to_lowercase();
     let word = |word: &str| {
@@ -95,7 +96,7 @@ fn plainer(name: &str, kind: Kind) -> Option<String> {
     whole.then(|| words.join("."))
 }
 
-/// A name between backticks, cut if it is unreasonably long.
+/// A name in backticks, cut if it is extremely long.
 pub(super) fn quote(name: &str) -> String {
     match name.char_indices().nth(100) {
         Some((at, _)) => format!("`{}…`", &name[..at]),

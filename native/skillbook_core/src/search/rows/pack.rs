@@ -1,53 +1,54 @@
-//! Documents to runs of packed terms, and several runs to one.
+//! Packs documents into a run, and merges runs.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{form_of, ids, postings, push, push_ids, BlockReader, Posting, Stems, FORM};
 use crate::search::words;
 
-/// So many words of a document are searched.
+/// The number of words of a document that are indexed.
 const MAX_WORDS: usize = 60_000;
-/// So that no phrase goes from one part of a document into the next.
+/// The gap between the places of two texts, so that no phrase reaches from one into the other.
 const GAP: u64 = 8;
-/// A block ends with the term that makes it so long, in bytes.
+/// The size of a block in bytes: it ends with the term that reaches it. Smaller blocks mean more
+/// rows, larger ones more bytes read for each term of a query.
 const BLOCK: usize = 4_000;
-/// No number of occurrences above this changes a score.
+/// The maximum count of a term in a document. A higher one would not change a score.
 const MAX_COUNT: usize = 255;
 
-/// What is searched of a document.
+/// A document to index.
 #[derive(Debug, Clone, Default)]
 pub struct SearchDocument {
-    /// The number by which the index knows it.
+    /// Its number in the index.
     pub id: u64,
-    /// What counts as its titles do: its name, its title and what else it is called.
+    /// The texts that count as titles: name, title, and aliases.
     pub titles: Vec<String>,
     /// Its text.
     pub content: String,
-    /// BlockReader that it has beside those of its words, for filters.
+    /// Additional terms, for filters.
     pub fields: Vec<String>,
 }
 
-/// Some terms of a run, with the documents that have them.
+/// Some terms of a run with their postings. The format is described in [the module](super).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Block {
-    /// The first of its terms: a stem, or U+E000 and a word as it is written, or a document's field.
+    /// The first term: a stem, or U+E000 and a word as written, or a field of a document.
     pub first: String,
-    /// The terms, each with the ids of its documents and how often these have it in titles and text.
+    /// The terms with their documents and counts.
     pub documents: Vec<u8>,
-    /// The places of the terms in their documents, in the same order; stems alone have places.
+    /// The places of the terms, in the same order.
     pub places: Vec<u8>,
 }
 
 /// Documents that were indexed together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Run {
-    /// The lowest id of its documents, and the highest.
+    /// The lowest and the highest id.
     pub range: (u64, u64),
-    /// How many documents it has.
+    /// The number of documents.
     pub count: usize,
-    /// Their ids, packed.
+    /// The packed ids.
     pub ids: Vec<u8>,
-    /// Its terms.
+    /// The terms.
     pub blocks: Vec<Block>,
 }
 
@@ -59,13 +60,13 @@ impl Run {
         Run { range, count: numbers.len(), ids: packed, blocks }
     }
 
-    /// How many bytes its blocks have.
+    /// The size of the blocks in bytes.
     pub fn size(&self) -> usize {
         self.blocks.iter().map(|block| block.documents.len() + block.places.len()).sum()
     }
 }
 
-/// The terms of documents. Of several with one id, the last counts.
+/// Packs documents into a run. If several have one id, the last counts.
 pub fn pack(documents: &[SearchDocument]) -> Run {
     let by_id: FxHashMap<u64, &SearchDocument> =
         documents.iter().map(|document| (document.id, document)).collect();
@@ -86,11 +87,12 @@ impl Default for Stems {
 #[derive(Default)]
 struct RunBuilder {
     stems: Stems,
-    /// The terms of a form: its stem and itself.
+    /// The terms of each form: its stem and itself.
     known: FxHashMap<String, [u32; 2]>,
     numbers: FxHashMap<String, u32>,
     terms: Vec<Term>,
-    /// Of the document that is read now, the term of each word above its place, and whether this is in the titles.
+    /// For the current document, one number per word: the term in the upper half, then the place,
+    /// and a bit for titles. Sorting these groups the occurrences of a term.
     found: [Vec<u64>; 2],
     places: Vec<u8>,
 }
@@ -193,7 +195,7 @@ impl RunBuilder {
     }
 }
 
-/// Cuts terms that come in their order into blocks.
+/// Cuts terms, which come in order, into blocks.
 #[derive(Default)]
 struct BlockWriter {
     blocks: Vec<Block>,
@@ -204,7 +206,7 @@ struct BlockWriter {
 impl BlockWriter {
     fn add(&mut self, term: &[u8], documents: &[u8], places: &[u8]) {
         if self.block.documents.is_empty() {
-            // BlockReader were texts before they were packed; others come from rows that nobody packed.
+            // Only malformed rows have terms that are not UTF-8.
             self.block.first = String::from_utf8_lossy(term).into_owned();
             self.last.clear();
         }
@@ -232,16 +234,16 @@ impl BlockWriter {
     }
 }
 
-/// A run as it is kept.
+/// A run as it is stored.
 #[derive(Debug, Clone, Default)]
 pub struct StoredRun<'a> {
-    /// The packed ids of its documents, and of those that have gone.
+    /// The packed ids of all its documents.
     pub ids: &'a [u8],
-    /// The packed ids of those that have gone.
+    /// The packed ids of the removed ones.
     pub gone: &'a [u8],
-    /// Documents and places of its blocks, in their order.
+    /// The two columns of its blocks, in order.
     pub blocks: Vec<(&'a [u8], &'a [u8])>,
-    /// What its documents are called from now on, where their ids are places in this list; empty where these stay.
+    /// New ids: the old ids are positions in this list. If it is empty, ids stay.
     pub numbers: &'a [u64],
 }
 
@@ -254,8 +256,10 @@ impl StoredRun<'_> {
     }
 }
 
-/// One run with all that is left of several, none of whose documents is left in two. Of one run it may be a copy whose
-/// documents have other numbers: what takes long of indexing them is then done before their numbers are known.
+/// Merges runs into one and drops removed documents. No document may be left in two runs.
+///
+/// Merging a single run with new ids copies it under other numbers. So documents can be packed,
+/// which takes long, before a transaction has assigned their ids.
 pub fn merge(runs: &[StoredRun<'_>]) -> Run {
     let gone: Vec<FxHashSet<u64>> = runs.iter().map(|run| ids(run.gone).collect()).collect();
     let left = runs.iter().zip(&gone).flat_map(|(run, gone)| {
@@ -277,7 +281,7 @@ pub fn merge(runs: &[StoredRun<'_>]) -> Run {
         let term = term.clone();
         all.clear();
         for ((cursor, gone), run) in cursors.iter_mut().zip(&gone).zip(runs) {
-            // Rows that nobody packed may have a term twice, or not in order.
+            // Malformed rows may have a term twice or out of order.
             while let Some((documents, places)) = cursor.found.filter(|_| cursor.terms.term <= term)
             {
                 let left =
@@ -303,7 +307,7 @@ pub fn merge(runs: &[StoredRun<'_>]) -> Run {
     Run::new(&numbers, blocks.finish())
 }
 
-/// Where the merging of a run is.
+/// The position of the merge in one run.
 struct Cursor<'a> {
     blocks: std::vec::IntoIter<(&'a [u8], &'a [u8])>,
     terms: BlockReader<'a>,
@@ -331,7 +335,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// What has gone from a run when these documents go too, packed, and how many of them were left in it.
+/// Adds documents to those that are gone from a run. Returns the packed ids and how many of these
+/// documents were still in the run.
 pub fn without(packed: &[u8], gone: &[u8], these: &[u64]) -> (Vec<u8>, usize) {
     let mut all: Vec<u64> = ids(gone).collect();
     let before: FxHashSet<u64> = all.iter().copied().collect();
@@ -353,7 +358,7 @@ mod tests {
         SearchDocument { id, titles, content: content.to_owned(), fields: Vec::new() }
     }
 
-    /// A term's documents: id, how often in titles and text, places.
+    /// The documents of a term: id, occurrences in titles and text, places.
     type Listed = Vec<(u64, u64, u64, Vec<u64>)>;
 
     fn list(run: &Run) -> Vec<(String, Listed)> {
@@ -397,7 +402,7 @@ mod tests {
             last,
             document(1, &["Plans"], "a plan, planning"),
         ]);
-        // Behind the title there is a gap of eight places.
+        // There is a gap of eight places after the title.
         assert_eq!(find(&run, "plan"), [(1, 1, 2, vec![0, 10, 11]), (7, 0, 1, vec![8 - 8])]);
         assert_eq!(find(&run, "x"), [(0x01_0203_0405, 0, 1, vec![0])]);
         assert_eq!(find(&run, "\u{E000}plan"), [(1, 0, 1, vec![]), (7, 0, 1, vec![])]);
@@ -472,7 +477,7 @@ mod tests {
             texts in proptest::collection::vec("([a-c]{1,2}s?|[ .é\u{301}]){0,20}", 0..7),
             kept_in in proptest::collection::vec(0..4u8, 7),
         ) {
-            // Each document is in one of three runs, or has gone from the first of them.
+            // Each document is in one of three runs, or removed from the first.
             let documents: Vec<_> =
                 (0..).zip(&texts).map(|(id, text)| document(id, &["as b"], text)).collect();
             let part = |number: u8| -> Vec<SearchDocument> {
