@@ -96,8 +96,8 @@ fn says_how_globs_select() {
     assert_eq!(
         found(&all(Catalog::build(1, vec![source_of(source, &files)]))),
         [
-            "inline_wins s/ab.md: `ab` matches globs of both available and inline of the \
-             source `s`; it is inline",
+            "inline_wins s/ab.md: `ab` matches globs of both `available` and `inline` of \
+             the source `s`; `inline` wins",
             "not_selected s/b.md: `b` matches no glob of the source `s`, so it is not used"
         ]
     );

@@ -1,4 +1,12 @@
-//! A catalog behind a reference: its generation is swapped as a whole, readers keep the one they hold.
+//! A catalog behind a reference.
+//!
+//! Readers take no lock: they load the current generation with one atomic operation (`ArcSwap`) and
+//! keep it for as long as they need it. Elixir holds only the reference, so a new generation
+//! replaces no term and causes no global garbage collection.
+//!
+//! Reloads are serialized by a mutex around the sources. A reload lists and parses files while it
+//! holds that mutex, on a dirty IO scheduler and the loader's threads; readers go on with the old
+//! generation and never see half of a new one.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -27,13 +35,14 @@ mod atoms {
     rustler::atoms! { ok, error }
 }
 
-/// One generation with the terms of its entries.
+/// A generation, and the Erlang terms of its entries.
 pub struct Snapshot {
     pub catalog: Arc<CachedCatalog>,
     terms: Box<[Arc<EntryTerms>]>,
 }
 
-/// What Elixir gets of an entry, each built when it is first asked for in any generation.
+/// The Erlang terms of an entry, each built when it is first needed, and kept as long as the entry
+/// stays the same, over generations.
 #[derive(Default)]
 struct EntryTerms {
     entry: OnceLock<FrozenTerm>,
@@ -41,13 +50,14 @@ struct EntryTerms {
 }
 
 impl Snapshot {
-    /// Takes over the terms of those entries that are the same in the generation before.
+    /// Takes over the terms of unchanged entries from the previous generation.
     fn new(catalog: Catalog, before: Option<&Snapshot>) -> Snapshot {
         let before = before
             .into_iter()
             .flat_map(|before| before.catalog.entries().iter().zip(&before.terms));
         let mut before = before.peekable();
-        // Both are in the order of names. Most are the same, and of those no name is read.
+        // Both lists are sorted by name. Most entries are identical objects, for which no name is
+        // compared.
         let term = |entry: &Arc<Entry>| {
             let is_it = |other: &Arc<Entry>| Arc::ptr_eq(other, entry);
             while before.next_if(|(other, _)| !is_it(other) && other.name < entry.name).is_some() {}
@@ -61,13 +71,13 @@ impl Snapshot {
         Snapshot { catalog: Arc::new(CachedCatalog::new(catalog)), terms }
     }
 
-    /// The entry's struct.
+    /// The `%Skillbook.Entry{}` of an entry.
     pub fn entry_term<'a>(&self, env: Env<'a>, id: EntryId) -> Term<'a> {
         let build = || FrozenTerm::new(|env| entry::encode(env, self.catalog.entry(id)));
         self.terms[id.0 as usize].entry.get_or_init(build).copy(env)
     }
 
-    /// What its page declares, or `nil`.
+    /// The declaration of an entry's page, or `nil`.
     pub fn declaration_term<'a>(&self, env: Env<'a>, id: EntryId) -> Term<'a> {
         let build = || {
             FrozenTerm::new(|env| declaration::encode(env, self.catalog.entry(id).declaration()))
@@ -76,7 +86,7 @@ impl Snapshot {
     }
 }
 
-/// A source and what is known of it.
+/// A source with everything that is known of it.
 enum LoadedSource {
     Folder(Box<LoadedFolder>),
     Store(Records),
@@ -99,7 +109,7 @@ impl LoadedSource {
         }
     }
 
-    /// Records are handed over; they are not looked for.
+    /// Looks for changes. A store has none to look for: its records are handed over.
     fn refresh(&mut self, changed: Option<&[PathBuf]>) -> bool {
         match self {
             LoadedSource::Folder(loaded) => loaded.refresh(changed),
@@ -111,14 +121,14 @@ impl LoadedSource {
 /// A book's sources and its current generation.
 pub struct CatalogResource {
     current: ArcSwap<Snapshot>,
-    /// LoadedSource while loading, so that generations come one after another.
+    /// Locked during a reload, so that generations follow each other.
     sources: Mutex<Vec<LoadedSource>>,
 }
 
 #[rustler::resource_impl]
 impl Resource for CatalogResource {}
 
-/// What a reload gave: the generation, and the names of entries that differ from the one before.
+/// The result of a reload: the generation, and the names of entries that differ from those before.
 pub struct Reloaded {
     pub number: u64,
     pub added: Vec<Arc<str>>,
@@ -140,8 +150,8 @@ impl CatalogResource {
         self.current.load_full()
     }
 
-    /// Looks at all sources again and makes the next generation, or at what these changed paths touch; then a generation
-    /// is made only if anything differs.
+    /// Makes the next generation from all sources, or only from the changed paths. With paths, no
+    /// generation is made if nothing differs.
     pub fn reload(&self, paths: Option<&[PathBuf]>) -> Reloaded {
         let mut sources = self.sources();
         let mut differs = paths.is_none();
@@ -151,9 +161,9 @@ impl CatalogResource {
         self.next(&sources, differs)
     }
 
-    /// Takes what rows say into the source that holds records, and leaves all others out if these
-    /// are the whole; a generation is made only if anything differs. Gives the rows that cannot be
-    /// read as well; `None` if there is no such source.
+    /// Updates the records of the store from rows. If the rows are the whole store, all other
+    /// records are removed. Makes a generation only if something differs. Also returns the rows
+    /// that cannot be read; `None` if there is no store.
     fn store(&self, rows: Rows, is_whole: bool) -> Option<(Reloaded, Vec<(i64, String)>)> {
         let mut sources = self.sources();
         let store = store_of(&mut sources)?;
@@ -226,7 +236,7 @@ enum TrustLevel {
     High,
 }
 
-/// A `%Skillbook.Source{}`, whose globs were checked when it was made.
+/// A `%Skillbook.Source{}`. Its globs were checked when it was made.
 #[derive(NifMap)]
 struct SourceOptions {
     name: String,
@@ -264,7 +274,7 @@ impl SourceOptions {
     }
 }
 
-/// The first of these globs that cannot be read, with the reason; `ok` if all can.
+/// `:ok`, or the first glob that cannot be read and the reason.
 #[rustler::nif]
 fn globs_check(env: Env<'_>, patterns: Vec<String>) -> Term<'_> {
     match Globs::new(&patterns) {
@@ -273,7 +283,7 @@ fn globs_check(env: Env<'_>, patterns: Vec<String>) -> Term<'_> {
     }
 }
 
-/// The names that one of these globs matches, or the first glob that cannot be read, with the reason.
+/// The names that match one of the globs, or the first glob that cannot be read and the reason.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn globs_filter(env: Env<'_>, patterns: Vec<String>, names: Vec<String>) -> Term<'_> {
     match Globs::new(&patterns) {
@@ -307,8 +317,8 @@ fn catalog_reload_paths(catalog: ResourceArc<CatalogResource>, paths: Vec<Binary
     catalog.reload(Some(&paths))
 }
 
-/// As `catalog_reload`, with rows that came or changed, or with all that there are: `{reload, [{id,
-/// why it is not read}]}`.
+/// Like `catalog_reload`, with changed rows or with all rows: `{reload, [{id, reason}]}`, where the
+/// list has the rows that cannot be read.
 #[rustler::nif(schedule = "DirtyIo")]
 fn catalog_store(
     catalog: ResourceArc<CatalogResource>,
@@ -319,7 +329,8 @@ fn catalog_store(
     catalog.store(Rows::read(&columns, rows)?, is_whole).ok_or(rustler::Error::BadArg)
 }
 
-/// The entries with a schedule, or those of a name, each as `{record id or nil, ids of its writers, entry}`.
+/// The entries with a schedule, or those of one name, as `{record id or nil, ids of its writers,
+/// entry}`.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn catalog_scheduled<'a>(
     env: Env<'a>,
@@ -350,7 +361,7 @@ fn catalog_diagnostics<'a>(
     env: Env<'a>,
     catalog: ResourceArc<CatalogResource>,
 ) -> NifResult<Vec<Term<'a>>> {
-    // A profile without globs has none that cannot be read.
+    // A profile without globs cannot have an invalid one.
     let view = View::new(catalog.current().catalog.clone(), &Profile::unrestricted())
         .map_err(|_| rustler::Error::BadArg)?;
     let found = view.diagnostics().map(|diagnostic| encode::diagnostic(env, diagnostic)).collect();

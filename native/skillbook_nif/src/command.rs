@@ -1,4 +1,5 @@
-//! `Skillbook.Command`: words, and a command's name, flags and arguments.
+//! `Skillbook.Command`: splits a line into words, and parses a command into name, flags and
+//! arguments.
 
 use rustler::{Binary, Encoder, Env, NifResult, Term};
 use skillbook_core::text::command::{self, Command, FlagValue};
@@ -41,7 +42,7 @@ fn read<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
     }
 }
 
-/// A command as `Skillbook.Command.new/1` takes it.
+/// A command as the tuple that `Skillbook.Command.new/1` takes.
 pub fn encode_command<'a>(
     env: Env<'a>,
     source: &SourceText<'a>,
@@ -93,7 +94,7 @@ twin! {
 }
 
 twin! {
-    /// A word as it is written in a command.
+    /// Quotes a word for use in a command.
     "DirtyCpu" fn quote_word_now | quote_word_dirty(env, word: &'a str)
     text word.len()
     => Ok(words::quote(word).encode(env))

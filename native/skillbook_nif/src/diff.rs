@@ -1,4 +1,4 @@
-//! `Skillbook.Diff`.
+//! `Skillbook.Diff`: unified diffs. The clock is passed in, because the core does not read it.
 
 use std::time::Instant;
 

@@ -1,7 +1,12 @@
 //! HTTP requests for `Skillbook.HTTP.Native`, by reqwest.
 //!
-//! Calls that wait reply by message, as `runtime.rs` says. The body is read one piece at a time, when it is asked for.
-//! Dropping the stream's resource cancels the request.
+//! Each request is a task on the tokio runtime and replies by messages. It sends the head of the
+//! response, and then one piece of the body per call of `http_next`: the reader sets the pace, and
+//! a slow one cannot fill its mailbox. Dropping the stream's resource, when the process dies,
+//! cancels the task and closes the connection.
+//!
+//! OTP's `httpc` is not used. It holds back the first piece of a stream until the second arrives,
+//! goes on after its caller has died, and limits the size of bodies only for status 200.
 
 use std::error::Error;
 use std::io;
@@ -32,21 +37,24 @@ mod atoms {
     }
 }
 
-/// Different settings need different clients, which share no connections. This many are kept.
+/// The number of clients that are kept. Clients with different settings do not share connections.
 const MOST_CLIENTS: usize = 32;
 
-/// Idle connections to one server, and for how long. Most servers close theirs after a minute or more.
+/// The number of idle connections per server, and their maximum age. Most servers close idle
+/// connections after a minute or more.
 const IDLE_CONNECTIONS: usize = 64;
 const IDLE_FOR: Duration = Duration::from_secs(50);
 
-/// How far HTTP/2 may send ahead of a slow reader, and of all readers of a connection.
+/// The HTTP/2 flow control windows: bytes that a server may send ahead on a stream, and on a
+/// connection.
 const STREAM_WINDOW: u32 = 256 * 1024;
 const CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
 
-/// The largest head over HTTP/2, in bytes. Over HTTP/1.1 hyper reads up to 100 fields and 400 KiB.
+/// The maximum size of a response head over HTTP/2. Over HTTP/1.1 hyper accepts up to 100 fields
+/// and 400 KiB.
 const HEAD: u32 = 64 * 1024;
 
-/// A pool of connections with its settings.
+/// A connection pool with its settings.
 pub struct ClientResource {
     client: Client,
     has_authorities: bool,
@@ -55,7 +63,7 @@ pub struct ClientResource {
 #[rustler::resource_impl]
 impl Resource for ClientResource {}
 
-/// A request under way.
+/// A request in progress.
 pub struct StreamResource {
     asks: UnboundedSender<Ask>,
     task: AbortHandle,
@@ -64,11 +72,11 @@ pub struct StreamResource {
 
 pub enum Ask {
     Next(Reply),
-    /// Skip the rest. If it arrives at once, the connection can be used again.
+    /// Skip the rest of the body. If it arrives at once, the connection goes back to the pool.
     Leave,
 }
 
-/// How long to wait for a rest that is skipped, and how many bytes it may have.
+/// The limits for skipping the rest: beyond them, a new connection is cheaper.
 const LEAVING: Duration = Duration::from_millis(50);
 const LEAVING_BYTES: usize = 64 * 1024;
 
@@ -76,7 +84,7 @@ const LEAVING_BYTES: usize = 64 * 1024;
 impl Resource for StreamResource {}
 
 impl Drop for StreamResource {
-    /// The process has died.
+    /// Runs when the process has died. Aborting the task closes the connection.
     fn drop(&mut self) {
         if !self.is_left.load(Ordering::Acquire) {
             self.task.abort();
@@ -107,7 +115,8 @@ struct Limits {
     timeout: u64,
 }
 
-/// A kind and a text, which has nothing of the request in it.
+/// A kind and a text. The text contains nothing of the request, because URLs and headers may hold
+/// secrets.
 struct Fault(Atom, String);
 
 impl Fault {
@@ -124,22 +133,23 @@ fn panicked(env: Env<'_>) -> Term<'_> {
     Fault::new(atoms::closed(), "the client failed").encode(env)
 }
 
-/// Modification time and size of the file of authorities when it was read.
+/// The modification time and size of the file of certificate authorities when it was read.
 type Stamp = Option<(SystemTime, u64)>;
 
 static CLIENTS: Mutex<Vec<(Settings, Stamp, ResourceArc<ClientResource>)>> = Mutex::new(Vec::new());
 
 twin! {
-    /// The client for these settings, built if needed. If the file of authorities changed, a new one is built.
+    /// The client for these settings, built if there is none, or if the file of authorities has
+    /// changed.
     "DirtyIo" fn http_client_now | http_client_dirty(env, settings: Settings)
-    kept kept(&settings).map(|client| (atoms::ok(), client).encode(env))
+    ready kept(&settings).map(|client| (atoms::ok(), client).encode(env))
     => Ok(match client(settings) {
         Ok(client) => (atoms::ok(), client).encode(env),
         Err(fault) => fault.encode(env),
     })
 }
 
-/// Finds a client without touching files.
+/// Finds a client without reading files or waiting for a lock.
 fn kept(settings: &Settings) -> Option<ResourceArc<ClientResource>> {
     match CLIENTS.try_lock() {
         Ok(mut clients) if settings.cacertfile.is_none() => known(&mut clients, settings, None),
@@ -169,7 +179,7 @@ fn client(settings: Settings) -> Result<ResourceArc<ClientResource>, Fault> {
     Ok(client)
 }
 
-/// Moves the client to the end, so that the least recently used one stands first.
+/// Moves the client to the end, so that the first one is the least recently used.
 fn known(
     clients: &mut [(Settings, Stamp, ResourceArc<ClientResource>)],
     settings: &Settings,
@@ -212,7 +222,8 @@ fn build(settings: &Settings) -> Result<ClientResource, Fault> {
         .http2_initial_stream_window_size(STREAM_WINDOW)
         .http2_initial_connection_window_size(CONNECTION_WINDOW)
         .http2_max_header_list_size(HEAD)
-        // Elixir reads the environment: `System.put_env/2` does not change that of the process.
+        // Elixir passes the proxy settings in: `System.put_env/2` does not change the environment
+        // of the process.
         .no_proxy();
     builder = match settings.protocol {
         Protocol::Auto => builder,
@@ -231,12 +242,13 @@ fn build(settings: &Settings) -> Result<ClientResource, Fault> {
     Ok(ClientResource { client, has_authorities })
 }
 
-/// Without the URL, which may contain a password.
+/// The URL is left out, because it may contain a password.
 fn proxy_unreadable() -> Fault {
     Fault::new(atoms::request(), "expected the proxy's URL in the form http://proxy.example:3128")
 }
 
-/// `{:ok, stream}` or `{:error, kind, text}`. The first message is `{:head, status, headers}` or an error.
+/// Starts a request: `{:ok, stream}` or `{:error, kind, text}`. The first message is `{:head,
+/// status, headers}` or an error.
 #[rustler::nif]
 #[allow(clippy::too_many_arguments)]
 fn http_request<'a>(
@@ -293,22 +305,22 @@ fn request(
     Ok(request)
 }
 
-/// Keeps the value out of HTTP/2's compression tables and of debug output.
+/// Keeps a value out of HTTP/2's compression tables and of debug output.
 fn secret(mut value: HeaderValue) -> HeaderValue {
     value.set_sensitive(true);
     value
 }
 
-/// Asks for the next piece: `{:data, binary}`, `{:last, binary}`, `:done` or `{:error, kind, text}`. Only after the
-/// first of these may be asked again.
+/// Asks for the next piece: `{:data, binary}`, `{:last, binary}`, `:done` or `{:error, kind,
+/// text}`. The caller may ask again only after the first of these.
 #[rustler::nif]
 fn http_next(stream: ResourceArc<StreamResource>, reference: Term) -> Atom {
-    // If the task has ended, dropping the ask answers it.
+    // If the task has ended, the message is dropped, and dropping its reply answers the call.
     let _ = stream.asks.send(Ask::Next(Reply::new(reference, panicked)));
     atoms::ok()
 }
 
-/// Ends a request between two asks. No message follows.
+/// Ends a request between two calls. No message follows.
 #[rustler::nif]
 fn http_leave(stream: ResourceArc<StreamResource>) -> Atom {
     stream.is_left.store(true, Ordering::Release);
@@ -332,7 +344,7 @@ impl Work {
         reply.send(|env| encode_head(env, &response));
         loop {
             let Ok(ask) = timeout_at(self.deadline, asked.recv()).await else {
-                // Free the connection now; the reader gets the error when it asks again.
+                // The connection is freed now. The reader gets the error with its next call.
                 drop(response);
                 if let Some(Ask::Next(reply)) = asked.recv().await {
                     reply.send(|env| too_late().encode(env));
@@ -363,8 +375,9 @@ impl Work {
         }
     }
 
-    /// The server may close a pooled connection while a request is sent on it. reqwest repeats requests that were
-    /// not sent yet; those that were sent are repeated here, once, if their method is idempotent.
+    /// Sends a request. A server may close an idle connection at the moment when a request is sent
+    /// on it. reqwest repeats requests that were not sent; one that was sent is repeated here,
+    /// once, if its method is idempotent.
     async fn respond(&self, request: Request) -> Result<Response, Fault> {
         let again = if request.method().is_idempotent() { request.try_clone() } else { None };
         match (self.attempt(request).await, again) {
@@ -379,7 +392,7 @@ impl Work {
         self.within(self.client.execute(request)).await?.map_err(|error| fault(&error))
     }
 
-    /// Skips empty pieces, so an endless series of them runs into the limits like silence.
+    /// Skips empty pieces, so that an endless series of them counts as silence.
     async fn piece(&self, response: &mut Response) -> Result<Option<impl AsRef<[u8]>>, Fault> {
         let next = async {
             loop {
@@ -432,7 +445,7 @@ fn binary<'a>(env: Env<'a>, bytes: impl AsRef<[u8]>) -> Term<'a> {
     binary.into()
 }
 
-// Errors get texts of their own, since reqwest's contain the URL.
+// reqwest's own error texts contain the URL, so errors get texts of their own.
 
 fn fault(error: &reqwest::Error) -> Fault {
     let causes = causes(error);
@@ -488,7 +501,8 @@ fn connect_text(causes: &[&(dyn Error + 'static)]) -> String {
     reason
 }
 
-/// The error and its causes, outermost first. `io::Error::source` skips the error it wraps, so that is added here.
+/// The error and its causes, outermost first. `io::Error::source` skips the error that it wraps, so
+/// that one is added here.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> Vec<&'a (dyn Error + 'static)> {
     let mut causes = vec![error];
     let mut last: &'a (dyn Error + 'static) = error;
@@ -502,7 +516,7 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> Vec<&'a (dyn Error + 'static)
     }
 }
 
-/// The system's text, without the number.
+/// The operating system's text without the error number.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
@@ -515,7 +529,7 @@ fn tls_fault(error: &rustls::Error) -> Fault {
         return Fault::new(atoms::connect(), format!("TLS: {error}"));
     };
     let text = match reason {
-        // A bad signature means that a trusted authority has the same name.
+        // A bad signature means that a trusted authority has the same name as the one that signed.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "the authority of its certificate is not trusted".to_owned()
         }

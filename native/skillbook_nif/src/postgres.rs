@@ -1,4 +1,8 @@
-//! PostgreSQL for `Skillbook.SQL.Postgres`. Calls that wait reply by message, as `runtime.rs` says.
+//! PostgreSQL for `Skillbook.SQL.Postgres`. Calls that wait reply by message, see `runtime`.
+//!
+//! No scheduler or thread waits for the server: a call spawns a task that owns its decoded
+//! arguments, and the result goes to the calling process. If that process dies in the meantime, the
+//! task still finishes its statement.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -19,13 +23,13 @@ mod atoms {
     rustler::atoms! { ok, error, writes, skillbook_postgres_notification, skillbook_postgres_end }
 }
 
-/// Where a database is.
+/// A database on a server.
 pub struct ServerResource(Arc<Server>);
 
 #[rustler::resource_impl]
 impl Resource for ServerResource {}
 
-/// A connection. Without anybody who knows it, it is closed.
+/// A connection. It is closed when no process refers to it any more.
 pub struct SessionResource(Arc<Session>);
 
 #[rustler::resource_impl]
@@ -71,7 +75,7 @@ fn panicked(env: Env<'_>) -> Term<'_> {
     (atoms::error(), encode_error(env, &Error::panicked())).encode(env)
 }
 
-/// Runs `work` with the session and sends what it gives.
+/// Runs `work` with the session in a task, and sends the result.
 fn run<T, F>(
     session: &ResourceArc<SessionResource>,
     reference: Term,
@@ -92,7 +96,8 @@ where
     Ok(atoms::ok())
 }
 
-/// Reads the file of certificate authorities, if there is one.
+/// Makes a server from its settings, without connecting. Runs on dirty IO because it may read the
+/// file of certificate authorities.
 #[rustler::nif(schedule = "DirtyIo")]
 fn postgres_server<'a>(
     env: Env<'a>,
@@ -119,7 +124,8 @@ fn postgres_server<'a>(
     Ok(reply(env, server))
 }
 
-/// `{:ok, session}` or `{:error, error, passing}`. The process hears what the session hears.
+/// `{:ok, session}` or `{:error, error, is_transient}`. The calling process also receives the
+/// session's notifications.
 #[rustler::nif]
 fn postgres_connect(
     env: Env,
@@ -134,7 +140,7 @@ fn postgres_connect(
     let on_event = move |event: Event| {
         let saved = reference.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let term = |env| saved.1.run(|own| saved.0.load(own).in_env(env));
-        // If the process is gone, nobody listens.
+        // If the process has ended, nobody needs the event.
         let _ = OwnedEnv::new().send_and_clear(&pid, |env| match event {
             Event::Notification { channel, payload } => {
                 (atoms::skillbook_postgres_notification(), term(env), channel, payload).encode(env)
@@ -162,13 +168,13 @@ fn postgres_may_read(sql: &str) -> bool {
     may_read(sql)
 }
 
-/// The key of the advisory lock by which writers take turns.
+/// The key of the advisory lock that serializes writers.
 #[rustler::nif]
 fn postgres_writers() -> i64 {
     WRITERS
 }
 
-/// `:writes`, with nothing done, if the mode is `:read` and the statement would write.
+/// `:writes` without running the statement, if the mode is `:read` and the statement would write.
 #[rustler::nif]
 fn postgres_query(
     session: ResourceArc<SessionResource>,
@@ -188,7 +194,7 @@ fn postgres_query(
     })
 }
 
-/// The statements of a transaction, each with its parameters, up to the first that fails.
+/// Runs the statements of a transaction, each with its parameters, up to the first that fails.
 #[rustler::nif]
 fn postgres_query_all(
     session: ResourceArc<SessionResource>,
@@ -217,7 +223,8 @@ fn postgres_batch(
     )
 }
 
-/// Begins with these statements; if one of them fails, nothing has begun.
+/// Begins a transaction with these statements. If one of them fails, the transaction is rolled
+/// back.
 #[rustler::nif]
 fn postgres_begin(
     session: ResourceArc<SessionResource>,
@@ -272,11 +279,11 @@ fn postgres_usable(session: ResourceArc<SessionResource>) -> bool {
     session.0.is_usable()
 }
 
-/// Stops what runs on it, takes back what is not committed, and closes it; without a reply.
+/// Cancels the running statement, rolls back, and closes the session. There is no reply.
 #[rustler::nif]
 fn postgres_close(session: ResourceArc<SessionResource>) -> NifResult<rustler::Atom> {
     let session = Arc::clone(&session.0);
-    // Now, and not when a thread has time: who is told that it is closed must find it so.
+    // Not in the task: as soon as this function returns, the session must refuse calls.
     session.refuse();
     runtime()?.spawn(async move { session.close().await });
     Ok(atoms::ok())

@@ -1,5 +1,8 @@
-//! SQLite for `Skillbook.SQL.SQLite`: all that touches the disk is dirty IO. And the statements of a text, for drivers
-//! that are not ours.
+//! SQLite for `Skillbook.SQL.SQLite`, and the check of statements for drivers in Elixir.
+//!
+//! SQLite blocks, so every call runs on a dirty IO scheduler. If the calling process is killed, its
+//! statement would go on until its end. So each call monitors its caller: when the caller dies, the
+//! connection's interrupt is set, which SQLite checks every few microseconds.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +31,8 @@ enum Dialect {
 }
 
 twin! {
-    /// The statements of a text, each as `{text, kind}`; of its only one, if a number of parameters is given.
+    /// Splits a text into statements, each as `{text, kind}`. With a number of parameters, the text
+    /// must be a single statement.
     "DirtyCpu" fn sql_statements_now | sql_statements_dirty(
         env, sql: &str, dialect: Dialect, params: Option<usize>
     )
@@ -59,7 +63,8 @@ fn statements<'a>(env: Env<'a>, sql: &str, dialect: Dialect, params: Option<usiz
     reply(env, found.map(|found| found.iter().map(encode).collect::<Vec<_>>()))
 }
 
-/// The database, and which process has a statement under way on which connection.
+/// A database, and the processes with a running statement, each with the interrupt of its
+/// connection.
 pub struct SqlResource {
     database: Arc<Database<Sqlite>>,
     running: Mutex<Vec<(LocalPid, Interrupt)>>,
@@ -70,7 +75,7 @@ pub struct SqlResource {
 impl rustler::Resource for SqlResource {
     const IMPLEMENTS_DOWN: bool = true;
 
-    /// A process that was killed leaves its statement running; without this, until its end.
+    /// Called when a process with a running statement has died.
     fn down<'a>(&'a self, _env: Env<'a>, pid: LocalPid, _monitor: Monitor) {
         for (_, interrupt) in self.running().iter().filter(|(running, _)| *running == pid) {
             interrupt.set();
@@ -79,11 +84,12 @@ impl rustler::Resource for SqlResource {
 }
 
 impl Drop for SqlResource {
-    /// Garbage is collected on a normal scheduler, and closing a database writes to disk.
+    /// Garbage collection runs on a normal scheduler, and closing a database writes to disk. So it
+    /// happens on a thread of its own.
     fn drop(&mut self) {
         if !self.closed.load(Ordering::Acquire) {
             let database = Arc::clone(&self.database);
-            // Without a thread to be had, the connections close right here.
+            // If no thread can be started, the connections are closed right here.
             let _ = thread::Builder::new()
                 .name("skillbook-sql-close".into())
                 .spawn(move || database.close());
@@ -97,7 +103,7 @@ impl SqlResource {
     }
 }
 
-/// Runs `work` so that the death of the calling process stops it.
+/// Runs `work` such that it is interrupted when the calling process dies.
 fn interruptible<T>(
     env: Env,
     resource: &ResourceArc<SqlResource>,
@@ -115,7 +121,8 @@ fn interruptible<T>(
         }
         None => Err(Error::closed()),
     };
-    // From here on `down` does not find this connection, so the next caller's statement cannot be hit.
+    // Once this process is removed from the list, `down` cannot find the connection. Only then is
+    // the interrupt cleared, so the next caller's statement is never hit.
     resource.running().retain(|(running, _)| *running != pid);
     interrupt.clear();
     result
@@ -144,7 +151,7 @@ fn sql_close<'a>(env: Env<'a>, resource: ResourceArc<SqlResource>) -> Term<'a> {
     atoms::ok().encode(env)
 }
 
-/// `:writes`, with nothing done, if the statement must go to the connection that writes.
+/// `:writes` without running the statement, if it needs the writing connection.
 #[rustler::nif(schedule = "DirtyIo")]
 fn sql_read<'a>(
     env: Env<'a>,
@@ -176,7 +183,7 @@ fn sql_query<'a>(
     Ok(reply(env, found.map(|found| encode_rows(env, &found))))
 }
 
-/// The statements of a transaction, each with its parameters, up to the first that fails.
+/// Runs the statements of a transaction, each with its parameters, up to the first that fails.
 #[rustler::nif(schedule = "DirtyIo")]
 fn sql_query_all<'a>(
     env: Env<'a>,
@@ -207,7 +214,8 @@ fn sql_batch<'a>(
     done(env, write(env, &resource, epoch, inside, |connection| connection.execute_batch(sql)))
 }
 
-/// Begins with these statements; if one of them fails, nothing has begun.
+/// Begins a transaction with these statements. If one of them fails, the transaction is rolled
+/// back.
 #[rustler::nif(schedule = "DirtyIo")]
 fn sql_begin<'a>(
     env: Env<'a>,
@@ -245,7 +253,7 @@ fn sql_rollback<'a>(
     done(env, resource.database.write(epoch, |connection| connection.rollback(level)))
 }
 
-/// Rolls back what a dead process left; gives the epoch in which the next one writes.
+/// Rolls back the transaction of a process that died, and returns the next writer's epoch.
 #[rustler::nif(schedule = "DirtyIo")]
 fn sql_abandon(resource: ResourceArc<SqlResource>) -> u64 {
     resource.database.abandon()
@@ -318,14 +326,15 @@ fn encode_value<'a>(env: Env<'a>, value: &Value) -> Term<'a> {
     }
 }
 
-/// Statements with their parameters.
+/// Decodes statements with their parameters.
 pub(crate) fn decode_statements(
     statements: &[(String, Vec<Term>)],
 ) -> NifResult<Vec<(String, Vec<Value>)>> {
     statements.iter().map(|(sql, params)| Ok((sql.clone(), decode_params(params)?))).collect()
 }
 
-/// `Skillbook.SQL` lets nothing else through: nil, 64-bit integers, floats, UTF-8 binaries and `{:blob, binary}`.
+/// Decodes parameters. `Skillbook.SQL` passes only nil, 64-bit integers, floats, UTF-8 binaries and
+/// `{:blob, binary}`.
 pub(crate) fn decode_params(params: &[Term]) -> NifResult<Vec<Value>> {
     params
         .iter()

@@ -1,4 +1,4 @@
-//! Reads documents, and leaves those alone that did not change.
+//! Reads documents, without those that have not changed.
 
 use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Read as _};
@@ -14,27 +14,28 @@ use skillbook_core::source::{Source, SourceKind};
 
 use super::{unreadable, MAX_BYTES};
 
-/// For how many seconds after a change another one might leave the file's times as they are.
+/// The resolution of file times in seconds, generously: after a change, another one may leave the
+/// times as they are for this long.
 const RECENT: i64 = 2;
 
-/// How sure it is that a file still holds what was read.
+/// How certain it is that a file has not changed since it was read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
-    /// Nothing speaks against it.
+    /// Certain: nothing has been reported.
     Yes,
-    /// Its size and times tell.
+    /// To be decided by its size and times.
     Stamp,
-    /// It was named as changed.
+    /// It was reported as changed.
     No,
 }
 
-/// What reading a file gave.
+/// The result of reading a file.
 pub struct ReadFile {
-    /// The document in use, or why there is none.
+    /// The document in use, or the reason why there is none.
     pub result: Result<Arc<Document>, Diagnostic>,
-    /// Whether the document is the version from before an edit that broke it.
+    /// Whether the document is the last good version, because an edit broke it.
     kept: bool,
-    /// The file as it was; `None` if it has to be read again to know that it is unchanged.
+    /// The file's metadata; `None` if the file must be read to know whether it has changed.
     stamp: Option<Stamp>,
 }
 
@@ -44,7 +45,7 @@ impl ReadFile {
     }
 }
 
-/// What changes with a file.
+/// The metadata that changes with a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -73,9 +74,9 @@ impl Stamp {
 /// Reads the files of a source.
 pub struct DocumentReader<'a> {
     source: &'a Source,
-    /// What the source held before.
+    /// The source before this load.
     before: &'a Assembled,
-    /// The time at its start, in seconds.
+    /// The time when the load began, in seconds.
     now: i64,
 }
 
@@ -86,7 +87,8 @@ impl DocumentReader<'_> {
         DocumentReader { source, before, now }
     }
 
-    /// What the file holds now and whether that differs from what it held; `None` if it need not be read to know.
+    /// Reads a file, and returns its content and whether it differs. Returns `None` if the metadata
+    /// shows that it has not changed.
     pub fn read(
         &self,
         path: &str,
@@ -101,7 +103,8 @@ impl DocumentReader<'_> {
             }
         }
         buffer.clear();
-        // The times are taken first: a change while the file is read makes them others.
+        // The metadata is taken before the content: if the file changes while it is read, the
+        // metadata differs next time.
         let read = File::open(&full).and_then(|file| {
             let stamp = Stamp::of(&file.metadata()?);
             file.take(MAX_BYTES + 1).read_to_end(buffer)?;
@@ -138,7 +141,7 @@ impl DocumentReader<'_> {
             return self.keep(good, Err(diagnostic), bytes);
         }
         match old {
-            // A document that is not UTF-8 has no text either.
+            // An empty text may also be that of a document that is not UTF-8.
             Some(ReadFile { result: Ok(document), kept: false, .. })
                 if !bytes.is_empty() && document.text.as_bytes() == bytes =>
             {
@@ -152,7 +155,8 @@ impl DocumentReader<'_> {
         }
     }
 
-    /// A file that is gone, or that its owner closed to us, is not to be read any more; any other failure may pass.
+    /// Handles a file that cannot be read. If it is gone, or access was withdrawn, its document
+    /// goes too. Any other error may be temporary, so the last good version stays.
     fn failed(
         &self,
         full: String,
