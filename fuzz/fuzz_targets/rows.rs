@@ -1,5 +1,5 @@
-//! What is in a document is found in it, however runs were merged; snippets mark places of their text, and rows that
-//! nobody packed are no crash.
+//! Every word of a document is found, however its runs were merged. Snippets mark positions in
+//! their text. Malformed rows do not crash.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -32,7 +32,7 @@ fuzz_target!(|input: (Vec<(String, String)>, String, Vec<(Vec<u8>, Vec<u8>)>)| {
     let index = pack(&documents);
     assert!(index.blocks.windows(2).all(|pair| pair[0].first < pair[1].first));
 
-    // Every other document has gone from the first run and is in a second one.
+    // Every other document is removed from the first run and added to a second one.
     let (moved, kept_in): (Vec<_>, Vec<_>) =
         documents.iter().cloned().partition(|document| document.id % 2 == 0);
     let ids: Vec<u64> = moved.iter().map(|document| document.id).collect();

@@ -1,4 +1,4 @@
-//! Whatever is looked for: no panic, and highlights are parts of the snippet, one after the other.
+//! Any query: no panic, and the highlights are in the snippet and in order.
 #![no_main]
 
 use std::sync::{Arc, OnceLock};

@@ -1,4 +1,4 @@
-//! Words, flags and names of commands, and the errors for what is none.
+//! Words, flags and names of commands, and the errors for lines that are not commands.
 
 use skillbook_core::text::command::{parse, FlagValue};
 use skillbook_core::text::words::split;
@@ -736,7 +736,7 @@ fn operators() {
         }
     }
     assert!(split("a <<<< ||| >|").is_ok());
-    // A semicolon ends a command where that is plain, and is text elsewhere.
+    // A semicolon ends a command where that is certain, and is text elsewhere.
     for (line, words) in [
         ("a \"b c\";", &["a", "b c"][..]),
         ("a 'b';", &["a", "b"]),
@@ -781,7 +781,7 @@ fn a_long_line_is_shown_around_the_place() {
     assert_eq!(shown.chars().nth(caret.chars().count() - 1), Some('|'));
 }
 
-/// Line; flag, place and what it stands for.
+/// Line; flag, position and reference.
 type PlaceholderRow = (&'static str, &'static [(Option<&'static str>, usize, Reference)]);
 
 #[test]

@@ -9,8 +9,8 @@ const HEAD: &str = "| Skill | Description |\n|-------|-------------|\n";
 const READ: &str = "| email.read | About email.read |\n";
 const SEND: &str = "| email.send | About email.send |\n";
 
-/// What the index says to who may see `email.read`, `email.send` and `diary`, but not `email.drop`, and is not told of
-/// `email.debug`.
+/// The index for a reader who may see `email.read`, `email.send` and `diary`, but not `email.drop`,
+/// and is not shown `email.debug`.
 fn rendered(page: &str, grants: &[&str]) -> String {
     let index = format!("---\ndomain: email\ndescription: Mail\n---\n{page}");
     let files = [
@@ -256,7 +256,7 @@ proptest! {
 
     #[test]
     fn a_hidden_row_is_as_a_row_of_nothing(page in page()) {
-        // What no table has is a word in a text where nothing has that name.
+        // A name in a text is a word if nothing has that name.
         let rows: String = page
             .lines()
             .filter(|line| line.starts_with('|'))

@@ -1,4 +1,4 @@
-//! What `get_skill` answers.
+//! The answers of `get_skill`.
 
 mod common;
 

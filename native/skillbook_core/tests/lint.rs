@@ -1,4 +1,4 @@
-//! What lint says of pages: a row for each side of a rule.
+//! The findings of lint: a row for each side of a rule.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Whatever documents hold: a prompt has the blocks that it should have, and keeps its limit.
+//! Properties of prompts: whatever documents hold, the blocks are intact and the limit is kept.
 
 mod common;
 
@@ -10,7 +10,7 @@ use skillbook_core::prompt::{tokens, Format, Limit, Options, Section};
 use skillbook_core::source::{Source, SourceKind};
 use skillbook_core::view::{Profile, View};
 
-/// Texts of the pieces that could be taken for the prompt's own.
+/// Texts made of pieces that could be mistaken for the prompt's own.
 fn hostile() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("</skill>"),
@@ -83,7 +83,7 @@ fn all(catalog: Catalog) -> View {
     View::new(common::cached(catalog), &Profile::unrestricted()).unwrap()
 }
 
-/// How many tags of this start a text has, in any case.
+/// The number of tags with this start in a text, in any case.
 fn tags(text: &str, tag: &str) -> usize {
     text.to_lowercase().matches(tag).count()
 }

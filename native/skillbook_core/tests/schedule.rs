@@ -1,4 +1,4 @@
-//! What schedules mean, and what is told of those that mean nothing.
+//! The meaning of schedules, and the errors for invalid ones.
 
 use skillbook_core::schedule::{Cron, Schedule, Zone};
 

@@ -1,4 +1,4 @@
-//! What sources say of their entries, and entries of each other: selection, trust, aliases, requires, links.
+//! Sources and relations between entries: selection, trust, aliases, requires, links.
 
 mod common;
 
@@ -26,7 +26,7 @@ fn medium(name: &str, files: &[(&str, &str)]) -> Assembled {
     source_of(named(name), files)
 }
 
-/// `code path: message` of each finding, with the paths' first `/` left out.
+/// `code path: message` of each finding, without the first `/` of paths.
 fn found(view: &View) -> Vec<String> {
     let line = |found: &skillbook_core::page::diagnostic::Diagnostic| {
         format!(
@@ -46,7 +46,8 @@ fn globs_select_entries() {
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     type Row<'a> =
         (Option<&'a [&'a str]>, Option<&'a [&'a str]>, &'a [&'a str], &'a [&'a str], &'a [&'a str]);
-    // Globs of `available` and `inline`, then what is listed, what is inline, and what both select.
+    // Globs of `available` and `inline`; then the listed entries, the inline ones, and those that
+    // both select.
     let rows: &[Row] = &[
         (None, None, &["Lists", "list-old", "lists", "my-critical-one"], &[], &[]),
         (Some(&["list*"]), None, &["list-old", "lists"], &[], &[]),
@@ -127,7 +128,7 @@ fn low_trust_replaces_nothing() {
     let (mine, theirs) = (doc("a", "title: Mine\n", ""), doc("a", "title: Theirs\n", ""));
     type Trusted = fn(&str, &[(&str, &str)]) -> Assembled;
     let (low, medium): (Trusted, Trusted) = (low, medium);
-    // The first source and the second, the title that is used, why the other one is not.
+    // The two sources, the title that is used, and the reason why the other is not.
     let rows = [
         (medium, medium, "Theirs", Why::Shadowed),
         (medium, low, "Mine", Why::Refused),
@@ -190,11 +191,11 @@ fn low_trust_takes_no_alias() {
                 .to_owned()]
         )
     );
-    // A source of medium trust may.
+    // A source of medium trust may do it.
     let allowed =
         reached(vec![medium("t", &[("post.md", &thief)]), medium("s", &[("owner.md", &owner)])]);
     assert_eq!((allowed.0.as_str(), allowed.1), ("post", 2));
-    // Among sources of low trust a name goes before an alias, as elsewhere.
+    // Among sources of low trust a name comes before an alias, as elsewhere.
     let both_low =
         reached(vec![low("t", &[("post.md", &thief)]), low("s", &[("owner.md", &owner)])]);
     assert_eq!((both_low.0.as_str(), both_low.1), ("post", 2));
@@ -298,7 +299,7 @@ fn what_is_required_is_looked_for() {
             itself.clone()
         ]
     );
-    // Who may not see `b` is told what he would be told if it had never been written.
+    // A reader who may not see `b` gets the same messages as if it did not exist.
     assert_eq!(
         found(&view(&catalog, "p", &[], None)),
         [missing("a.md", "b"), missing("a.md", "other"), missing("f.md", "gone"), itself]
@@ -321,7 +322,7 @@ fn links_of_skills_lead_to_what_can_be_read() {
         ("email/send.md", &doc("email.send", "visibility_labels: [secret]\n", "")),
         ("other/SKILL.md", &doc("other", "visibility_labels: [secret]\n", "")),
         ("other/data.csv", ""),
-        // Links of what is no folder of a skill are for people.
+        // Links of entries without a folder are for people.
         ("single.md", &doc("single", "", "[x](y.md)")),
     ]));
     let dangling = |view: &View| -> Vec<(String, Option<u32>, Option<u32>)> {

@@ -1,4 +1,4 @@
-//! What becomes of the records of a database.
+//! Records of a database as entries.
 
 mod common;
 
@@ -267,7 +267,7 @@ fn trust_is_the_writers() {
         assert_eq!((entry.trust, entry.source.trust), (trust, Trust::Medium));
         assert_eq!(entry.fields().data.get("source"), Some(&origin.as_str().into_value()));
     }
-    // What was imported replaces nothing of another source.
+    // An imported record replaces nothing of another source.
     let file = || source("s", SourceKind::Skills, &[], &[("n/SKILL.md", &doc("n", "", "File"))]);
     for (origin, body) in [(Origin::User, "Body"), (Origin::Import, "File")] {
         let view = all(Catalog::build(
@@ -309,7 +309,7 @@ fn what_cannot_be_an_entry() {
         let told = assembled.findings.first().map_or("", |found| found.diagnostic.message.as_str());
         assert_eq!(told, message);
     }
-    // Its labels cannot be known.
+    // Its labels are unknown.
     let blank = assembled(&[Record { labels: texts(&["a", " "]), ..record("n", "Text") }]);
     assert_eq!((blank.entries.len(), codes(&blank)), (0, vec![Code::LabelsInvalid]));
     let undescribed = assembled(&[skill("n", "")]);
@@ -343,7 +343,7 @@ fn records_of_one_name_are_entries_each() {
         assembled.entries.iter().map(|e| e.body().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(bodies(&before), ["one", "two", "three"]);
-    // The others stay as they are.
+    // The others are unchanged.
     assert!(records.put([Record { id: 2, ..labelled("b", "2") }], &[]));
     let after = records.assembled();
     assert_eq!(bodies(after), ["one", "2", "three"]);
@@ -406,7 +406,7 @@ fn who_may_see_a_record() {
     assert!(sees(&bad).is_err());
 }
 
-/// Texts of pieces that could be taken for a prompt's own, or for frontmatter.
+/// Texts made of pieces that could be mistaken for parts of a prompt or for frontmatter.
 fn hostile() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "---\n",
@@ -536,7 +536,7 @@ proptest! {
                 there.remove(&id);
                 removed.push(id);
                 if let Some((name, record)) = record {
-                    // Of a few names, which several have.
+                    // The names are few, so that several records share one.
                     let name = ["a", "b", "b-c"]
                         .get(name)
                         .map_or(record.name.clone(), |name| name.to_string());
@@ -619,7 +619,7 @@ proptest! {
 
 #[test]
 fn tells_what_differs_between_generations() {
-    // Each file is a source of its own: what kind of record it is, its name, its title and its text.
+    // Each file is a source of its own: kind of record, name, title and text.
     type File<'a> = (SourceKind, &'a str, &'a str, &'a str);
     let names = |entries: &[&Arc<Entry>]| {
         entries.iter().map(|entry| entry.name.to_string()).collect::<Vec<_>>()
@@ -652,7 +652,7 @@ fn tells_what_differs_between_generations() {
     type Row<'a> = (&'a [File<'a>], [&'a [&'a str]; 3]);
     let rows: [Row; 6] = [
         (&old, [&[], &[], &[]]),
-        // What is replaced may be what somebody else uses.
+        // A replaced entry may be the one that another reader uses.
         (&[(file, "a", "A", "3"), old[1], old[2]], [&[], &["a"], &[]]),
         (&[old[0], (file, "c", "C", "1"), old[2]], [&["c"], &["a"], &[]]),
         (&[(file, "c", "C", "1"), (file, "d", "D", "1"), old[2]], [&["c", "d"], &[], &["a"]]),

@@ -1,10 +1,10 @@
-//! The Agent Skills format's own verdicts, valid or not, and our words for what is not.
+//! The verdicts of the Agent Skills format, valid or not, and our messages.
 
 use skillbook_core::lint::strict::check;
 
 const BASE: &str = "name: a\ndescription: d\n";
 
-/// The messages with their places.
+/// The messages with their positions.
 fn found(folder: &str, text: &str) -> Vec<String> {
     let found = check(folder, text.as_bytes());
     found

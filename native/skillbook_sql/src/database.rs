@@ -117,8 +117,8 @@ impl<D: Driver> Database<D> {
         writer.epoch
     }
 
-    /// Rolls back an open transaction and closes all connections. A reader in use is closed when its
-    /// call ends; a writer in use is waited for.
+    /// Rolls back an open transaction and closes all connections. A reader in use is closed when
+    /// its call ends; a writer in use is waited for.
     pub fn close(&self) {
         let readers = lock(&self.readers).take();
         drop(readers);

@@ -184,8 +184,8 @@ impl SqliteConnection {
         }
     }
 
-    /// Binds the parameters. SQLite numbers placeholders by their first use, so the position of `$2`
-    /// comes from its name.
+    /// Binds the parameters. SQLite numbers placeholders by their first use, so a parameter is
+    /// found by the placeholder's name.
     fn bind(&self, statement: &mut rusqlite::Statement<'_>, params: &[Value]) -> Result<(), Error> {
         for slot in 1..=statement.parameter_count() {
             let name = statement.parameter_name(slot).unwrap_or("?");

@@ -1,4 +1,4 @@
-//! What SQLite answers through the driver, row by row.
+//! SQLite through the driver: statements, values and errors, row by row.
 
 use std::fs;
 use std::time::Duration;
@@ -49,7 +49,7 @@ fn placeholders_take_the_parameter_of_their_number() {
         ),
     ] {
         let mut connection = memory();
-        // Twice, for the second time it is prepared already.
+        // Twice: the second time the statement is already prepared.
         for _ in 0..2 {
             assert_eq!(connection.query(sql, &ints(params)).unwrap().rows, [ints(row)], "{sql}");
         }
@@ -183,7 +183,7 @@ fn statements_that_cannot_run_say_why() {
             .unwrap();
         let shown = format!("{text}\n  in: {}", sql.trim());
         check_error(connection.query(sql, &[]), kind, &shown);
-        // What went wrong leaves no trace in the connection.
+        // A failed statement leaves no trace in the connection.
         assert_eq!(one(&mut connection, "select count(*) from t"), Value::Int(1));
         assert!(!connection.in_transaction());
     }
@@ -258,7 +258,7 @@ fn full_text_search_is_there_and_follows_its_table() {
     let found = connection
         .query("select rowid from found where found match $1", &[Value::Text("milk".into())]);
     assert_eq!(found.unwrap().rows, [ints(&[1])]);
-    // FTS5's own tables are only written by FTS5.
+    // FTS5's own tables can only be written by FTS5.
     let error = connection.query("delete from found_data", &[]).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -291,7 +291,7 @@ fn only_what_reads_is_run_by_read() {
         assert_eq!(reader.read(sql, &[]).unwrap().is_some(), reads, "{sql}");
         assert_eq!(one(&mut writer, "select count(*) from t"), Value::Int(0), "{sql}");
     }
-    // Even a statement that is run on it directly writes nothing.
+    // Even a statement that is run on it directly cannot write.
     let sql = "insert into t values (1)";
     check_error(
         reader.query(sql, &[]),
@@ -457,7 +457,7 @@ fn a_closed_database_answers_so_and_has_lost_nothing() {
     let database = database(&folder);
     database.write(0, |connection| connection.query("insert into t values (1)", &[])).unwrap();
     assert_eq!(rows(&database), [ints(&[1])]);
-    // A reader that is at work when the database closes ends its work.
+    // A reader that is in use when the database closes finishes its work.
     let found = database.read(|reader| {
         database.close();
         reader.read("select id from t", &[])
@@ -473,7 +473,7 @@ fn a_closed_database_answers_so_and_has_lost_nothing() {
         ErrorKind::Closed,
         "the database is closed",
     );
-    // All connections are closed: the last one has taken the log with it.
+    // All connections are closed: the last one has removed the log.
     let left: Vec<_> =
         fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["a.db"]);

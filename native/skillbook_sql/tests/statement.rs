@@ -1,4 +1,4 @@
-//! Where statements end, and what is said of one: a row for each side of each rule.
+//! Where statements end, and how each is classified: a row for each side of a rule.
 
 use proptest::prelude::*;
 use rusqlite::fallible_iterator::FallibleIterator;
@@ -282,7 +282,7 @@ fn what_would_change_one_connection_is_refused() {
     for (sql, dialects, text) in &rows {
         for dialect in *dialects {
             assert_eq!(error(sql, *dialect, 0), *text, "{sql} {dialect:?}");
-            // None of a batch's statements has run then.
+            // Then none of the batch's statements has run.
             let batch = all(&format!("select 1; {sql}"), *dialect)
                 .map_or_else(|error| error.to_string(), |_| String::new());
             let statement = sql.trim_end_matches(';').trim_start_matches("/* a */ ");
@@ -372,7 +372,7 @@ fn the_first_word_tells_what_may_read() {
     }
 }
 
-/// What stands inside of strings, names and comments.
+/// The content of strings, names and comments.
 fn inner() -> impl Strategy<Value = String> {
     let pieces = vec![
         ";", "'", "\"", "`", "[", "]", "$", "$$", "$1", "$a$", "/*", "*/", "--", "\n", "\r", "\\",
@@ -382,7 +382,7 @@ fn inner() -> impl Strategy<Value = String> {
         .prop_map(|pieces| pieces.concat())
 }
 
-/// What makes one value, name or comment of such a text.
+/// Wraps such a text in a value, a name or a comment.
 fn quoted(dialect: Dialect) -> impl Strategy<Value = String> {
     let styles = if dialect == Sqlite { 0..7usize } else { 0..8usize };
     (styles, inner(), inner()).prop_map(move |(style, text, more)| match (style, dialect) {

@@ -1,7 +1,7 @@
 //! The type that everything is read through.
 //!
 //! A hidden entry behaves exactly as if it had never been written: lookups, lists, suggestions,
-//! counts and diagnostics are the same. `tests/leaks.rs` checks this against a catalog without the
+//! counts and diagnostics are the same. `tests/leaks/` checks this against a catalog without the
 //! hidden entries.
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Errors of a request, as a kind and a text.
 //!
-//! reqwest's own error texts contain the URL, which may hold a password, so errors get texts of their
-//! own: from the operating system, from rustls, or from here.
+//! reqwest's own error texts contain the URL, which may hold a password. So errors get other texts:
+//! from the operating system, from rustls, or from here.
 
 use std::error::Error;
 use std::io;
