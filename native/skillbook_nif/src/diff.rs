@@ -1,4 +1,4 @@
-//! `Skillbook.Diff`: unified diffs. The clock is passed in, because the core does not read it.
+//! `Skillbook.Support.Diff`: unified diffs. The clock is passed in: the core does not read it.
 
 use std::time::Instant;
 

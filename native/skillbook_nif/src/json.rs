@@ -1,4 +1,4 @@
-//! `Skillbook.JSON`: reads and writes JSON.
+//! `Skillbook.Support.JSON`: reads and writes JSON.
 
 use std::io::{self, Write};
 use std::vec;
