@@ -180,6 +180,7 @@ pub fn value<'a>(env: Env<'a>, item: &Value) -> NifResult<Term<'a>> {
                 values.iter().map(|item| value(env, item)).collect::<NifResult<Vec<_>>>()?;
             terms.encode(env)
         }
+        // The parser has refused duplicate keys, which a map could not hold.
         Value::Map(pairs) => {
             let keys: Vec<_> = pairs.iter().map(|(key, _)| key.encode(env)).collect();
             let values =

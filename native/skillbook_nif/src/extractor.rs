@@ -148,6 +148,7 @@ fn step<'a>(
     match take(&mut state.extractor) {
         Err(error) => text::error(env, &error),
         Ok(events) => {
+            // As long as no event comes, the chunks pile up in the state machine.
             state.held = if events.is_empty() { state.held + more } else { more };
             let events: Vec<Term<'a>> = events.iter().map(|item| event(env, item)).collect();
             Ok((atoms::ok(), events).encode(env))

@@ -80,6 +80,7 @@ fn decode<'a>(term: Term<'a>, depth: usize) -> Result<Value, Term<'a>> {
             let pairs = entries
                 .map(|(key, value)| Ok((decode_text(key)?.to_owned(), decode(value, depth + 1)?)));
             let mut pairs = pairs.collect::<Result<Vec<_>, Term<'a>>>()?;
+            // Maps have no order, and the same map must give the same YAML.
             pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
             Ok(Value::Map(pairs))
         }

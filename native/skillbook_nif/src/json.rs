@@ -112,6 +112,8 @@ fn to_json(term: Term, literals: bool, most: usize) -> Result<Vec<u8>, Stop> {
     let mut open = Vec::new();
     begin(term, literals, most, &mut out, &mut open)?;
     while let Some(innermost) = open.last_mut() {
+        // An opening bracket at the end means that no value has been written yet; strings end with
+        // a quote.
         let first = matches!(out.last(), Some(b'[' | b'{'));
         let next = match innermost {
             Open::List(items) => match items.next() {
@@ -193,6 +195,7 @@ fn begin<'a>(
             if members.iter().any(|(name, _)| name == "__struct__") {
                 return Err(Stop::Unknown);
             }
+            // Maps have no order, and the same map must give the same JSON.
             members.sort_by(|(one, _), (other, _)| one.cmp(other));
             signs.begin_object(out)?;
             open.push(Open::Object(members.into_iter()));

@@ -23,6 +23,7 @@ pub fn read(document: &str, file: &str) -> String {
     };
     let mut bytes = Vec::new();
     let read = fs::metadata(&path).and_then(|metadata| {
+        // A pipe or device would block.
         if metadata.is_file() {
             File::open(&path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
         }

@@ -113,6 +113,7 @@ fn interruptible<T>(
     let pid = env.pid();
     let interrupt = connection.interrupt();
     resource.running().push((pid, interrupt.clone()));
+    // Monitoring fails if the process has died already; then nothing runs.
     let result = match env.monitor(resource, &pid) {
         Some(monitor) => {
             let result = work(connection);
@@ -143,6 +144,7 @@ fn sql_open<'a>(env: Env<'a>, path: &str, busy_timeout_ms: u64) -> Term<'a> {
 
 #[rustler::nif(schedule = "DirtyIo")]
 fn sql_close<'a>(env: Env<'a>, resource: ResourceArc<SqlResource>) -> Term<'a> {
+    // Running statements are interrupted first, because `close` waits for the writer.
     for (_, interrupt) in resource.running().iter() {
         interrupt.set();
     }

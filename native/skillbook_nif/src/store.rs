@@ -45,6 +45,7 @@ impl Rows {
         let place = |name: &str| {
             columns.iter().position(|column| column == name).ok_or(rustler::Error::BadArg)
         };
+        // Columns are looked up by name once per query, not once per row.
         let places = COLUMNS.iter().map(|name| place(name)).collect::<NifResult<Vec<usize>>>()?;
         let mut found = Rows::default();
         for values in rows {
@@ -52,6 +53,7 @@ impl Rows {
             let row = whole
                 .then(|| places.iter().map(|at| values[*at]).zip(COLUMNS))
                 .ok_or(rustler::Error::BadArg)?;
+            // A row without a usable id cannot be reported either, so it is a bug of the caller.
             let mut row = Row(row);
             let id = row.next("a number").map_err(|_| rustler::Error::BadArg)?;
             match row.record(id) {

@@ -74,6 +74,7 @@ impl Records {
             let id = record.id;
             let document = Document::stored(&self.source.root, &record);
             let known = self.made.get(&id);
+            // The same version of a record may be handed over more than once.
             if known.is_some_and(|known| known.document.is_same(&document)) {
                 continue;
             }
@@ -93,6 +94,8 @@ impl Records {
         let differs = !changes.entries.is_empty();
         let mut entries = Vec::with_capacity(self.assembled.entries.len() + changes.entries.len());
         // Most entries stay, and need not be looked at: they are copied in runs.
+        // Changes are sorted like the entries, so this is a merge: each change cuts the run of
+        // unchanged entries before it.
         let mut before = take(&mut self.assembled.entries).into_iter();
         for ((path, id), entry) in changes.entries {
             let place = |entry: &Arc<Entry>| {

@@ -48,11 +48,14 @@ impl QueryTerms {
     /// The terms of a query among the entries of a scope.
     pub fn new(index: &Index, scope: &Scope, text: &str) -> QueryTerms {
         let text = cut(text);
+        // A term counts only if a listed entry has it. Otherwise the query would be answered
+        // differently because of a hidden entry.
         let find =
             |term: &str| index.find(term).filter(|term| scope.shows_any(index.postings(*term).0));
         let mut names = Vec::new();
         let mut written = Vec::new();
         for chunk in text.split_whitespace() {
+            // `email.send` is a name and two words.
             names.extend(find(&whole(chunk)));
             for word in words(chunk).map(|place| &chunk[place]) {
                 let parts = parts(word);
@@ -91,6 +94,7 @@ fn word(index: &Index, scope: &Scope, written: &QueryWord, last: bool) -> Word {
     let exact = index.find(stem).filter(shown);
     let mut terms: Vec<(u32, f32)> =
         exact.into_iter().chain(*joined).map(|term| (term, 1.0)).collect();
+    // Prefixes: for the word that may still be typed, and for words that match nothing.
     if last || terms.is_empty() {
         let share = if exact.is_some() { LONGER } else { ONLY_LONGER };
         // The terms that add the fewest letters are the most likely, so the limit cuts the others.
@@ -103,6 +107,8 @@ fn word(index: &Index, scope: &Scope, written: &QueryWord, last: bool) -> Word {
         );
     }
     if terms.is_empty() {
+        // Similar words only if there is nothing better: a query for a rare word must not be
+        // answered with common ones.
         terms = misspelt(index, scope, folded, stem);
     }
     Word { terms, exact: exact.is_some() }
@@ -119,6 +125,7 @@ fn misspelt(index: &Index, scope: &Scope, folded: &str, word: &str) -> Vec<(u32,
     };
     let distance = |term: u32| {
         let other = index.term(term);
+        // Bytes are letters only in ASCII, so the quick test is for ASCII alone.
         let near = match word.is_ascii() && other.is_ascii() {
             true => {
                 other.len().abs_diff(length) <= limit

@@ -82,6 +82,7 @@ fn five(bytes: &[u8], at: usize) -> u8 {
 fn word_at(text: &str, at: usize) -> Option<Range<usize>> {
     let before = text.as_bytes()[..at].last().map_or(BETWEEN, |byte| KINDS[*byte as usize]);
     let kind = KINDS[text.as_bytes()[at] as usize];
+    // Most positions are decided by two table lookups.
     if before == INSIDE || kind == BETWEEN || !text.is_char_boundary(at) {
         return None;
     }
@@ -167,6 +168,7 @@ pub fn fold(text: &str, out: &mut String) {
     } else {
         // NFKD also decomposes full-width letters and ligatures, so they are found by their usual
         // forms.
+        // Lower case comes after decomposition: some capitals decompose into a letter and marks.
         let bare = text.nfkd().filter(|c| !is_combining_mark(*c));
         out.extend(bare.flat_map(char::to_lowercase));
     }

@@ -58,6 +58,8 @@ impl CachedCatalog {
     /// Lets the search index be built from that of the previous generation, which is faster if most
     /// documents are the same.
     pub fn search_from(&self, before: &CachedCatalog) {
+        // If nobody has searched since, the generation before may still hold an older index. It is
+        // as good a start.
         let earlier = match before.search.get() {
             Some(index) => Some(index.clone()),
             None => lock(&before.earlier_search).clone(),
@@ -74,6 +76,8 @@ impl CachedCatalog {
     pub(super) fn cache(&self, visible: Arc<Visible>) {
         let mut kept = lock(&self.visible);
         if kept.len() == MAX_PROFILES {
+            // The oldest goes, not the least recently used: 64 profiles are rarely exceeded, and a
+            // set is quickly built again.
             kept.remove(0);
         }
         kept.push(visible);

@@ -138,17 +138,21 @@ impl<'a> DomainView<'a> {
     /// Rendering the result again does not change it. That is why the table of skills is the first
     /// one of its section that lists something.
     fn rendered(&self, page: &str) -> String {
+        // 1. Remove every line that names something hidden, except table rows.
         let page = &self.without_hidden(page);
         let lines: Vec<_> = sections::lines(page).collect();
         let section = sections::section(page, SECTION).map(|text| {
             let start = offset(page, text);
             start..start + text.len()
         });
+        // 2. Find the table of skills, and the commands that the page does not mention.
         let tables = self.tables(&lines, section.as_ref());
         let first = tables.first().cloned().unwrap_or(0..0);
         let missing =
             self.missing(&lines, |at| first.contains(&at) || !self.hides_part(lines[at].text));
         // A table that lists nothing is removed, and the next one becomes the table of skills.
+        // 3. Choose the table to render. With commands to add it is the first one, otherwise the
+        // first that lists something.
         let is_shown = |table: &Range<usize>| {
             lines[table.clone()].iter().any(|row| self.row_of(row).is_some())
         };
@@ -160,12 +164,14 @@ impl<'a> DomainView<'a> {
         let mut is_gone = vec![false; lines.len()];
         tables[..at].iter().for_each(|table| is_gone[table.clone()].fill(true));
         let mut out = String::with_capacity(page.len());
+        // 4. Copy the page around it, without tables and rows that were dropped.
         let keep = |out: &mut String, range: Range<usize>| {
             let goes =
                 |at: usize| is_gone[at] || is_row(&lines[at]) && self.hides_part(lines[at].text);
             let kept = range.filter(|at| !goes(*at));
             kept.for_each(|at| out.push_str(&page[lines[at].start..lines[at].end]));
         };
+        // 5. Render the table in its place, or below if the page has none.
         if let Some(table) = tables.get(at) {
             keep(&mut out, 0..table.start);
             self.push_table(&mut out, &lines[table.clone()], missing);
@@ -187,6 +193,7 @@ impl<'a> DomainView<'a> {
                     Code::Inside | Code::Outside => None,
                 });
                 push_whole(&mut out, "");
+                // An open code block would swallow the new table, so it is closed first.
                 push_whole(&mut out, fence.unwrap_or_default());
                 out.push('\n');
             }

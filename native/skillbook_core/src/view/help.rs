@@ -38,6 +38,7 @@ impl View {
         if path.is_empty() {
             return Some(Help::Text(self.help_top_level()));
         }
+        // A skill and a domain may have one name; then both answers are given.
         if let Some(id) = self.find_named(path) {
             let skill = self.skill_text(id)?;
             return Some(Help::Text(match self.domain_beside(path, id) {
@@ -142,6 +143,7 @@ impl View {
     /// A skill's name with one of its files. Only files that were found at load are answered, so a
     /// path cannot lead anywhere else.
     fn help_file(&self, path: &str) -> Option<Help> {
+        // Any slash may end the skill's name, because names may contain slashes.
         path.match_indices('/').find_map(|(at, _)| {
             let (name, file) = (&path[..at], &path[at + 1..]);
             let id = self.find(name)?;

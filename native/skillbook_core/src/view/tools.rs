@@ -47,6 +47,7 @@ fn asked(entry: &Entry) -> Option<&[String]> {
 
 /// The tools that both lists allow, in the order of the first.
 fn both(own: &[String], profile: &[String]) -> Vec<String> {
+    // Unreadable patterns are dropped on both sides, so they allow nothing.
     let profile: Vec<Tool> = profile.iter().filter_map(|tool| Tool::read(tool)).collect();
     let mut out: Vec<String> = Vec::new();
     for tool in own.iter().filter_map(|tool| Tool::read(tool)) {
@@ -106,6 +107,8 @@ impl<'a> Tool<'a> {
 
     /// The narrower of two tools, if the name and the argument of one contain those of the other.
     fn common(self, other: Tool<'a>) -> Option<Tool<'a>> {
+        // Names and arguments are narrowed independently: `mcp__x__*(a)` and `mcp__x__read` give
+        // `mcp__x__read(a)`.
         let name = match (star(other.name, self.name), star(self.name, other.name)) {
             (true, _) => self.name,
             (false, true) => other.name,
@@ -184,6 +187,8 @@ fn is_plain(argument: &str) -> bool {
 
 /// Whether a text matches a pattern in which only `*` is special.
 fn star(pattern: &str, text: &str) -> bool {
+    // Greedy matching of the parts between stars is enough, because only the last part must end the
+    // text.
     let mut parts = pattern.split('*');
     let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };
     let Some(last) = parts.next_back() else { return rest.is_empty() };

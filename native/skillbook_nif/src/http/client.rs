@@ -118,6 +118,7 @@ fn build(settings: &Settings) -> Result<ClientResource, Fault> {
         .map_err(|error| Fault::new(atoms::certificate(), format!("TLS: {error}")))?
         .with_root_certificates(roots)
         .with_no_client_auth();
+    // With TLS the protocol is negotiated; without it, HTTP/2 needs prior knowledge.
     tls.alpn_protocols = match settings.protocol {
         Protocol::Auto => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
         Protocol::Http1 => vec![b"http/1.1".to_vec()],
@@ -126,6 +127,7 @@ fn build(settings: &Settings) -> Result<ClientResource, Fault> {
 
     let mut builder = Client::builder()
         .tls_backend_preconfigured(tls)
+        // Redirects are followed in Elixir, for all adapters alike.
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(Duration::from_millis(settings.connect_timeout))
         .pool_max_idle_per_host(IDLE_CONNECTIONS)

@@ -30,6 +30,7 @@ pub(super) fn fault(error: &reqwest::Error) -> Fault {
     if let Some(tls) = causes.iter().find_map(|cause| cause.downcast_ref::<rustls::Error>()) {
         return tls_fault(tls);
     }
+    // reqwest counts everything before the request as connecting: DNS, TCP, proxy.
     if error.is_connect() {
         return match error.is_timeout() {
             true => Fault::new(atoms::connect_timeout(), ""),

@@ -103,6 +103,7 @@ fn http_request<'a>(
         Ok(request) => request,
         Err(fault) => return Ok(fault.encode(env)),
     };
+    // Without any authority every handshake would fail, with a confusing error.
     if request.url().scheme() == "https" && !client.has_authorities {
         let text =
             "the system has no certificate authorities to check the server's certificate with";
@@ -115,6 +116,7 @@ fn http_request<'a>(
         deadline: Instant::now() + Duration::from_millis(limits.timeout),
     };
     let reply = Reply::new(reference, panicked);
+    // The task owns everything it needs; this function returns at once.
     let task = runtime()?.spawn(work.run(request, reply, asked)).abort_handle();
     let stream = StreamResource { asks, task, is_left: AtomicBool::new(false) };
     Ok((atoms::ok(), ResourceArc::new(stream)).encode(env))
@@ -181,6 +183,7 @@ impl Work {
         };
         reply.send(|env| encode_head(env, &response));
         loop {
+            // The deadline also ends a request whose reader never asks again.
             let Ok(ask) = timeout_at(self.deadline, asked.recv()).await else {
                 // The connection is freed now. The reader gets the error with its next call.
                 drop(response);
@@ -189,6 +192,7 @@ impl Work {
                 }
                 return;
             };
+            // The reader has left, or its process has died.
             let Some(Ask::Next(reply)) = ask else {
                 let rest = async {
                     let mut left = LEAVING_BYTES;
@@ -201,6 +205,7 @@ impl Work {
                 return;
             };
             match self.piece(&mut response).await {
+                // The length is known and nothing is left, so a further message is saved.
                 Ok(Some(piece)) if response.content_length() == Some(0) => {
                     return reply.send(|env| (atoms::last(), binary(env, &piece)).encode(env));
                 }

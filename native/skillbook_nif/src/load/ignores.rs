@@ -79,6 +79,7 @@ impl Ignores {
             for file in &ignores.files {
                 match file.matcher.matched(below, is_folder) {
                     Match::Ignore(glob) => return Some((glob.original(), &file.path)),
+                    // A rule with `!` in a deeper folder overrides the rules above.
                     Match::Whitelist(_) => return None,
                     Match::None => {}
                 }

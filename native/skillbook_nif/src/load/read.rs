@@ -97,6 +97,7 @@ impl DocumentReader<'_> {
         buffer: &mut Vec<u8>,
     ) -> Option<(ReadFile, bool)> {
         let full = format!("{}/{path}", self.source.root);
+        // One `stat` instead of reading the file.
         if let (Some(ReadFile { stamp: Some(stamp), .. }), Freshness::Stamp) = (old, fresh) {
             if fs::metadata(&full).is_ok_and(|metadata| Stamp::of(&metadata) == *stamp) {
                 return None;
@@ -110,6 +111,8 @@ impl DocumentReader<'_> {
             file.take(MAX_BYTES + 1).read_to_end(buffer)?;
             Ok(stamp)
         });
+        // A file that has just changed may change again within the resolution of its times. Without
+        // a stamp it is read again next time.
         let stamp = read.as_ref().ok().filter(|stamp| stamp.is_old(self.now)).copied();
         let (result, kept) = match read {
             Ok(_) => self.parse(path, full, old, buffer),
@@ -117,6 +120,8 @@ impl DocumentReader<'_> {
         };
         let new = ReadFile { result, kept, stamp };
         Some(match old {
+            // The old object is kept, so that later steps recognise an unchanged document by its
+            // address.
             Some(old) if old.is_same(&new) => {
                 (ReadFile { result: old.result.clone(), ..new }, false)
             }
@@ -175,6 +180,8 @@ impl DocumentReader<'_> {
         bytes: &[u8],
     ) -> (Result<Arc<Document>, Diagnostic>, bool) {
         let kept = good.and_then(|good| {
+            // Only a version without fields or description can be worse than the old one; the
+            // search for the entry below is skipped for all others.
             let broken = match &new {
                 Ok(new) => new.fields().is_none_or(|fields| fields.description.is_none()),
                 Err(_) => true,

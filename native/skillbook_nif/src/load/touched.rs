@@ -59,9 +59,11 @@ pub fn touched(folder: &Folder, root: &Path, below: &[&Path]) -> Touched {
 
 /// `None` if everything must be looked at.
 fn touch(root: &Folder, full: &Path, below: &Path, paths: &mut Paths) -> Option<()> {
+    // The root itself, or a folder above it.
     if below.as_os_str().is_empty() {
         return None;
     }
+    // `..` and the like are not paths that a watcher reports, so they are not trusted.
     let names: Vec<&OsStr> = below
         .components()
         .map(|component| match component {
@@ -72,12 +74,14 @@ fn touch(root: &Folder, full: &Path, below: &Path, paths: &mut Paths) -> Option<
     let mut folder = root;
     let mut path = String::new();
     for (at, name) in names.iter().enumerate() {
+        // Its rules may concern every file below.
         if is_ignore_file(name) {
             return None;
         }
         if is_skipped(name) {
             return Some(());
         }
+        // A name that is not UTF-8 gets a diagnostic from the listing of its folder.
         let Some(name) = name.to_str() else {
             list(full, &path, paths);
             return Some(());
@@ -85,6 +89,7 @@ fn touch(root: &Folder, full: &Path, below: &Path, paths: &mut Paths) -> Option<
         let next = join(&path, name);
         match folder.folders.get(name) {
             Some(known) => (folder, path) = (known, next),
+            // A known file that still exists: only its content can have changed.
             None if at + 1 == names.len()
                 && folder.has_file(name)
                 && is_file(&full.join(&next)) =>
@@ -99,6 +104,7 @@ fn touch(root: &Folder, full: &Path, below: &Path, paths: &mut Paths) -> Option<
             }
         }
     }
+    // The path is a known folder: it may have been replaced with all its content.
     if is_folder(&full.join(&path)) {
         paths.trees.insert(path);
     } else {

@@ -101,6 +101,8 @@ impl Walker<'_> {
             for entry in listed {
                 let entry = entry?;
                 let (name, kind) = (entry.file_name(), entry.file_type()?);
+                // Names are filtered before anything is stored: `node_modules` may hold a hundred
+                // thousand files.
                 if !is_skipped(&name) {
                     match name.into_string() {
                         Ok(name) => entries.push((name, kind)),
@@ -114,6 +116,7 @@ impl Walker<'_> {
                 } else if let Some(name) = ignores::NAMES.into_iter().find(|own| name == *own) {
                     ignore_files.push((name, kind));
                 }
+                // A single folder with too many files ends the walk, without reading all its names.
                 if entries.len() > MAX_FILES {
                     self.count.fetch_add(entries.len(), Ordering::Relaxed);
                     break;
@@ -167,6 +170,7 @@ impl Walker<'_> {
         let rule =
             folder.ignores.as_ref().and_then(|ignores| ignores.leaves_out(path, kind.is_dir()));
         let Some((line, file)) = rule else { return false };
+        // Other ignored files are not worth a diagnostic: nobody misses them.
         if kind.is_dir() || kind.is_symlink() || is_markdown(path) {
             self.count.fetch_add(1, Ordering::Relaxed);
             let message = format!("ignored by the line `{line}` of {file}");
@@ -179,6 +183,7 @@ impl Walker<'_> {
 
     fn add(&self, path: &str, name: String, kind: FileType, folder: &mut Folder) {
         self.count.fetch_add(1, Ordering::Relaxed);
+        // Links are followed at the end, when all files are known under their own paths.
         if kind.is_symlink() {
             folder.links.push(name);
         } else if kind.is_dir() {
@@ -209,7 +214,9 @@ impl Walker<'_> {
         }
         let mut known = FxHashSet::default();
         know(root, real, &mut known);
+        // A folder behind a link may contain links itself.
         while !links.is_empty() && !self.is_full() {
+            // Sorted, so that of two links to one file always the same one is followed.
             links.sort();
             for link in std::mem::take(&mut links) {
                 let (parent, name) = split(&link);

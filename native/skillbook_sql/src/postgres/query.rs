@@ -48,12 +48,14 @@ impl Session {
         mode: Mode,
     ) -> Result<Option<Rows>, Error> {
         self.check_mode(state, mode)?;
+        // A text with obvious writes is not sent to a reading session at all.
         let scanned = statement::one(sql, Dialect::Postgres, params.len())?;
         if mode == Mode::Read && scanned.kind() != Kind::Read {
             return Ok(None);
         }
 
         state.began = Some(Instant::now());
+        // At most two rounds: the second prepares again after a stale plan.
         let mut heal = true;
         let found = loop {
             let prepared = self.prepare(state, scanned.text(), mode).await?;
@@ -79,6 +81,7 @@ impl Session {
                 found => break found,
             }
         };
+        // After a change of the schema all plans of this session may be stale.
         if scanned.kind() == Kind::Other {
             state.prepared.clear();
         }
@@ -93,6 +96,7 @@ impl Session {
 
     async fn run_batch(&self, state: &mut State, sql: &str, mode: Mode) -> Result<(), Error> {
         self.check_mode(state, mode).map_err(|error| error.in_statement_unless_alone(sql))?;
+        // Statements are sent one at a time, so that an error names the one that failed.
         let statements = statement::all(sql, Dialect::Postgres)?;
         state.prepared.clear();
         for text in statements.iter().map(|statement| statement.text()) {
@@ -131,6 +135,7 @@ impl Session {
 
     async fn fetch(&self, statement: &Statement, params: &[Param]) -> Result<Rows, Failure> {
         let columns = statement.columns();
+        // Rows are decoded as they arrive; the driver keeps no second copy of the result.
         let mut stream = pin!(self.client.query_raw(statement, params).await?);
         let mut found = Rows::default();
         while let Some(row) = stream.next().await {
@@ -172,9 +177,11 @@ impl Session {
         params: &[Param],
     ) -> Result<Rows, Failure> {
         let work = self.fetch(&prepared.statement, params);
+        // Nothing can be stale: this transaction has used the statement, or it returns no rows.
         if prepared.transaction == state.transaction || prepared.statement.columns().is_empty() {
             return self.limited(work).await;
         }
+        // All three are sent together, so the savepoint costs no extra round trip.
         let (saved, done, released) = self
             .limited(async {
                 let (save, release) = ("savepoint plan", "release savepoint plan");

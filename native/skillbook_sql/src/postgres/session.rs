@@ -87,10 +87,13 @@ impl Session {
         }
         let is_open = self.is_open.load(Ordering::Acquire);
         match mode {
+            // The transaction is gone with the connection, so trying again elsewhere would lose its
+            // first half.
             Mode::Inside if self.client.is_closed() => {
                 Err(self.lost(Detail::LostInTransaction, ErrorKind::Closed))
             }
             Mode::Inside if !is_open || state.is_failed => Err(Error::rolled_back()),
+            // Nothing was sent, so the caller may use another connection.
             Mode::Read | Mode::Write if self.client.is_closed() => {
                 Err(self.lost(Detail::NotSent, ErrorKind::NotSent))
             }
@@ -120,6 +123,7 @@ impl Session {
         &self,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
+        // A statement may first wait for the writer's lock, and then run up to its own limit.
         let limit = self.timeouts.statement + self.timeouts.lock + GRACE;
         match timeout(limit, work).await {
             Ok(done) => done,
@@ -153,6 +157,7 @@ impl Session {
         if error.as_db_error().is_some() {
             let fatal =
                 error.as_db_error().and_then(DbError::parsed_severity) == Some(Severity::Fatal);
+            // After a FATAL error the server closes the connection.
             self.is_broken.fetch_or(fatal, Ordering::AcqRel);
             return describe(&error, self.timeouts);
         }

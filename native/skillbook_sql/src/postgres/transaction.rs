@@ -36,14 +36,19 @@ impl Session {
         self.check_mode(&state, Mode::Write)?;
         state.transaction += 1;
         state.is_failed = false;
+        // Set before sending: if this future is dropped in between, the session must not be lent
+        // again.
         self.is_open.store(true, Ordering::Release);
         let begun = self
             .limited(async { self.client.batch_execute(&BEGIN).await.map_err(Failure::Driver) })
             .await;
         match begun {
             Ok(()) => Ok(()),
+            // The lock was not available in time, or the connection is lost.
             Err(failure) => {
                 let error = self.begin_error(failure);
+                // `begin` may have succeeded and the lock failed, so there may be a transaction to
+                // end.
                 self.end(&mut state, "rollback").await;
                 Err(error)
             }
@@ -109,6 +114,8 @@ impl Session {
             })
             .await?;
         if let Err(error) = begun {
+            // A lost connection is reported by the caller's mode: whether the statement ran is
+            // unknown.
             return Err(match error.is_closed() {
                 true => Failure::Driver(error),
                 false => Failure::Known(self.begin_error(Failure::Driver(error))),

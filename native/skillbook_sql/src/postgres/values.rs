@@ -76,6 +76,7 @@ pub(super) fn encode(value: &Value, ty: &Type, number: usize) -> Result<Param, E
     let whole = |least: i64, most: i64| {
         let found = match value {
             Value::Int(value) => Some(*value),
+            // Floats above 2^53 are not exact, so they are refused where an integer is expected.
             Value::Float(value) if value.fract() == 0.0 && value.abs() < 9.0e15 => {
                 Some(*value as i64)
             }
@@ -99,6 +100,7 @@ pub(super) fn encode(value: &Value, ty: &Type, number: usize) -> Result<Param, E
         _ => None,
     };
     let sent = match *ty {
+        // NULL fits every type.
         _ if *value == Value::Null => Ok(Param::Null),
         Type::BOOL => {
             whole(0, 1).map(|value| Param::Binary(vec![value as u8])).or_else(|_| match value {
@@ -134,6 +136,7 @@ pub(super) fn encode(value: &Value, ty: &Type, number: usize) -> Result<Param, E
         },
     };
     match sent {
+        // Text cannot contain NUL in PostgreSQL.
         Ok(Param::Text(text)) if text.contains('\0') => {
             wrong("text without NUL characters".to_owned())
         }
@@ -230,6 +233,8 @@ pub(super) fn decode(ty: &Type, bytes: &[u8]) -> Option<Value> {
         Type::INT4 => Value::Int(i32::from_be_bytes(fixed(bytes)?).into()),
         Type::INT8 => Value::Int(i64::from_be_bytes(fixed(bytes)?)),
         Type::OID => Value::Int(u32::from_be_bytes(fixed(bytes)?).into()),
+        // By way of its shortest decimal form: 0.1 as f32 would otherwise become
+        // 0.10000000149011612.
         Type::FLOAT4 => finite(f32::from_be_bytes(fixed(bytes)?).to_string().parse().ok()?)?,
         Type::FLOAT8 => finite(f64::from_be_bytes(fixed(bytes)?))?,
         Type::NUMERIC => numeric(bytes)?,
@@ -278,10 +283,12 @@ fn numeric(bytes: &[u8]) -> Option<Value> {
     // The digits are groups of four; the first group counts 10000 to the power of the weight.
     let group =
         |at: i32| if (0..i32::from(count)).contains(&at) { word(4 + at as usize) } else { Some(0) };
+    // The integer part, with groups that are not stored as zeros.
     for at in 0..=i32::from(weight).max(0) {
         let at = if weight < 0 { -1 } else { at };
         write!(written, "{:04}", group(at)?).ok()?;
     }
+    // A scale of 0 means that the value was declared or computed as an integer.
     if scale == 0 {
         if let Ok(whole) = written.parse() {
             return Some(Value::Int(whole));

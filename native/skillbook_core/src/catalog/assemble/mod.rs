@@ -56,6 +56,8 @@ pub fn assemble_again(
     files: Vec<String>,
     earlier: &Assembled,
 ) -> Assembled {
+    // Sorted, so that "the first by path" is the first, and so that earlier results can be found in
+    // one pass.
     documents.sort_by(|a, b| a.path.cmp(&b.path));
     let folders = Folders::new(source, &documents);
     let mut builder = Builder { source, folders, resources: FxHashMap::default(), index: None };
@@ -63,6 +65,7 @@ pub fn assemble_again(
     let mut out = Assembled::default();
     out.entries.reserve(documents.len());
     out.made.reserve(documents.len());
+    // Earlier results are in the same order; `find_unchanged` walks along them.
     let mut earlier = earlier.made.as_slice();
     for document in &documents {
         let made = match find_unchanged(document, &mut earlier)

@@ -28,6 +28,7 @@ pub(super) fn differs(
     place: String,
 ) -> Diagnostic {
     let other = format!("write name: {expected}");
+    // Suggest the name that other readers accept; if both or neither are accepted, offer both ways.
     let hint = match (odd(expected, kind), odd(name, kind)) {
         (None, Some(_)) => other,
         (Some(_), None) => place,

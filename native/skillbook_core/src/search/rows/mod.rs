@@ -105,6 +105,7 @@ struct Packed<'a>(&'a [u8]);
 impl<'a> Packed<'a> {
     fn number(&mut self) -> Option<u64> {
         let mut number = 0;
+        // Nine bytes hold 63 bits. Longer numbers were not written here.
         for (at, byte) in self.0.iter().enumerate().take(9) {
             number |= u64::from(byte & 127) << (7 * at);
             if byte & 128 == 0 {
@@ -183,6 +184,8 @@ fn postings<'a>(documents: &'a [u8], places: &'a [u8]) -> impl Iterator<Item = P
     let (mut documents, mut places, mut id) = (Packed(documents), Packed(places), 0u64);
     std::iter::from_fn(move || {
         id = id.wrapping_add(documents.number()?);
+        // The lowest bit says whether a count for titles follows: most words are not in titles, and
+        // this saves them a byte.
         let counts = documents.number()?;
         let titles = if counts & 1 == 1 { documents.number()? } else { 0 };
         Some(Posting {
@@ -209,6 +212,8 @@ impl<'a> BlockReader<'a> {
     /// Advances to the next term, which is then in `term`. Returns its packed postings and places.
     fn next(&mut self) -> Option<(&'a [u8], &'a [u8])> {
         let shared = usize::try_from(self.documents.number()?).ok()?;
+        // A malformed length beyond the term before truncates nothing, and gives a wrong but
+        // harmless term.
         self.term.truncate(shared);
         self.term.extend(self.documents.counted()?);
         Some((self.documents.counted()?, self.places.counted().unwrap_or_default()))

@@ -68,6 +68,7 @@ impl Run {
 
 /// Packs documents into a run. If several have one id, the last counts.
 pub fn pack(documents: &[SearchDocument]) -> Run {
+    // Ids must ascend, because postings store differences.
     let by_id: FxHashMap<u64, &SearchDocument> =
         documents.iter().map(|document| (document.id, document)).collect();
     let mut order: Vec<_> = by_id.into_values().collect();
@@ -125,6 +126,7 @@ impl RunBuilder {
             }
             at += GAP;
         }
+        // Stems first, which have places for phrases; then the words as written, which have none.
         for (found, with_places) in found.iter_mut().zip([true, false]) {
             found.sort_unstable();
             for group in found.chunk_by(|one, other| one >> 32 == other >> 32) {
@@ -210,6 +212,7 @@ impl BlockWriter {
             self.block.first = String::from_utf8_lossy(term).into_owned();
             self.last.clear();
         }
+        // Front coding: neighbouring terms share long prefixes.
         let shared = self.last.iter().zip(term).take_while(|(one, other)| one == other).count();
         let out = &mut self.block.documents;
         push(shared as u64, out);
@@ -262,6 +265,7 @@ impl StoredRun<'_> {
 /// which takes long, before a transaction has assigned their ids.
 pub fn merge(runs: &[StoredRun<'_>]) -> Run {
     let gone: Vec<FxHashSet<u64>> = runs.iter().map(|run| ids(run.gone).collect()).collect();
+    // The ids that remain, under their new numbers.
     let left = runs.iter().zip(&gone).flat_map(|(run, gone)| {
         ids(run.ids).filter(|id| !gone.contains(id)).filter_map(|id| run.number(id))
     });
@@ -272,6 +276,8 @@ pub fn merge(runs: &[StoredRun<'_>]) -> Run {
     let mut cursors: Vec<Cursor> = runs.iter().map(Cursor::new).collect();
     let mut blocks = BlockWriter::default();
     let (mut documents, mut places, mut all) = (Vec::new(), Vec::new(), Vec::new());
+    // A merge of sorted runs: the smallest term of all cursors, with the postings of every run that
+    // has it.
     while let Some(term) = cursors
         .iter()
         .filter(|cursor| cursor.found.is_some())
@@ -292,6 +298,7 @@ pub fn merge(runs: &[StoredRun<'_>]) -> Run {
                 cursor.advance();
             }
         }
+        // Runs may have overlapping ids, and new numbers need not keep the order.
         all.sort_unstable_by_key(|posting| posting.id);
         documents.clear();
         places.clear();
@@ -300,6 +307,7 @@ pub fn merge(runs: &[StoredRun<'_>]) -> Run {
             posting.push(before, &mut documents, &mut places);
             before = posting.id;
         }
+        // A term whose documents are all gone is dropped.
         if !all.is_empty() {
             blocks.add(&term, &documents, &places);
         }
