@@ -6,8 +6,8 @@
 //!
 //! A NIF blocks the scheduler that calls it, so every function has one of four places:
 //!
-//! - A normal scheduler, for what takes microseconds. What may take longer for some inputs is
-//!   exported twice, see `twin`.
+//! - A normal scheduler, for calls of a few microseconds. A call that takes longer for some inputs
+//!   is exported twice, see `twin`.
 //! - A dirty CPU scheduler, for work that grows with its input.
 //! - A dirty IO scheduler, for files and SQLite. Several of these wait without occupying a core.
 //! - A thread of its own, which replies by message: the tokio runtime for sockets (`runtime`), a

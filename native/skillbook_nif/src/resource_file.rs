@@ -38,7 +38,7 @@ pub fn read(document: &str, file: &str) -> String {
     }
 }
 
-/// Formats a file of which these bytes were read, of `length` in total.
+/// Formats the text of a file of this length. `bytes` is the part that was read.
 fn display(file: &str, mut bytes: Vec<u8>, length: u64) -> String {
     if bytes.len() as u64 > MAX_BYTES {
         bytes.truncate(whole_lines(&bytes[..MAX_BYTES as usize]));

@@ -402,7 +402,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_engine_refuses_what_the_scanner_refuses() {
+    fn engine_and_scanner_refuse_the_same() {
         let sqlite = Sqlite::new(":memory:", Duration::ZERO).open_writer().unwrap();
         sqlite.inner.execute_batch("create table t (x)").unwrap();
         for (sql, is_refused) in [

@@ -30,8 +30,8 @@ impl<'a> Changes<'a> {
     /// Compares two generations: the entries that are used where all are seen, and under `changed`
     /// also the names whose unused entries differ. Another profile may use those.
     pub fn between_generations(old: &'a Catalog, new: &'a Catalog) -> Changes<'a> {
-        // What an unrestricted view would see comes first, because only that can be called added or
-        // removed.
+        // The choice of an unrestricted view comes first, because only its entries can be called
+        // added or removed.
         let mut changes = Changes::between(old.used(), new.used());
         let mut known: FxHashSet<&str> = [&changes.added, &changes.changed, &changes.removed]
             .iter()
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_differs() {
+    fn lists_the_differences() {
         let old = catalog(&[], &[("a/SKILL.md", "1"), ("b/SKILL.md", "1"), ("c/SKILL.md", "1")]);
         type Row<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], [&'a [&'a str]; 3]);
         let rows: [Row; 6] = [

@@ -83,7 +83,7 @@ fn touches_labels(old: &str, new: &[u8]) -> bool {
     // UTF-16 text has a zero byte beside each ASCII letter, and its labels count too.
     let plain: Vec<u8> = new.iter().copied().filter(|byte| *byte != 0).collect();
     let new = String::from_utf8_lossy(&plain);
-    // Lines that were there before are no news, even if they mention labels (in an example, say).
+    // Lines that the old text has do not count, even if they mention labels (in an example, say).
     let known = statements(old);
     statements(&new).iter().any(|statement| !known.contains(statement))
 }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_what_was_used_before_a_broken_edit() {
+    fn keeps_the_last_good_version() {
         let rows: &[(&[u8], bool, Option<&str>)] = &[
             (b"---\nname: a\ndescription: e\n---\n", true, None),
             (b"---\nname: a\n", true, Some("frontmatter_unclosed")),

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_what_matches() {
+    fn marks_matches() {
         let long = "filler ".repeat(60);
         let rows: [(String, &[&str], &[&str], String); 10] = [
             (String::new(), &["plan"], &[], String::new()),

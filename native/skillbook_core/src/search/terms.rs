@@ -161,7 +161,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_within_edits_is_near(
+        fn near_accepts_all_words_within_the_limit(
             word in "[a-c]{1,8}",
             other in "[a-c]{1,8}",
             limit in 1..3usize,

@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn splits_text_at_what_is_no_letter_or_digit() {
+    fn splits_text_at_other_characters() {
         let rows: [(&str, &[&str]); 8] = [
             ("", &[]),
             (" .-_ ", &[]),

@@ -410,7 +410,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_what_may_be_names() {
+    fn finds_possible_names() {
         let rows: [(&str, &[&str]); 8] = [
             ("| email.send | Send |\n", &["email.send", "email.send"]),
             ("  | `diary` | Write |", &["diary"]),
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_what_a_line_is_about() {
+    fn finds_the_subject_of_a_line() {
         for (line, expected) in [
             ("| email.send | Send |\n", Some("email.send")),
             ("|`email.send`|", Some("email.send")),

@@ -1,5 +1,4 @@
-//! Profiles, and the rule that decides what a profile may see. This is the only place that decides
-//! it.
+//! Profiles, and the rule that decides which entries a profile may see. No other place decides it.
 //!
 //! Three things must hold for an entry to be visible:
 //!

@@ -1,11 +1,11 @@
-//! Finds and reads the files of a source, and looks again only at what has changed.
+//! Finds and reads the files of a source, and on a reload only those that have changed.
 //!
 //! Loading has three steps: list the folders, read the `SKILL.md` files, and read the other
 //! Markdown files, without those that a `SKILL.md` claims as resources of its skill.
 //!
-//! A reload with changed paths lists and reads only what they affect (`touched`). With links or
-//! changed ignore files that could miss something; then all folders are listed, and files with
-//! unchanged size and times are not read (`read`).
+//! A reload with changed paths lists and reads only the files that they affect (`touched`). With
+//! links or changed ignore files that could miss something; then all folders are listed, and files
+//! with unchanged size and times are not read (`read`).
 //!
 //! # Threads
 //!

@@ -1,4 +1,4 @@
-//! Decides what must be looked at again when paths have changed.
+//! Decides which folders and files must be read again when paths have changed.
 //!
 //! A path says only that something happened there. It may be a file or a folder, new or gone, so
 //! each is compared with the tree and with the disk. Too much is harmless, too little would miss a
@@ -46,7 +46,8 @@ pub fn below<'a>(path: &'a Path, root: &Path, real: &Path) -> Option<&'a Path> {
     path.strip_prefix(root).or_else(|_| path.strip_prefix(real)).ok()
 }
 
-/// What the paths affect in a source without links. All of them are below its root.
+/// The folders and files that the paths affect, in a source without links. All paths are below its
+/// root.
 pub fn touched(folder: &Folder, root: &Path, below: &[&Path]) -> Touched {
     let mut paths = Paths::default();
     for path in below {

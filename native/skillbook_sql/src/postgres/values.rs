@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_become_what_the_server_expects() {
+    fn parameters_are_encoded_for_their_type() {
         let text = |text: &str| Value::Text(text.to_owned());
         for (value, ty, expected) in [
             (Value::Null, Type::INT4, "null"),

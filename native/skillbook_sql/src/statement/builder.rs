@@ -1,8 +1,8 @@
 //! Collects the tokens of one statement, and decides its kind and whether it is refused.
 //!
 //! Only keywords at certain places count. The first words (`create or replace temp table`), after
-//! `explain` and its options, say what kind of statement it is. Later words matter only where they
-//! can change that: `insert` in a common table expression, `for update`, `into` of a `select`. A
+//! `explain` and its options, decide the kind of statement. Later words matter only where they can
+//! change that: `insert` in a common table expression, `for update`, `into` of a `select`. A
 //! keyword behind a dot is a column's name and does not count. A column called `update` makes a
 //! read look like a write; that is harmless, because it then only runs on the writing connection.
 

@@ -1,10 +1,10 @@
 //! Splits SQL into tokens, by the lexical rules of each dialect.
 //!
 //! The rules are those of SQLite's `tokenize.c` and of PostgreSQL's `scan.l` with
-//! `standard_conforming_strings` on, as far as they decide where a token ends. The differences are
-//! what an attacker would use to hide a statement: PostgreSQL nests comments, ends a line comment
-//! at a carriage return, and has dollar quotes and `E''` strings; SQLite has brackets, backticks
-//! and variables with parentheses.
+//! `standard_conforming_strings` on, as far as they decide where a token ends. Ignoring their
+//! differences would let an attacker hide a statement: PostgreSQL nests comments, ends a line
+//! comment at a carriage return, and has dollar quotes and `E''` strings; SQLite has brackets,
+//! backticks and variables with parentheses.
 //!
 //! A string, name or comment that is not closed goes on to the end of the text. The database then
 //! reports it.

@@ -105,7 +105,7 @@ impl<'a> Builder<'a> {
         }
         let fields = entry.fields();
         // A source of low trust may hold files from strangers. Their text can be read, but must not
-        // run code or start by itself.
+        // run code or start on a schedule.
         let lost = [
             ("handler", fields.handler.is_some() && entry.handler().is_none()),
             ("schedule", fields.schedule.is_some() && entry.schedule().is_none()),
@@ -245,7 +245,7 @@ impl<'a> Builder<'a> {
         fields: &Fields,
         notes: &mut Notes,
     ) -> Option<Entry> {
-        // The closest `SKILL.md` upwards decides what this file can be.
+        // The closest `SKILL.md` upwards decides the possible kinds of this file.
         let domain = match self.folders.nearest(document.folder()).1 {
             Some(Role::Skill) => return None,
             Some(Role::Both(domain)) => {

@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_gone_is_counted_once() {
+    fn removed_documents_are_counted_once() {
         let run = pack(&[document(1, &[], "a"), document(5, &[], "a b"), document(9, &[], "b")]);
         let (gone, count) = without(&run.ids, &[], &[5, 6]);
         assert_eq!((ids(&gone).collect::<Vec<_>>(), count), (vec![5], 1));
@@ -481,7 +481,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn merged_runs_are_what_their_documents_give_together(
+        fn merging_equals_packing_all_documents(
             texts in proptest::collection::vec("([a-c]{1,2}s?|[ .é\u{301}]){0,20}", 0..7),
             kept_in in proptest::collection::vec(0..4u8, 7),
         ) {

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_level_at_the_limit_is_left_to_the_caller() {
+    fn ties_at_the_limit_are_left_to_the_caller() {
         let index = index(&[("a", "x"), ("b", "x"), ("c", "x x")]);
         let two = found(&index, &[], &[word("x")], &[], 3, 2);
         assert_eq!((ids(&two), two.total), (vec![3, 1, 2], 3));
