@@ -25,9 +25,9 @@ twin! {
 /// decoded.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn frontmatter_write<'a>(env: Env<'a>, pairs: Term<'a>, body: Term<'a>) -> Term<'a> {
-    let written =
+    let yaml =
         decode_pairs(pairs).and_then(|pairs| Ok(frontmatter::write(&pairs, decode_text(body)?)));
-    match written {
+    match yaml {
         Ok(document) => (atoms::ok(), document).encode(env),
         Err(term) => (atoms::error(), (atoms::unsupported(), term)).encode(env),
     }

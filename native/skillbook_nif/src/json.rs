@@ -74,13 +74,13 @@ twin! {
     "DirtyCpu" fn json_encode_now | json_encode_dirty(env, term: Term<'a>, literals: bool)
     ready match timed(env, || to_json(term, literals, JSON_BYTES)) {
         Err(Stop::Full) => None,
-        written => Some(encode_json(env, written)),
+        result => Some(encode_json(env, result)),
     }
     => Ok(encode_json(env, to_json(term, literals, usize::MAX)))
 }
 
-fn encode_json<'a>(env: Env<'a>, written: Result<Vec<u8>, Stop>) -> Term<'a> {
-    match written {
+fn encode_json<'a>(env: Env<'a>, result: Result<Vec<u8>, Stop>) -> Term<'a> {
+    match result {
         Ok(json) => text::bytes(env, &json),
         Err(_) => atoms::unknown().encode(env),
     }

@@ -109,8 +109,8 @@ twin! {
     ready {
         let profile = profile(ids, grants, skills)?;
         let generation = catalog.current();
-        let kept = View::cached(&generation.catalog, &profile);
-        kept.map(|view| encode_view(env, view, catalog, generation))
+        let cached = View::cached(&generation.catalog, &profile);
+        cached.map(|view| encode_view(env, view, catalog, generation))
     }
     => {
         let profile = profile(ids, grants, skills)?;

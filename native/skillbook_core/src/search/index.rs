@@ -91,7 +91,7 @@ impl Index {
         for term in 0..earlier.term_count() {
             terms.number(earlier.term(term));
         }
-        let mut kept = vec![None; earlier.documents.len()];
+        let mut moved = vec![None; earlier.documents.len()];
         let mut unread = Vec::new();
         // An address identifies a document only because the weak references keep it from being
         // reused.
@@ -106,10 +106,10 @@ impl Index {
             match known
                 .get(&Arc::as_ptr(&entry.document))
                 .copied()
-                .filter(|old| kept[*old].is_none())
+                .filter(|old| moved[*old].is_none())
             {
                 Some(old) => {
-                    kept[old] = Some(place as u32);
+                    moved[old] = Some(place as u32);
                     lengths[place] = earlier.lengths[old];
                 }
                 None => unread.push(place),
@@ -125,17 +125,17 @@ impl Index {
         }
         // 3. The postings that stay, with the new numbers of their documents, then the new ones.
         // This is iterated twice, to count and to fill, instead of being stored.
-        let kept = || {
+        let copied = || {
             (0..earlier.term_count()).flat_map(|term| {
                 let (places, counts) = earlier.postings(term);
-                let moved = places
+                let copies = places
                     .iter()
                     .zip(counts)
-                    .filter_map(|(old, count)| Some((kept[*old as usize]?, *count)));
-                moved.map(move |(place, count)| (term, place, count))
+                    .filter_map(|(old, count)| Some((moved[*old as usize]?, *count)));
+                copies.map(move |(place, count)| (term, place, count))
             })
         };
-        let all = || kept().chain(fresh.iter().copied());
+        let all = || copied().chain(fresh.iter().copied());
 
         // 4. Count the postings of each term. Terms without any belong to removed documents and are
         // dropped.

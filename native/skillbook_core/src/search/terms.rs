@@ -30,7 +30,7 @@ pub struct Word {
 pub struct QueryTerms {
     /// Its words. A word that matches nothing has no terms.
     pub words: Vec<Word>,
-    /// Names in the query, as they were written. An entry with one of these names scores higher.
+    /// Names in the query, as they were query_words. An entry with one of these names scores higher.
     pub names: Vec<u32>,
     /// The whole query as a name.
     pub name: Option<u32>,
@@ -53,7 +53,7 @@ impl QueryTerms {
         let find =
             |term: &str| index.find(term).filter(|term| scope.shows_any(index.postings(*term).0));
         let mut names = Vec::new();
-        let mut written = Vec::new();
+        let mut query_words = Vec::new();
         for chunk in text.split_whitespace() {
             // `email.send` is a name and two words.
             names.extend(find(&whole(chunk)));
@@ -61,24 +61,25 @@ impl QueryTerms {
                 let parts = parts(word);
                 let joined = if parts.len() > 1 { find(&stemmed(word)) } else { None };
                 let short = parts.into_iter().filter(|part| part.len() <= LONGEST);
-                written.extend(short.map(|part| QueryWord {
+                query_words.extend(short.map(|part| QueryWord {
                     folded: folded(part),
                     stem: stemmed(part),
                     joined,
                 }));
             }
         }
-        written.retain(|word| !word.stem.is_empty());
-        written.truncate(WORDS);
+        query_words.retain(|word| !word.stem.is_empty());
+        query_words.truncate(WORDS);
         names.truncate(WORDS);
         names.sort_unstable();
         names.dedup();
-        let last = written.len().saturating_sub(1);
+        let last = query_words.len().saturating_sub(1);
         // Of a repeated word the last counts, because the last word may be a prefix.
-        let again =
-            |at: usize| written[at + 1..].iter().any(|later| later.stem == written[at].stem);
-        let once = (0..written.len()).filter(|at| !again(*at));
-        let words = once.map(|at| word(index, scope, &written[at], at == last)).collect();
+        let again = |at: usize| {
+            query_words[at + 1..].iter().any(|later| later.stem == query_words[at].stem)
+        };
+        let once = (0..query_words.len()).filter(|at| !again(*at));
+        let words = once.map(|at| word(index, scope, &query_words[at], at == last)).collect();
         QueryTerms { words, names, name: find(&whole(text)) }
     }
 }
@@ -88,8 +89,8 @@ fn cut(text: &str) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
-fn word(index: &Index, scope: &Scope, written: &QueryWord, last: bool) -> Word {
-    let QueryWord { folded, stem, joined } = written;
+fn word(index: &Index, scope: &Scope, query_word: &QueryWord, last: bool) -> Word {
+    let QueryWord { folded, stem, joined } = query_word;
     let shown = |term: &u32| scope.shows_any(index.postings(*term).0);
     let exact = index.find(stem).filter(shown);
     let mut terms: Vec<(u32, f32)> =

@@ -13,7 +13,7 @@ use super::visible::Visible;
 use crate::catalog::Catalog;
 use crate::search::index::Index;
 
-/// The number of profiles whose visible sets are kept. A set takes one byte per entry.
+/// The number of profiles whose visible sets are cached. A set takes one byte per entry.
 const MAX_PROFILES: usize = 64;
 
 /// A catalog with the caches that its views share.
@@ -74,13 +74,13 @@ impl CachedCatalog {
 
     /// Caches a visible set in place of the oldest.
     pub(super) fn cache(&self, visible: Arc<Visible>) {
-        let mut kept = lock(&self.visible);
-        if kept.len() == MAX_PROFILES {
+        let mut cached = lock(&self.visible);
+        if cached.len() == MAX_PROFILES {
             // The oldest goes, not the least recently used: 64 profiles are rarely exceeded, and a
             // set is quickly built again.
-            kept.remove(0);
+            cached.remove(0);
         }
-        kept.push(visible);
+        cached.push(visible);
     }
 }
 

@@ -168,8 +168,8 @@ impl<'a> DomainView<'a> {
         let keep = |out: &mut String, range: Range<usize>| {
             let goes =
                 |at: usize| is_gone[at] || is_row(&lines[at]) && self.hides_part(lines[at].text);
-            let kept = range.filter(|at| !goes(*at));
-            kept.for_each(|at| out.push_str(&page[lines[at].start..lines[at].end]));
+            let rest = range.filter(|at| !goes(*at));
+            rest.for_each(|at| out.push_str(&page[lines[at].start..lines[at].end]));
         };
         // 5. Render the table in its place, or below if the page has none.
         if let Some(table) = tables.get(at) {

@@ -29,7 +29,7 @@ impl View {
     /// none.
     pub fn tools(&self, id: EntryId, profile: Option<&[String]>) -> Option<Vec<String>> {
         let Some(entry) = self.entry(id) else { return Some(Vec::new()) };
-        let own = asked(entry);
+        let own = allowed_tools(entry);
         match (own, profile) {
             (_, None) if entry.trust <= Trust::Low => Some(Vec::new()),
             (own, None) => own.map(<[String]>::to_vec),
@@ -40,7 +40,7 @@ impl View {
 }
 
 /// The field, or `None` if it is missing. A field that cannot be read allows nothing.
-fn asked(entry: &Entry) -> Option<&[String]> {
+fn allowed_tools(entry: &Entry) -> Option<&[String]> {
     let fields = entry.fields();
     fields.data.get("allowed-tools").is_some().then_some(&*fields.allowed_tools)
 }

@@ -275,7 +275,7 @@ fn numeric(bytes: &[u8]) -> Option<Value> {
         bytes.get(at * 2..at * 2 + 2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
     };
     let (count, weight, sign, scale) = (word(0)?, word(1)? as i16, word(2)?, word(3)?);
-    let mut written = match sign {
+    let mut digits = match sign {
         0 => String::new(),
         0x4000 => "-".to_owned(),
         _ => return None,
@@ -286,19 +286,19 @@ fn numeric(bytes: &[u8]) -> Option<Value> {
     // The integer part, with groups that are not stored as zeros.
     for at in 0..=i32::from(weight).max(0) {
         let at = if weight < 0 { -1 } else { at };
-        write!(written, "{:04}", group(at)?).ok()?;
+        write!(digits, "{:04}", group(at)?).ok()?;
     }
     // A scale of 0 means that the value was declared or computed as an integer.
     if scale == 0 {
-        if let Ok(whole) = written.parse() {
+        if let Ok(whole) = digits.parse() {
             return Some(Value::Int(whole));
         }
     }
-    written.push('.');
+    digits.push('.');
     for at in 1..=i32::from(scale.div_ceil(4)) {
-        write!(written, "{:04}", group(i32::from(weight) + at)?).ok()?;
+        write!(digits, "{:04}", group(i32::from(weight) + at)?).ok()?;
     }
-    finite(written.parse().ok()?)
+    finite(digits.parse().ok()?)
 }
 
 fn date(days: i32) -> String {

@@ -68,8 +68,9 @@ fn odd(name: &str, kind: Kind) -> Option<String> {
     if let Some(odd) = name.chars().find(|c| *c != '-' && !is_plain(*c, kind)) {
         return Some(format!("expected {words} in the name, got {odd:?} in {}", quote(name)));
     }
-    let loose = |word: &str| word.starts_with('-') || word.ends_with('-') || word.contains("--");
-    let found = name.split('.').any(loose);
+    let misplaced =
+        |word: &str| word.starts_with('-') || word.ends_with('-') || word.contains("--");
+    let found = name.split('.').any(misplaced);
     found.then(|| {
         format!("expected each `-` between two letters or digits of the name, got {}", quote(name))
     })

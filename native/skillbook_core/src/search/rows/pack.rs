@@ -395,7 +395,7 @@ mod tests {
             .1
     }
 
-    fn kept<'a>(run: &'a Run, gone: &'a [u8]) -> StoredRun<'a> {
+    fn stored<'a>(run: &'a Run, gone: &'a [u8]) -> StoredRun<'a> {
         let blocks =
             run.blocks.iter().map(|block| (&block.documents[..], &block.places[..])).collect();
         StoredRun { ids: &run.ids, gone, blocks, numbers: &[] }
@@ -461,7 +461,7 @@ mod tests {
         assert_eq!((ids(&gone).collect::<Vec<_>>(), count), (vec![5], 1));
         let (gone, count) = without(&run.ids, &gone, &[5, 1]);
         assert_eq!((ids(&gone).collect::<Vec<_>>(), count), (vec![1, 5], 1));
-        assert_eq!(merge(&[kept(&run, &gone)]), pack(&[document(9, &[], "b")]));
+        assert_eq!(merge(&[stored(&run, &gone)]), pack(&[document(9, &[], "b")]));
     }
 
     #[test]
@@ -474,7 +474,7 @@ mod tests {
         let first = packed(&[0, 1, 2]);
         let numbers = [70, 9, 500];
         assert_eq!(
-            merge(&[StoredRun { numbers: &numbers, ..kept(&first, &[]) }]),
+            merge(&[StoredRun { numbers: &numbers, ..stored(&first, &[]) }]),
             packed(&numbers)
         );
     }
@@ -499,7 +499,7 @@ mod tests {
             let these: Vec<u64> =
                 (0..).zip(&kept_in).filter(|(_, run)| **run == 3).map(|(id, _)| id).collect();
             let (gone, _) = without(&runs[0].ids, &[], &these);
-            let all = [kept(&runs[0], &gone), kept(&runs[1], &[]), kept(&runs[2], &[])];
+            let all = [stored(&runs[0], &gone), stored(&runs[1], &[]), stored(&runs[2], &[])];
             let left: Vec<_> = documents
                 .iter()
                 .filter(|document| !these.contains(&document.id))
