@@ -12,6 +12,19 @@
 //!
 //! Statements are checked twice: by [`statement`], which knows both dialects, and by
 //! SQLite's own authorizer, in case the two parse a statement differently.
+//!
+//! ```
+//! use std::time::Duration;
+//! use skillbook_sql::{sqlite::Sqlite, Connection, Driver};
+//!
+//! let mut connection = Sqlite::new(":memory:", Duration::from_secs(5)).open_writer()?;
+//! connection.execute_batch("create table t (x); insert into t values (1)")?;
+//! connection.begin(0)?;
+//! assert_eq!(connection.query("delete from t", &[])?.count, 1);
+//! connection.rollback(0)?;
+//! assert_eq!(connection.query("select x from t", &[])?.count, 1);
+//! # Ok::<(), skillbook_sql::Error>(())
+//! ```
 
 use std::fs;
 use std::path::{Path, PathBuf};

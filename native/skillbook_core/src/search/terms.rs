@@ -30,7 +30,7 @@ pub struct Word {
 pub struct QueryTerms {
     /// Its words. A word that matches nothing has no terms.
     pub words: Vec<Word>,
-    /// Names in the query, as they were query_words. An entry with one of these names scores higher.
+    /// Names in the query, as they were written. An entry with one of these names scores higher.
     pub names: Vec<u32>,
     /// The whole query as a name.
     pub name: Option<u32>,

@@ -6,6 +6,27 @@
 //!
 //! A page may also name hidden commands in its text. Each line that does is left out, because the
 //! page must look to this reader as if the commands had never been written.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use skillbook_core::catalog::{assemble::assemble, Catalog};
+//! # use skillbook_core::page::document::Document;
+//! # use skillbook_core::source::Source;
+//! # use skillbook_core::view::{CachedCatalog, Profile, View};
+//! # let source = Arc::new(Source { root: "/s".into(), ..Source::default() });
+//! # let text = b"---\nname: email.send\ndescription: Send an email\n---\nSends to `--to`.\n";
+//! # let document = Arc::new(Document::parse("/s", "email/send.md", text));
+//! # let catalog = Catalog::build(1, vec![assemble(&source, vec![document], Vec::new())]);
+//! # let catalog = Arc::new(CachedCatalog::new(catalog));
+//! # let view = View::new(catalog, &Profile::unrestricted()).unwrap();
+//! // `view` shows the command `email.send`, and the domain has no index of its own.
+//! let domain = view.domain("email").unwrap();
+//! assert_eq!(
+//!     domain.body(),
+//!     "# email\n\n| Skill | Description |\n|-------|-------------|\n\
+//!      | email.send | Send an email |\n"
+//! );
+//! ```
 
 use std::ops::Range;
 use std::sync::Arc;

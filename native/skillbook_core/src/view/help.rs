@@ -1,4 +1,23 @@
 //! The answers of `get_skill`, from the list of everything down to one file of a skill.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use skillbook_core::catalog::{assemble::assemble, Catalog};
+//! # use skillbook_core::page::document::Document;
+//! # use skillbook_core::source::Source;
+//! # use skillbook_core::view::{CachedCatalog, Profile, View};
+//! # let source = Arc::new(Source { root: "/s".into(), ..Source::default() });
+//! # let text = b"---\nname: email.send\ndescription: Send an email\n---\nSends to `--to`.\n";
+//! # let document = Arc::new(Document::parse("/s", "email/send.md", text));
+//! # let catalog = Catalog::build(1, vec![assemble(&source, vec![document], Vec::new())]);
+//! # let catalog = Arc::new(CachedCatalog::new(catalog));
+//! # let view = View::new(catalog, &Profile::unrestricted()).unwrap();
+//! use skillbook_core::view::help::Help;
+//!
+//! // `view` shows the command `email.send`.
+//! assert_eq!(view.help("email.send"), Some(Help::Text("Sends to `--to`.".into())));
+//! assert_eq!(view.help("email.drop"), None);
+//! ```
 
 use super::domain::DomainView;
 use super::view::View;

@@ -46,7 +46,7 @@ impl View {
             }
         }
         // Names within the edit distance first, then those with most shared words, then those with
-        // fewer words of their own. The view is unknown last, since most names are not similar.
+        // fewer words of their own. The view is asked last, since most names are not similar.
         let rank = |(place, other): (usize, &Name)| {
             let shared = shared.get(&(place as u32)).copied().unwrap_or(0);
             let distance = unknown.distance(other, limit);

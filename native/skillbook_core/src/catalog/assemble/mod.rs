@@ -7,6 +7,20 @@
 //!
 //! Assembling again after a change reuses the result of every document that is still the same
 //! object in the same surroundings.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use skillbook_core::catalog::assemble::assemble;
+//! use skillbook_core::page::document::Document;
+//! use skillbook_core::source::Source;
+//!
+//! let source = Arc::new(Source { root: "/s".into(), ..Source::default() });
+//! let page = b"---\nname: pdf\ndescription: Work with PDF files\n---\n";
+//! let documents = vec![Arc::new(Document::parse("/s", "pdf/SKILL.md", page))];
+//! let files = vec!["pdf/SKILL.md".to_owned(), "pdf/forms.md".to_owned()];
+//! let skill = &assemble(&source, documents, files).entries[0];
+//! assert_eq!((&*skill.name, &skill.files[..]), ("pdf", &["forms.md".to_owned()][..]));
+//! ```
 
 mod builder;
 mod folders;

@@ -29,6 +29,28 @@
 //!
 //! The bytes come from a database that others may have written to. Reading them never panics and
 //! never loops: malformed bytes end early.
+//!
+//! # Example
+//!
+//! ```
+//! use skillbook_core::search::rows::{pack, rank, BlockRow, Limit, SearchDocument, Unit};
+//!
+//! let document = |id, content: &str| SearchDocument {
+//!     id,
+//!     content: content.to_owned(),
+//!     ..SearchDocument::default()
+//! };
+//! let run = pack(&[document(7, "plans for May"), document(9, "notes")]);
+//!
+//! let term = || ("plan".to_owned(), "plan".to_owned());
+//! let rows: Vec<_> = run
+//!     .blocks
+//!     .iter()
+//!     .map(|block| BlockRow { range: 0, gone: &[], documents: &block.documents, places: &[] })
+//!     .collect();
+//! let found = rank(&[Unit::Any(vec![term()])], &[], &rows, run.count, Limit::Newest(10));
+//! assert_eq!((found.total, found.hits[0].0), (1, 7));
+//! ```
 
 mod pack;
 mod rank;
