@@ -68,6 +68,7 @@ impl<'a> Bare<'a> {
         let inside = offset.checked_add(len)? <= binary.len();
         let whole = binary.to_term(env).as_c_arg();
         // SAFETY: the part is inside the binary, which belongs to this environment.
+        // A sub-binary keeps the whole binary alive, which is fine for parts of a reply.
         inside.then(|| unsafe {
             Bare(enif_make_sub_binary(env.as_c_arg(), whole, offset, len), PhantomData)
         })

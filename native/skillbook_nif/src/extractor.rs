@@ -141,6 +141,7 @@ fn step<'a>(
     take: impl FnOnce(&mut extract::Extractor) -> Result<Vec<Event<'static>>, Error>,
 ) -> NifResult<Term<'a>> {
     let mut state = stream.state();
+    // An older state of the stream was fed again.
     if state.number != number {
         return Ok(atoms::stale().encode(env));
     }

@@ -154,6 +154,7 @@ fn begin<'a>(
     out: &mut Vec<u8>,
     open: &mut Vec<Open<'a>>,
 ) -> Result<(), Stop> {
+    // Elixir encodes everything that this function does not, and reports invalid terms.
     let unknown = |_: rustler::Error| Stop::Unknown;
     let room = |more: usize| if out.len() + more > most { Err(Stop::Full) } else { Ok(()) };
     let mut signs = CompactFormatter;
@@ -165,6 +166,7 @@ fn begin<'a>(
         }
         TermType::Integer => match term.decode::<i64>() {
             Ok(number) => signs.write_i64(out, number)?,
+            // Larger integers are left to Elixir.
             Err(_) => signs.write_u64(out, term.decode().map_err(unknown)?)?,
         },
         TermType::Float => signs.write_f64(out, term.decode().map_err(unknown)?)?,
@@ -175,6 +177,7 @@ fn begin<'a>(
         },
         TermType::List => {
             room(term.list_length().map_err(unknown)?)?;
+            // A keyword list is an object; an empty list is an array.
             match pairs(term, literals) {
                 Some(pairs) if !pairs.is_empty() => {
                     signs.begin_object(out)?;

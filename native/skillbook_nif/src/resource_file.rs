@@ -14,6 +14,7 @@ const MAX_BYTES: u64 = 256 * 1024;
 /// the skill's `SKILL.md`.
 pub fn read(document: &str, file: &str) -> String {
     let folder = Path::new(document).parent().unwrap_or(Path::new("."));
+    // Both sides are resolved, because the skill's folder may itself be behind a link.
     let resolved = fs::canonicalize(folder)
         .and_then(|folder| Ok((fs::canonicalize(folder.join(file))?, folder)));
     let path = match resolved {

@@ -73,6 +73,7 @@ pub struct SqlResource {
 
 #[rustler::resource_impl]
 impl rustler::Resource for SqlResource {
+    // `down` only sets flags. It must never wait for a connection.
     const IMPLEMENTS_DOWN: bool = true;
 
     /// Called when a process with a running statement has died.
@@ -112,6 +113,8 @@ fn interruptible<T>(
 ) -> Result<T, Error> {
     let pid = env.pid();
     let interrupt = connection.interrupt();
+    // Registered before the monitor, or a process that dies in between would not be found by
+    // `down`.
     resource.running().push((pid, interrupt.clone()));
     // Monitoring fails if the process has died already; then nothing runs.
     let result = match env.monitor(resource, &pid) {
@@ -131,6 +134,7 @@ fn interruptible<T>(
 
 #[rustler::nif(schedule = "DirtyIo")]
 fn sql_open<'a>(env: Env<'a>, path: &str, busy_timeout_ms: u64) -> Term<'a> {
+    // Opening may create the file and its folders, and waits for other processes to switch to WAL.
     let opened =
         Database::open(Sqlite::new(path, Duration::from_millis(busy_timeout_ms))).map(|database| {
             ResourceArc::new(SqlResource {
@@ -230,6 +234,8 @@ fn sql_begin<'a>(
     let found = write(env, &resource, epoch, level > 0, |connection| {
         connection.begin(level)?;
         query_all(connection, &statements)
+            // The caller sees the first error; it has not begun a transaction, so it will not roll
+            // back itself.
             .or_else(|error| connection.rollback(level).and(Err(error)))
     });
     Ok(reply(env, found.map(|found| encode_all(env, &found))))

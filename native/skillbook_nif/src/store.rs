@@ -49,6 +49,7 @@ impl Rows {
         let places = COLUMNS.iter().map(|name| place(name)).collect::<NifResult<Vec<usize>>>()?;
         let mut found = Rows::default();
         for values in rows {
+            // A row of another length is a bug of the driver, not of the data.
             let whole = values.len() == columns.len();
             let row = whole
                 .then(|| places.iter().map(|at| values[*at]).zip(COLUMNS))
@@ -143,6 +144,7 @@ impl<'a, T: Iterator<Item = (Term<'a>, &'static str)>> Row<T> {
             let got = value
                 .decode()
                 .map_or_else(|_| format!("{value:?}"), |text: &str| format!("{text:?}"));
+            // The value is cut: it may be a whole document.
             let got: String = got.chars().take(60).collect();
             format!("expected {expected} in the column {column}, got {got}")
         })

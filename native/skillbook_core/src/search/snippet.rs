@@ -174,6 +174,7 @@ impl<'a> Text<'a> {
             start = start.min(first.min(end.saturating_sub(LENGTH)));
         }
         let blank = |c: char| c.is_whitespace();
+        // Cut at character boundaries first, then at whitespace if there is any nearby.
         start = floor(self.text, start);
         end = floor(self.text, end).max(last);
         // Cut between words if there is whitespace to cut at.

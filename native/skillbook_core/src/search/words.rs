@@ -17,6 +17,7 @@ const INSIDE: u8 = 1;
 const BETWEEN: u8 = 0;
 const BEYOND: u8 = 2;
 const KINDS: [u8; 256] = {
+    // Computed at compile time.
     let mut kinds = [BEYOND; 256];
     let mut at = 0;
     while at < 128 {
@@ -149,6 +150,7 @@ pub fn parts(word: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut begin, mut small) = (0, false);
     for (at, c) in word.char_indices() {
+        // Only between a small letter and a capital: `HTTPServer` and `B1C` stay whole.
         if small && c.is_uppercase() {
             parts.push(&word[begin..at]);
             begin = at;
@@ -178,10 +180,12 @@ pub fn fold(text: &str, out: &mut String) {
 /// may be cut too, which does not matter: texts and queries are cut alike.
 pub fn stem(word: &mut String) {
     let ends = |endings: &[&str]| endings.iter().any(|ending| word.ends_with(ending));
+    // "gas", "status", "class" and "analysis" are not plurals.
     if word.len() < 4 || !word.ends_with('s') || ends(&["ss", "us", "is"]) {
         return;
     }
     let long = word.len() > 4;
+    // "queries", but not "ties".
     if long && word.ends_with("ies") {
         word.truncate(word.len() - 3);
         word.push('y');

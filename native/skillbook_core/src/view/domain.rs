@@ -72,6 +72,7 @@ impl<'a> DomainView<'a> {
     /// Returns `None` if the view shows none of the commands: then the domain does not exist for
     /// it.
     fn new(view: &'a View, domain: &'a Domain) -> Option<DomainView<'a>> {
+        // A domain is only as visible as its commands, also if its index has no labels.
         if !domain.entries.iter().any(|id| view.shows(*id)) {
             return None;
         }
@@ -247,6 +248,7 @@ impl<'a> DomainView<'a> {
         if rendered.is_empty() {
             return;
         }
+        // The header may name something hidden too.
         match head.is_empty() || head.iter().any(|line| self.hides_part(line.text)) {
             true => out.push_str(HEAD),
             false => head.iter().for_each(|line| out.push_str(line.text)),
@@ -393,6 +395,7 @@ fn cell(row: &str) -> Option<String> {
     }
     let marks = |char: char| char.is_whitespace() || matches!(char, '`' | '*');
     let bare = text.trim_matches(marks);
+    // `[email.send](send.md)`.
     let label =
         bare.strip_prefix('[').and_then(|link| link.split_once("](")).map(|(label, _)| label);
     Some(label.unwrap_or(bare).trim_matches(marks).to_owned())

@@ -93,6 +93,7 @@ impl Rule {
     }
 
     pub fn includes(&self, fields: &Fields) -> bool {
+        // Exclusion wins over inclusion.
         let proactive = fields.proactive_for.contains(&self.profile.id);
         !self.profile.is_among(&fields.excluded_for) && (proactive || fields.include_in_prompt)
     }

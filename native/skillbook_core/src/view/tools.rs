@@ -31,6 +31,7 @@ impl View {
         let Some(entry) = self.entry(id) else { return Some(Vec::new()) };
         let own = allowed_tools(entry);
         match (own, profile) {
+            // A profile without a list allows everything, which a stranger's skill must not use.
             (_, None) if entry.trust <= Trust::Low => Some(Vec::new()),
             (own, None) => own.map(<[String]>::to_vec),
             (None, Some(profile)) => Some(profile.to_vec()),
@@ -130,6 +131,7 @@ impl<'a> Argument<'a> {
             None if text.is_empty() || text == "*" => Argument::Any,
             None => Argument::Text(text),
             Some("") => Argument::Any,
+            // `Bash(git *:*)` has no defined meaning.
             Some(words) if words.contains('*') => return None,
             Some(words) => Argument::Words(words),
         })

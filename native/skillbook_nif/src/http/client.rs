@@ -77,11 +77,14 @@ pub(super) fn client(settings: Settings) -> Result<ResourceArc<ClientResource>, 
             Some(modified.map_err(|error| authorities_missing(path, &plain(&error)))?)
         }
     };
+    // Building takes milliseconds and happens under the lock, so that two callers do not build the
+    // same client.
     let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(client) = known(&mut clients, &settings, stamp) {
         return Ok(client);
     }
     let client = ResourceArc::new(build(&settings)?);
+    // A client with an older file of authorities must not be used again.
     clients.retain(|(old, _, _)| *old != settings);
     if clients.len() == MOST_CLIENTS {
         clients.remove(0);

@@ -175,6 +175,7 @@ impl Folder {
             .and_then(ReadFile::document);
         let claimed = own.map_or(claimed, |document| document.claims_folder());
         for file in self.markdown.iter_mut().filter(|file| file.name != SKILL_FILE) {
+            // A file that was a document before may have become a resource.
             if claimed {
                 file.read = None;
             } else if !file.is_fresh() {

@@ -62,6 +62,8 @@ impl Walker<'_> {
         let mut root = self.list("", None, None);
         let names: Vec<String> = std::mem::take(&mut root.folders).into_keys().collect();
         let above = root.ignores.as_ref();
+        // The folders of the root are the skills of a typical source, so they are a good unit of
+        // work.
         let folders = parallel(&names, || (), |(), name| self.visit(name, above, None));
         root.folders = names.into_iter().zip(folders).collect();
         self.follow_links(real, &mut root);
@@ -220,6 +222,7 @@ impl Walker<'_> {
             links.sort();
             for link in std::mem::take(&mut links) {
                 let (parent, name) = split(&link);
+                // Its folder may have been left out meanwhile, because of too many files.
                 let Some(parent) = root.at_mut(parent) else { continue };
                 match self.target(&link, real) {
                     Err(diagnostic) => parent.diagnostics.push(diagnostic),
@@ -263,12 +266,14 @@ impl Walker<'_> {
                 return Err(broken(full, format!("the link cannot be followed: {error}")))
             }
         };
+        // Compared after resolving all links, so `..` and links to links cannot get around it.
         if !target.starts_with(real) {
             let message = "the link leaves the source's folder and is not followed";
             let diagnostic = Diagnostic::new(Code::EscapingLink, Severity::Warning, message);
             return Err(diagnostic.hint("make its target a source of its own").in_file(full));
         }
         let parent = Path::new(&full).parent().and_then(|parent| fs::canonicalize(parent).ok());
+        // A link to its own parent would have no end.
         if kind.is_dir() && parent.is_some_and(|parent| parent.starts_with(&target)) {
             return Err(broken(full, "the link leads to a folder that contains it".into()));
         }

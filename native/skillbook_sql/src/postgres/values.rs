@@ -242,6 +242,7 @@ pub(super) fn decode(ty: &Type, bytes: &[u8]) -> Option<Value> {
         Type::DATE => Value::Text(date(i32::from_be_bytes(fixed(bytes)?))),
         Type::TIMESTAMP => Value::Text(timestamp(i64::from_be_bytes(fixed(bytes)?), "")),
         Type::TIMESTAMPTZ => Value::Text(timestamp(i64::from_be_bytes(fixed(bytes)?), "Z")),
+        // Fractions of a second are dropped, as in timestamps.
         Type::TIME => {
             Value::Text(clock(i64::from_be_bytes(fixed(bytes)?).div_euclid(MICROS_PER_SECOND)))
         }
@@ -327,6 +328,7 @@ fn clock(seconds: i64) -> String {
 
 /// The date of a day since 2000-01-01, by Howard Hinnant's algorithm `civil_from_days`.
 fn day(days: i64) -> String {
+    // Years begin in March here, so that the leap day is the last day of a year.
     let days = days + EPOCH_DAYS + 719_468;
     let era = days.div_euclid(146_097);
     let of_era = days.rem_euclid(146_097);

@@ -54,6 +54,7 @@ pub(super) fn check_name(document: &Document, name: &str, kind: Kind, notes: &mu
         push(Code::NameTooLong, message, Some("shorten it".to_owned()));
     }
     if let Some(message) = odd(name, kind) {
+        // One suggestion per name.
         let plainer = plainer(name, kind).filter(|_| !differs);
         push(Code::NameCharacters, message, plainer.map(|name| format!("call it {name}")));
     }

@@ -112,6 +112,7 @@ impl Stems {
 
     /// The stem of a form. Forms with letters beyond a to z are their own stems.
     pub(super) fn of(&self, form: &str) -> String {
+        // The stemmer is made for English words; digits and other letters confuse it.
         if form.bytes().all(|byte| byte.is_ascii_lowercase()) {
             self.0.stem(form).into_owned()
         } else {

@@ -124,6 +124,7 @@ impl RunBuilder {
                     left -= 1;
                 }
             }
+            // After each title and before the text.
             at += GAP;
         }
         // Stems first, which have places for phrases; then the words as written, which have none.
@@ -168,6 +169,7 @@ impl RunBuilder {
     }
 
     fn form(&mut self, form: &str) -> [u32; 2] {
+        // Stemming costs more than a lookup, and most words repeat.
         if let Some(terms) = self.known.get(form) {
             return *terms;
         }
