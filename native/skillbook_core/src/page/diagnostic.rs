@@ -79,7 +79,7 @@ codes! {
     EscapingLink = "escaping_link",
     /// A source whose folder is not there.
     SourceMissing = "source_missing",
-    /// A source that is not trusted, so nothing of it is read.
+    /// A source that is not trusted, so it is not read.
     SourceUntrusted = "source_untrusted",
     /// A document without a description.
     DescriptionMissing = "description_missing",
