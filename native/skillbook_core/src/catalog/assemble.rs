@@ -11,7 +11,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::entry::{Entry, Index};
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
-use crate::page::document::{strip_md, Document, Fields, SKILL_FILE};
+use crate::page::document::{strip_md, Document, SKILL_FILE};
+use crate::page::fields::Fields;
 use crate::page::sections;
 use crate::source::{Kind, Selection, Source, SourceKind};
 use crate::text::line::command_name;

@@ -3,6 +3,7 @@
 pub mod declaration;
 pub mod diagnostic;
 pub mod document;
+pub mod fields;
 pub mod frontmatter;
 pub mod record;
 pub mod references;

@@ -10,7 +10,7 @@ use super::visible::{about, Visible};
 use crate::catalog::entry::{Entry, Index};
 use crate::catalog::{EntryId, Unused, Why};
 use crate::glob::BadGlob;
-use crate::page::document::Fields;
+use crate::page::fields::Fields;
 use crate::page::record::Access;
 
 /// A catalog as one profile may see it.

@@ -1,0 +1,257 @@
+//! Command blocks: the line that opens one, its commands line by line, and the line that closes it.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::memchr;
+
+use super::lines::{first_line, line_at, strip, Line};
+use super::open_command::Open;
+use super::{Event, Machine, Step, Unclosed};
+use crate::text::error::{Error, Kind};
+use crate::text::fence::{self, Fence};
+use crate::text::scan::{self, Scan};
+use crate::text::words::start as command_start;
+use crate::text::MAX_COMMANDS;
+
+/// An open command block.
+#[derive(Debug, Clone)]
+pub(super) struct Block {
+    pub(super) fence: Fence,
+    pub(super) indent: usize,
+    /// What followed `cmd` on the fence's line: the command, if the block holds nothing else.
+    pub(super) info: String,
+    pub(super) commands: usize,
+    /// The fence here closes it, whatever is open.
+    pub(super) limit: Option<usize>,
+    /// Boxed, because few commands go on.
+    pub(super) open: Option<Box<Open>>,
+}
+
+impl Machine {
+    /// A line that opens a command block, or is a whole one.
+    pub(super) fn enter<'b>(
+        &mut self,
+        buf: &'b str,
+        line: Line,
+        opener: fence::Opener<'b>,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<(), Error> {
+        self.at = line.next;
+        self.line_start = true;
+        self.text.gap();
+        let mut block = Block {
+            fence: opener.fence,
+            indent: opener.indent,
+            info: String::new(),
+            commands: 0,
+            limit: None,
+            open: None,
+        };
+        match opener.inline {
+            Some(command) => {
+                let start = line.start + fence::offset(&buf[line.start..line.end], command);
+                let end = start + command.len();
+                if let Some(start) = first_line(buf, start, end) {
+                    block.give(buf, start..end, self.base, out)?;
+                }
+                out(Event::Closed);
+            }
+            None => {
+                block.info =
+                    fence::after_cmd(opener.info).map_or("", fence::trim_blanks).to_owned();
+                self.block = Some(block);
+            }
+        }
+        Ok(())
+    }
+
+    /// The next line of a command block.
+    pub(super) fn block<'b>(
+        &mut self,
+        buf: &'b str,
+        eof: bool,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<Step, Error> {
+        let line = if eof && self.at == buf.len() { None } else { self.next_line(buf, eof) };
+        let Some(line) = line else {
+            return if eof { self.cut(buf, out) } else { Ok(Step::Wait) };
+        };
+        let Some(block) = &mut self.block else { return Ok(Step::More) };
+        let content = &buf[line.start..line.end];
+        let fenced = matches!(fence::trim_start(content).as_bytes(), [b'`' | b'~', ..]);
+        let closed = match &mut block.open {
+            open if block.limit.is_some_and(|limit| limit <= line.start) => {
+                let candidate = open.as_ref().and_then(|open| open.candidate);
+                Some(candidate.map_or(line.start, |candidate| candidate.line))
+            }
+            Some(open) if open.scan.in_heredoc() => {
+                open.heredoc_line(block.fence, block.indent, content, line.start)
+            }
+            Some(open) if open.scan.in_nested() => None,
+            _ => (fenced && ends_block(content, block.fence)).then_some(line.start),
+        };
+        if let Some(end) = closed {
+            return self.leave(buf, end, out);
+        }
+        let start = line.start + strip(content, block.indent);
+        match block.open.take() {
+            Some(mut open) => {
+                if self.go_on(&mut open, buf, start, line.next, out)? {
+                    self.keep(open);
+                }
+            }
+            None => {
+                self.at = line.next;
+                if let Some(start) = first_line(buf, start, line.end) {
+                    block.info.clear();
+                    let command = &buf[start..line.end];
+                    if scan::is_whole(command.as_bytes()) {
+                        block.count(start..line.end, self.base)?;
+                        out(Event::Command(Cow::Borrowed(fence::trim_end(command))));
+                        return Ok(Step::More);
+                    }
+                    let mut open = Open {
+                        start,
+                        scan: Scan::new(self.patience),
+                        nested: None,
+                        candidate: None,
+                        judged: None,
+                    };
+                    // From where the tokenizer reads it.
+                    let from = start + command_start(command);
+                    if self.go_on(&mut open, buf, from, line.next, out)? {
+                        self.keep(Box::new(open));
+                    }
+                } else if let Some(comment) = content.find('#') {
+                    out(Event::Comment(&content[comment..]));
+                }
+            }
+        }
+        Ok(Step::More)
+    }
+
+    pub(super) fn keep(&mut self, open: Box<Open>) {
+        if let Some(block) = &mut self.block {
+            block.open = Some(open);
+        }
+    }
+
+    pub(super) fn give<'b>(
+        &mut self,
+        buf: &'b str,
+        range: Range<usize>,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<(), Error> {
+        let base = self.base;
+        self.block.as_mut().map_or(Ok(()), |block| block.give(buf, range, base, out))
+    }
+
+    /// The block closes before `end`, where a fence stands. A guess that is still open was wrong.
+    fn leave<'b>(
+        &mut self,
+        buf: &'b str,
+        end: usize,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<Step, Error> {
+        if self.retreat(buf, end, out)? || self.is_disputed(buf, end) {
+            return Ok(Step::More);
+        }
+        self.close(buf, end, out)?;
+        out(Event::Closed);
+        let Some(line) = line_at(buf, end, end, true) else { return Ok(Step::More) };
+        self.at = line.next;
+        self.line_start = true;
+        self.searched = self.at;
+        if let Some(opener) =
+            fence::opener(&buf[line.start..line.end]).filter(fence::Opener::is_cmd)
+        {
+            self.enter(buf, line, opener, out)?;
+        }
+        Ok(Step::More)
+    }
+
+    /// The text ends inside the block.
+    fn cut<'b>(&mut self, buf: &'b str, out: &mut impl FnMut(Event<'b>)) -> Result<Step, Error> {
+        let open = self.block.as_ref().and_then(|block| block.open.as_ref());
+        if let Some(candidate) = open.and_then(|open| open.candidate) {
+            return self.leave(buf, candidate.line, out);
+        }
+        if self.retreat(buf, buf.len(), out)? || self.is_disputed(buf, buf.len()) {
+            return Ok(Step::More);
+        }
+        self.close(buf, buf.len(), out)?;
+        out(if self.unclosed == Unclosed::Run { Event::Closed } else { Event::Cut });
+        Ok(Step::Wait)
+    }
+
+    /// The block is over: gives out what it still holds.
+    fn close<'b>(
+        &mut self,
+        buf: &'b str,
+        end: usize,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<(), Error> {
+        let Some(block) = &mut self.block else { return Ok(()) };
+        if let Some(open) = block.open.take() {
+            block.give(buf, open.start..end, self.base, out)?;
+        } else if let Some(start) = first_line(&block.info, 0, block.info.len()) {
+            out(Event::Command(Cow::Owned(block.info.split_off(start))));
+        }
+        self.block = None;
+        Ok(())
+    }
+}
+
+impl Block {
+    pub(super) fn give<'b>(
+        &mut self,
+        buf: &'b str,
+        range: Range<usize>,
+        base: usize,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<(), Error> {
+        self.count(range.clone(), base)?;
+        out(Event::Command(self.command(&buf[range])));
+        Ok(())
+    }
+
+    /// A command without the block's indentation, with LF line ends.
+    pub(super) fn command<'b>(&self, raw: &'b str) -> Cow<'b, str> {
+        let blank = raw
+            .bytes()
+            .rev()
+            .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
+            .count();
+        let raw = &raw[..raw.len() - blank];
+        let lines = memchr(b'\n', raw.as_bytes()).is_some();
+        if !lines || (self.indent == 0 && memchr(b'\r', raw.as_bytes()).is_none()) {
+            return Cow::Borrowed(raw);
+        }
+        let mut lines = raw.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
+        let mut text = lines.next().unwrap_or_default().to_owned();
+        for line in lines {
+            text.push('\n');
+            text.push_str(&line[strip(line, self.indent)..]);
+        }
+        Cow::Owned(text)
+    }
+
+    fn count(&mut self, range: Range<usize>, base: usize) -> Result<(), Error> {
+        self.commands += 1;
+        if self.commands > MAX_COMMANDS {
+            return Err(Error::whole(
+                Kind::TooManyCommands,
+                base + range.start..base + range.end,
+                format!("a block may have {MAX_COMMANDS} commands, and this one has more"),
+                "write fewer commands a reply and go on when their results are back",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a line of a block ends it: its closing fence, or the opening one of the next where that was forgotten.
+fn ends_block(line: &str, fence: Fence) -> bool {
+    fence::closes(line, fence) || fence::opener(line).is_some_and(|opener| opener.is_cmd())
+}

@@ -1,0 +1,53 @@
+//! Lines of the buffer, and where a command begins on one.
+
+use memchr::memchr;
+
+use crate::text::fence;
+use crate::text::words::{lead, prompt};
+
+/// A line of the buffer.
+#[derive(Clone, Copy)]
+pub(super) struct Line {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) next: usize,
+}
+
+/// Inlined, since a result of four words that is read at once from where it was just written takes longer than the search.
+#[inline(always)]
+pub(super) fn line_at(buf: &str, start: usize, search: usize, eof: bool) -> Option<Line> {
+    match memchr(b'\n', &buf.as_bytes()[search..]) {
+        Some(found) => {
+            let next = search + found + 1;
+            Some(Line { start, end: line_end(buf, next, start), next })
+        }
+        None => eof.then(|| Line { start, end: line_end(buf, buf.len(), start), next: buf.len() }),
+    }
+}
+
+/// The end of the line whose successor begins at `next`, without its line break.
+#[inline]
+pub(super) fn line_end(buf: &str, next: usize, start: usize) -> usize {
+    match &buf.as_bytes()[start..next] {
+        [.., b'\r', b'\n'] => next - 2,
+        [.., b'\r' | b'\n'] => next - 1,
+        _ => next,
+    }
+}
+
+/// Where a command on this line begins: behind blanks and a prompt, unless the line is blank or a comment.
+pub(super) fn first_line(buf: &str, start: usize, end: usize) -> Option<usize> {
+    let line = &buf[start..end];
+    let line = &line[lead(line)..];
+    let rest = &line[prompt(line)..];
+    let rest = &rest[lead(rest)..];
+    // The tokenizer drops one prompt as well; of two, one is the command's.
+    let line = if prompt(rest) == 0 { rest } else { line };
+    let blank = line.is_empty() || line.starts_with('#');
+    (!blank).then_some(end - line.len())
+}
+
+/// How much of the block's indentation a line has.
+pub(super) fn strip(line: &str, indent: usize) -> usize {
+    line.bytes().take(indent).take_while(|byte| fence::is_blank(*byte)).count()
+}

@@ -1,0 +1,271 @@
+//! Text outside of command blocks: finds the line that opens the next one.
+//!
+//! Only a line that begins with a fence can open a block, so the search jumps from one backtick, tilde
+//! or carriage return to the next and never looks at ordinary lines one by one.
+
+use memchr::{memchr, memchr3, memrchr};
+
+use super::lines::line_at;
+use super::spacing::trim_end;
+use super::{Event, Machine, Step};
+use crate::text::error::Error;
+use crate::text::fence::{self, Fence};
+
+/// An open code block of any other kind.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Other {
+    pub(super) fence: Fence,
+    /// Where in the text its fence's line begins.
+    pub(super) start: usize,
+    /// Its language is Markdown, in which fences are quoted.
+    pub(super) markdown: bool,
+    /// A command block begins in it.
+    pub(super) holds: bool,
+    /// One whose closing fence also closes this one.
+    pub(super) clashes: bool,
+}
+
+impl Other {
+    fn new(opener: &fence::Opener<'_>, start: usize) -> Self {
+        let language = opener.info.split([' ', '\t']).next().unwrap_or_default();
+        let markdown = ["markdown", "md"].iter().any(|name| language.eq_ignore_ascii_case(name));
+        Other { fence: opener.fence, start, markdown, holds: false, clashes: false }
+    }
+
+    fn note(&mut self, opener: &fence::Opener<'_>) {
+        if opener.is_cmd() {
+            self.holds = true;
+            let Fence { mark, len } = self.fence;
+            self.clashes |=
+                opener.fence.mark == mark && opener.fence.len >= len && opener.inline.is_none();
+        }
+    }
+}
+
+/// What is known of the text before `searched`, if it is held back because it may turn out to be a fence's line. It is
+/// there so that a long line that comes in small chunks is not read again with each of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    Nothing,
+    /// It is all blanks.
+    Blank,
+    /// It begins with a fence: only the line's end is missing.
+    Fence,
+}
+
+/// What models that reason aloud write before their reply. Commands in it are drafts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Thought {
+    /// The text has not begun.
+    Unknown,
+    /// It is open, and ends with this.
+    Open(&'static str),
+    /// It is over, or there is none.
+    None,
+}
+
+const THOUGHTS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
+
+impl Machine {
+    /// Text outside of command blocks, up to the next one.
+    pub(super) fn text<'b>(
+        &mut self,
+        buf: &'b str,
+        eof: bool,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<Step, Error> {
+        let bytes = buf.as_bytes();
+        if !eof && self.still_held(bytes) {
+            return Ok(Step::Wait);
+        }
+        // A byte order mark is no character of the first line.
+        if self.base + self.at == 0 && buf.starts_with('\u{FEFF}') {
+            self.at = '\u{FEFF}'.len_utf8();
+        }
+        match self.thought {
+            Thought::Unknown => return Ok(self.begin(buf, eof)),
+            Thought::Open(end) => return Ok(self.think(buf, end, eof, out)),
+            Thought::None => {}
+        }
+        let mut from = self.at;
+        let mut search = self.at;
+        while let Some(found) =
+            memchr3(b'`', b'~', b'\r', &bytes[search..]).map(|found| search + found)
+        {
+            if bytes[found] == b'\r' {
+                if found + 1 == buf.len() && !eof {
+                    self.hold(buf, from, found, out);
+                    return Ok(Step::Wait);
+                }
+                search = found + 1;
+                if bytes.get(search) == Some(&b'\n') {
+                    self.text.give(&buf[from..found], out);
+                    from = search;
+                }
+                continue;
+            }
+            let run = bytes[found..].iter().take_while(|byte| **byte == bytes[found]).count();
+            let Some(start) = self.line_start(bytes, from, found) else {
+                search = found + run;
+                continue;
+            };
+            if run < 3 && (found + run < buf.len() || eof) {
+                search = found + run;
+                continue;
+            }
+            let Some(line) = line_at(buf, start, self.searched.max(found), eof) else {
+                self.searched = buf.len();
+                self.hold(buf, from, found, out);
+                self.held = if run < 3 { Held::Nothing } else { Held::Fence };
+                return Ok(Step::Wait);
+            };
+            search = line.end;
+            let content = &buf[start..line.end];
+            if let Some(other) = &mut self.other {
+                if !fence::closes(content, other.fence) {
+                    fence::text_opener(content).iter().for_each(|opener| other.note(opener));
+                    continue;
+                }
+                if other.clashes && !other.markdown {
+                    out(Event::Hidden(other.start..self.base + start));
+                }
+                self.other = None;
+                continue;
+            }
+            let Some(opener) = fence::text_opener(content) else {
+                search = found + run;
+                continue;
+            };
+            if !opener.is_cmd() {
+                self.other = Some(Other::new(&opener, self.base + start));
+                continue;
+            }
+            // The blank lines before a block go with it.
+            self.text.give(trim_end(&buf[from..start]), out);
+            self.enter(buf, line, opener, out)?;
+            return Ok(Step::More);
+        }
+        if eof {
+            self.text.give(trim_end(&buf[from..]), out);
+            self.at = buf.len();
+            if let Some(other) = self.other.take().filter(|other| other.holds) {
+                out(Event::Hidden(other.start..self.base + buf.len()));
+            }
+        } else {
+            self.hold(buf, from, buf.len(), out);
+            if self.line_start {
+                self.searched = buf.len();
+                self.held = Held::Blank;
+            }
+        }
+        Ok(Step::Wait)
+    }
+
+    /// Whether the text begins with a thought.
+    fn begin(&mut self, buf: &str, eof: bool) -> Step {
+        let start = buf[self.at..].trim_start();
+        let found = THOUGHTS.iter().find(|(open, _)| start.starts_with(open));
+        if found.is_none() && !eof && THOUGHTS.iter().any(|(open, _)| open.starts_with(start)) {
+            return Step::Wait;
+        }
+        self.thought = found.map_or(Thought::None, |(_, end)| Thought::Open(end));
+        Step::More
+    }
+
+    /// A thought's text, up to its end.
+    fn think<'b>(
+        &mut self,
+        buf: &'b str,
+        end: &str,
+        eof: bool,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Step {
+        let found = buf[self.at..].find(end);
+        let to = match found {
+            Some(found) => self.at + found + end.len(),
+            None if eof => buf.len(),
+            None => {
+                // The end may come in parts, and so may a line break of two characters.
+                let mut to = buf.len().saturating_sub(end.len()).max(self.at);
+                while !buf.is_char_boundary(to) || (to > self.at && buf.as_bytes()[to - 1] == b'\r')
+                {
+                    to -= 1;
+                }
+                to
+            }
+        };
+        let mut from = self.at;
+        for (at, _) in buf[self.at..to].match_indices("\r\n") {
+            self.text.give(&buf[from..self.at + at], out);
+            from = self.at + at + 1;
+        }
+        self.text.give(&buf[from..to], out);
+        self.at = to;
+        self.line_start = false;
+        if found.is_some() {
+            self.thought = Thought::None;
+            return Step::More;
+        }
+        Step::Wait
+    }
+
+    /// Whether what came since the text was held back changes nothing.
+    fn still_held(&mut self, bytes: &[u8]) -> bool {
+        let new = &bytes[self.searched..];
+        let still = match self.held {
+            Held::Nothing => return false,
+            Held::Blank => new.iter().all(|byte| fence::is_blank(*byte)),
+            Held::Fence => memchr(b'\n', new).is_none(),
+        };
+        if still {
+            self.searched = bytes.len();
+        } else {
+            self.held = Held::Nothing;
+        }
+        still
+    }
+
+    /// The start of the line of the fence character at `found`, if only blanks and the mark of a list stand before it.
+    fn line_start(&self, bytes: &[u8], from: usize, found: usize) -> Option<usize> {
+        let mut start = found;
+        while start > from && fence::is_blank(bytes[start - 1]) {
+            start -= 1;
+        }
+        if start < found {
+            start = before_mark(bytes, from, start);
+        }
+        let starts = if start > self.at { bytes[start - 1] == b'\n' } else { self.line_start };
+        starts.then_some(start)
+    }
+
+    /// Gives the text up to `to`, but not the blanks of a line that may turn out to be a fence.
+    fn hold<'b>(&mut self, buf: &'b str, from: usize, to: usize, out: &mut impl FnMut(Event<'b>)) {
+        let start = memrchr(b'\n', &buf.as_bytes()[from..to]).map(|at| from + at + 1);
+        let (start, starts) = match start {
+            Some(start) => (start, true),
+            None => (from, self.line_start || from > self.at),
+        };
+        self.line_start = starts && fence::may_open(&buf[start..to]);
+        let end = if self.line_start { start } else { to };
+        self.text.give(&buf[from..end], out);
+        self.at = end;
+    }
+}
+
+/// Where a list's mark that ends at `end` begins, with the blanks before it; `end` if there is none.
+fn before_mark(bytes: &[u8], from: usize, end: usize) -> usize {
+    let start = match bytes[from..end] {
+        [.., b'-' | b'*' | b'+'] => end - 1,
+        [.., b'0'..=b'9', b'.' | b')'] => {
+            end - 1
+                - bytes[from..end - 1]
+                    .iter()
+                    .rev()
+                    .take_while(|byte| byte.is_ascii_digit())
+                    .take(10)
+                    .count()
+        }
+        _ => return end,
+    };
+    start - bytes[from..start].iter().rev().take_while(|byte| fence::is_blank(**byte)).count()
+}
