@@ -17,7 +17,7 @@ fn lint_view(env: Env<'_>, view: ResourceArc<ViewResource>) -> NifResult<Vec<Ter
 /// What the Agent Skills format does not allow in the `SKILL.md` of a folder of this name.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn lint_strict<'a>(env: Env<'a>, folder: &str, text: Binary) -> NifResult<Vec<Term<'a>>> {
-    diagnostics(env, &lint::strict::check(folder, &text))
+    diagnostics(env, &lint::spec::check(folder, &text))
 }
 
 /// A line as it is shown, and what stands below it: a caret under the column.

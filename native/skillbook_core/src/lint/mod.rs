@@ -21,10 +21,9 @@
 //! assert_eq!(found[0].hint.as_deref(), Some("did you mean `mail.send`?"));
 //! ```
 
-mod flags;
+mod commands;
 mod page;
-pub mod strict;
-mod written;
+pub mod spec;
 
 use crate::page::diagnostic::Diagnostic;
 use crate::view::View;

@@ -3,8 +3,7 @@
 use strsim::jaro_winkler;
 
 use crate::catalog::entry::Entry;
-use crate::lint::flags;
-use crate::lint::written::{written, Part, Written};
+use crate::lint::commands::{self, synopsis_flags, PageCommand, Part};
 use crate::page::declaration::{Clash, Contradiction, Declaration, Flag};
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::page::document::Document;
@@ -50,8 +49,8 @@ pub(super) fn entry(view: &View, entry: &Entry, found: &mut Vec<Diagnostic>) {
 /// Looks at the commands in the blocks of a page.
 pub(super) fn commands(view: &View, document: &Document, found: &mut Vec<Diagnostic>) {
     let mut page = Page { document, found };
-    for written in written(document.body(), |_| false) {
-        page.runs(view, &written);
+    for shown in commands::commands(document.body(), |_| false) {
+        page.check_command(view, &shown);
     }
 }
 
@@ -122,28 +121,28 @@ impl Page<'_> {
             let domain = word.split_once('.').map_or("", |(domain, _)| domain);
             view.domain(domain).is_some() || view.find(word).is_some()
         };
-        let written = written(body, known);
+        let in_page = commands::commands(body, known);
         let none = Declaration::default();
         let declared = entry.declaration().unwrap_or(&none);
         let listed = &declared.flags;
         let mut used = vec![false; listed.len()];
-        let mut shown = false;
-        for written in &written {
-            let runs = self.runs(view, written);
-            if written.part == Part::Other || written.name() != &*entry.name {
+        let mut has_usage = false;
+        for shown in &in_page {
+            let runs = self.check_command(view, shown);
+            if shown.part == Part::Other || shown.name() != &*entry.name {
                 continue;
             }
-            shown = true;
+            has_usage = true;
             let flags = match &runs {
-                Some(command) => given(command, &written.text),
-                None => flags::shown(&written.text),
+                Some(command) => given(command, &shown.text),
+                None => synopsis_flags(&shown.text),
             };
-            self.flags(written, &flags, listed, &mut used);
-            if let Some(command) = runs.filter(|_| written.part == Part::Examples) {
-                self.required(written, &command, listed);
+            self.flags(shown, &flags, listed, &mut used);
+            if let Some(command) = runs.filter(|_| shown.part == Part::Examples) {
+                self.required(shown, &command, listed);
             }
         }
-        for (flag, _) in listed.iter().zip(used).filter(|(_, used)| shown && !used) {
+        for (flag, _) in listed.iter().zip(used).filter(|(_, used)| has_usage && !used) {
             let message = format!("neither Usage nor an example shows --{}", flag.name());
             let diagnostic =
                 Diagnostic::new(Code::FlagUnused, Severity::Info, message).hint("show it in Usage");
@@ -190,20 +189,24 @@ impl Page<'_> {
     }
 
     /// Reads a command and looks for its name; gives the command unless it only shows what may be written.
-    fn runs<'a>(&mut self, view: &View, written: &'a Written<'_>) -> Option<Command<'a>> {
+    fn check_command<'a>(
+        &mut self,
+        view: &View,
+        shown: &'a PageCommand<'_>,
+    ) -> Option<Command<'a>> {
         let meant = |name: &str, close: &[String]| {
             is_known(view, name) || command_name(name).is_some() || !close.is_empty()
         };
-        let command = match written.is_synopsis() {
+        let command = match shown.is_synopsis() {
             true => None,
-            false => match command::parse(&written.text) {
+            false => match command::parse(&shown.text) {
                 Ok(command) => Some(command),
                 Err(error) => {
-                    let name = written.name();
+                    let name = shown.name();
                     if error.kind() != Kind::MissingName && !meant(name, &close(view, name)) {
                         return None;
                     }
-                    let at = place(self.document.text.as_bytes(), self.start() + written.offset);
+                    let at = place(self.document.text.as_bytes(), self.start() + shown.offset);
                     let (line, column) = (error.line() as u32 - 1, error.column() as u32);
                     let column = if line == 0 { at.column + column - 1 } else { column };
                     let diagnostic = Diagnostic::new(
@@ -216,7 +219,7 @@ impl Page<'_> {
                 }
             },
         };
-        let name = command.as_ref().map_or(written.name(), |command| &command.name).to_owned();
+        let name = command.as_ref().map_or(shown.name(), |command| &command.name).to_owned();
         if !is_known(view, &name) {
             let close = close(view, &name);
             // Blocks of another system's command line are marked `cmd` too.
@@ -228,14 +231,14 @@ impl Page<'_> {
             if !close.is_empty() {
                 diagnostic = diagnostic.hint(format!("did you mean {}?", close.join(" or ")));
             }
-            self.push_at(written.offset, diagnostic);
+            self.push_at(shown.offset, diagnostic);
         }
         command
     }
 
     fn flags(
         &mut self,
-        written: &Written<'_>,
+        shown: &PageCommand<'_>,
         flags: &[(usize, &str)],
         listed: &[Flag],
         used: &mut [bool],
@@ -253,7 +256,7 @@ impl Page<'_> {
                         .flat_map(|flag| &flag.names)
                         .find(|own| jaro_winkler(own, name) > CLOSE);
                     self.push_at(
-                        written.offset + at,
+                        shown.offset + at,
                         diagnostic.hint(match close {
                             Some(close) => format!("did you mean --{close}?"),
                             None => "list it there, or remove it here".to_owned(),
@@ -265,7 +268,7 @@ impl Page<'_> {
     }
 
     /// A word without a flag may stand for one that is required.
-    fn required(&mut self, written: &Written<'_>, command: &Command<'_>, listed: &[Flag]) {
+    fn required(&mut self, shown: &PageCommand<'_>, command: &Command<'_>, listed: &[Flag]) {
         let given = |flag: &&Flag| command.flags.iter().any(|(name, _)| flag.is(name));
         let missing: Vec<_> = listed.iter().filter(|flag| flag.required && !given(flag)).collect();
         if missing.len() > command.args.len() && !command.help {
@@ -273,7 +276,7 @@ impl Page<'_> {
             let message =
                 format!("the example leaves out {}, which the page requires", names.join(" and "));
             let diagnostic = Diagnostic::new(Code::ExampleFlagMissing, Severity::Warning, message);
-            self.push_at(written.offset, diagnostic.hint("add what is missing"));
+            self.push_at(shown.offset, diagnostic.hint("add what is missing"));
         }
     }
 

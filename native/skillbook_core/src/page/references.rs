@@ -38,7 +38,7 @@ pub fn find(text: &str, start: usize) -> Vec<Reference> {
     let mut fences = Fences::default();
     let mut found = Vec::new();
     for (line, number) in body.split('\n').zip(first..) {
-        if !fences.hold(line.trim_start()) {
+        if !fences.is_code(line.trim_start()) {
             push_line(line, number, &mut found);
         }
     }

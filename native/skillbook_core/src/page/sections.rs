@@ -69,7 +69,7 @@ impl<'a> Iterator for Lines<'a> {
         let indent = bytes.iter().take(4).take_while(|byte| **byte == b' ').count();
         let text = &self.body[start + if indent < 4 { indent } else { 0 }..end];
         let was_open = self.fences.open.is_some();
-        let code = match (self.fences.hold(text), self.fences.open) {
+        let code = match (self.fences.is_code(text), self.fences.open) {
             (false, _) => Code::Outside,
             (true, None) => Code::Closes,
             (true, Some((_, length))) if !was_open => Code::Opens(&text[..length]),
@@ -96,7 +96,7 @@ pub(crate) struct Fences {
 
 impl Fences {
     /// Whether a line, without the blanks before it, is a fence or stands between two.
-    pub(crate) fn hold(&mut self, line: &str) -> bool {
+    pub(crate) fn is_code(&mut self, line: &str) -> bool {
         // Most lines begin with a letter.
         if !matches!(line.as_bytes().first(), Some(b'`' | b'~')) {
             return self.open.is_some();

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub use self::limit::{tokens, Limit};
 pub use self::section::{Format, Section};
 
-use self::plan::{Plan, What};
+use self::plan::{Plan, Subject};
 use crate::catalog::entry::Entry;
 use crate::catalog::EntryId;
 use crate::view::help::without_heading;
@@ -100,11 +100,11 @@ impl View {
             return Placement::NotInPrompt(Reason::HiddenFromModel);
         }
         let plan = self.plan(options);
-        let own = plan.find(|what| what == What::Entry(id, entry.kind));
+        let own = plan.find(|subject| subject == Subject::Entry(id, entry.kind));
         let domain = entry.domain.as_deref().filter(|_| self.in_prompt(id));
-        match own
-            .or_else(|| domain.and_then(|domain| plan.find(|what| what == What::Domain(domain))))
-        {
+        match own.or_else(|| {
+            domain.and_then(|domain| plan.find(|subject| subject == Subject::Domain(domain)))
+        }) {
             Some((section, false)) => Placement::Cut(section),
             Some((section, true)) if own.is_some() => Placement::Section(section),
             Some(_) => Placement::Domain,
@@ -143,16 +143,16 @@ impl View {
     }
 
     /// The entries of a kind that belong into the prompt.
-    fn prompted(&self, kind: u8) -> impl Iterator<Item = (What<'_>, &Entry)> {
+    fn prompted(&self, kind: u8) -> impl Iterator<Item = (Subject<'_>, &Entry)> {
         self.pieces(kind | about::IN_PROMPT, kind | about::IN_PROMPT)
     }
 
     /// The notes and skills that a model may read but that do not belong into the prompt.
-    fn not_prompted(&self) -> impl Iterator<Item = (What<'_>, &Entry)> {
+    fn not_prompted(&self) -> impl Iterator<Item = (Subject<'_>, &Entry)> {
         self.pieces(about::LISTED | about::COMMAND | about::IN_PROMPT, about::LISTED)
     }
 
-    fn pieces(&self, of: u8, wanted: u8) -> impl Iterator<Item = (What<'_>, &Entry)> {
-        self.those(of, wanted).map(|(id, entry)| (What::Entry(id, entry.kind), &**entry))
+    fn pieces(&self, of: u8, wanted: u8) -> impl Iterator<Item = (Subject<'_>, &Entry)> {
+        self.those(of, wanted).map(|(id, entry)| (Subject::Entry(id, entry.kind), &**entry))
     }
 }

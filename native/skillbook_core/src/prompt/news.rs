@@ -29,7 +29,7 @@ impl View {
             [&entries.added, &entries.changed, &entries.removed]
                 .map(|entries| entries.iter().map(|entry| line(entry)).collect::<Vec<Line>>());
 
-        let (before, after) = (old.told_domains(), self.told_domains());
+        let (before, after) = (old.announced_domains(), self.announced_domains());
         for (name, told) in &after {
             match before.get(name) {
                 None if told.is_some() => added.push((name, self.described(name))),
@@ -67,7 +67,7 @@ impl View {
     }
 
     /// The domains that a model is told of, and what their indexes say of them: a description, and a text of their own.
-    fn told_domains(&self) -> BTreeMap<&str, Option<[String; 2]>> {
+    fn announced_domains(&self) -> BTreeMap<&str, Option<[String; 2]>> {
         let told = |domain: &DomainView| {
             let index = domain.index()?;
             let description = index.fields().description.clone().unwrap_or_default();

@@ -9,7 +9,7 @@ use crate::source::Kind;
 
 /// What a piece of the text tells of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What<'a> {
+pub(super) enum Subject<'a> {
     Domain(&'a str),
     Entry(EntryId, Kind),
     /// An entry that another one of its name replaces.
@@ -20,7 +20,7 @@ pub(super) enum What<'a> {
 
 #[derive(Debug)]
 struct Piece<'a> {
-    what: What<'a>,
+    subject: Subject<'a>,
     section: Section,
     /// Where it ends in the text.
     end: usize,
@@ -35,7 +35,7 @@ pub(super) struct Plan<'a> {
     rules: usize,
     pieces: Vec<Piece<'a>>,
     /// How many pieces the text still has.
-    kept: usize,
+    included: usize,
     /// Where the current section begins among the pieces.
     first: usize,
     current: Option<(Section, &'static str)>,
@@ -67,14 +67,14 @@ impl<'a> Plan<'a> {
             true => self.text.truncate(start),
             false => self.text.push_str(tail),
         }
-        self.kept = self.pieces.len();
+        self.included = self.pieces.len();
     }
 
     /// A piece of the current section.
-    pub(super) fn piece(&mut self, what: What<'a>, write: impl FnOnce(&mut String)) {
+    pub(super) fn piece(&mut self, subject: Subject<'a>, write: impl FnOnce(&mut String)) {
         write(&mut self.text);
         if let Some((section, tail)) = self.current {
-            self.pieces.push(Piece { what, section, end: self.text.len(), tail });
+            self.pieces.push(Piece { subject, section, end: self.text.len(), tail });
         }
     }
 
@@ -88,9 +88,9 @@ impl<'a> Plan<'a> {
     }
 
     /// The section in which something stands, and whether it is still in the text.
-    pub(super) fn find(&self, wanted: impl Fn(What<'a>) -> bool) -> Option<(Section, bool)> {
-        let at = self.pieces.iter().position(|piece| wanted(piece.what))?;
-        Some((self.pieces[at].section, at < self.kept))
+    pub(super) fn find(&self, wanted: impl Fn(Subject<'a>) -> bool) -> Option<(Section, bool)> {
+        let at = self.pieces.iter().position(|piece| wanted(piece.subject))?;
+        Some((self.pieces[at].section, at < self.included))
     }
 
     /// Keeps the pieces before the first that has no room, and says what is left out.
@@ -113,20 +113,20 @@ impl<'a> Plan<'a> {
             return;
         }
         while let Some(size) = sizes.pop() {
-            let kept = sizes.len();
-            let last = self.pieces[..kept].last();
+            let included = sizes.len();
+            let last = self.pieces[..included].last();
             let (end, tail) = last.map_or((self.rules, ""), |piece| (piece.end, piece.tail));
-            let line = self.left_out(kept, false);
+            let line = self.left_out(included, false);
             let blank = if end > 0 && !line.is_empty() { "\n" } else { "" };
             let rest = format!("{tail}{blank}{line}");
             if limit.holds(size.plus(&rest)) {
                 self.text.truncate(end);
                 self.text.push_str(&rest);
-                self.kept = kept;
+                self.included = included;
                 return;
             }
         }
-        self.kept = 0;
+        self.included = 0;
         self.text = self.left_out(0, self.rules > 0);
         if !limit.holds(Size::of(&self.text)) {
             self.text.clear();
@@ -134,20 +134,20 @@ impl<'a> Plan<'a> {
     }
 
     /// The line about all pieces from this one on. What stands in the prompt in another form is not left out.
-    fn left_out(&self, kept: usize, rules: bool) -> String {
-        let (before, after) = self.pieces.split_at(kept);
-        let id = |piece: &Piece| match piece.what {
-            What::Entry(id, _) => Some(id),
+    fn left_out(&self, included: usize, rules: bool) -> String {
+        let (before, after) = self.pieces.split_at(included);
+        let id = |piece: &Piece| match piece.subject {
+            Subject::Entry(id, _) => Some(id),
             _ => None,
         };
         let mut seen: FxHashSet<EntryId> = before.iter().filter_map(id).collect();
         let [mut domains, mut commands, mut skills, mut notes] = [0; 4];
         for piece in after {
-            match piece.what {
-                What::Domain(_) => domains += 1,
-                What::More(count) => commands += count,
-                What::Entry(id, _) if !seen.insert(id) => {}
-                What::Entry(_, kind) | What::Shadowed(kind) => match kind {
+            match piece.subject {
+                Subject::Domain(_) => domains += 1,
+                Subject::More(count) => commands += count,
+                Subject::Entry(id, _) if !seen.insert(id) => {}
+                Subject::Entry(_, kind) | Subject::Shadowed(kind) => match kind {
                     Kind::Command => commands += 1,
                     Kind::Skill => skills += 1,
                     Kind::Note => notes += 1,

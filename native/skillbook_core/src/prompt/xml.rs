@@ -1,7 +1,7 @@
 //! The sections that are XML, and what keeps a document from writing any of it.
 
 use crate::catalog::entry::Entry;
-use crate::prompt::plan::{Plan, What};
+use crate::prompt::plan::{Plan, Subject};
 use crate::prompt::section::Section;
 use crate::text::line::push_line;
 use crate::view::{about, View};
@@ -17,8 +17,8 @@ impl View {
             "<available_skills>\n",
             "</available_skills>\n",
             |plan| {
-                for (what, entry) in self.by_source(skill | about::INLINE, skill) {
-                    plan.piece(what, |out| {
+                for (subject, entry) in self.by_source(skill | about::INLINE, skill) {
+                    plan.piece(subject, |out| {
                         out.push_str("  <skill>\n    <name>");
                         push_text(out, &line(&entry.name));
                         out.push_str("</name>\n    <description>");
@@ -35,11 +35,11 @@ impl View {
     pub(super) fn push_inline_skills<'a>(&'a self, plan: &mut Plan<'a>) {
         let inline = about::INLINE | about::IN_PROMPT;
         plan.section(Section::InlineSkills, "", "", |plan| {
-            for (what, entry) in self.by_source(inline | about::NOTE, inline) {
+            for (subject, entry) in self.by_source(inline | about::NOTE, inline) {
                 let first = plan.is_first();
                 let path = entry.document.path.as_str();
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-                plan.piece(what, |out| {
+                plan.piece(subject, |out| {
                     out.push_str(if first { "<skill name=\"" } else { "\n<skill name=\"" });
                     push_text(out, &line(&entry.name));
                     out.push_str("\" location=\"");
@@ -56,15 +56,16 @@ impl View {
 
     /// Those entries of the prompt in the order of their sources, then of their names; also those that a later
     /// source replaces, if that one is listed too.
-    fn by_source(&self, of: u8, wanted: u8) -> Vec<(What<'_>, &Entry)> {
-        let shown =
-            self.those(of, wanted).map(|(id, entry)| (id, What::Entry(id, entry.kind), &**entry));
+    fn by_source(&self, of: u8, wanted: u8) -> Vec<(Subject<'_>, &Entry)> {
+        let shown = self
+            .those(of, wanted)
+            .map(|(id, entry)| (id, Subject::Entry(id, entry.kind), &**entry));
         let shadowed =
             self.shadowed_in_prompt().filter(|(_, entry)| about::of(entry, true) & of == wanted);
-        let shadowed = shadowed.map(|(id, entry)| (id, What::Shadowed(entry.kind), entry));
+        let shadowed = shadowed.map(|(id, entry)| (id, Subject::Shadowed(entry.kind), entry));
         let mut all: Vec<_> = shown.chain(shadowed).collect();
         all.sort_unstable_by_key(|(id, ..)| (self.catalog().place(*id).rank, *id));
-        all.into_iter().map(|(_, what, entry)| (what, entry)).collect()
+        all.into_iter().map(|(_, subject, entry)| (subject, entry)).collect()
     }
 }
 

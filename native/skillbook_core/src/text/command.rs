@@ -85,7 +85,7 @@ pub fn parse(source: &str) -> Result<Command<'_>, Error> {
             "write a skill's name and its flags, as in: tasks.search --status todo",
         ));
     };
-    if let Some(error) = no_name(source, first) {
+    if let Some(error) = not_a_name(source, first) {
         return Err(error);
     }
     let name = std::mem::take(&mut first.value);
@@ -108,12 +108,12 @@ pub fn parse(source: &str) -> Result<Command<'_>, Error> {
         help: false,
     };
     get_skill(&mut command);
-    read(words, source, &mut command);
+    read_words(words, source, &mut command);
     Ok(command)
 }
 
 /// What stands where a name was expected.
-fn no_name(source: &str, first: &Word<'_>) -> Option<Error> {
+fn not_a_name(source: &str, first: &Word<'_>) -> Option<Error> {
     // Nearly always the first character tells.
     if first.value.starts_with(|char: char| char.is_alphanumeric()) {
         return None;
@@ -126,7 +126,13 @@ fn no_name(source: &str, first: &Word<'_>) -> Option<Error> {
                 .to_owned(),
         )
     } else if written.starts_with(['{', '[']) && first.quoted {
-        ("JSON", format!("write the name, then the object with the flags: {}", call(&first.value)))
+        (
+            "JSON",
+            format!(
+                "write the name, then the object with the flags: {}",
+                example_call(&first.value)
+            ),
+        )
     } else if written.starts_with('<')
         && written[1..].starts_with(|c: char| c == '/' || c == '|' || c.is_alphabetic())
     {
@@ -152,10 +158,10 @@ fn no_name(source: &str, first: &Word<'_>) -> Option<Error> {
 }
 
 /// The longest object that a hint repeats.
-const SHOWN: usize = 200;
+const LONGEST_EXAMPLE: usize = 200;
 
 /// A tool call as JSON, written as a command; an example if it is none.
-fn call(json: &str) -> String {
+fn example_call(json: &str) -> String {
     let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
     let written = object(json).and_then(|members| {
         let get = |names: &[&str]| names.iter().find_map(|name| members.get(*name)).cloned();
@@ -168,7 +174,7 @@ fn call(json: &str) -> String {
             .map(|value| text(&value).unwrap_or_else(|| value.to_string()))
             .unwrap_or_default();
         let written = format!("{name} {arguments}");
-        let one_line = written.len() <= SHOWN && !written.contains('\n');
+        let one_line = written.len() <= LONGEST_EXAMPLE && !written.contains('\n');
         one_line.then(|| written.trim_end().to_owned())
     });
     written.unwrap_or_else(|| r#"tasks.create {"title": "Call Bob"}"#.to_owned())
@@ -222,7 +228,7 @@ fn get_skill(command: &mut Command<'_>) {
 }
 
 /// Words are taken out of their list one by one where they are needed: moving each as a whole costs more than reading it.
-fn read<'a>(words: &mut [Word<'a>], source: &str, command: &mut Command<'a>) {
+fn read_words<'a>(words: &mut [Word<'a>], source: &str, command: &mut Command<'a>) {
     let mut flags = Flags { list: Vec::with_capacity(8), ..Flags::default() };
     let mut words = words.iter_mut();
     for word in words.by_ref() {
@@ -380,7 +386,7 @@ fn json_command(source: &str) -> Option<Command<'_>> {
     if !trimmed.ends_with('}') || source.len() > MAX_COMMAND {
         return None;
     }
-    let source = &trimmed[words::start(trimmed)..];
+    let source = &trimmed[words::command_start(trimmed)..];
     let (name, rest) = source.split_once([' ', '\t'])?;
     let rest = rest.trim_start();
     if !rest.starts_with('{') || name.starts_with(['"', '\'', '-', '#']) || name.contains('\n') {

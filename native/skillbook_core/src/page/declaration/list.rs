@@ -36,7 +36,7 @@ pub(super) fn items(section: &str) -> Vec<Item<'_>> {
     let mut above: Vec<&str> = Vec::new();
     for line in section.lines() {
         let bare = line.trim();
-        if fences.hold(bare) && bare.starts_with(['`', '~']) {
+        if fences.is_code(bare) && bare.starts_with(['`', '~']) {
             open = Open::No;
             continue;
         }

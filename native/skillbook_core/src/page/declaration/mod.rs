@@ -27,8 +27,8 @@ use crate::text::fence;
 use crate::text::line::push_line;
 pub(crate) use list::word as flag_name;
 use list::Item;
-use phrase::Said;
-use usage::{Shown, Synopsis};
+use phrase::Facts;
+use usage::{Synopsis, UsageFlag};
 
 /// What a command takes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -188,7 +188,7 @@ pub fn read(body: &str) -> Option<Declaration> {
 fn declare(body: &str, items: Vec<Item<'_>>, synopsis: &Synopsis<'_>) -> Declaration {
     let mut places: FxHashMap<String, usize> = FxHashMap::default();
     let mut flags: Vec<Flag> = Vec::with_capacity(items.len());
-    let mut said: Vec<Said> = Vec::with_capacity(items.len());
+    let mut said: Vec<Facts> = Vec::with_capacity(items.len());
     for item in items {
         let known = |name: &&str| places.contains_key(&*plain(name));
         let names: Vec<_> =
@@ -200,7 +200,7 @@ fn declare(body: &str, items: Vec<Item<'_>>, synopsis: &Synopsis<'_>) -> Declara
         }
         let mut description = String::new();
         push_line(&mut description, &item.text);
-        said.push(phrase::said(&description, &item));
+        said.push(phrase::facts(&description, &item));
         flags.push(Flag {
             names,
             description,
@@ -213,7 +213,7 @@ fn declare(body: &str, items: Vec<Item<'_>>, synopsis: &Synopsis<'_>) -> Declara
         });
     }
     let place = |name: &str| places.get(&*plain(name)).copied();
-    let mut shown: Vec<Option<&Shown<'_>>> = vec![None; flags.len()];
+    let mut shown: Vec<Option<&UsageFlag<'_>>> = vec![None; flags.len()];
     for flag in &synopsis.flags {
         if let Some(at) = place(flag.name) {
             shown[at].get_or_insert(flag);
@@ -224,7 +224,7 @@ fn declare(body: &str, items: Vec<Item<'_>>, synopsis: &Synopsis<'_>) -> Declara
     let mut contradictions = Vec::new();
     for (at, ((flag, said), shown)) in flags.iter_mut().zip(said).zip(shown).enumerate() {
         let words = said.positional;
-        let clashes = settle(flag, said, shown, marked);
+        let clashes = combine(flag, said, shown, marked);
         flag.positional = match words {
             _ if synopsis.words => None,
             None if flag.required && !placed => Some(Positional::One),
@@ -242,7 +242,12 @@ fn declare(body: &str, items: Vec<Item<'_>>, synopsis: &Synopsis<'_>) -> Declara
 }
 
 /// Brings together what the section says and what Usage shows. Where they differ, the section's words count.
-fn settle(flag: &mut Flag, said: Said, shown: Option<&Shown<'_>>, marked: bool) -> Vec<Clash> {
+fn combine(
+    flag: &mut Flag,
+    said: Facts,
+    shown: Option<&UsageFlag<'_>>,
+    marked: bool,
+) -> Vec<Clash> {
     let mut clashes = Vec::new();
     let has_default = !said.default.is_empty() || said.has_default;
     let free = said.required == Some(false) || has_default;

@@ -8,7 +8,7 @@ const DEFAULT: [&str; 4] = ["default:", "default is", "defaults to", "default ="
 
 /// What is said of a flag.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct Facts {
     pub required: Option<bool>,
     pub default: Vec<String>,
     /// There is a default, perhaps one that is described and not written out.
@@ -18,14 +18,14 @@ pub(super) struct Said {
     /// Which words before the first flag stand for it; `Some(None)` if none do.
     pub positional: Option<Option<Positional>>,
     /// Two types were named.
-    torn: bool,
+    conflicting: bool,
 }
 
 const TEXT: Type = Type::Text { max: None, line: false, empty: false };
 const LINE: Type = Type::Text { max: None, line: true, empty: false };
 
-pub(super) fn said(text: &str, item: &Item<'_>) -> Said {
-    let mut said = Said::default();
+pub(super) fn facts(text: &str, item: &Item<'_>) -> Facts {
+    let mut said = Facts::default();
     for (part, inside) in parts(text) {
         match inside {
             true => said.items(part),
@@ -39,7 +39,7 @@ pub(super) fn said(text: &str, item: &Item<'_>) -> Said {
             said.kind = kind;
         }
     }
-    if said.torn {
+    if said.conflicting {
         said.kind = Type::Unknown;
     }
     said
@@ -101,7 +101,7 @@ fn parts(text: &str) -> Vec<(&str, bool)> {
     parts
 }
 
-impl Said {
+impl Facts {
     /// `required, a switch`, `one of: a, b`, `1-100`, `default: 5`
     fn items(&mut self, group: &str) {
         for part in group.split(';').map(str::trim) {
@@ -120,7 +120,9 @@ impl Said {
                 let item = item.trim().trim_matches(['*', '_']);
                 if !self.word(item) {
                     let range = range(item).or_else(|| bounds(item));
-                    range.into_iter().for_each(|(min, max)| self.be(Type::Integer { min, max }));
+                    range
+                        .into_iter()
+                        .for_each(|(min, max)| self.set_type(Type::Integer { min, max }));
                 }
                 rest = next.trim_start();
             }
@@ -133,18 +135,18 @@ impl Said {
             "required" | "mandatory" => self.required = Some(true),
             "optional" => self.required = Some(false),
             "switch" | "a switch" | "boolean" | "bool" | "boolean flag" | "no value"
-            | "takes no value" => self.be(Type::Switch),
+            | "takes no value" => self.set_type(Type::Switch),
             "integer" | "int" | "whole number" | "a whole number" | "an integer" => {
-                self.be(Type::Integer { min: None, max: None })
+                self.set_type(Type::Integer { min: None, max: None })
             }
             "number" | "float" | "a number" | "decimal" => {
-                self.be(Type::Number { min: None, max: None })
+                self.set_type(Type::Number { min: None, max: None })
             }
-            "string" | "text" => self.be(TEXT),
-            "one line" => self.be(LINE),
+            "string" | "text" => self.set_type(TEXT),
+            "one line" => self.set_type(LINE),
             "by name" => self.positional = Some(None),
             "positional" => self.positional = Some(Some(Positional::One)),
-            "yyyy-mm-dd" | "date as yyyy-mm-dd" => self.be(Type::Date { words: false }),
+            "yyyy-mm-dd" | "date as yyyy-mm-dd" => self.set_type(Type::Date { words: false }),
             "repeatable" | "can be repeated" | "may be repeated" | "multiple" | "list"
             | "space-separated" | "comma-separated" => self.several = true,
             _ => return false,
@@ -161,7 +163,7 @@ impl Said {
             return self.one_of(several, values);
         }
         if let Some((min, max)) = tails(bare).find_map(range) {
-            return self.be(Type::Integer { min, max });
+            return self.set_type(Type::Integer { min, max });
         }
         let is =
             |text: &str, words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
@@ -173,7 +175,7 @@ impl Said {
         if after(bare, &["a whole number", "an integer", "whole number"])
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(','))
         {
-            self.be(Type::Integer { min: None, max: None });
+            self.set_type(Type::Integer { min: None, max: None });
         }
         // Not "one or more of", which a list follows.
         if after(bare, &["one or more"]).is_some_and(|rest| after(rest, &["of"]).is_none()) {
@@ -184,17 +186,17 @@ impl Said {
             let clause = tail[..end].trim();
             let line = after(clause, &["one line", "on one line"]).is_some();
             if let Some(max) = characters(clause) {
-                self.be(Type::Text { max: Some(max), line, empty: false });
+                self.set_type(Type::Text { max: Some(max), line, empty: false });
             } else if is(clause, &["one line", "one line of text", "on one line"]) {
-                self.be(LINE);
+                self.set_type(LINE);
             } else if is(clause, &["may be empty", "it may be empty"]) {
-                self.be(Type::Text { max: None, line: false, empty: true });
+                self.set_type(Type::Text { max: None, line: false, empty: true });
             } else if is(clause, &["space-separated", "comma-separated"]) {
                 self.several = true;
             }
         }
         if let Some(words) = date(bare) {
-            self.be(Type::Date { words });
+            self.set_type(Type::Date { words });
         }
         if let Some(words) = positional(bare) {
             self.positional = Some(Some(words));
@@ -203,10 +205,10 @@ impl Said {
 
     fn one_of(&mut self, several: bool, values: Vec<String>) {
         self.several |= several;
-        self.be(Type::OneOf(values));
+        self.set_type(Type::OneOf(values));
     }
 
-    fn be(&mut self, kind: Type) {
+    fn set_type(&mut self, kind: Type) {
         match (&mut self.kind, kind) {
             (own @ Type::Unknown, kind) => *own = kind,
             (Type::Integer { min, max }, Type::Integer { min: other_min, max: other_max }) => {
@@ -230,7 +232,7 @@ impl Said {
                 let Type::Integer { min, max } = *own else { return };
                 *own = Type::Number { min, max };
             }
-            (own, kind) => self.torn |= *own != kind,
+            (own, kind) => self.conflicting |= *own != kind,
         }
     }
 
@@ -265,7 +267,7 @@ impl Said {
             self.word(cell.trim_matches(['*', '`']));
         }
         if let Some(values) = item.values.and_then(words) {
-            self.be(Type::OneOf(values));
+            self.set_type(Type::OneOf(values));
         }
     }
 }

@@ -9,7 +9,7 @@ const MOST: usize = 256;
 /// What a Usage section shows; empty unless it is one synopsis in the usual marks.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Synopsis<'a> {
-    pub flags: Vec<Shown<'a>>,
+    pub flags: Vec<UsageFlag<'a>>,
     pub choices: Vec<Choice<'a>>,
     /// Whether a word stands there without a flag.
     pub words: bool,
@@ -17,7 +17,7 @@ pub(super) struct Synopsis<'a> {
 
 /// A flag as Usage shows it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Shown<'a> {
+pub(super) struct UsageFlag<'a> {
     pub name: &'a str,
     pub optional: bool,
     pub value: Option<&'a str>,
@@ -46,7 +46,7 @@ pub(super) fn synopsis(section: &str) -> Option<Synopsis<'_>> {
         section.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("```"));
     let first = bare(lines.next()?);
     let name = first.split([' ', '\t']).next()?;
-    let mut reader = Reader::default();
+    let mut reader = SynopsisParser::default();
     reader.line(first[name.len()..].trim_end_matches('\\'))?;
     for line in lines {
         let line = bare(line);
@@ -69,12 +69,12 @@ fn bare(line: &str) -> &str {
 }
 
 #[derive(Default)]
-struct Reader<'a> {
+struct SynopsisParser<'a> {
     found: Synopsis<'a>,
     groups: Vec<Group>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SynopsisParser<'a> {
     fn line(&mut self, line: &'a str) -> Option<()> {
         let mut rest = line.trim_start();
         while let Some(first) = rest.chars().next() {
@@ -121,13 +121,13 @@ impl<'a> Reader<'a> {
 
     fn flag(&mut self, rest: &'a str) -> Option<&'a str> {
         let name = rest.strip_prefix("--").map(word).filter(|name| !name.is_empty())?;
-        let mut shown = Shown { name, optional: false, value: None, several: false };
+        let mut shown = UsageFlag { name, optional: false, value: None, several: false };
         let mut rest = &rest[2 + name.len()..];
         loop {
             if shown.value.is_some() && rest.trim_start().starts_with('[') {
                 break;
             }
-            let (text, after) = shown_value(rest)?;
+            let (text, after) = usage_value(rest)?;
             let Some(text) = text else { break };
             shown.several |= shown.value.is_some() || text.ends_with("...") || text.ends_with('…');
             shown.value.get_or_insert(text);
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
 
 /// What stands for a flag's value: `<a>`, `A`, `a|b`, `"..."`, or a word of small letters. A `[` behind a flag without a
 /// blank, or one that holds a value only, leaves open whether there is one.
-fn shown_value(rest: &str) -> Option<(Option<&str>, &str)> {
+fn usage_value(rest: &str) -> Option<(Option<&str>, &str)> {
     let start = rest.trim_start_matches([' ', '\t', '=']);
     let inside = start.strip_prefix('[').map(str::trim_start);
     if inside.is_some_and(|inside| inside.starts_with(['<', '=']) || rest.starts_with('[')) {

@@ -21,7 +21,7 @@ const MAX_BROKEN: usize = 16 * 1024;
 const DEPTH: usize = 8;
 
 /// How much of a mended line its diagnostic shows, in characters.
-const SHOWN: usize = 160;
+const EXCERPT: usize = 160;
 
 /// The mended block, read, with a diagnostic for every mended line.
 pub(super) fn repair(block: &str, failure: &Failure) -> Option<(Loaded, Vec<Diagnostic>)> {
@@ -30,27 +30,27 @@ pub(super) fn repair(block: &str, failure: &Failure) -> Option<(Loaded, Vec<Diag
     }
     let lines =
         block.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line).to_owned()).collect();
-    let mut repair = Repair { block, lines, mends: Vec::new() };
+    let mut repair = Repair { block, lines, repaired: Vec::new() };
     repair.drop_unprintable();
     if repair.read(0..repair.lines.len()).is_err() && !repair.entries(0..repair.lines.len(), 0) {
         return None;
     }
     let loaded = yaml::load(&repair.lines.join("\n")).ok()?;
-    let written = repair.written();
-    let diagnostic = |mend: &Mend| {
+    let fixes = repair.fixes();
+    let diagnostic = |mend: &RepairedLine| {
         mend.diagnostic(&repair.lines)
-            .fix(written.iter().find(|fix| covers(fix, mend)).map(|(_, fix)| fix.clone()))
+            .fix(fixes.iter().find(|fix| covers(fix, mend)).map(|(_, fix)| fix.clone()))
     };
-    let diagnostics = repair.mends.iter().map(diagnostic).collect();
+    let diagnostics = repair.repaired.iter().map(diagnostic).collect();
     Some((loaded, diagnostics))
 }
 
-fn covers((lines, _): &(Range<usize>, Fix), mend: &Mend) -> bool {
+fn covers((lines, _): &(Range<usize>, Fix), mend: &RepairedLine) -> bool {
     lines.contains(&mend.line)
 }
 
 /// A line that was changed.
-struct Mend {
+struct RepairedLine {
     line: usize,
     /// The last line that it took in.
     last: usize,
@@ -59,13 +59,13 @@ struct Mend {
     why: String,
 }
 
-impl Mend {
+impl RepairedLine {
     fn diagnostic(&self, lines: &[String]) -> Diagnostic {
         // A blank line with a tab in it is left empty.
         let line = Some(lines[self.line].trim())
             .filter(|line| !line.is_empty())
             .unwrap_or("an empty line");
-        let shown: String = line.chars().take(SHOWN).collect();
+        let shown: String = line.chars().take(EXCERPT).collect();
         let more = if shown.len() < line.len() { "…" } else { "" };
         Diagnostic::new(
             Code::FrontmatterRepaired,
@@ -80,7 +80,7 @@ impl Mend {
 struct Repair<'a> {
     block: &'a str,
     lines: Vec<String>,
-    mends: Vec<Mend>,
+    repaired: Vec<RepairedLine>,
 }
 
 /// How a line that begins an entry is made, in bytes of the line.
@@ -100,7 +100,7 @@ impl Repair<'_> {
             let Some(at) = yaml::unprintable(line) else { continue };
             let column = line[..at].chars().count() + 1;
             line.retain(|character| !yaml::is_unprintable(character));
-            self.mends.push(Mend {
+            self.repaired.push(RepairedLine {
                 line: number,
                 last: number,
                 column,
@@ -152,7 +152,7 @@ impl Repair<'_> {
         let value_at = match entry(&self.lines[first]) {
             Some(Entry::Glued(at)) => {
                 self.lines[first].insert(at, ' ');
-                self.mended(first, at, "expected a blank after the colon".into());
+                self.record(first, at, "expected a blank after the colon".into());
                 if self.read(lines.clone()).is_ok() {
                     return true;
                 }
@@ -211,8 +211,8 @@ impl Repair<'_> {
         for line in rest {
             self.lines[line].clear();
         }
-        self.mended(first, column_at, why);
-        if let Some(mend) = self.mends.iter_mut().find(|mend| mend.line == first) {
+        self.record(first, column_at, why);
+        if let Some(mend) = self.repaired.iter_mut().find(|mend| mend.line == first) {
             mend.last = mend.last.max(last);
         }
         self.read(lines).is_ok()
@@ -238,23 +238,23 @@ impl Repair<'_> {
                     text[..white].replace('\t', "  ")
                 };
                 self.lines[line].replace_range(..white, &blanks);
-                self.mended(line, 0, "a tab may not indent a line".into());
+                self.record(line, 0, "a tab may not indent a line".into());
             }
         }
     }
 
     /// Records a change to a line; a second one to the same line adds nothing.
-    fn mended(&mut self, line: usize, at: usize, why: String) {
-        if self.mends.iter().all(|mend| mend.line != line) {
+    fn record(&mut self, line: usize, at: usize, why: String) {
+        if self.repaired.iter().all(|mend| mend.line != line) {
             let column = self.lines[line][..at].chars().count() + 1;
-            self.mends.push(Mend { line, last: line, column, why });
+            self.repaired.push(RepairedLine { line, last: line, column, why });
         }
     }
 
     /// The mended lines as changes to the block. Mends that share lines are one change, for neither is right alone.
-    fn written(&self) -> Vec<(Range<usize>, Fix)> {
+    fn fixes(&self) -> Vec<(Range<usize>, Fix)> {
         let mut spans: Vec<Range<usize>> =
-            self.mends.iter().map(|mend| mend.line..mend.last + 1).collect();
+            self.repaired.iter().map(|mend| mend.line..mend.last + 1).collect();
         spans.sort_by_key(|span| (span.start, span.end));
         let mut joined: Vec<Range<usize>> = Vec::new();
         for span in spans {
@@ -263,10 +263,10 @@ impl Repair<'_> {
                 None => joined.push(span),
             }
         }
-        joined.into_iter().map(|lines| (lines.clone(), self.change(lines))).collect()
+        joined.into_iter().map(|lines| (lines.clone(), self.fix(lines))).collect()
     }
 
-    fn change(&self, lines: Range<usize>) -> Fix {
+    fn fix(&self, lines: Range<usize>) -> Fix {
         let mut start = 0;
         let mut range = 0..0;
         let mut text = Vec::new();

@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use memchr::memchr;
 
-use super::lines::{first_line, line_at, strip, Line};
+use super::lines::{block_indent, command_on_line, line_at, Line};
 use super::open_command::Open;
 use super::{Event, Machine, Step, Unclosed};
 use crate::text::error::{Error, Kind};
 use crate::text::fence::{self, Fence};
-use crate::text::scan::{self, Scan};
-use crate::text::words::start as command_start;
+use crate::text::scan::{self, Scanner};
+use crate::text::words::command_start;
 use crate::text::MAX_COMMANDS;
 
 /// An open command block.
@@ -23,14 +23,14 @@ pub(super) struct Block {
     pub(super) info: String,
     pub(super) commands: usize,
     /// The fence here closes it, whatever is open.
-    pub(super) limit: Option<usize>,
+    pub(super) forced_end: Option<usize>,
     /// Boxed, because few commands go on.
     pub(super) open: Option<Box<Open>>,
 }
 
 impl Machine {
     /// A line that opens a command block, or is a whole one.
-    pub(super) fn enter<'b>(
+    pub(super) fn open_block<'b>(
         &mut self,
         buf: &'b str,
         line: Line,
@@ -45,15 +45,15 @@ impl Machine {
             indent: opener.indent,
             info: String::new(),
             commands: 0,
-            limit: None,
+            forced_end: None,
             open: None,
         };
         match opener.inline {
             Some(command) => {
                 let start = line.start + fence::offset(&buf[line.start..line.end], command);
                 let end = start + command.len();
-                if let Some(start) = first_line(buf, start, end) {
-                    block.give(buf, start..end, self.base, out)?;
+                if let Some(start) = command_on_line(buf, start, end) {
+                    block.emit(buf, start..end, self.base, out)?;
                 }
                 out(Event::Closed);
             }
@@ -67,7 +67,7 @@ impl Machine {
     }
 
     /// The next line of a command block.
-    pub(super) fn block<'b>(
+    pub(super) fn read_block_line<'b>(
         &mut self,
         buf: &'b str,
         eof: bool,
@@ -75,15 +75,15 @@ impl Machine {
     ) -> Result<Step, Error> {
         let line = if eof && self.at == buf.len() { None } else { self.next_line(buf, eof) };
         let Some(line) = line else {
-            return if eof { self.cut(buf, out) } else { Ok(Step::Wait) };
+            return if eof { self.end_of_text(buf, out) } else { Ok(Step::Wait) };
         };
         let Some(block) = &mut self.block else { return Ok(Step::More) };
         let content = &buf[line.start..line.end];
         let fenced = matches!(fence::trim_start(content).as_bytes(), [b'`' | b'~', ..]);
         let closed = match &mut block.open {
-            open if block.limit.is_some_and(|limit| limit <= line.start) => {
-                let candidate = open.as_ref().and_then(|open| open.candidate);
-                Some(candidate.map_or(line.start, |candidate| candidate.line))
+            open if block.forced_end.is_some_and(|end| end <= line.start) => {
+                let possible_end = open.as_ref().and_then(|open| open.possible_end);
+                Some(possible_end.map_or(line.start, |possible_end| possible_end.line))
             }
             Some(open) if open.scan.in_heredoc() => {
                 open.heredoc_line(block.fence, block.indent, content, line.start)
@@ -92,18 +92,18 @@ impl Machine {
             _ => (fenced && ends_block(content, block.fence)).then_some(line.start),
         };
         if let Some(end) = closed {
-            return self.leave(buf, end, out);
+            return self.close_before(buf, end, out);
         }
-        let start = line.start + strip(content, block.indent);
+        let start = line.start + block_indent(content, block.indent);
         match block.open.take() {
             Some(mut open) => {
-                if self.go_on(&mut open, buf, start, line.next, out)? {
-                    self.keep(open);
+                if self.scan_line(&mut open, buf, start, line.next, out)? {
+                    self.keep_open(open);
                 }
             }
             None => {
                 self.at = line.next;
-                if let Some(start) = first_line(buf, start, line.end) {
+                if let Some(start) = command_on_line(buf, start, line.end) {
                     block.info.clear();
                     let command = &buf[start..line.end];
                     if scan::is_whole(command.as_bytes()) {
@@ -113,15 +113,15 @@ impl Machine {
                     }
                     let mut open = Open {
                         start,
-                        scan: Scan::new(self.patience),
+                        scan: Scanner::new(self.guess_budget),
                         nested: None,
-                        candidate: None,
-                        judged: None,
+                        possible_end: None,
+                        missed_fence: None,
                     };
                     // From where the tokenizer reads it.
                     let from = start + command_start(command);
-                    if self.go_on(&mut open, buf, from, line.next, out)? {
-                        self.keep(Box::new(open));
+                    if self.scan_line(&mut open, buf, from, line.next, out)? {
+                        self.keep_open(Box::new(open));
                     }
                 } else if let Some(comment) = content.find('#') {
                     out(Event::Comment(&content[comment..]));
@@ -131,30 +131,30 @@ impl Machine {
         Ok(Step::More)
     }
 
-    pub(super) fn keep(&mut self, open: Box<Open>) {
+    pub(super) fn keep_open(&mut self, open: Box<Open>) {
         if let Some(block) = &mut self.block {
             block.open = Some(open);
         }
     }
 
-    pub(super) fn give<'b>(
+    pub(super) fn emit<'b>(
         &mut self,
         buf: &'b str,
         range: Range<usize>,
         out: &mut impl FnMut(Event<'b>),
     ) -> Result<(), Error> {
         let base = self.base;
-        self.block.as_mut().map_or(Ok(()), |block| block.give(buf, range, base, out))
+        self.block.as_mut().map_or(Ok(()), |block| block.emit(buf, range, base, out))
     }
 
     /// The block closes before `end`, where a fence stands. A guess that is still open was wrong.
-    fn leave<'b>(
+    fn close_before<'b>(
         &mut self,
         buf: &'b str,
         end: usize,
         out: &mut impl FnMut(Event<'b>),
     ) -> Result<Step, Error> {
-        if self.retreat(buf, end, out)? || self.is_disputed(buf, end) {
+        if self.retreat_from(buf, end, out)? || self.reread_open(buf, end) {
             return Ok(Step::More);
         }
         self.close(buf, end, out)?;
@@ -166,18 +166,22 @@ impl Machine {
         if let Some(opener) =
             fence::opener(&buf[line.start..line.end]).filter(fence::Opener::is_cmd)
         {
-            self.enter(buf, line, opener, out)?;
+            self.open_block(buf, line, opener, out)?;
         }
         Ok(Step::More)
     }
 
     /// The text ends inside the block.
-    fn cut<'b>(&mut self, buf: &'b str, out: &mut impl FnMut(Event<'b>)) -> Result<Step, Error> {
+    fn end_of_text<'b>(
+        &mut self,
+        buf: &'b str,
+        out: &mut impl FnMut(Event<'b>),
+    ) -> Result<Step, Error> {
         let open = self.block.as_ref().and_then(|block| block.open.as_ref());
-        if let Some(candidate) = open.and_then(|open| open.candidate) {
-            return self.leave(buf, candidate.line, out);
+        if let Some(possible_end) = open.and_then(|open| open.possible_end) {
+            return self.close_before(buf, possible_end.line, out);
         }
-        if self.retreat(buf, buf.len(), out)? || self.is_disputed(buf, buf.len()) {
+        if self.retreat_from(buf, buf.len(), out)? || self.reread_open(buf, buf.len()) {
             return Ok(Step::More);
         }
         self.close(buf, buf.len(), out)?;
@@ -194,8 +198,8 @@ impl Machine {
     ) -> Result<(), Error> {
         let Some(block) = &mut self.block else { return Ok(()) };
         if let Some(open) = block.open.take() {
-            block.give(buf, open.start..end, self.base, out)?;
-        } else if let Some(start) = first_line(&block.info, 0, block.info.len()) {
+            block.emit(buf, open.start..end, self.base, out)?;
+        } else if let Some(start) = command_on_line(&block.info, 0, block.info.len()) {
             out(Event::Command(Cow::Owned(block.info.split_off(start))));
         }
         self.block = None;
@@ -204,7 +208,7 @@ impl Machine {
 }
 
 impl Block {
-    pub(super) fn give<'b>(
+    pub(super) fn emit<'b>(
         &mut self,
         buf: &'b str,
         range: Range<usize>,
@@ -232,7 +236,7 @@ impl Block {
         let mut text = lines.next().unwrap_or_default().to_owned();
         for line in lines {
             text.push('\n');
-            text.push_str(&line[strip(line, self.indent)..]);
+            text.push_str(&line[block_indent(line, self.indent)..]);
         }
         Cow::Owned(text)
     }

@@ -3,7 +3,7 @@
 use memchr::memchr;
 
 use crate::text::fence;
-use crate::text::words::{lead, prompt};
+use crate::text::words::{leading_blanks, prompt_len};
 
 /// A line of the buffer.
 #[derive(Clone, Copy)]
@@ -36,18 +36,18 @@ pub(super) fn line_end(buf: &str, next: usize, start: usize) -> usize {
 }
 
 /// Where a command on this line begins: behind blanks and a prompt, unless the line is blank or a comment.
-pub(super) fn first_line(buf: &str, start: usize, end: usize) -> Option<usize> {
+pub(super) fn command_on_line(buf: &str, start: usize, end: usize) -> Option<usize> {
     let line = &buf[start..end];
-    let line = &line[lead(line)..];
-    let rest = &line[prompt(line)..];
-    let rest = &rest[lead(rest)..];
+    let line = &line[leading_blanks(line)..];
+    let rest = &line[prompt_len(line)..];
+    let rest = &rest[leading_blanks(rest)..];
     // The tokenizer drops one prompt as well; of two, one is the command's.
-    let line = if prompt(rest) == 0 { rest } else { line };
+    let line = if prompt_len(rest) == 0 { rest } else { line };
     let blank = line.is_empty() || line.starts_with('#');
     (!blank).then_some(end - line.len())
 }
 
 /// How much of the block's indentation a line has.
-pub(super) fn strip(line: &str, indent: usize) -> usize {
+pub(super) fn block_indent(line: &str, indent: usize) -> usize {
     line.bytes().take(indent).take_while(|byte| fence::is_blank(*byte)).count()
 }

@@ -18,8 +18,8 @@ use std::ops::Range;
 
 use self::block::Block;
 use self::lines::{line_at, Line};
-use self::prose::{Held, Other, Thought};
-use self::spacing::Text;
+use self::prose::{CodeBlock, Pending, Thought};
+use self::spacing::ReplyText;
 use super::error::{Error, Kind};
 use super::{scan, MAX_TEXT};
 
@@ -135,14 +135,14 @@ struct Machine {
     line_start: bool,
     /// No line that begins at `at` ends before this offset.
     searched: usize,
-    held: Held,
-    text: Text,
+    pending: Pending,
+    text: ReplyText,
     thought: Thought,
     /// An open code block that is none of ours.
-    other: Option<Other>,
+    code_block: Option<CodeBlock>,
     block: Option<Block>,
-    /// What is left of the patience with guesses.
-    patience: usize,
+    /// What is left of the budget for guesses.
+    guess_budget: usize,
 }
 
 /// Whether the machine can go on.
@@ -160,24 +160,24 @@ impl Machine {
             at: 0,
             line_start: true,
             searched: 0,
-            held: Held::Nothing,
-            text: Text::default(),
+            pending: Pending::None,
+            text: ReplyText::default(),
             thought: Thought::Unknown,
-            other: None,
+            code_block: None,
             block: None,
-            patience: scan::PATIENCE,
+            guess_budget: scan::GUESS_BUDGET,
         }
     }
 
     /// Offsets before this one are never needed again.
-    fn done(&self) -> usize {
+    fn consumed(&self) -> usize {
         match &self.block {
             Some(Block { open: Some(_), .. }) => 0,
             _ => self.at,
         }
     }
 
-    fn forget(&mut self, len: usize) {
+    fn discard(&mut self, len: usize) {
         self.base += len;
         self.at -= len;
         self.searched = self.searched.saturating_sub(len);
@@ -191,8 +191,8 @@ impl Machine {
     ) -> Result<(), Error> {
         loop {
             let step = match self.block {
-                None => self.text(buf, eof, out)?,
-                Some(_) => self.block(buf, eof, out)?,
+                None => self.read_prose(buf, eof, out)?,
+                Some(_) => self.read_block_line(buf, eof, out)?,
             };
             if step == Step::Wait {
                 return Ok(());

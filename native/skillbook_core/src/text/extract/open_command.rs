@@ -2,38 +2,38 @@
 
 use memchr::{memchr, memrchr};
 
-use super::lines::{line_at, line_end, strip};
+use super::lines::{block_indent, line_at, line_end};
 use super::{Event, Machine};
 use crate::text::error::Error;
 use crate::text::fence::{self, Fence};
-use crate::text::scan::{LineEnd, NoWords, Scan};
-use crate::text::words::is_one;
+use crate::text::scan::{LineEnd, NoWords, Scanner};
+use crate::text::words::is_one_command;
 
 /// A command that goes on.
 #[derive(Debug, Clone)]
 pub(super) struct Open {
     pub(super) start: usize,
-    pub(super) scan: Scan,
+    pub(super) scan: Scanner,
     /// The code block that is open inside a heredoc.
     pub(super) nested: Option<Fence>,
     /// A fence inside a heredoc that closes the block, should the heredoc turn out never to end.
-    pub(super) candidate: Option<Candidate>,
+    pub(super) possible_end: Option<PossibleEnd>,
     /// The first fence that would have closed the block, had a guess not been taken back there. The
     /// tokenizer does not know which fences close the block, so its guess may reach over it.
-    pub(super) judged: Option<usize>,
+    pub(super) missed_fence: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Candidate {
+pub(super) struct PossibleEnd {
     /// The fence's line.
     pub(super) line: usize,
     /// The code block that would be open in the text after it.
-    pub(super) other: Option<Fence>,
+    pub(super) code_block: Option<Fence>,
 }
 
 impl Machine {
     /// Scans a command's line from `at` on. Says whether the command goes on after it.
-    pub(super) fn go_on<'b>(
+    pub(super) fn scan_line<'b>(
         &mut self,
         open: &mut Open,
         buf: &'b str,
@@ -44,18 +44,18 @@ impl Machine {
         let mut line_start = true;
         loop {
             let end = line_end(buf, next, at);
-            let line_end = open.scan.line(buf, at, end, line_start, &mut NoWords);
+            let line_end = open.scan.scan_line(buf, at, end, line_start, &mut NoWords);
             self.at = next;
             let resume = match line_end {
                 LineEnd::Done => None,
-                LineEnd::Retreat => self.back(open, end),
+                LineEnd::Retreat => self.take_back(open, end),
                 LineEnd::Quote | LineEnd::Joined | LineEnd::Heredoc => return Ok(true),
             };
             let Some(resume) = resume else {
-                if self.disputed(open, buf, end) {
+                if self.reread_if_several(open, buf, end) {
                     return Ok(false);
                 }
-                self.give(buf, open.start..end, out)?;
+                self.emit(buf, open.start..end, out)?;
                 return Ok(false);
             };
             // A long line may send the scan back often: its end stays where it is.
@@ -69,7 +69,7 @@ impl Machine {
     }
 
     /// Takes back the guess that is open where the block ends, if there is one.
-    pub(super) fn retreat<'b>(
+    pub(super) fn retreat_from<'b>(
         &mut self,
         buf: &'b str,
         end: usize,
@@ -77,61 +77,64 @@ impl Machine {
     ) -> Result<bool, Error> {
         let Some(block) = &mut self.block else { return Ok(false) };
         let (fence, Some(mut open)) = (block.fence, block.open.take()) else { return Ok(false) };
-        let resume = self.back(&mut open, end);
+        let resume = self.take_back(&mut open, end);
         let closes = || {
             line_at(buf, end, end, true)
                 .is_some_and(|line| fence::closes(&buf[end..line.end], fence))
         };
-        if resume.is_some() && open.judged.is_none_or(|judged| end < judged) && closes() {
-            open.judged = Some(end);
+        if resume.is_some()
+            && open.missed_fence.is_none_or(|missed_fence| end < missed_fence)
+            && closes()
+        {
+            open.missed_fence = Some(end);
         }
         let goes_on = match resume {
             None => true,
             Some(at) => {
                 let next =
                     memchr(b'\n', &buf.as_bytes()[at..]).map_or(buf.len(), |len| at + len + 1);
-                self.go_on(&mut open, buf, at, next, out)?
+                self.scan_line(&mut open, buf, at, next, out)?
             }
         };
         if goes_on {
-            self.keep(open);
+            self.keep_open(open);
         }
         Ok(resume.is_some())
     }
 
-    pub(super) fn is_disputed(&mut self, buf: &str, end: usize) -> bool {
+    pub(super) fn reread_open(&mut self, buf: &str, end: usize) -> bool {
         let Some(open) = self.block.as_mut().and_then(|block| block.open.take()) else {
             return false;
         };
-        let disputed = self.disputed(&open, buf, end);
-        if !disputed {
-            self.keep(open);
+        let reread = self.reread_if_several(&open, buf, end);
+        if !reread {
+            self.keep_open(open);
         }
-        disputed
+        reread
     }
 
     /// Whether the tokenizer would take a command that ends at `end` for more than one. Then the
     /// command is read anew, and the fence where its guess failed closes the block.
-    fn disputed(&mut self, open: &Open, buf: &str, end: usize) -> bool {
-        let (Some(limit), Some(block)) =
-            (open.judged.filter(|judged| *judged < end), &mut self.block)
+    fn reread_if_several(&mut self, open: &Open, buf: &str, end: usize) -> bool {
+        let (Some(fence), Some(block)) =
+            (open.missed_fence.filter(|missed_fence| *missed_fence < end), &mut self.block)
         else {
             return false;
         };
-        if is_one(&block.command(&buf[open.start..end])) {
+        if is_one_command(&block.command(&buf[open.start..end])) {
             return false;
         }
-        block.limit = Some(limit);
-        self.patience = self.patience.saturating_sub(end - open.start);
+        block.forced_end = Some(fence);
+        self.guess_budget = self.guess_budget.saturating_sub(end - open.start);
         self.at = memrchr(b'\n', &buf.as_bytes()[..open.start]).map_or(0, |at| at + 1);
         self.searched = 0;
         true
     }
 
     /// From where a command must be scanned again, as a guess was found wrong at `end`.
-    fn back(&mut self, open: &mut Open, end: usize) -> Option<usize> {
+    fn take_back(&mut self, open: &mut Open, end: usize) -> Option<usize> {
         let at = open.scan.retreat(end, &mut NoWords);
-        self.patience = open.scan.patience();
+        self.guess_budget = open.scan.guess_budget();
         self.searched = 0;
         at
     }
@@ -146,24 +149,24 @@ impl Open {
         content: &str,
         line: usize,
     ) -> Option<usize> {
-        if self.scan.ends_heredoc(&content[strip(content, indent)..]) {
+        if self.scan.ends_heredoc(&content[block_indent(content, indent)..]) {
             self.nested = None;
-            self.candidate = None;
+            self.possible_end = None;
             return None;
         }
         let opener = fence::opener(content);
         let opens_cmd = opener.is_some_and(|opener| opener.is_cmd());
-        match (&mut self.candidate, self.nested) {
-            (Some(candidate), _) => match candidate.other {
-                Some(fence) if fence::closes(content, fence) => candidate.other = None,
+        match (&mut self.possible_end, self.nested) {
+            (Some(possible_end), _) => match possible_end.code_block {
+                Some(fence) if fence::closes(content, fence) => possible_end.code_block = None,
                 Some(_) => {}
-                None if opens_cmd => return Some(candidate.line),
-                None => candidate.other = opener.map(|opener| opener.fence),
+                None if opens_cmd => return Some(possible_end.line),
+                None => possible_end.code_block = opener.map(|opener| opener.fence),
             },
             (None, Some(fence)) if fence::closes(content, fence) => self.nested = None,
             (None, Some(_)) => {}
             (None, None) if fence::closes(content, block) => {
-                self.candidate = Some(Candidate { line, other: None });
+                self.possible_end = Some(PossibleEnd { line, code_block: None });
             }
             // An example of a command block too: the fence of the block itself would have come first.
             (None, None) => {

@@ -13,7 +13,7 @@ use crate::text::fence::{self, Fence};
 
 /// An open code block of any other kind.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Other {
+pub(super) struct CodeBlock {
     pub(super) fence: Fence,
     /// Where in the text its fence's line begins.
     pub(super) start: usize,
@@ -25,11 +25,11 @@ pub(super) struct Other {
     pub(super) clashes: bool,
 }
 
-impl Other {
+impl CodeBlock {
     fn new(opener: &fence::Opener<'_>, start: usize) -> Self {
         let language = opener.info.split([' ', '\t']).next().unwrap_or_default();
         let markdown = ["markdown", "md"].iter().any(|name| language.eq_ignore_ascii_case(name));
-        Other { fence: opener.fence, start, markdown, holds: false, clashes: false }
+        CodeBlock { fence: opener.fence, start, markdown, holds: false, clashes: false }
     }
 
     fn note(&mut self, opener: &fence::Opener<'_>) {
@@ -45,8 +45,8 @@ impl Other {
 /// What is known of the text before `searched`, if it is held back because it may turn out to be a fence's line. It is
 /// there so that a long line that comes in small chunks is not read again with each of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Held {
-    Nothing,
+pub(super) enum Pending {
+    None,
     /// It is all blanks.
     Blank,
     /// It begins with a fence: only the line's end is missing.
@@ -68,14 +68,14 @@ const THOUGHTS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</
 
 impl Machine {
     /// Text outside of command blocks, up to the next one.
-    pub(super) fn text<'b>(
+    pub(super) fn read_prose<'b>(
         &mut self,
         buf: &'b str,
         eof: bool,
         out: &mut impl FnMut(Event<'b>),
     ) -> Result<Step, Error> {
         let bytes = buf.as_bytes();
-        if !eof && self.still_held(bytes) {
+        if !eof && self.still_pending(bytes) {
             return Ok(Step::Wait);
         }
         // A byte order mark is no character of the first line.
@@ -83,8 +83,8 @@ impl Machine {
             self.at = '\u{FEFF}'.len_utf8();
         }
         match self.thought {
-            Thought::Unknown => return Ok(self.begin(buf, eof)),
-            Thought::Open(end) => return Ok(self.think(buf, end, eof, out)),
+            Thought::Unknown => return Ok(self.detect_thought(buf, eof)),
+            Thought::Open(end) => return Ok(self.read_thought(buf, end, eof, out)),
             Thought::None => {}
         }
         let mut from = self.at;
@@ -94,12 +94,12 @@ impl Machine {
         {
             if bytes[found] == b'\r' {
                 if found + 1 == buf.len() && !eof {
-                    self.hold(buf, from, found, out);
+                    self.emit_prose(buf, from, found, out);
                     return Ok(Step::Wait);
                 }
                 search = found + 1;
                 if bytes.get(search) == Some(&b'\n') {
-                    self.text.give(&buf[from..found], out);
+                    self.text.emit(&buf[from..found], out);
                     from = search;
                 }
                 continue;
@@ -115,13 +115,13 @@ impl Machine {
             }
             let Some(line) = line_at(buf, start, self.searched.max(found), eof) else {
                 self.searched = buf.len();
-                self.hold(buf, from, found, out);
-                self.held = if run < 3 { Held::Nothing } else { Held::Fence };
+                self.emit_prose(buf, from, found, out);
+                self.pending = if run < 3 { Pending::None } else { Pending::Fence };
                 return Ok(Step::Wait);
             };
             search = line.end;
             let content = &buf[start..line.end];
-            if let Some(other) = &mut self.other {
+            if let Some(other) = &mut self.code_block {
                 if !fence::closes(content, other.fence) {
                     fence::text_opener(content).iter().for_each(|opener| other.note(opener));
                     continue;
@@ -129,7 +129,7 @@ impl Machine {
                 if other.clashes && !other.markdown {
                     out(Event::Hidden(other.start..self.base + start));
                 }
-                self.other = None;
+                self.code_block = None;
                 continue;
             }
             let Some(opener) = fence::text_opener(content) else {
@@ -137,32 +137,32 @@ impl Machine {
                 continue;
             };
             if !opener.is_cmd() {
-                self.other = Some(Other::new(&opener, self.base + start));
+                self.code_block = Some(CodeBlock::new(&opener, self.base + start));
                 continue;
             }
             // The blank lines before a block go with it.
-            self.text.give(trim_end(&buf[from..start]), out);
-            self.enter(buf, line, opener, out)?;
+            self.text.emit(trim_end(&buf[from..start]), out);
+            self.open_block(buf, line, opener, out)?;
             return Ok(Step::More);
         }
         if eof {
-            self.text.give(trim_end(&buf[from..]), out);
+            self.text.emit(trim_end(&buf[from..]), out);
             self.at = buf.len();
-            if let Some(other) = self.other.take().filter(|other| other.holds) {
+            if let Some(other) = self.code_block.take().filter(|other| other.holds) {
                 out(Event::Hidden(other.start..self.base + buf.len()));
             }
         } else {
-            self.hold(buf, from, buf.len(), out);
+            self.emit_prose(buf, from, buf.len(), out);
             if self.line_start {
                 self.searched = buf.len();
-                self.held = Held::Blank;
+                self.pending = Pending::Blank;
             }
         }
         Ok(Step::Wait)
     }
 
     /// Whether the text begins with a thought.
-    fn begin(&mut self, buf: &str, eof: bool) -> Step {
+    fn detect_thought(&mut self, buf: &str, eof: bool) -> Step {
         let start = buf[self.at..].trim_start();
         let found = THOUGHTS.iter().find(|(open, _)| start.starts_with(open));
         if found.is_none() && !eof && THOUGHTS.iter().any(|(open, _)| open.starts_with(start)) {
@@ -173,7 +173,7 @@ impl Machine {
     }
 
     /// A thought's text, up to its end.
-    fn think<'b>(
+    fn read_thought<'b>(
         &mut self,
         buf: &'b str,
         end: &str,
@@ -196,10 +196,10 @@ impl Machine {
         };
         let mut from = self.at;
         for (at, _) in buf[self.at..to].match_indices("\r\n") {
-            self.text.give(&buf[from..self.at + at], out);
+            self.text.emit(&buf[from..self.at + at], out);
             from = self.at + at + 1;
         }
-        self.text.give(&buf[from..to], out);
+        self.text.emit(&buf[from..to], out);
         self.at = to;
         self.line_start = false;
         if found.is_some() {
@@ -210,17 +210,17 @@ impl Machine {
     }
 
     /// Whether what came since the text was held back changes nothing.
-    fn still_held(&mut self, bytes: &[u8]) -> bool {
+    fn still_pending(&mut self, bytes: &[u8]) -> bool {
         let new = &bytes[self.searched..];
-        let still = match self.held {
-            Held::Nothing => return false,
-            Held::Blank => new.iter().all(|byte| fence::is_blank(*byte)),
-            Held::Fence => memchr(b'\n', new).is_none(),
+        let still = match self.pending {
+            Pending::None => return false,
+            Pending::Blank => new.iter().all(|byte| fence::is_blank(*byte)),
+            Pending::Fence => memchr(b'\n', new).is_none(),
         };
         if still {
             self.searched = bytes.len();
         } else {
-            self.held = Held::Nothing;
+            self.pending = Pending::None;
         }
         still
     }
@@ -239,7 +239,13 @@ impl Machine {
     }
 
     /// Gives the text up to `to`, but not the blanks of a line that may turn out to be a fence.
-    fn hold<'b>(&mut self, buf: &'b str, from: usize, to: usize, out: &mut impl FnMut(Event<'b>)) {
+    fn emit_prose<'b>(
+        &mut self,
+        buf: &'b str,
+        from: usize,
+        to: usize,
+        out: &mut impl FnMut(Event<'b>),
+    ) {
         let start = memrchr(b'\n', &buf.as_bytes()[from..to]).map(|at| from + at + 1);
         let (start, starts) = match start {
             Some(start) => (start, true),
@@ -247,7 +253,7 @@ impl Machine {
         };
         self.line_start = starts && fence::may_open(&buf[start..to]);
         let end = if self.line_start { start } else { to };
-        self.text.give(&buf[from..end], out);
+        self.text.emit(&buf[from..end], out);
         self.at = end;
     }
 }

@@ -6,21 +6,21 @@ use super::Event;
 
 /// The text for the user: the gaps that blocks leave closed to one blank line, the ends trimmed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Text {
+pub(super) struct ReplyText {
     started: bool,
     gap: bool,
     /// White space that is part of the text only if more follows.
     blank: String,
 }
 
-impl Text {
+impl ReplyText {
     /// A block was taken out here.
     pub(super) fn gap(&mut self) {
         self.gap = true;
         self.blank.clear();
     }
 
-    pub(super) fn give<'b>(&mut self, text: &'b str, out: &mut impl FnMut(Event<'b>)) {
+    pub(super) fn emit<'b>(&mut self, text: &'b str, out: &mut impl FnMut(Event<'b>)) {
         let lead = blank_start(text);
         if lead == text.len() {
             self.blank.push_str(text);

@@ -88,11 +88,11 @@ impl Extractor {
         if let Err(error) = result {
             return Err(self.fail(error));
         }
-        let done = self.machine.done();
+        let done = self.machine.consumed();
         // Moving what is left to the front costs its length: only where that is less than what goes.
         if done > self.buffer.len() / 2 {
             self.buffer.drain(..done);
-            self.machine.forget(done);
+            self.machine.discard(done);
         }
         Ok(events)
     }

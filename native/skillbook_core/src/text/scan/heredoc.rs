@@ -4,7 +4,7 @@
 
 use memchr::memchr;
 
-use super::{LineEnd, Mode, Scan, Sink};
+use super::{LineEnd, Mode, Scanner, Sink};
 use crate::text::fence;
 
 #[derive(Debug, Clone)]
@@ -26,10 +26,10 @@ pub(super) enum Indent {
     Common,
 }
 
-impl Scan {
+impl Scanner {
     /// Whether `line` ends the heredoc that is open.
     pub(in crate::text) fn ends_heredoc(&self, line: &str) -> bool {
-        self.heredocs.get(self.filled).is_some_and(|doc| {
+        self.heredocs.get(self.heredocs_read).is_some_and(|doc| {
             let line = line.trim_end_matches([' ', '\t']);
             let line = if doc.kind == Indent::Keep { line } else { fence::trim_start(line) };
             line == doc.end
@@ -45,24 +45,24 @@ impl Scan {
     ) -> LineEnd {
         let line = &src[at..end];
         if self.ends_heredoc(line) {
-            self.filled += 1;
-            if self.heredocs[self.filled - 1].substitution.is_some() {
+            self.heredocs_read += 1;
+            if self.heredocs[self.heredocs_read - 1].substitution.is_some() {
                 self.mode = Mode::Substitution;
                 return LineEnd::Heredoc;
             }
-            if self.filled < self.heredocs.len() {
+            if self.heredocs_read < self.heredocs.len() {
                 return LineEnd::Heredoc;
             }
             self.mode = Mode::Plain;
             return LineEnd::Done;
         }
-        let skip = match self.heredocs.get(self.filled) {
+        let skip = match self.heredocs.get(self.heredocs_read) {
             Some(doc) if doc.kind == Indent::Tabs => {
                 line.len() - line.trim_start_matches('\t').len()
             }
             _ => 0,
         };
-        sink.heredoc_line(self.filled, at + skip..end);
+        sink.heredoc_line(self.heredocs_read, at + skip..end);
         LineEnd::Heredoc
     }
 
@@ -76,7 +76,7 @@ impl Scan {
     ) -> Option<usize> {
         let (name, kind, after) = heredoc(&src[at..end])?;
         if !self.in_word {
-            self.begin(at, true, sink);
+            self.begin_word(at, true, sink);
         }
         self.heredocs.push(Heredoc { end: name.to_owned(), kind, substitution: None, at });
         sink.heredoc(kind == Indent::Common);
@@ -100,7 +100,7 @@ impl Scan {
             return None;
         }
         if !self.in_word {
-            self.begin(at, true, sink);
+            self.begin_word(at, true, sink);
         }
         self.heredocs.push(Heredoc { end: name.to_owned(), kind, substitution: Some(close), at });
         sink.heredoc(kind == Indent::Common);
@@ -112,7 +112,7 @@ impl Scan {
 
     /// The line behind the end line of a heredoc in `$(cat <<WORD`. Gives where the command goes on.
     pub(super) fn close_substitution(&mut self, src: &str, at: usize, end: usize) -> Option<usize> {
-        let close = self.heredocs.get(self.filled.wrapping_sub(1))?.substitution?;
+        let close = self.heredocs.get(self.heredocs_read.wrapping_sub(1))?.substitution?;
         let rest = fence::trim_start(&src[at..end]).strip_prefix(close)?;
         self.mode = Mode::Plain;
         Some(end - rest.len())

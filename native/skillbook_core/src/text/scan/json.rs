@@ -1,7 +1,7 @@
 //! JSON objects and arrays as values. Their characters are passed on unchanged.
 
 use super::chars::blank_at;
-use super::{LineEnd, Mode, Scan, Sink};
+use super::{LineEnd, Mode, Scanner, Sink};
 use crate::text::fence;
 
 /// A JSON object or array: how deep, and whether in a string.
@@ -12,7 +12,7 @@ pub(super) struct Json {
     escaped: bool,
 }
 
-impl Scan {
+impl Scanner {
     /// Whether a JSON object or array begins here. Only an object that is the command's first or second word may go on in
     /// the next line, and a string may not.
     pub(super) fn json_opens(&mut self, line: &str) -> Option<Json> {
@@ -25,7 +25,7 @@ impl Scan {
             Some(b'}') => object,
             Some(first) => !object && matches!(first, b'{' | b']'),
         };
-        if !plausible || self.patience == 0 {
+        if !plausible || self.guess_budget == 0 {
             return None;
         }
         let mut json = Json::default();
@@ -36,7 +36,7 @@ impl Scan {
             len == line.len() || blank_at(line.as_bytes(), len) > 0
         };
         if !opens {
-            self.patience = self.patience.saturating_sub(len);
+            self.guess_budget = self.guess_budget.saturating_sub(len);
         }
         opens.then(Json::default)
     }

@@ -8,9 +8,9 @@
 //!
 //! Two constructs can only be judged by what comes later: a curly quote delimits only if it has a partner, and a code
 //! fence inside a quote nests only if it is closed. The machine takes them for what they look like, keeps a snapshot,
-//! and [`Scan::retreat`] goes back to it when the text ends without the partner. At most one snapshot is kept, and
+//! and [`Scanner::retreat`] goes back to it when the text ends without the partner. At most one snapshot is kept, and
 //! curly quotes nest at most eight deep. Where guess after guess fails nevertheless, the machine loses its
-//! [`PATIENCE`] and makes none that leaves the line, so the whole stays linear.
+//! [`GUESS_BUDGET`] and makes none that leaves the line, so the whole stays linear.
 //!
 //! A curly quote is read in three ways, and the first that holds is taken: it delimits and fences
 //! nest, it delimits and fences are text, it is text itself. The extractor judges a guess by the
@@ -37,7 +37,7 @@ pub(super) use self::quote::Quote;
 pub(super) use self::sink::{NoWords, Sink};
 
 /// How many bytes the guesses of a text may have scanned in vain. No command is longer than that.
-pub(super) const PATIENCE: usize = MAX_COMMAND;
+pub(super) const GUESS_BUDGET: usize = MAX_COMMAND;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
@@ -60,7 +60,7 @@ pub(super) enum LineEnd {
     Joined,
     /// A heredoc: the next lines are its value.
     Heredoc,
-    /// Nothing can be said: a guess turned out wrong. [`Scan::retreat`] and go on from where it says.
+    /// Nothing can be said: a guess turned out wrong. [`Scanner::retreat`] and go on from where it says.
     Retreat,
 }
 
@@ -74,7 +74,7 @@ pub(super) enum Unclosed {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Scan {
+pub(super) struct Scanner {
     mode: Mode,
     /// Where the open quote opened.
     opened: usize,
@@ -99,17 +99,17 @@ pub(super) struct Scan {
     /// Fence lines in a quote are taken for text: one of them was never closed.
     plain_fences: bool,
     /// The curly quote that comes next is read a second time, now with fences as text.
-    again: bool,
+    second_reading: bool,
     heredocs: Vec<Heredoc>,
-    filled: usize,
+    heredocs_read: usize,
     snapshot: Option<Snapshot>,
-    patience: usize,
+    guess_budget: usize,
 }
 
-impl Scan {
-    /// With what is left of the text's [`PATIENCE`].
-    pub(super) fn new(patience: usize) -> Self {
-        Scan {
+impl Scanner {
+    /// With what is left of the text's [`GUESS_BUDGET`].
+    pub(super) fn new(guess_budget: usize) -> Self {
+        Scanner {
             mode: Mode::Plain,
             opened: 0,
             in_word: false,
@@ -123,16 +123,16 @@ impl Scan {
             joined: false,
             nested: None,
             plain_fences: false,
-            again: false,
+            second_reading: false,
             heredocs: Vec::new(),
-            filled: 0,
+            heredocs_read: 0,
             snapshot: None,
-            patience,
+            guess_budget,
         }
     }
 
-    pub(super) fn patience(&self) -> usize {
-        self.patience
+    pub(super) fn guess_budget(&self) -> usize {
+        self.guess_budget
     }
 
     /// Inside a code block nested in a quote.
@@ -154,14 +154,16 @@ impl Scan {
         match self.mode {
             Mode::Quote(quote) => Some(Unclosed::Quote(quote, self.opened)),
             Mode::Json(_) => Some(Unclosed::Json(self.opened)),
-            Mode::Substitution => self.heredocs.get(self.filled.wrapping_sub(1)).and_then(|doc| {
-                let close = doc.substitution?;
-                Some(Unclosed::Substitution { close, at: doc.at })
-            }),
+            Mode::Substitution => {
+                self.heredocs.get(self.heredocs_read.wrapping_sub(1)).and_then(|doc| {
+                    let close = doc.substitution?;
+                    Some(Unclosed::Substitution { close, at: doc.at })
+                })
+            }
             // Plain too: a dangling backslash may stand between a heredoc's word and its lines.
             Mode::Plain | Mode::Heredoc => self
                 .heredocs
-                .get(self.filled)
+                .get(self.heredocs_read)
                 .map(|doc| Unclosed::Heredoc { end: doc.end.clone(), at: doc.at }),
         }
     }
@@ -174,7 +176,7 @@ impl Scan {
         }
     }
 
-    fn begin<S: Sink>(&mut self, at: usize, quoted: bool, sink: &mut S) {
+    fn begin_word<S: Sink>(&mut self, at: usize, quoted: bool, sink: &mut S) {
         self.in_word = true;
         self.words += 1;
         self.flag = false;
@@ -184,7 +186,7 @@ impl Scan {
     }
 
     /// Scans a line, `src[at..end]` without its line break. `line_start` is false where a retreat resumes inside it.
-    pub(super) fn line<S: Sink>(
+    pub(super) fn scan_line<S: Sink>(
         &mut self,
         src: &str,
         mut at: usize,

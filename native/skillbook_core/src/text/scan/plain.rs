@@ -5,10 +5,10 @@ use memchr::{memchr2, memchr3};
 
 use super::chars::{blank_at, dash, invisible_at};
 use super::quote::{opening, Quote};
-use super::{comment, LineEnd, Mode, Scan, Sink};
+use super::{comment, LineEnd, Mode, Scanner, Sink};
 use crate::text::fence;
 
-impl Scan {
+impl Scanner {
     /// Unquoted characters, up to an opening quote (gives the place after it) or the end of the line.
     pub(super) fn plain<S: Sink>(
         &mut self,
@@ -59,7 +59,7 @@ impl Scan {
                 }
                 if let Some(json) = self.json_opens(&src[at..end]) {
                     if !self.in_word {
-                        self.begin(at, true, sink);
+                        self.begin_word(at, true, sink);
                     }
                     self.opened = at;
                     self.after_equals = false;
@@ -70,14 +70,14 @@ impl Scan {
             if byte == b'"' {
                 let triple = opens && bytes[at..end].starts_with(b"\"\"\"");
                 let (quote, len) = if triple { (Quote::Triple, 3) } else { (Quote::Double, 1) };
-                return Ok(self.open(quote, src, at, len, end, sink));
+                return Ok(self.open_quote(quote, src, at, len, end, sink));
             }
             if byte == b'\'' && self.in_word && self.single && self.after_part {
-                return Ok(self.open(Quote::Single, src, at, 1, end, sink));
+                return Ok(self.open_quote(Quote::Single, src, at, 1, end, sink));
             }
             if opens {
                 if let Some((quote, len)) = opening(&src[at..end]) {
-                    return Ok(self.open(quote, src, at, len, end, sink));
+                    return Ok(self.open_quote(quote, src, at, len, end, sink));
                 }
                 if byte == b'<' && (!self.in_word || self.flag) {
                     if let Some(next) = self.open_heredoc(src, at, end, sink) {
@@ -97,7 +97,7 @@ impl Scan {
                 // Nobody escapes a letter: it is a path or a regular expression.
                 let stays = next.is_some_and(char::is_alphanumeric);
                 if !self.in_word {
-                    self.begin(at, true, sink);
+                    self.begin_word(at, true, sink);
                 }
                 sink.text(at + usize::from(!stays)..at + 1 + len);
                 self.after_equals = false;
@@ -105,14 +105,14 @@ impl Scan {
                 at += 1 + len;
                 continue;
             }
-            at = self.run(src, at, end, sink);
+            at = self.ordinary(src, at, end, sink);
         }
         self.after_equals = false;
         if self.in_word {
             self.in_word = false;
             sink.end(end);
         }
-        if self.filled < self.heredocs.len() {
+        if self.heredocs_read < self.heredocs.len() {
             self.mode = Mode::Heredoc;
             return Err(LineEnd::Heredoc);
         }
@@ -120,10 +120,10 @@ impl Scan {
     }
 
     /// Ordinary characters of a word, as many as there are.
-    fn run<S: Sink>(&mut self, src: &str, mut at: usize, end: usize, sink: &mut S) -> usize {
+    fn ordinary<S: Sink>(&mut self, src: &str, mut at: usize, end: usize, sink: &mut S) -> usize {
         let bytes = src.as_bytes();
         if !self.in_word {
-            self.begin(at, false, sink);
+            self.begin_word(at, false, sink);
             if let Some(len) = dash(&src[at..end]) {
                 sink.push("--");
                 at += len;

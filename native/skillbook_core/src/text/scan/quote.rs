@@ -5,7 +5,7 @@ use std::ops::Range;
 use memchr::{memchr, memchr2};
 
 use super::guess::Guess;
-use super::{LineEnd, Mode, Scan, Sink};
+use super::{LineEnd, Mode, Scanner, Sink};
 use crate::text::fence;
 
 /// How deep curly quotes of one kind may stand in each other.
@@ -43,7 +43,7 @@ impl Quote {
     }
 }
 
-impl Scan {
+impl Scanner {
     /// A line that begins inside a quote: it may open or close a nested code block. Gives where to go on.
     pub(super) fn fence_line<S: Sink>(
         &mut self,
@@ -80,7 +80,7 @@ impl Scan {
         end: usize,
         sink: &mut S,
     ) {
-        if self.plain_fences || self.patience == 0 {
+        if self.plain_fences || self.guess_budget == 0 {
             return;
         }
         let line = &src[at..end];
@@ -121,7 +121,7 @@ impl Scan {
             let Some(found) = found.map(|found| at + found) else {
                 sink.text(from..end);
                 let curly = matches!(quote, Quote::Curly { .. });
-                return Err(if curly && self.patience == 0 {
+                return Err(if curly && self.guess_budget == 0 {
                     LineEnd::Retreat
                 } else {
                     LineEnd::Quote
@@ -184,7 +184,7 @@ impl Scan {
         }
     }
 
-    pub(super) fn open<S: Sink>(
+    pub(super) fn open_quote<S: Sink>(
         &mut self,
         quote: Quote,
         src: &str,
@@ -198,7 +198,7 @@ impl Scan {
         }
         self.leading = !self.in_word || self.after_equals;
         if !self.in_word {
-            self.begin(at, true, sink);
+            self.begin_word(at, true, sink);
         }
         self.mode = Mode::Quote(quote);
         self.opened = at;

@@ -74,7 +74,7 @@ impl Piece {
 
 /// A heredoc's value, for the word at an index.
 #[derive(Debug, Clone)]
-struct Doc {
+struct HeredocValue {
     word: usize,
     value: Piece,
     begun: bool,
@@ -83,19 +83,19 @@ struct Doc {
     end: usize,
 }
 
-pub(super) struct Words<'a> {
+pub(super) struct WordBuilder<'a> {
     source: &'a str,
     pub(super) list: Vec<Word<'a>>,
-    docs: Vec<Doc>,
+    docs: Vec<HeredocValue>,
     value: Piece,
     start: usize,
     quoted: bool,
 }
 
-impl<'a> Words<'a> {
+impl<'a> WordBuilder<'a> {
     pub(super) fn new(source: &'a str) -> Self {
         let list = Vec::with_capacity(16);
-        Words { source, list, docs: Vec::new(), value: Piece::Empty, start: 0, quoted: false }
+        WordBuilder { source, list, docs: Vec::new(), value: Piece::Empty, start: 0, quoted: false }
     }
 
     pub(super) fn finish(mut self) -> Result<Vec<Word<'a>>, Error> {
@@ -143,7 +143,7 @@ impl<'a> Words<'a> {
     }
 }
 
-impl Sink for Words<'_> {
+impl Sink for WordBuilder<'_> {
     fn start(&mut self, at: usize, quoted: bool) {
         self.value = Piece::Empty;
         self.start = at;
@@ -169,7 +169,7 @@ impl Sink for Words<'_> {
     }
 
     fn heredoc(&mut self, dedent: bool) {
-        self.docs.push(Doc {
+        self.docs.push(HeredocValue {
             word: self.list.len(),
             value: Piece::Empty,
             begun: false,

@@ -6,10 +6,10 @@ mod mistakes;
 use std::borrow::Cow;
 use std::ops::Range;
 
-use self::builder::Words;
+use self::builder::WordBuilder;
 use self::mistakes::{several, unclosed_error, unescaped};
 use super::error::{Error, Kind};
-use super::scan::{self, LineEnd, NoWords, Scan, Sink, PATIENCE};
+use super::scan::{self, LineEnd, NoWords, Scanner, Sink, GUESS_BUDGET};
 use super::MAX_COMMAND;
 
 /// A word of a command.
@@ -71,8 +71,8 @@ pub fn split(source: &str) -> Result<Vec<Word<'_>>, Error> {
             "split the text over several commands, or save it to a file and name the file",
         ));
     }
-    let mut at = start(source);
-    let mut words = Words::new(source);
+    let mut at = command_start(source);
+    let mut words = WordBuilder::new(source);
     if source[at..].starts_with('#') {
         at = source[at..].find('\n').map_or(source.len(), |line| at + line);
         return match next_command(source, at) {
@@ -94,12 +94,12 @@ pub fn split(source: &str) -> Result<Vec<Word<'_>>, Error> {
 }
 
 /// Runs the machine over the command that begins at `at`. Gives it, and where another command follows.
-fn read<S: Sink>(source: &str, mut at: usize, sink: &mut S) -> (Scan, Option<usize>) {
-    let mut scan = Scan::new(PATIENCE);
+fn read<S: Sink>(source: &str, mut at: usize, sink: &mut S) -> (Scanner, Option<usize>) {
+    let mut scan = Scanner::new(GUESS_BUDGET);
     let mut line_start = true;
     let mut line = line_at(source, at);
     loop {
-        let line_end = scan.line(source, at, line.end, line_start, sink);
+        let line_end = scan.scan_line(source, at, line.end, line_start, sink);
         let last = line.end == line.next;
         match line_end {
             LineEnd::Done => {
@@ -136,8 +136,8 @@ fn read<S: Sink>(source: &str, mut at: usize, sink: &mut S) -> (Scan, Option<usi
 
 /// Whether no other command follows the one that a text begins with. [`split`] refuses a text that
 /// is too large anyway.
-pub(super) fn is_one(source: &str) -> bool {
-    source.len() > MAX_COMMAND || read(source, start(source), &mut NoWords).1.is_none()
+pub(super) fn is_one_command(source: &str) -> bool {
+    source.len() > MAX_COMMAND || read(source, command_start(source), &mut NoWords).1.is_none()
 }
 
 /// A word as it is written in a command on one line: [`split`] gives it back, whatever is in it.
@@ -177,13 +177,13 @@ pub fn quote(word: &str) -> Cow<'_, str> {
 }
 
 /// Where the command begins: behind blanks and one prompt.
-pub(super) fn start(source: &str) -> usize {
-    let lead = lead(source);
-    lead + prompt(&source[lead..])
+pub(super) fn command_start(source: &str) -> usize {
+    let lead = leading_blanks(source);
+    lead + prompt_len(&source[lead..])
 }
 
 /// How many bytes of blanks and line breaks a text begins with.
-pub(super) fn lead(source: &str) -> usize {
+pub(super) fn leading_blanks(source: &str) -> usize {
     let mut from = 0;
     loop {
         let rest = &source[from..];
@@ -198,7 +198,7 @@ pub(super) fn lead(source: &str) -> usize {
 }
 
 /// The length of a prompt that models copy from terminals, or of the mark of a list.
-pub(super) fn prompt(line: &str) -> usize {
+pub(super) fn prompt_len(line: &str) -> usize {
     let mark = match line.as_bytes() {
         [b'>', b'>', b'>', ..] => 3,
         [b'$' | b'>' | b'-' | b'*', ..] => 1,

@@ -1,6 +1,6 @@
 //! The Agent Skills format's own verdicts, valid or not, and our words for what is not.
 
-use skillbook_core::lint::strict::check;
+use skillbook_core::lint::spec::check;
 
 const BASE: &str = "name: a\ndescription: d\n";
 

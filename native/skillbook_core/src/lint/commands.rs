@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::page::declaration::flag_name;
 use crate::page::sections;
 use crate::text::error::Kind;
 use crate::text::extract::{extract, Unclosed};
@@ -22,14 +23,14 @@ pub(super) enum Part {
 
 /// A command as it was written.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Written<'a> {
+pub(super) struct PageCommand<'a> {
     /// Where it begins in the body, in bytes.
     pub offset: usize,
     pub text: Cow<'a, str>,
     pub part: Part,
 }
 
-impl Written<'_> {
+impl PageCommand<'_> {
     /// The first word, whatever follows it.
     pub fn name(&self) -> &str {
         first_word(&self.text)
@@ -47,7 +48,7 @@ fn first_word(text: &str) -> &str {
 }
 
 /// The commands of a page in their order; a line of Usage or Examples is one if `begins` says so of its first word.
-pub(super) fn written<'a>(body: &'a str, begins: impl Fn(&str) -> bool) -> Vec<Written<'a>> {
+pub(super) fn commands<'a>(body: &'a str, begins: impl Fn(&str) -> bool) -> Vec<PageCommand<'a>> {
     let part = |title| sections::section(body, title).map(|text| (fence::offset(body, text), text));
     let parts = [
         (Part::Usage, part("usage")),
@@ -60,7 +61,7 @@ pub(super) fn written<'a>(body: &'a str, begins: impl Fn(&str) -> bool) -> Vec<W
         found.map_or(Part::Other, |(part, _)| *part)
     };
 
-    let mut all: Vec<Written<'a>> = Vec::new();
+    let mut all: Vec<PageCommand<'a>> = Vec::new();
     let mut after = 0;
     if let Ok(found) = extract(body, Unclosed::Run) {
         for text in found.commands {
@@ -72,15 +73,15 @@ pub(super) fn written<'a>(body: &'a str, begins: impl Fn(&str) -> bool) -> Vec<W
                 }
             };
             after = offset;
-            all.push(Written { offset, text, part: part_of(offset) });
+            all.push(PageCommand { offset, text, part: part_of(offset) });
         }
     }
     for (part, range) in &ranges {
         lines(body, range.clone(), &begins, |offset, text| {
-            all.push(Written { offset, text: Cow::Borrowed(text), part: *part });
+            all.push(PageCommand { offset, text: Cow::Borrowed(text), part: *part });
         });
     }
-    all.sort_by_key(|written| written.offset);
+    all.sort_by_key(|command| command.offset);
     all
 }
 
@@ -156,15 +157,24 @@ fn whole(body: &str, line: Range<usize>, section_end: usize) -> &str {
     first
 }
 
+/// The flags of a synopsis, each with its place.
+pub(super) fn synopsis_flags(text: &str) -> Vec<(usize, &str)> {
+    let starts = text
+        .match_indices("--")
+        .filter(|(at, _)| !text[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '-'));
+    let flags = starts.map(|(at, _)| (at, flag_name(&text[at + 2..])));
+    flags.filter(|(_, name)| !name.is_empty()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn all(body: &str) -> Vec<(usize, String, Part)> {
-        let found = written(body, |word| word.starts_with("mail."));
+        let found = commands(body, |word| word.starts_with("mail."));
         found
             .into_iter()
-            .map(|written| (written.offset, written.text.into_owned(), written.part))
+            .map(|command| (command.offset, command.text.into_owned(), command.part))
             .collect()
     }
 
@@ -230,6 +240,19 @@ mod tests {
         ];
         for (case, body, expected) in rows {
             assert_eq!(all(body), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn reads_the_flags_of_a_synopsis() {
+        let rows: [(&str, &[(usize, &str)]); 4] = [
+            ("a.b --to <a> [--cc <b>]", &[(4, "to"), (14, "cc")]),
+            ("a.b (--x|--y-z=1)", &[(5, "x"), (9, "y-z")]),
+            ("a.b -- --- a--b", &[]),
+            ("a.b", &[]),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(synopsis_flags(text), expected, "{text}");
         }
     }
 }
