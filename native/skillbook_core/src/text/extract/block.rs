@@ -1,4 +1,11 @@
 //! Command blocks: the line that opens one, its commands line by line, and the line that closes it.
+//!
+//! Three lines can end a block, in this order of precedence:
+//!
+//! 1. a fence where an earlier reading of the block went wrong (`forced_end`);
+//! 2. the closing fence, or the next block's opening fence where the closing one was forgotten,
+//!    unless an open heredoc or a code block inside a quote contains it;
+//! 3. the end of the text, which closes the block or cuts it off, as [`Unclosed`] says.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -19,17 +26,17 @@ use crate::text::MAX_COMMANDS;
 pub(super) struct Block {
     pub(super) fence: Fence,
     pub(super) indent: usize,
-    /// What followed `cmd` on the fence's line: the command, if the block holds nothing else.
+    /// The rest of the opening line after `cmd`. It is the command if the block has no other.
     pub(super) info: String,
     pub(super) commands: usize,
-    /// The fence here closes it, whatever is open.
+    /// The fence at this offset closes the block, even inside an open quote or heredoc.
     pub(super) forced_end: Option<usize>,
-    /// Boxed, because few commands go on.
+    /// The command that continues on the next line. Boxed, because few commands do.
     pub(super) open: Option<Box<Open>>,
 }
 
 impl Machine {
-    /// A line that opens a command block, or is a whole one.
+    /// Opens a block at this line, or reads the whole block if it is on one line.
     pub(super) fn open_block<'b>(
         &mut self,
         buf: &'b str,
@@ -66,7 +73,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The next line of a command block.
+    /// Reads the next line of the block.
     pub(super) fn read_block_line<'b>(
         &mut self,
         buf: &'b str,
@@ -118,7 +125,7 @@ impl Machine {
                         possible_end: None,
                         missed_fence: None,
                     };
-                    // From where the tokenizer reads it.
+                    // The tokenizer skips a prompt too, and both must scan the same bytes.
                     let from = start + command_start(command);
                     if self.scan_line(&mut open, buf, from, line.next, out)? {
                         self.keep_open(Box::new(open));
@@ -147,7 +154,7 @@ impl Machine {
         self.block.as_mut().map_or(Ok(()), |block| block.emit(buf, range, base, out))
     }
 
-    /// The block closes before `end`, where a fence stands. A guess that is still open was wrong.
+    /// Closes the block before the fence at `end`. A guess that is still open was wrong.
     fn close_before<'b>(
         &mut self,
         buf: &'b str,
@@ -171,7 +178,7 @@ impl Machine {
         Ok(Step::More)
     }
 
-    /// The text ends inside the block.
+    /// Ends the block at the end of the text.
     fn end_of_text<'b>(
         &mut self,
         buf: &'b str,
@@ -189,7 +196,7 @@ impl Machine {
         Ok(Step::Wait)
     }
 
-    /// The block is over: gives out what it still holds.
+    /// Emits the open command, if there is one, and leaves the block.
     fn close<'b>(
         &mut self,
         buf: &'b str,
@@ -220,7 +227,8 @@ impl Block {
         Ok(())
     }
 
-    /// A command without the block's indentation, with LF line ends.
+    /// The command without trailing white space and without the block's indentation, with LF line
+    /// ends. Borrowed where nothing changes.
     pub(super) fn command<'b>(&self, raw: &'b str) -> Cow<'b, str> {
         let blank = raw
             .bytes()
@@ -255,7 +263,8 @@ impl Block {
     }
 }
 
-/// Whether a line of a block ends it: its closing fence, or the opening one of the next where that was forgotten.
+/// Whether a line ends the block: its closing fence, or the opening fence of another block, which
+/// models write when they forget to close the first.
 fn ends_block(line: &str, fence: Fence) -> bool {
     fence::closes(line, fence) || fence::opener(line).is_some_and(|opener| opener.is_cmd())
 }

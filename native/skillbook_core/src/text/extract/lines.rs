@@ -1,4 +1,4 @@
-//! Lines of the buffer, and where a command begins on one.
+//! Lines of the buffer, and where a command begins on a line.
 
 use memchr::memchr;
 
@@ -13,7 +13,9 @@ pub(super) struct Line {
     pub(super) next: usize,
 }
 
-/// Inlined, since a result of four words that is read at once from where it was just written takes longer than the search.
+/// The line that begins at `start`; `None` if its end is missing.
+///
+/// Always inlined: returning four words through memory takes longer than the search.
 #[inline(always)]
 pub(super) fn line_at(buf: &str, start: usize, search: usize, eof: bool) -> Option<Line> {
     match memchr(b'\n', &buf.as_bytes()[search..]) {
@@ -35,19 +37,20 @@ pub(super) fn line_end(buf: &str, next: usize, start: usize) -> usize {
     }
 }
 
-/// Where a command on this line begins: behind blanks and a prompt, unless the line is blank or a comment.
+/// Where the command on a line begins, after blanks and a prompt; `None` if the line is blank or a
+/// comment.
 pub(super) fn command_on_line(buf: &str, start: usize, end: usize) -> Option<usize> {
     let line = &buf[start..end];
     let line = &line[leading_blanks(line)..];
     let rest = &line[prompt_len(line)..];
     let rest = &rest[leading_blanks(rest)..];
-    // The tokenizer drops one prompt as well; of two, one is the command's.
+    // The tokenizer also drops one prompt. Of two, the second belongs to the command.
     let line = if prompt_len(rest) == 0 { rest } else { line };
     let blank = line.is_empty() || line.starts_with('#');
     (!blank).then_some(end - line.len())
 }
 
-/// How much of the block's indentation a line has.
+/// How many bytes of the block's indentation a line has.
 pub(super) fn block_indent(line: &str, indent: usize) -> usize {
     line.bytes().take(indent).take_while(|byte| fence::is_blank(*byte)).count()
 }

@@ -1,10 +1,18 @@
-//! The commands of a model's reply: its `cmd` blocks, and the text around them.
+//! Takes a model's reply apart: the commands in its `cmd` blocks, and the text around them.
 //!
-//! One machine reads whole texts and streams. It works on a buffer and keeps offsets into it, so that a text that is
-//! there as a whole is borrowed from, not copied, and so that what a stream gives does not depend on its chunks.
+//! One state machine reads whole texts ([`extract`]), streams ([`Extractor`]) and pages
+//! ([`steps`]). It works on a buffer and stores offsets into it: a whole text is borrowed from, not
+//! copied, and the events of a stream do not depend on its chunks.
 //!
-//! It does not split commands into words ([`words`](super::words)) and does not judge them: a command that is cut in
-//! the middle of a quote is handed out as it stands, and reading it gives the error.
+//! | module | question |
+//! |---|---|
+//! | `prose` | which line opens a block? which code blocks and drafts do not count? |
+//! | `block` | what is a command in a block? which line closes the block? |
+//! | `open_command` | does a command continue on the next line? |
+//! | `spacing` | which white space does the user see where a block was? |
+//!
+//! Commands are not split into words here ([`words`](super::words)) and not checked: a command that
+//! is cut off inside a quote is returned unchanged, and parsing it reports the error.
 mod block;
 mod lines;
 mod open_command;
@@ -26,44 +34,44 @@ use super::{scan, MAX_TEXT};
 pub use self::steps::{steps, NamedLine, Steps};
 pub use self::stream::Extractor;
 
-/// What becomes of a block that never closes.
+/// How to treat a block that is never closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unclosed {
-    /// It was cut off: its commands are reported as incomplete.
+    /// The reply was cut off: report its commands as incomplete.
     #[default]
     Hold,
-    /// The end of the text closes it, for callers that stop the model at the closing fence.
+    /// The end of the text closes it. For callers that stop the model at the closing fence.
     Run,
 }
 
-/// What a reply consists of, in the order in which it was written.
+/// A part of a reply. Events come in the order of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A piece of the text for the user.
     Text(Cow<'a, str>),
-    /// A command whose last line is complete. It may run once its block is [`Event::Closed`].
+    /// A command whose last line is complete. It may run after [`Event::Closed`].
     Command(Cow<'a, str>),
-    /// A comment in a block, from its `#` on. Streams do not tell of it.
+    /// A comment in a block, from its `#` on. Streams leave it out.
     Comment(&'a str),
-    /// The block closed: its commands may run.
+    /// The block is closed: its commands may run.
     Closed,
-    /// The text ended inside the block: its commands are incomplete and do not run.
+    /// The text ends inside the block: its commands are incomplete and must not run.
     Cut,
-    /// Another code block, from its fence up to the line that closes it, which holds a command block and was hardly meant to:
-    /// it never closes, or what closes it is the fence that closes the command block.
+    /// The bytes of a code block of another language that contains a command block, probably by
+    /// mistake: it is never closed, or the fence that closes the command block also closes it.
     Hidden(Range<usize>),
 }
 
-/// A reply taken apart.
+/// A whole reply, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Extraction<'a> {
     /// The commands of all closed blocks, in order.
     pub commands: Vec<Cow<'a, str>>,
-    /// The text for the user, in pieces that follow each other.
+    /// The text for the user, in consecutive pieces.
     pub pieces: Vec<Cow<'a, str>>,
-    /// The commands of a block that never closed.
+    /// The commands of a block that is never closed.
     pub incomplete: Vec<Cow<'a, str>>,
-    /// Code blocks that hide command blocks, as [`Event::Hidden`] says.
+    /// Code blocks that hide command blocks, see [`Event::Hidden`].
     pub hidden: Vec<Range<usize>>,
 }
 
@@ -78,12 +86,13 @@ impl Extraction<'_> {
     }
 }
 
-/// Takes a whole reply apart.
+/// Extracts commands and text from a whole reply.
 ///
 /// ```
 /// use skillbook_core::text::extract::{extract, Unclosed};
 ///
-/// let found = extract("On it.\n\n```cmd\n# first\ntasks.get --id 1\n```\n\nDone.", Unclosed::Hold).unwrap();
+/// let reply = "On it.\n\n```cmd\n# first\ntasks.get --id 1\n```\n\nDone.";
+/// let found = extract(reply, Unclosed::Hold).unwrap();
 /// assert_eq!(found.commands, ["tasks.get --id 1"]);
 /// assert_eq!(found.text(), "On it.\n\nDone.");
 /// ```
@@ -124,28 +133,30 @@ fn too_large(len: usize) -> Error {
     )
 }
 
+/// The state between two lines, or between two chunks in the middle of a line.
 #[derive(Debug, Clone)]
 struct Machine {
     unclosed: Unclosed,
-    /// How many bytes of the text stood before the buffer.
+    /// How many bytes of the text came before the buffer.
     base: usize,
-    /// Everything before this offset of the buffer is dealt with.
+    /// Everything before this offset of the buffer is done.
     at: usize,
-    /// Whether that is the start of a line.
+    /// Whether `at` is the start of a line.
     line_start: bool,
-    /// No line that begins at `at` ends before this offset.
+    /// The line at `at` does not end before this offset, so a search for its end starts here.
     searched: usize,
     pending: Pending,
     text: ReplyText,
     thought: Thought,
-    /// An open code block that is none of ours.
+    /// An open code block of another language.
     code_block: Option<CodeBlock>,
+    /// An open command block.
     block: Option<Block>,
-    /// What is left of the budget for guesses.
+    /// How many more bytes failed guesses may scan, over the whole text.
     guess_budget: usize,
 }
 
-/// Whether the machine can go on.
+/// Whether the machine can continue with the bytes that it has.
 #[derive(PartialEq, Eq)]
 enum Step {
     More,
@@ -169,7 +180,8 @@ impl Machine {
         }
     }
 
-    /// Offsets before this one are never needed again.
+    /// Bytes before this offset are not needed again. A guess may return to the start of an open
+    /// command, so with one open, none are free.
     fn consumed(&self) -> usize {
         match &self.block {
             Some(Block { open: Some(_), .. }) => 0,

@@ -1,4 +1,14 @@
-//! Commands that go on over several lines, in quotes or heredocs, and guesses about them that fail.
+//! Commands that continue over several lines, in quotes, in heredocs or after a backslash.
+//!
+//! Two things can go wrong, and both end with the block's closing fence:
+//!
+//! - A heredoc has no end line. Its text may contain fences, so the first fence that would close
+//!   the block is noted (`possible_end`). When the text ends, or another `cmd` block opens, before
+//!   the end line, the block closes at that fence and the heredoc is an error.
+//! - A guess of the scanner fails (see `scan`). The scanner returns to its snapshot and reads on
+//!   the other way. The tokenizer later reads the same command without the block around it, and may
+//!   keep a guess that the fence disproved here. If it would then find more than one command, the
+//!   block is read again and the fence closes it (`missed_fence`, `forced_end`).
 
 use memchr::{memchr, memrchr};
 
@@ -9,30 +19,33 @@ use crate::text::fence::{self, Fence};
 use crate::text::scan::{LineEnd, NoWords, Scanner};
 use crate::text::words::is_one_command;
 
-/// A command that goes on.
+/// A command that continues on the next line.
 #[derive(Debug, Clone)]
 pub(super) struct Open {
     pub(super) start: usize,
     pub(super) scan: Scanner,
     /// The code block that is open inside a heredoc.
     pub(super) nested: Option<Fence>,
-    /// A fence inside a heredoc that closes the block, should the heredoc turn out never to end.
+    /// The fence inside an open heredoc that closes the block if the heredoc has no end line.
     pub(super) possible_end: Option<PossibleEnd>,
-    /// The first fence that would have closed the block, had a guess not been taken back there. The
-    /// tokenizer does not know which fences close the block, so its guess may reach over it.
+    /// The first fence at which a guess was taken back. The tokenizer does not know which fences
+    /// close the block, so its guess may include this one.
     pub(super) missed_fence: Option<usize>,
 }
 
+/// A fence in a heredoc that may close the block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PossibleEnd {
-    /// The fence's line.
+    /// Where the fence's line begins.
     pub(super) line: usize,
-    /// The code block that would be open in the text after it.
+    /// The code block that would be open in the text after it, if it closes the block. A `cmd`
+    /// block inside that code block does not count.
     pub(super) code_block: Option<Fence>,
 }
 
 impl Machine {
-    /// Scans a command's line from `at` on. Says whether the command goes on after it.
+    /// Scans a command's line from `at` on. Returns whether the command continues after it; if not,
+    /// it was emitted.
     pub(super) fn scan_line<'b>(
         &mut self,
         open: &mut Open,
@@ -58,7 +71,8 @@ impl Machine {
                 self.emit(buf, open.start..end, out)?;
                 return Ok(false);
             };
-            // A long line may send the scan back often: its end stays where it is.
+            // Many guesses can fail on one long line. Searching for its end each time would be
+            // quadratic.
             if resume < at {
                 next = memchr(b'\n', &buf.as_bytes()[resume..])
                     .map_or(buf.len(), |len| resume + len + 1);
@@ -68,7 +82,7 @@ impl Machine {
         }
     }
 
-    /// Takes back the guess that is open where the block ends, if there is one.
+    /// Takes back the open guess at the end of the block. Returns whether there was one.
     pub(super) fn retreat_from<'b>(
         &mut self,
         buf: &'b str,
@@ -102,6 +116,7 @@ impl Machine {
         Ok(resume.is_some())
     }
 
+    /// As [`Machine::reread_if_several`], for the open command.
     pub(super) fn reread_open(&mut self, buf: &str, end: usize) -> bool {
         let Some(open) = self.block.as_mut().and_then(|block| block.open.take()) else {
             return false;
@@ -113,8 +128,8 @@ impl Machine {
         reread
     }
 
-    /// Whether the tokenizer would take a command that ends at `end` for more than one. Then the
-    /// command is read anew, and the fence where its guess failed closes the block.
+    /// Whether the tokenizer would find several commands in the one that ends at `end`. If so, goes
+    /// back to its first line, to read it again with the missed fence as the end of the block.
     fn reread_if_several(&mut self, open: &Open, buf: &str, end: usize) -> bool {
         let (Some(fence), Some(block)) =
             (open.missed_fence.filter(|missed_fence| *missed_fence < end), &mut self.block)
@@ -131,7 +146,7 @@ impl Machine {
         true
     }
 
-    /// From where a command must be scanned again, as a guess was found wrong at `end`.
+    /// Takes back the open guess, found wrong at `end`. Returns where to scan again.
     fn take_back(&mut self, open: &mut Open, end: usize) -> Option<usize> {
         let at = open.scan.retreat(end, &mut NoWords);
         self.guess_budget = open.scan.guess_budget();
@@ -141,7 +156,8 @@ impl Machine {
 }
 
 impl Open {
-    /// A line of a heredoc. Where that shows that the heredoc has no end, gives where its block closes.
+    /// Reads a line of a heredoc. Returns where the block closes, if this line shows that the
+    /// heredoc has no end line.
     pub(super) fn heredoc_line(
         &mut self,
         block: Fence,
@@ -168,7 +184,8 @@ impl Open {
             (None, None) if fence::closes(content, block) => {
                 self.possible_end = Some(PossibleEnd { line, code_block: None });
             }
-            // An example of a command block too: the fence of the block itself would have come first.
+            // Also an example of a `cmd` block: if the closing fence were forgotten, it would have
+            // come before.
             (None, None) => {
                 let nested =
                     opener.filter(|opener| !opener.info.is_empty() && opener.inline.is_none());

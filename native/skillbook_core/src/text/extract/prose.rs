@@ -1,7 +1,7 @@
 //! Text outside of command blocks: finds the line that opens the next one.
 //!
-//! Only a line that begins with a fence can open a block, so the search jumps from one backtick, tilde
-//! or carriage return to the next and never looks at ordinary lines one by one.
+//! Only a line that begins with a fence can open a block, so the search jumps from one backtick,
+//! tilde or carriage return to the next and never looks at ordinary lines one by one.
 
 use memchr::{memchr, memchr3, memrchr};
 
@@ -11,17 +11,17 @@ use super::{Event, Machine, Step};
 use crate::text::error::Error;
 use crate::text::fence::{self, Fence};
 
-/// An open code block of any other kind.
+/// An open code block of another language. Commands in it are examples and do not run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CodeBlock {
     pub(super) fence: Fence,
-    /// Where in the text its fence's line begins.
+    /// Where its opening line begins in the text.
     pub(super) start: usize,
-    /// Its language is Markdown, in which fences are quoted.
+    /// Its language is Markdown, where fences inside are quoted on purpose.
     pub(super) markdown: bool,
-    /// A command block begins in it.
+    /// It contains the opening line of a command block.
     pub(super) holds: bool,
-    /// One whose closing fence also closes this one.
+    /// It contains a command block whose closing fence also closes this block.
     pub(super) clashes: bool,
 }
 
@@ -42,32 +42,37 @@ impl CodeBlock {
     }
 }
 
-/// What is known of the text before `searched`, if it is held back because it may turn out to be a fence's line. It is
-/// there so that a long line that comes in small chunks is not read again with each of them.
+/// A line at the end of the buffer that may become a fence line, and is not emitted yet.
+///
+/// With this, a long line that comes in small chunks is not read again for each of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pending {
     None,
-    /// It is all blanks.
+    /// The line has only blanks so far.
     Blank,
-    /// It begins with a fence: only the line's end is missing.
+    /// The line begins with a fence, and its end is missing.
     Fence,
 }
 
-/// What models that reason aloud write before their reply. Commands in it are drafts.
+/// The reasoning that some models write before their reply. Commands in it are drafts and do not
+/// run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thought {
-    /// The text has not begun.
+    /// Not decided: the reply has not begun.
     Unknown,
-    /// It is open, and ends with this.
+    /// Open, up to this closing tag.
     Open(&'static str),
-    /// It is over, or there is none.
+    /// Closed, or never opened.
     None,
 }
 
 const THOUGHTS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
 
 impl Machine {
-    /// Text outside of command blocks, up to the next one.
+    /// Reads text up to the next command block.
+    ///
+    /// Carriage returns are dropped before line breaks, so that a text with CRLF line ends gives
+    /// the same pieces as one with LF.
     pub(super) fn read_prose<'b>(
         &mut self,
         buf: &'b str,
@@ -78,7 +83,7 @@ impl Machine {
         if !eof && self.still_pending(bytes) {
             return Ok(Step::Wait);
         }
-        // A byte order mark is no character of the first line.
+        // A byte order mark is not part of the first line.
         if self.base + self.at == 0 && buf.starts_with('\u{FEFF}') {
             self.at = '\u{FEFF}'.len_utf8();
         }
@@ -140,7 +145,7 @@ impl Machine {
                 self.code_block = Some(CodeBlock::new(&opener, self.base + start));
                 continue;
             }
-            // The blank lines before a block go with it.
+            // The blank lines before a block are removed with it.
             self.text.emit(trim_end(&buf[from..start]), out);
             self.open_block(buf, line, opener, out)?;
             return Ok(Step::More);
@@ -161,7 +166,7 @@ impl Machine {
         Ok(Step::Wait)
     }
 
-    /// Whether the text begins with a thought.
+    /// Decides whether the reply begins with a thought.
     fn detect_thought(&mut self, buf: &str, eof: bool) -> Step {
         let start = buf[self.at..].trim_start();
         let found = THOUGHTS.iter().find(|(open, _)| start.starts_with(open));
@@ -172,7 +177,7 @@ impl Machine {
         Step::More
     }
 
-    /// A thought's text, up to its end.
+    /// Reads a thought up to its closing tag. It is part of the text for the user.
     fn read_thought<'b>(
         &mut self,
         buf: &'b str,
@@ -185,7 +190,7 @@ impl Machine {
             Some(found) => self.at + found + end.len(),
             None if eof => buf.len(),
             None => {
-                // The end may come in parts, and so may a line break of two characters.
+                // The closing tag may be cut by the end of a chunk, and so may `\r\n`.
                 let mut to = buf.len().saturating_sub(end.len()).max(self.at);
                 while !buf.is_char_boundary(to) || (to > self.at && buf.as_bytes()[to - 1] == b'\r')
                 {
@@ -209,7 +214,7 @@ impl Machine {
         Step::Wait
     }
 
-    /// Whether what came since the text was held back changes nothing.
+    /// Whether the pending line is still undecided with the bytes that came since.
     fn still_pending(&mut self, bytes: &[u8]) -> bool {
         let new = &bytes[self.searched..];
         let still = match self.pending {
@@ -225,7 +230,8 @@ impl Machine {
         still
     }
 
-    /// The start of the line of the fence character at `found`, if only blanks and the mark of a list stand before it.
+    /// The start of the line with the fence character at `found`, if only blanks and a list marker
+    /// precede it.
     fn line_start(&self, bytes: &[u8], from: usize, found: usize) -> Option<usize> {
         let mut start = found;
         while start > from && fence::is_blank(bytes[start - 1]) {
@@ -238,7 +244,8 @@ impl Machine {
         starts.then_some(start)
     }
 
-    /// Gives the text up to `to`, but not the blanks of a line that may turn out to be a fence.
+    /// Emits the text up to `to`, except the beginning of a line that may still become a fence
+    /// line.
     fn emit_prose<'b>(
         &mut self,
         buf: &'b str,
@@ -258,7 +265,7 @@ impl Machine {
     }
 }
 
-/// Where a list's mark that ends at `end` begins, with the blanks before it; `end` if there is none.
+/// Where the list marker that ends at `end` begins, with the blanks before it; `end` without one.
 fn before_mark(bytes: &[u8], from: usize, end: usize) -> usize {
     let start = match bytes[from..end] {
         [.., b'-' | b'*' | b'+'] => end - 1,

@@ -1,20 +1,21 @@
-//! The text for the user: its ends are trimmed, and the gap that a block leaves becomes one blank line.
+//! White space in the text for the user: the ends are trimmed, and the gap that a block leaves
+//! becomes one blank line.
 
 use std::borrow::Cow;
 
 use super::Event;
 
-/// The text for the user: the gaps that blocks leave closed to one blank line, the ends trimmed.
+/// The text for the user, emitted piece by piece.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ReplyText {
     started: bool,
     gap: bool,
-    /// White space that is part of the text only if more follows.
+    /// White space that belongs to the text only if more text follows.
     blank: String,
 }
 
 impl ReplyText {
-    /// A block was taken out here.
+    /// Marks the place of a block that was taken out.
     pub(super) fn gap(&mut self) {
         self.gap = true;
         self.blank.clear();
@@ -31,7 +32,7 @@ impl ReplyText {
             self.blank.clear();
         } else if self.gap {
             out(Event::Text(Cow::Borrowed("\n\n")));
-            // What indents the first line after the gap stays.
+            // The first line after the gap keeps its indentation.
             match text[..lead].rfind('\n') {
                 Some(line) => from = line + 1,
                 None => {
@@ -57,7 +58,7 @@ impl ReplyText {
     }
 }
 
-/// How many bytes of white space a text begins with. Nearly always the first byte tells.
+/// How many bytes of white space a text begins with. The first byte nearly always decides.
 fn blank_start(text: &str) -> usize {
     match text.as_bytes() {
         [b'!'..=b'~', ..] => 0,
@@ -65,7 +66,7 @@ fn blank_start(text: &str) -> usize {
     }
 }
 
-/// The text without white space at its end. Nearly always that is line breaks.
+/// The text without trailing white space, which nearly always is line breaks.
 pub(super) fn trim_end(text: &str) -> &str {
     let breaks = text.bytes().rev().take_while(|byte| *byte == b'\n').count();
     let text = &text[..text.len() - breaks];

@@ -1,4 +1,5 @@
-//! Texts that run as they are written: a page's commands in order, and their names.
+//! Pages that run as they are written: their commands in order, names for the commands, and the
+//! text after the last one.
 
 use std::borrow::Cow;
 
@@ -6,30 +7,32 @@ use super::{too_large, Event, Machine, Unclosed};
 use crate::text::error::Error;
 use crate::text::MAX_TEXT;
 
-/// A command of a text that is run as it is written, and the name that a comment gives it.
+/// A command of a page, and its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedLine<'a> {
-    /// What a comment `# name: NAME` right before the command says, as it is written.
+    /// The name from a comment `# name: NAME` before the command, unchanged.
     pub name: Option<&'a str>,
     /// The command.
     pub line: Cow<'a, str>,
 }
 
-/// A text that is run as it is written.
+/// The commands of a page, and the text after them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Steps<'a> {
-    /// The commands of its closed blocks, in order.
+    /// The commands of the closed blocks, in order.
     pub lines: Vec<NamedLine<'a>>,
-    /// What stands below the last of them.
+    /// The text below the last command block.
     pub rest: String,
 }
 
-/// The commands of a text's closed blocks, with the names that comments give them, and the text below them.
+/// Extracts the commands of a page's closed blocks, their names, and the text below them.
 ///
 /// ```
 /// use skillbook_core::text::extract::steps;
 ///
-/// let found = steps("```cmd\n# name: late\ntasks.search --overdue\n# all of them\ntasks.search\n```\nSum it up.").unwrap();
+/// let block = "```cmd\n# name: late\ntasks.search --overdue\n# all of them\ntasks.search\n```";
+/// let page = format!("{block}\nSum it up.");
+/// let found = steps(&page).unwrap();
 /// assert_eq!(found.lines[0].name, Some("late"));
 /// assert_eq!(found.lines[0].line, "tasks.search --overdue");
 /// assert_eq!(found.lines[1].name, None);

@@ -6,9 +6,10 @@ use super::{invalid_utf8, too_large, Event, Machine, Unclosed};
 use crate::text::error::Error;
 use crate::text::MAX_TEXT;
 
-/// Takes a reply apart as it is written.
+/// Extracts commands and text from a reply while it is still being written.
 ///
-/// Whatever the chunks, the events are those of the whole text, but for where the text is cut into pieces.
+/// The events are the same for any chunks, except that [`Event::Text`] is cut in other places. An
+/// event comes as soon as no later chunk can change it.
 ///
 /// ```
 /// use skillbook_core::text::extract::{Event, Extractor, Unclosed};
@@ -23,9 +24,9 @@ use crate::text::MAX_TEXT;
 pub struct Extractor {
     machine: Machine,
     buffer: String,
-    /// The first bytes of a character that a chunk cut.
+    /// The first bytes of a character that is cut by the end of a chunk.
     partial: Vec<u8>,
-    /// How many bytes came.
+    /// How many bytes have come so far.
     total: usize,
     error: Option<Error>,
 }
@@ -42,7 +43,7 @@ impl Extractor {
         }
     }
 
-    /// Takes the next chunk. After an error it takes no more and gives the same error again.
+    /// Takes the next chunk. After an error every call returns that error.
     pub fn feed(&mut self, chunk: &[u8]) -> Result<Vec<Event<'static>>, Error> {
         self.check()?;
         let before = self.total - self.partial.len();
@@ -72,7 +73,7 @@ impl Extractor {
         self.step(false)
     }
 
-    /// The text is over.
+    /// Ends the text, and returns the events that were waiting for more of it.
     pub fn finish(&mut self) -> Result<Vec<Event<'static>>, Error> {
         self.check()?;
         if !self.partial.is_empty() {
@@ -89,7 +90,8 @@ impl Extractor {
             return Err(self.fail(error));
         }
         let done = self.machine.consumed();
-        // Moving what is left to the front costs its length: only where that is less than what goes.
+        // Draining moves the rest to the front. Only drain more than that, so that all moves
+        // together cost no more than the length of the text.
         if done > self.buffer.len() / 2 {
             self.buffer.drain(..done);
             self.machine.discard(done);
@@ -109,7 +111,7 @@ impl Extractor {
 }
 
 impl Event<'_> {
-    /// What a stream tells.
+    /// The event with its own copy of the text; `None` for events that streams leave out.
     fn into_owned(self) -> Option<Event<'static>> {
         Some(match self {
             Event::Text(text) => Event::Text(Cow::Owned(text.into_owned())),

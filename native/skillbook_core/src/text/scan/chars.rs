@@ -1,7 +1,8 @@
 //! Characters that look like something else: blanks beyond ASCII, characters without width, and
 //! dashes that word processors make of `--`.
 
-/// The length of the blank at `at`, 0 if there is none: models copy no-break and ideographic spaces from pages.
+/// The length of the blank at `at`, or 0. Models copy no-break and ideographic spaces from pages,
+/// so all characters with the Unicode property `White_Space` count, except line breaks.
 pub(super) fn blank_at(bytes: &[u8], at: usize) -> usize {
     match bytes[at..] {
         [b' ' | b'\t', ..] => 1,
@@ -12,8 +13,9 @@ pub(super) fn blank_at(bytes: &[u8], at: usize) -> usize {
     }
 }
 
-/// The length of the character at `at` if it is one without width that no script needs inside a word: the soft hyphen,
-/// the zero-width space, marks of direction, the word joiner, the byte order mark. Joiners are letters of some scripts.
+/// The length of the character at `at`, if it has no width and no script needs it inside a word:
+/// the soft hyphen, the zero-width space, direction marks, the word joiner, the byte order mark.
+/// The zero-width joiner and non-joiner are left alone, since some scripts need them.
 pub(super) fn invisible_at(bytes: &[u8], at: usize) -> usize {
     match bytes[at..] {
         [0xC2, 0xAD, ..] => 2,
@@ -23,12 +25,12 @@ pub(super) fn invisible_at(bytes: &[u8], at: usize) -> usize {
     }
 }
 
-/// How many bytes of blanks and of characters without width a text begins with.
+/// How many bytes of blanks and characters without width a text begins with.
 pub(in crate::text) fn blank(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
-        // Nearly always the first byte tells.
+        // The first byte nearly always decides.
         if matches!(bytes[at], b'!'..=b'~') {
             break;
         }
@@ -40,7 +42,8 @@ pub(in crate::text) fn blank(text: &str) -> usize {
     at
 }
 
-/// The length of the dashes that stand for two: an en or em dash, or two of any kind, before a letter.
+/// The length of dashes that stand for `--`: an en or em dash, or two dashes of any kind, before a
+/// letter.
 pub(super) fn dash(rest: &str) -> Option<usize> {
     let dash =
         |char: &char| matches!(char, '-' | '‐' | '‑' | '‒' | '–' | '—' | '―' | '−' | '﹣' | '－');

@@ -1,13 +1,13 @@
 //! Guesses, and the snapshot that takes one back.
 //!
-//! A curly quote delimits only if it has a partner, and a code fence inside a quote nests only if it
-//! is closed. Both can stand many lines later, so the scanner assumes that they come, keeps one
+//! A curly quote delimits only if it has a partner, and a code fence inside a quote nests only if
+//! it is closed. Both can stand many lines later, so the scanner assumes that they come, keeps one
 //! snapshot, and [`Scanner::retreat`] returns to it when they do not.
 
 use super::{Mode, Scanner, Sink};
 
-/// Where a guess was made, and what has changed since. The machine stays in one quote of one word while a guess is
-/// open, so this is all, and it costs the same however much came before.
+/// The state before a guess. While a guess is open, the machine stays in one quote of one word, so
+/// these few fields are all that can change, and a snapshot costs the same anywhere in the text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Snapshot {
     guess: Guess,
@@ -15,21 +15,24 @@ pub(super) struct Snapshot {
     in_word: bool,
     flag: bool,
     mark: usize,
-    /// A code block was opened since.
+    /// A code block was opened since then.
     pub(super) fenced: bool,
-    /// A curly quote is read a second time.
+    /// This is the second reading of a curly quote.
     second_reading: bool,
 }
 
+/// An assumption about later text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guess {
+    /// A curly quote has a partner.
     Curly,
+    /// A code fence inside a quote is closed.
     Nested,
 }
 
 impl Scanner {
-    /// Takes back the open guess, which was found wrong at `at`: from where the source must be scanned again, now read
-    /// the other way.
+    /// Takes back the open guess, found wrong at `at`. Returns where to scan again, with the
+    /// construct read the other way; `None` if no guess is open.
     pub(in crate::text) fn retreat<S: Sink>(&mut self, at: usize, sink: &mut S) -> Option<usize> {
         let snapshot = self.snapshot.take()?;
         self.guess_budget = self.guess_budget.saturating_sub(at - snapshot.at);
@@ -40,8 +43,8 @@ impl Scanner {
                 self.mode = Mode::Plain;
                 self.in_word = snapshot.in_word;
                 self.flag = snapshot.flag;
-                // The partner may stand behind a fence that is text, even if another closes it: that
-                // one may lie behind the command's end.
+                // With fences as text, the partner may still come. This holds even for a fence that
+                // was closed: its closing fence may be after the end of the command.
                 if snapshot.fenced {
                     self.plain_fences = true;
                     self.second_reading = true;
@@ -66,6 +69,7 @@ impl Scanner {
         }
     }
 
+    /// Opens a guess. With one open already, that one's snapshot covers this too.
     pub(super) fn guess<S: Sink>(&mut self, guess: Guess, at: usize, sink: &S) {
         if self.snapshot.is_none() {
             let (in_word, flag, mark) = (self.in_word, self.flag, sink.mark());
@@ -75,6 +79,7 @@ impl Scanner {
         }
     }
 
+    /// The guess was right: drops its snapshot.
     pub(super) fn confirm(&mut self, guess: Guess) {
         if self.snapshot.as_ref().is_some_and(|snapshot| snapshot.guess == guess) {
             self.snapshot = None;

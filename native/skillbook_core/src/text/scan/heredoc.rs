@@ -7,27 +7,29 @@ use memchr::memchr;
 use super::{LineEnd, Mode, Scanner, Sink};
 use crate::text::fence;
 
+/// A heredoc of the command's line.
 #[derive(Debug, Clone)]
 pub(super) struct Heredoc {
+    /// The word of its end line.
     pub(super) end: String,
     kind: Indent,
-    /// It stands in `$(cat <<WORD`, in double quotes or without.
+    /// The text that closes the `$(cat <<WORD` around it: `)`, or `)"` in double quotes.
     pub(super) substitution: Option<&'static str>,
     pub(super) at: usize,
 }
 
-/// What becomes of the indentation of a heredoc's lines.
+/// How to treat the indentation of a heredoc's lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Indent {
     Keep,
-    /// `<<-`: leading tabs are dropped.
+    /// `<<-`: remove leading tabs, as shells do.
     Tabs,
-    /// `<<~`: what all lines have in common is dropped.
+    /// `<<~`: remove the indentation that all lines have in common, as Ruby does.
     Common,
 }
 
 impl Scanner {
-    /// Whether `line` ends the heredoc that is open.
+    /// Whether `line` ends the open heredoc.
     pub(in crate::text) fn ends_heredoc(&self, line: &str) -> bool {
         self.heredocs.get(self.heredocs_read).is_some_and(|doc| {
             let line = line.trim_end_matches([' ', '\t']);
@@ -66,7 +68,8 @@ impl Scanner {
         LineEnd::Heredoc
     }
 
-    /// `<<WORD`, `<<'WORD'`, `<<"WORD"`, `<<-WORD`, `<<~WORD`, and a blank before WORD if that is an identifier.
+    /// Opens a heredoc: `<<WORD`, `<<'WORD'`, `<<"WORD"`, `<<-WORD` or `<<~WORD`, with a blank
+    /// before WORD if it is an identifier.
     pub(super) fn open_heredoc<S: Sink>(
         &mut self,
         src: &str,
@@ -84,7 +87,8 @@ impl Scanner {
         Some(end - after.len())
     }
 
-    /// `"$(cat <<WORD` at the line's end, with the quotes or without, is how models trained on shells write a heredoc.
+    /// Opens a heredoc written as `"$(cat <<WORD` at the end of the line, with or without the
+    /// quote. Models trained on shells write this.
     pub(super) fn open_substitution<S: Sink>(
         &mut self,
         src: &str,
@@ -110,7 +114,8 @@ impl Scanner {
         Some(end)
     }
 
-    /// The line behind the end line of a heredoc in `$(cat <<WORD`. Gives where the command goes on.
+    /// Reads the line after the end line of a heredoc in `$(cat <<WORD`. Returns where the command
+    /// continues; `None` if the substitution is not closed.
     pub(super) fn close_substitution(&mut self, src: &str, at: usize, end: usize) -> Option<usize> {
         let close = self.heredocs.get(self.heredocs_read.wrapping_sub(1))?.substitution?;
         let rest = fence::trim_start(&src[at..end]).strip_prefix(close)?;
@@ -119,7 +124,7 @@ impl Scanner {
     }
 }
 
-/// Reads the sign of a heredoc: its word, what becomes of indentation, and the rest of the line.
+/// Reads `<<WORD`: the word, the treatment of indentation, and the rest of the line.
 fn heredoc(line: &str) -> Option<(&str, Indent, &str)> {
     let rest = line.strip_prefix("<<")?;
     let (kind, rest) = match rest.as_bytes().first()? {
@@ -132,12 +137,12 @@ fn heredoc(line: &str) -> Option<(&str, Indent, &str)> {
     let (name, after) = match word.as_bytes().first()? {
         quote @ (b'\'' | b'"') => {
             let close = memchr(*quote, &word.as_bytes()[1..])?;
-            // Blanks behind the end line do not count.
+            // Blanks after the word on the end line are ignored, so they are ignored here too.
             (fence::trim_end(&word[1..1 + close]), &word[close + 2..])
         }
         _ => {
             let word = word.strip_prefix('\\').unwrap_or(word);
-            // Before its end is looked for: many such signs may stand in one word.
+            // Check before searching for the end: one word may contain many `<<`.
             if !begins_identifier(word) {
                 return None;
             }

@@ -4,7 +4,7 @@ use super::chars::blank_at;
 use super::{LineEnd, Mode, Scanner, Sink};
 use crate::text::fence;
 
-/// A JSON object or array: how deep, and whether in a string.
+/// The state inside a JSON object or array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Json {
     depth: usize,
@@ -13,8 +13,10 @@ pub(super) struct Json {
 }
 
 impl Scanner {
-    /// Whether a JSON object or array begins here. Only an object that is the command's first or second word may go on in
-    /// the next line, and a string may not.
+    /// Whether a JSON object or array begins here, rather than a word such as `{last}` or `[x]`.
+    ///
+    /// Only an object that is the command's first or second word may continue on the next line, and
+    /// only between its strings.
     pub(super) fn json_opens(&mut self, line: &str) -> Option<Json> {
         let inner = fence::trim_start(line.strip_prefix(['{', '['])?);
         let object = line.starts_with('{');
@@ -41,7 +43,7 @@ impl Scanner {
         opens.then(Json::default)
     }
 
-    /// The characters of a JSON object or array, up to its end or the line's.
+    /// Reads the characters of a JSON object or array, up to its end or the end of the line.
     pub(super) fn json<S: Sink>(
         &mut self,
         mut json: Json,
@@ -62,7 +64,7 @@ impl Scanner {
 }
 
 impl Json {
-    /// Reads up to the end of the outermost object or array; gives how many bytes that is.
+    /// Reads up to the end of the outermost object or array. Returns the number of bytes.
     fn read(&mut self, bytes: &[u8]) -> usize {
         for (at, byte) in bytes.iter().enumerate() {
             if self.string {

@@ -1,21 +1,26 @@
-//! The state machine over the characters of a command, a line at a time.
+//! The state machine over the characters of a command, one line at a time.
 //!
-//! The tokenizer runs it to build words; the extractor runs it to learn whether a command goes on after a line. That
-//! both run the same machine is what keeps them from ever disagreeing about where a command ends.
+//! The tokenizer runs it to build words. The extractor runs it to find out whether a command
+//! continues after a line. They share the machine so that they never disagree about where a command
+//! ends.
 //!
-//! What stands in quotes, in heredocs and in JSON objects is handed over as it is; what models put between words
-//! without anybody seeing it (blanks of other kinds, characters without width) is read as what it looks like.
+//! Text in quotes, heredocs and JSON objects is passed on unchanged. Between words, invisible
+//! characters (blanks beyond ASCII, characters without width) are read as they look.
 //!
-//! Two constructs can only be judged by what comes later: a curly quote delimits only if it has a partner, and a code
-//! fence inside a quote nests only if it is closed. The machine takes them for what they look like, keeps a snapshot,
-//! and [`Scanner::retreat`] goes back to it when the text ends without the partner. At most one snapshot is kept, and
-//! curly quotes nest at most eight deep. Where guess after guess fails nevertheless, the machine loses its
-//! [`GUESS_BUDGET`] and makes none that leaves the line, so the whole stays linear.
+//! # Guesses
 //!
-//! A curly quote is read in three ways, and the first that holds is taken: it delimits and fences
-//! nest, it delimits and fences are text, it is text itself. The extractor judges a guess by the
-//! rest of its block, the tokenizer by the rest of the command, which may be less. They agree
-//! because a way that fails in a text fails in each beginning of it.
+//! Two constructs depend on text that comes later: a curly quote delimits only if it has a partner,
+//! and a code fence inside a quote nests only if it is closed. The machine assumes that they do and
+//! keeps a snapshot. When the text ends without the partner, [`Scanner::retreat`] goes back to the
+//! snapshot.
+//!
+//! Time stays linear in the input: there is at most one snapshot, curly quotes nest at most eight
+//! deep, and failed guesses share a [`GUESS_BUDGET`]. After it is spent, no guess leaves its line.
+//!
+//! A curly quote has three readings, and the first that works is used: it delimits and fences nest;
+//! it delimits and fences are text; it is text itself. The extractor tests a guess against the rest
+//! of its block, the tokenizer against the rest of the command, which may be shorter. They agree
+//! because a reading that fails in a text also fails in every beginning of that text.
 
 mod chars;
 mod guess;
@@ -36,7 +41,8 @@ pub(super) use self::plain::is_whole;
 pub(super) use self::quote::Quote;
 pub(super) use self::sink::{NoWords, Sink};
 
-/// How many bytes the guesses of a text may have scanned in vain. No command is longer than that.
+/// How many bytes failed guesses may scan in one text. No command is longer, so one guess over a
+/// whole command is always possible.
 pub(super) const GUESS_BUDGET: usize = MAX_COMMAND;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,27 +50,27 @@ enum Mode {
     Plain,
     Quote(Quote),
     Heredoc,
-    /// Behind a heredoc in `$(cat <<WORD`: what closes the substitution must follow.
+    /// After the end line of a heredoc in `$(cat <<WORD`: the substitution must be closed next.
     Substitution,
     Json(Json),
 }
 
-/// What a line left open.
+/// The state after a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineEnd {
-    /// Nothing: the command is complete.
+    /// The command is complete.
     Done,
-    /// A quote: the line break belongs to the value.
+    /// A quote is open: the line break belongs to the value.
     Quote,
-    /// A backslash stood at its end: the next line follows as if there were no line break.
+    /// The line ends in a backslash: the next line continues it.
     Joined,
-    /// A heredoc: the next lines are its value.
+    /// A heredoc is open: the next lines are its value.
     Heredoc,
-    /// Nothing can be said: a guess turned out wrong. [`Scanner::retreat`] and go on from where it says.
+    /// A guess failed: call [`Scanner::retreat`], and continue from the offset that it returns.
     Retreat,
 }
 
-/// What a command that is over left unclosed, and where that opened.
+/// A construct that is open at the end of the command, and where it opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unclosed {
     Quote(Quote, usize),
@@ -73,41 +79,45 @@ pub(super) enum Unclosed {
     Json(usize),
 }
 
+/// The state of the machine.
 #[derive(Debug, Clone)]
 pub(super) struct Scanner {
     mode: Mode,
-    /// Where the open quote opened.
+    /// Where the open quote or JSON value begins.
     opened: usize,
     in_word: bool,
-    /// The word began with two dashes that no quote covers.
+    /// The word begins with two unquoted dashes.
     flag: bool,
     /// The last character was an unquoted `=`.
     after_equals: bool,
-    /// The word has a part in single quotes, and the last of its parts was quoted or escaped: `'It'\''s'`.
+    /// The word has a part in single quotes: `'It'\''s'`, as shells write an apostrophe.
     single: bool,
+    /// The last part of the word was quoted or escaped.
     after_part: bool,
-    /// How many words began.
+    /// The number of words begun.
     words: usize,
-    /// The open quote is the first of its value.
+    /// The open quote begins its value.
     leading: bool,
-    /// Where a value's double quote closed although the value goes on.
+    /// Where a value's double quote closes although the value continues after it.
     unescaped: Option<usize>,
-    /// A backslash joined this line to the one before.
+    /// A backslash joins this line to the previous one.
     joined: bool,
     /// The code block that is open inside the open quote.
     nested: Option<Fence>,
-    /// Fence lines in a quote are taken for text: one of them was never closed.
+    /// Read fence lines in quotes as text: one of them was never closed.
     plain_fences: bool,
-    /// The curly quote that comes next is read a second time, now with fences as text.
+    /// Read the next curly quote a second time, now with fences as text.
     second_reading: bool,
+    /// The heredocs of the command's line, in order.
     heredocs: Vec<Heredoc>,
+    /// How many of them are complete.
     heredocs_read: usize,
     snapshot: Option<Snapshot>,
     guess_budget: usize,
 }
 
 impl Scanner {
-    /// With what is left of the text's [`GUESS_BUDGET`].
+    /// A scanner at the start of a command. The budget is the rest of the text's [`GUESS_BUDGET`].
     pub(super) fn new(guess_budget: usize) -> Self {
         Scanner {
             mode: Mode::Plain,
@@ -144,12 +154,13 @@ impl Scanner {
         self.mode == Mode::Heredoc
     }
 
-    /// Where a value's double quote closed although the value goes on behind it: a quote that was not escaped.
+    /// Where a double quote closes a value that continues after it, probably a quote that is
+    /// missing its backslash.
     pub(super) fn unescaped(&self) -> Option<usize> {
         self.unescaped
     }
 
-    /// What stands open.
+    /// The construct that is open.
     pub(super) fn unclosed(&self) -> Option<Unclosed> {
         match self.mode {
             Mode::Quote(quote) => Some(Unclosed::Quote(quote, self.opened)),
@@ -160,7 +171,7 @@ impl Scanner {
                     Some(Unclosed::Substitution { close, at: doc.at })
                 })
             }
-            // Plain too: a dangling backslash may stand between a heredoc's word and its lines.
+            // Also in plain mode: a backslash may join lines between a heredoc's word and its text.
             Mode::Plain | Mode::Heredoc => self
                 .heredocs
                 .get(self.heredocs_read)
@@ -168,7 +179,7 @@ impl Scanner {
         }
     }
 
-    /// The text ends here: closes the word that a dangling backslash left open.
+    /// Ends the text: closes the word that a backslash at the end left open.
     pub(super) fn close<S: Sink>(&mut self, at: usize, sink: &mut S) {
         if self.mode == Mode::Plain && self.in_word {
             self.in_word = false;
@@ -185,7 +196,8 @@ impl Scanner {
         sink.start(at, quoted);
     }
 
-    /// Scans a line, `src[at..end]` without its line break. `line_start` is false where a retreat resumes inside it.
+    /// Scans a line, `src[at..end]` without its line break. `line_start` is false if the scan
+    /// resumes inside a line after a retreat.
     pub(super) fn scan_line<S: Sink>(
         &mut self,
         src: &str,
@@ -231,12 +243,13 @@ impl Scanner {
     }
 }
 
-/// Whether a line opens a command block. No curly quote reaches over one: its block ends there.
+/// Whether a line opens a command block. A curly quote never includes one: the block before it
+/// ends.
 fn opens_cmd(line: &str) -> bool {
     fence::opener(line).is_some_and(|opener| opener.is_cmd())
 }
 
-/// Whether a `#` that stands alone begins a comment here.
+/// Whether a comment begins here: a `#` at the end of the line or before a blank.
 fn comment(src: &str, at: usize, end: usize) -> bool {
     src[at..end].strip_prefix('#').is_some_and(|rest| rest.is_empty() || blank(rest) > 0)
 }

@@ -9,7 +9,12 @@ use super::{comment, LineEnd, Mode, Scanner, Sink};
 use crate::text::fence;
 
 impl Scanner {
-    /// Unquoted characters, up to an opening quote (gives the place after it) or the end of the line.
+    /// Reads unquoted characters, up to the end of the line or up to an opening quote or JSON
+    /// value. Returns where its text begins.
+    ///
+    /// The order of the checks matters: blanks, comments, simple words, then constructs that only
+    /// begin a value (JSON, quotes, heredocs), then escapes. Everything else is an ordinary
+    /// character.
     pub(super) fn plain<S: Sink>(
         &mut self,
         src: &str,
@@ -94,7 +99,8 @@ impl Scanner {
                 }
                 let next = rest.chars().next();
                 let len = next.map_or(0, char::len_utf8);
-                // Nobody escapes a letter: it is a path or a regular expression.
+                // Before a letter the backslash stays: paths and regular expressions have such, and
+                // no letter needs an escape.
                 let stays = next.is_some_and(char::is_alphanumeric);
                 if !self.in_word {
                     self.begin_word(at, true, sink);
@@ -119,7 +125,7 @@ impl Scanner {
         Err(LineEnd::Done)
     }
 
-    /// Ordinary characters of a word, as many as there are.
+    /// Reads ordinary characters of a word, as many as there are.
     fn ordinary<S: Sink>(&mut self, src: &str, mut at: usize, end: usize, sink: &mut S) -> usize {
         let bytes = src.as_bytes();
         if !self.in_word {
@@ -156,13 +162,16 @@ impl Scanner {
     }
 }
 
-/// Whether a line that begins a command holds nothing that could make the command go on.
+/// Whether a command's first line contains nothing that could continue it on the next line. May
+/// return false for lines that do not continue.
 pub(in crate::text) fn is_whole(line: &[u8]) -> bool {
     memchr3(b'"', b'\'', b'\\', line).is_none() && memchr3(b'<', b'{', 0xE2, line).is_none()
 }
 
-/// The words that most words are: without quotes, escapes and equals signs, or in double quotes from end to end without
-/// escapes. Gives the place after it. This only saves time: the machine would find the same.
+/// Reads a word of the most common forms: without quotes, escapes and equals signs, or in double
+/// quotes from end to end without escapes. Returns the offset after it.
+///
+/// This is a shortcut: the machine finds the same words, but its state costs several times as much.
 fn simple_word<S: Sink>(bytes: &[u8], at: usize, end: usize, sink: &mut S) -> Option<usize> {
     match bytes[at] {
         b'"' => {
@@ -190,7 +199,7 @@ fn simple_word<S: Sink>(bytes: &[u8], at: usize, end: usize, sink: &mut S) -> Op
     }
 }
 
-/// The bytes that end a simple word, or make it none.
+/// The bytes that end a simple word, or make it a word for the machine.
 static ENDS_SIMPLE: [bool; 256] = {
     let mut table = [false; 256];
     table[b' ' as usize] = true;

@@ -1,4 +1,13 @@
 //! Quotes: which characters open and close one, its escapes, and code blocks inside it.
+//!
+//! | quote | escapes | notes |
+//! |---|---|---|
+//! | `'…'` | none | `'It's'` and `'It''s'` are read as an apostrophe |
+//! | `"…"` | `\n \t \r \\ \"` | none if the value is a Windows path |
+//! | `"""…"""`, `$'…'`, `“…”` | as in `"…"` | `$'…'` also has `\'` |
+//! | `‘…’` | none | `’` before a letter is an apostrophe |
+//!
+//! An unknown escape is text, so that regular expressions need no second backslash.
 
 use std::ops::Range;
 
@@ -8,18 +17,19 @@ use super::guess::Guess;
 use super::{LineEnd, Mode, Scanner, Sink};
 use crate::text::fence;
 
-/// How deep curly quotes of one kind may stand in each other.
+/// How deep curly quotes of one kind may be nested.
 const MAX_CURLY: u32 = 8;
 
+/// The kind of an open quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::text) enum Quote {
     Single,
-    /// `$'…'`, read like a double quote.
+    /// `$'…'`, as bash writes it. Read like a double quote.
     Ansi,
     Double,
-    /// `"""…"""`, read like a double quote.
+    /// `"""…"""`. Read like a double quote.
     Triple,
-    /// `‘…’`, which the machine reads like a single quote, or `“…”`, like a double one.
+    /// `‘…’`, read like a single quote, or `“…”`, read like a double one.
     Curly {
         double: bool,
         depth: u32,
@@ -44,7 +54,8 @@ impl Quote {
 }
 
 impl Scanner {
-    /// A line that begins inside a quote: it may open or close a nested code block. Gives where to go on.
+    /// A line that begins inside a quote may open or close a nested code block. Returns where to
+    /// continue.
     pub(super) fn fence_line<S: Sink>(
         &mut self,
         quote: Quote,
@@ -58,7 +69,7 @@ impl Scanner {
             None => self.open_nested(quote, src, at, end, sink),
             Some(fence) => {
                 if let Some((len, rest)) = fence::after_run(line, fence) {
-                    // Models put the closing quote right behind the closing fence.
+                    // Models write the closing quote directly after the closing fence.
                     let rest = fence::trim_blanks(rest);
                     if rest.is_empty() || rest.starts_with(quote.close()) {
                         self.nested = None;
@@ -72,6 +83,8 @@ impl Scanner {
         at
     }
 
+    /// Opens a nested code block, if a line in a quote begins one with a language. A bare fence is
+    /// text, since it could as well be the end of the command's own block.
     fn open_nested<S: Sink>(
         &mut self,
         quote: Quote,
@@ -84,7 +97,7 @@ impl Scanner {
             return;
         }
         let line = &src[at..end];
-        // Before the line is read to its end: many quotes may stand on it.
+        // Cheap checks first: many quotes may open on one long line.
         if !fence::is_fence(line) || line.contains(quote.close()) {
             return;
         }
@@ -99,7 +112,8 @@ impl Scanner {
         }
     }
 
-    /// The characters of a quote up to its end or the line's. Gives where the text after the quote begins.
+    /// Reads the characters of a quote, up to its end or the end of the line. Returns where the
+    /// text after the quote begins.
     pub(super) fn quoted<S: Sink>(
         &mut self,
         mut quote: Quote,
@@ -109,7 +123,7 @@ impl Scanner {
         sink: &mut S,
     ) -> Result<usize, LineEnd> {
         let bytes = src.as_bytes();
-        // Code may hold quotes: inside a nested block they are text.
+        // Quotes inside a nested code block are part of the code.
         let literal = self.nested.is_some();
         let escapes =
             quote.has_escapes() && !(quote == Quote::Double && is_path(&src[self.opened + 1..end]));
@@ -184,6 +198,7 @@ impl Scanner {
         }
     }
 
+    /// Opens a quote of `len` bytes at `at`. Returns where its text begins.
     pub(super) fn open_quote<S: Sink>(
         &mut self,
         quote: Quote,
@@ -203,19 +218,21 @@ impl Scanner {
         self.mode = Mode::Quote(quote);
         self.opened = at;
         self.after_equals = false;
-        // A value may begin with a fence on the line of its quote.
+        // A value may begin with a fence directly after its quote.
         self.open_nested(quote, src, at + len, end, sink);
         at + len
     }
 }
 
-/// Whether a value is a path of Windows, in which backslashes are no escapes: `C:\x`, but not `C:\\x`, which is escaped.
+/// Whether a value is a Windows path, in which a backslash is not an escape: `C:\x`, but not
+/// `C:\\x`, whose backslashes are escaped already.
 fn is_path(value: &str) -> bool {
     matches!(value.as_bytes(), [drive, b':', b'\\', next, ..]
         if drive.is_ascii_alphabetic() && !matches!(next, b'\\' | b'"'))
 }
 
-/// Whether the quote at `at` of a value in single quotes is an apostrophe: gives what of the source to leave out.
+/// Reads the single quote at `at` of a value in single quotes as an apostrophe. Returns the bytes
+/// to leave out of the value, or `None` if the quote closes the value.
 fn apostrophe(value: &str, at: usize) -> Option<Range<usize>> {
     let letter = |char: Option<char>| char.is_some_and(char::is_alphanumeric);
     let mut after = value[at + 1..].chars();
@@ -223,7 +240,7 @@ fn apostrophe(value: &str, at: usize) -> Option<Range<usize>> {
     let (before, last) = (&value[..at], value[..at].chars().next_back());
     if letter(next) {
         return match last {
-            // `'It\'s'`, which a shell would not read either.
+            // `'It\'s'`: no escape in a shell either, but the meaning is clear.
             Some('\\') if letter(before[..at - 1].chars().next_back()) => Some(at - 1..at),
             _ => letter(last).then_some(at..at),
         };
@@ -232,16 +249,17 @@ fn apostrophe(value: &str, at: usize) -> Option<Range<usize>> {
     (next == Some('\'') && letter(last) && letter(after.next())).then_some(at + 1..at + 2)
 }
 
+/// The effect of a character on an open quote.
 enum Closing {
     No,
-    /// The quote ends, with a mark of so many bytes.
+    /// The quote closes, with a mark of this many bytes.
     Here(usize),
-    /// A curly quote inside it opened or closed.
+    /// A curly quote inside it opens or closes.
     Depth(Quote),
     TooDeep,
 }
 
-/// What the character at the start of `rest` does to an open quote.
+/// The effect of the character at the start of `rest` on an open quote.
 fn closing(quote: Quote, rest: &str) -> Closing {
     let (double, depth) = match quote {
         Quote::Curly { double, depth } => (double, depth),
@@ -252,7 +270,7 @@ fn closing(quote: Quote, rest: &str) -> Closing {
     let mut chars = rest.chars();
     let depth = match chars.next() {
         Some(char) if char == open => depth + 1,
-        // A single one before a letter is an apostrophe.
+        // A single closing quote before a letter is an apostrophe.
         Some(char)
             if char == close && (double || !chars.next().is_some_and(char::is_alphanumeric)) =>
         {
@@ -267,7 +285,8 @@ fn closing(quote: Quote, rest: &str) -> Closing {
     }
 }
 
-/// A quote that opens only at the start of a word or after `=`.
+/// The quote that opens here, of those that open only at the start of a word or after `=`.
+/// Elsewhere they are text: `what's`, `5$`.
 pub(super) fn opening(rest: &str) -> Option<(Quote, usize)> {
     match rest.as_bytes() {
         [b'\'', ..] => Some((Quote::Single, 1)),

@@ -1,33 +1,34 @@
 //! Receives the words that the scanner finds.
 //!
-//! The tokenizer implements [`Sink`] to build words. The extractor passes [`NoWords`], since it only
-//! needs to know where a command ends; its calls compile to nothing.
+//! The tokenizer implements [`Sink`] to build words. The extractor passes [`NoWords`], since it
+//! only needs to know where a command ends; its calls compile to nothing.
 
 use std::ops::Range;
 
-/// What the machine tells about the words it passes. Ranges are of the scanned source.
+/// Receives words. Ranges are byte ranges of the scanned source.
 pub(in crate::text) trait Sink {
-    /// A word begins; `quoted` if by a quote, an escape or a heredoc.
+    /// A word begins; `quoted` if it begins with a quote, an escape or a heredoc.
     fn start(&mut self, at: usize, quoted: bool);
     /// These characters of the source belong to the word.
     fn text(&mut self, range: Range<usize>);
-    /// These characters, which the source writes otherwise, belong to the word.
+    /// This text, which the source writes in another form (an escape, a dash), belongs to the word.
     fn push(&mut self, text: &'static str);
-    /// A whole word whose value is a part of the source; if that is not all of the word, it is quoted.
+    /// A whole word whose value is a range of the source. It is quoted if the two ranges differ.
     fn word(&mut self, span: Range<usize>, value: Range<usize>);
-    /// The word is over.
+    /// The word ends.
     fn end(&mut self, at: usize);
-    /// The word takes the next heredoc's value, whose lines are all indented further than what is meant if `dedent`.
+    /// The word's value is the next heredoc. With `dedent`, remove the indentation that its lines
+    /// have in common.
     fn heredoc(&mut self, dedent: bool);
     /// A line of the `index`th heredoc, without its line break.
     fn heredoc_line(&mut self, index: usize, range: Range<usize>);
-    /// How long the word's value is so far.
+    /// The length of the word's value so far.
     fn mark(&self) -> usize;
-    /// Takes back what the word got since [`Sink::mark`] gave this.
+    /// Removes the text that the word received since [`Sink::mark`] returned this.
     fn rewind(&mut self, mark: usize);
 }
 
-/// For who only wants to know where a command ends.
+/// Ignores all words.
 pub(in crate::text) struct NoWords;
 
 impl Sink for NoWords {

@@ -1,4 +1,5 @@
-//! Builds words from what the scanner finds. A value is borrowed from the source as long as it can be.
+//! Builds words from the scanner's calls. A value is a range of the source until an escape or a
+//! removed character makes it differ; only then is it copied.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,7 +13,7 @@ use crate::text::fence;
 use crate::text::scan::Sink;
 use crate::text::MAX_WORDS;
 
-/// The text of a word: a part of the source as long as it can be.
+/// The text of a word so far.
 #[derive(Debug, Clone)]
 enum Piece {
     Empty,
@@ -72,14 +73,14 @@ impl Piece {
     }
 }
 
-/// A heredoc's value, for the word at an index.
+/// The value of a heredoc. It is complete after its word, so words receive it in the end.
 #[derive(Debug, Clone)]
 struct HeredocValue {
     word: usize,
     value: Piece,
     begun: bool,
     dedent: bool,
-    /// Where its last line ended.
+    /// Where its last line ends.
     end: usize,
 }
 
@@ -103,7 +104,7 @@ impl<'a> WordBuilder<'a> {
             let word = &mut self.list[doc.word];
             let value = doc.value.into_text(self.source);
             let value = if doc.dedent { Cow::Owned(dedent(&value)) } else { value };
-            // The word is `--flag=` where the heredoc stands behind an equals sign.
+            // In `--flag=<<EOF` the word has the flag already.
             word.value = if word.value.is_empty() {
                 value
             } else {
@@ -183,7 +184,7 @@ impl Sink for WordBuilder<'_> {
         if doc.begun {
             let plain = self.source.as_bytes().get(doc.end) == Some(&b'\n');
             match doc.value {
-                // An empty first line leaves nothing behind to be extended.
+                // An empty first line has no range to extend.
                 Piece::Source(_) if plain => {
                     doc.value.push_source(self.source, doc.end..doc.end + 1)
                 }
@@ -204,7 +205,7 @@ impl Sink for WordBuilder<'_> {
     }
 }
 
-/// Takes off the indentation that all lines but blank ones have in common.
+/// Removes the indentation that all lines have in common, except blank ones.
 fn dedent(text: &str) -> String {
     let blanks = |line: &str| line.len() - fence::trim_start(line).len();
     let lines = text.split('\n').filter(|line| blanks(line) < line.len());

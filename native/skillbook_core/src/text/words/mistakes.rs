@@ -83,12 +83,13 @@ pub(super) fn unescaped(source: &str, at: usize) -> Error {
     )
 }
 
-/// Whether the quote was meant to close behind a backslash, as in `"C:\Users\"`.
+/// Whether the text ends in a backslash and a quote, as in `"C:\Users\"`: the quote was meant to
+/// close the value.
 fn before_close(source: &str, at: usize) -> bool {
     source[at + 1..].trim_end().ends_with("\\\"")
 }
 
-/// The first semicolon between two commands.
+/// An error for the first semicolon between two commands.
 pub(super) fn semicolon(source: &str, words: &[Word<'_>]) -> Option<Error> {
     let (word, _) = words.iter().zip(&words[1.min(words.len())..]).find(|(word, next)| {
         ends_statement(source, word) || (ends_with_semicolon(source, word) && is_name(source, next))
@@ -103,13 +104,14 @@ pub(super) fn is_operator(word: &Word<'_>) -> bool {
         && matches!(word.value.as_ref(), "|" | "||" | "&&" | ";" | "&" | ">" | ">>" | "<" | "<<<")
 }
 
-/// Whether a word ends in a semicolon that no quote covers.
+/// Whether a word ends in an unquoted semicolon.
 fn ends_with_semicolon(source: &str, word: &Word<'_>) -> bool {
     let text = &source[word.span.clone()];
     text.len() > 1 && text.ends_with(';') && !text.ends_with("\\;") && word.value.ends_with(';')
 }
 
-/// Whether a semicolon stands right behind a closing quote: it ends the command, as in other languages.
+/// Whether a semicolon directly follows a closing quote. Models end a command with it, as in other
+/// languages.
 pub(super) fn ends_statement(source: &str, word: &Word<'_>) -> bool {
     let text = &source[word.span.clone()];
     ends_with_semicolon(source, word)
@@ -129,8 +131,8 @@ fn is_name(source: &str, word: &Word<'_>) -> bool {
         && (two || word.value.starts_with("get_skill"))
 }
 
-/// A quote that closes at the end of a word where none was open, behind a value in single quotes: that one ended earlier
-/// than was meant.
+/// An error for a quote at the end of a word that closes nothing, if a value in single quotes
+/// precedes it: an apostrophe ended that value too early.
 pub(super) fn stray_quote(source: &str, words: &[Word<'_>]) -> Option<Error> {
     let single = words.iter().position(|word| source[word.span.clone()].starts_with('\''))?;
     let stray = words[single + 1..].iter().find(|word| {

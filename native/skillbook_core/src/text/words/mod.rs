@@ -1,4 +1,7 @@
-//! A command's words, with their places.
+//! Splits a command into words, and quotes a word so that it can be written in a command.
+//!
+//! The grammar resembles a shell's, without expansion: quotes, backslashes and heredocs. See `scan`
+//! for the exact rules.
 
 mod builder;
 mod mistakes;
@@ -15,25 +18,26 @@ use super::MAX_COMMAND;
 /// A word of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word<'a> {
-    /// What it means: borrowed from the source where no character changes.
+    /// The value, without quotes and escapes. Borrowed from the source where no character changes.
     pub value: Cow<'a, str>,
-    /// Its bytes in the source, quotes included; for a heredoc those of `<<WORD`.
+    /// Its byte range in the source, quotes included. For a heredoc, the range of `<<WORD`.
     pub span: Range<usize>,
-    /// Whether it began with a quote, an escape or a heredoc: such a word is never a flag or an operator.
+    /// Whether it begins with a quote, an escape or a heredoc. Such a word is never a flag or an
+    /// operator.
     pub quoted: bool,
 }
 
-/// What a placeholder stands for: the result of another command of the same reply.
+/// The target of a placeholder: the result of another command of the same reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reference {
-    /// `{1}`: that of the command of this number, from 1.
+    /// `{1}`: the command with this number, from 1.
     Number(u32),
-    /// `{last}`: that of the command before.
+    /// `{last}`: the previous command.
     Last,
 }
 
 impl Reference {
-    /// What a text stands for if it is a placeholder and nothing else.
+    /// Reads a text that is a placeholder and nothing else.
     pub(super) fn of(text: &str) -> Option<Self> {
         let inner = text.strip_prefix('{')?.strip_suffix('}')?;
         if inner == "last" {
@@ -46,7 +50,7 @@ impl Reference {
 }
 
 impl Word<'_> {
-    /// What the word stands for: it is a placeholder as it was written, without a quote or an escape.
+    /// The target, if the word is a placeholder, written without a quote or an escape.
     pub fn placeholder(&self, source: &str) -> Option<Reference> {
         Reference::of(&self.value).filter(|_| source[self.span.clone()] == self.value)
     }
@@ -54,11 +58,13 @@ impl Word<'_> {
 
 /// Splits a command into words.
 ///
-/// A comment line and a blank one have none. Lines go on in open quotes, in heredocs and after a backslash; any other
-/// second line is an error.
+/// A comment line or a blank line has none. A command continues on the next line in quotes, in
+/// heredocs and after a backslash. Any other second line is an error.
 ///
 /// ```
-/// let words = skillbook_core::text::words::split(r#"email.send --subject "Q1 Report" what's up"#).unwrap();
+/// use skillbook_core::text::words::split;
+///
+/// let words = split(r#"email.send --subject "Q1 Report" what's up"#).unwrap();
 /// let values: Vec<_> = words.iter().map(|word| word.value.as_ref()).collect();
 /// assert_eq!(values, ["email.send", "--subject", "Q1 Report", "what's", "up"]);
 /// ```
@@ -93,7 +99,7 @@ pub fn split(source: &str) -> Result<Vec<Word<'_>>, Error> {
     }
 }
 
-/// Runs the machine over the command that begins at `at`. Gives it, and where another command follows.
+/// Scans the command that begins at `at`. Returns the scanner, and where another command follows.
 fn read<S: Sink>(source: &str, mut at: usize, sink: &mut S) -> (Scanner, Option<usize>) {
     let mut scan = Scanner::new(GUESS_BUDGET);
     let mut line_start = true;
@@ -113,7 +119,8 @@ fn read<S: Sink>(source: &str, mut at: usize, sink: &mut S) -> (Scanner, Option<
             LineEnd::Joined | LineEnd::Quote | LineEnd::Heredoc | LineEnd::Retreat => {
                 match scan.retreat(line.end, sink) {
                     Some(resume) => {
-                        // A long line may send the scan back often: its end stays where it is.
+                        // Many guesses can fail on one long line. Searching for its end each time
+                        // would be quadratic.
                         if resume < at {
                             line = line_at(source, resume);
                         }
@@ -134,13 +141,13 @@ fn read<S: Sink>(source: &str, mut at: usize, sink: &mut S) -> (Scanner, Option<
     }
 }
 
-/// Whether no other command follows the one that a text begins with. [`split`] refuses a text that
-/// is too large anyway.
+/// Whether a text contains only one command. A text that is too large counts as one: [`split`]
+/// refuses it.
 pub(super) fn is_one_command(source: &str) -> bool {
     source.len() > MAX_COMMAND || read(source, command_start(source), &mut NoWords).1.is_none()
 }
 
-/// A word as it is written in a command on one line: [`split`] gives it back, whatever is in it.
+/// Quotes a word for a command on one line, if it needs quotes. [`split`] reads it back unchanged.
 ///
 /// ```
 /// use skillbook_core::text::words::quote;
@@ -154,8 +161,12 @@ pub fn quote(word: &str) -> Cow<'_, str> {
     {
         return Cow::Borrowed(word);
     }
-    // A value in double quotes that begins with a drive has no escapes: `"C:\new"`.
-    let drive = matches!(word.as_bytes(), [drive, b':', b'\n' | b'\r' | b'\t', ..] if drive.is_ascii_alphabetic());
+    // In double quotes, `"C:\new"` is a Windows path without escapes. So a word like "C:", then a
+    // line break, needs the other quotes.
+    let drive = matches!(
+        word.as_bytes(),
+        [drive, b':', b'\n' | b'\r' | b'\t', ..] if drive.is_ascii_alphabetic()
+    );
     let (open, close) = if drive { ("$'", '\'') } else { ("\"", '"') };
     let mut quoted = String::with_capacity(word.len() + 8);
     quoted.push_str(open);
@@ -176,7 +187,7 @@ pub fn quote(word: &str) -> Cow<'_, str> {
     Cow::Owned(quoted)
 }
 
-/// Where the command begins: behind blanks and one prompt.
+/// Where the command begins, after blanks and one prompt.
 pub(super) fn command_start(source: &str) -> usize {
     let lead = leading_blanks(source);
     lead + prompt_len(&source[lead..])
@@ -197,7 +208,7 @@ pub(super) fn leading_blanks(source: &str) -> usize {
     }
 }
 
-/// The length of a prompt that models copy from terminals, or of the mark of a list.
+/// The length of a prompt, which models copy from terminals, or of a list marker.
 pub(super) fn prompt_len(line: &str) -> usize {
     let mark = match line.as_bytes() {
         [b'>', b'>', b'>', ..] => 3,
@@ -219,9 +230,9 @@ pub(super) fn prompt_len(line: &str) -> usize {
 }
 
 struct Line {
-    /// Before the line break.
+    /// The end, without the line break.
     end: usize,
-    /// After it; the same as `end` in the last line.
+    /// The end with the line break. The same as `end` on the last line.
     next: usize,
 }
 
