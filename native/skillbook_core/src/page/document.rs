@@ -1,8 +1,8 @@
-//! One file as it was written: its text and the fields of its frontmatter, whatever other files say; or a record of a
-//! database, whose columns are its fields.
+//! A file with the fields of its frontmatter, or a record of a database with its columns as fields.
 //!
-//! A [`Document`] depends on its bytes and its path only, so a reload keeps those whose bytes did not change. What a
-//! catalog makes of it is an [`Entry`](crate::catalog::entry::Entry).
+//! A [`Document`] depends only on its bytes and its path, so a reload reuses the documents of
+//! unchanged files. A catalog turns documents into entries
+//! ([`Entry`](crate::catalog::entry::Entry)), with names and precedence.
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -16,19 +16,19 @@ use crate::page::references::{self, Reference};
 use crate::source::Kind;
 use crate::value::Value;
 
-/// The name of the file that makes a folder a skill or a domain.
+/// The file that makes its folder a skill or a domain.
 pub const SKILL_FILE: &str = "SKILL.md";
 
-/// A file's text and fields.
+/// A document: its text and its fields.
 #[derive(Debug, Clone)]
 pub struct Document {
-    /// The file's full path; a record's is made of its name.
+    /// The file's full path. A record has a path made of its name.
     pub path: String,
     /// The whole text.
     pub text: Arc<str>,
-    /// What was found out about the text; an error says why there are no fields.
+    /// The findings about the text. Without fields, an error says why.
     pub diagnostics: Vec<Diagnostic>,
-    /// Where a `SKILL.md` refers to files beside it.
+    /// The references of a `SKILL.md` to files beside it.
     pub references: Vec<Reference>,
     relative: usize,
     body: Range<usize>,
@@ -58,8 +58,7 @@ impl Document {
         document
     }
 
-    /// Makes one of a record. Its path is that of a file with the record's name in `root`; a name that cannot stand there
-    /// is none, and gives a document without one.
+    /// Reads a record of a database. Its path is that of a file in `root` with the record's name.
     ///
     /// ```
     /// use skillbook_core::page::document::Document;
@@ -86,7 +85,8 @@ impl Document {
     /// let document = Document::stored("store", &record);
     /// let fields = document.fields().unwrap();
     /// assert_eq!((document.path.as_str(), document.body()), ("store/milk.md", "Two litres"));
-    /// assert_eq!((fields.tags.as_slice(), &fields.handler), (["shopping".to_owned()].as_slice(), &None));
+    /// assert_eq!(fields.tags, ["shopping"]);
+    /// assert_eq!(fields.handler, None);
     /// ```
     pub fn stored(root: &str, record: &Record) -> Document {
         let name = record.name.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -105,7 +105,7 @@ impl Document {
         };
         let data = record.data(&description);
         document.diagnostics.extend(own.map(|own| own.diagnostics).unwrap_or_default());
-        // The columns stand on no line of the text.
+        // Diagnostics about columns have no line, since columns are not in the text.
         let mut reader =
             FieldReader { data: &data, block: "", diagnostics: &mut document.diagnostics };
         if let Some(fields) = reader.fields(true, &text[document.body.clone()]) {
@@ -167,7 +167,8 @@ impl Document {
         self.name_diagnostics();
     }
 
-    /// The line of a name, put on top of the frontmatter: if it then reads the same with that name.
+    /// A fix that adds a `name` line at the top of the frontmatter, if everything else then reads
+    /// the same.
     pub(crate) fn name_fix(&self, name: &str) -> Option<Fix> {
         let open = self.text.find('\n').filter(|_| self.fields.present)? + 1;
         let fix = Fix {
@@ -192,12 +193,12 @@ impl Document {
         }
     }
 
-    /// The path below the source's root.
+    /// The path relative to the source's root.
     pub fn relative(&self) -> &str {
         &self.path[self.relative..]
     }
 
-    /// The folder below the source's root, `""` for the root itself.
+    /// The folder relative to the source's root, `""` for the root itself.
     pub fn folder(&self) -> &str {
         self.relative().rsplit_once('/').map_or("", |(folder, _)| folder)
     }
@@ -217,17 +218,17 @@ impl Document {
         &self.text[self.body.clone()]
     }
 
-    /// The flags that the page declares, read when they are first asked for; `None` if it lists none.
+    /// The flags that the page declares, read on first use; `None` if it lists none.
     pub fn declaration(&self) -> Option<&Declaration> {
         self.declaration.get_or_init(|| declaration::read(self.body())).as_ref()
     }
 
-    /// A diagnostic at the line that a field is written on.
+    /// Adds the line of a field to a diagnostic.
     pub fn at_field(&self, key: &str, diagnostic: Diagnostic) -> Diagnostic {
         at_key(&self.text[..self.body.start], key, diagnostic)
     }
 
-    /// Where the body stands in the text.
+    /// The byte range of the body in the text.
     pub fn body_range(&self) -> Range<usize> {
         self.body.clone()
     }
@@ -237,12 +238,12 @@ impl Document {
         self.usable.then_some(&self.fields)
     }
 
-    /// What only a record's document has.
+    /// The extra data of a record; `None` for a file.
     pub fn of_record(&self) -> Option<&Stored> {
         self.stored.as_ref()
     }
 
-    /// Whether both say the same of the same place, be they read at different times.
+    /// Whether two documents have the same path and content, even if read at different times.
     pub fn is_same(&self, other: &Document) -> bool {
         // A file's fields are in its text; a record's are not.
         let columns = || {
@@ -258,7 +259,8 @@ impl Document {
             && self.path.strip_suffix(SKILL_FILE).is_some_and(|folder| folder.ends_with('/'))
     }
 
-    /// Whether this file makes its folder a skill's: the other files in it are the skill's resources, never entries.
+    /// Whether this file makes its folder a skill. Then the folder's other files are resources of
+    /// the skill and never entries.
     pub fn claims_folder(&self) -> bool {
         self.is_skill_file() && self.fields.name.is_some() && self.fields.domain.is_none()
     }

@@ -1,21 +1,26 @@
-//! A synopsis: `mail.send --to <name>... [--cc <name>] (--body <text> | --file <path>)`.
+//! Reads a Usage section as a synopsis: `mail.send --to <name>... [--cc <name>] (--body <text> |
+//! --file <path>)`.
+//!
+//! The marks are those of manual pages: brackets for optional parts, parentheses with bars for
+//! alternatives, dots for repetition. Anything unclear makes the whole section unread, rather than
+//! half of it.
 
 use super::list::{value, word};
 
-/// The deepest brackets, and the most flags, that are read.
+/// The limits of a synopsis that is read: nested brackets, and flags.
 const DEEPEST: usize = 8;
 const MOST: usize = 256;
 
-/// What a Usage section shows; empty unless it is one synopsis in the usual marks.
+/// A Usage section that is a single synopsis.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Synopsis<'a> {
     pub flags: Vec<UsageFlag<'a>>,
     pub choices: Vec<Choice<'a>>,
-    /// Whether a word stands there without a flag.
+    /// Whether it shows a word without a flag.
     pub words: bool,
 }
 
-/// A flag as Usage shows it.
+/// A flag in a synopsis.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct UsageFlag<'a> {
     pub name: &'a str,
@@ -33,14 +38,14 @@ pub(super) struct Choice<'a> {
 /// An open bracket.
 struct Group {
     mark: char,
-    /// How many flags stood before it.
+    /// How many flags come before it.
     first: usize,
     bars: usize,
-    /// Whether anything but flags and their values is in it.
+    /// Whether it contains anything except flags and their values.
     other: bool,
 }
 
-/// Reads a Usage section; `None` if it shows several forms or is no synopsis.
+/// Reads a Usage section; `None` if it shows several forms or is not a synopsis.
 pub(super) fn synopsis(section: &str) -> Option<Synopsis<'_>> {
     let mut lines =
         section.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("```"));
@@ -53,7 +58,7 @@ pub(super) fn synopsis(section: &str) -> Option<Synopsis<'_>> {
         if line.split([' ', '\t']).next() == Some(name) {
             return None;
         }
-        // The synopsis goes on in lines that begin as none of a text does.
+        // The synopsis continues on lines that cannot begin a sentence.
         if !line.starts_with("--") && !line.starts_with(['[', '(']) {
             break;
         }
@@ -62,7 +67,7 @@ pub(super) fn synopsis(section: &str) -> Option<Synopsis<'_>> {
     reader.groups.is_empty().then_some(reader.found)
 }
 
-/// A line without the marks of inline code around all of it.
+/// A line without the marks of inline code around it.
 fn bare(line: &str) -> &str {
     let inner = line.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
     inner.filter(|inner| !inner.contains('`')).unwrap_or(line)
@@ -82,7 +87,7 @@ impl<'a> SynopsisParser<'a> {
                 '[' | '(' => self.open(first, rest)?,
                 ']' | ')' => self.close(first, rest)?,
                 '|' => {
-                    // Which parts a bar outside of brackets separates is not plain.
+                    // Outside of brackets it is unclear which parts a bar separates.
                     self.groups.last_mut()?.bars += 1;
                     &rest[1..]
                 }
@@ -172,8 +177,9 @@ impl<'a> SynopsisParser<'a> {
     }
 }
 
-/// What stands for a flag's value: `<a>`, `A`, `a|b`, `"..."`, or a word of small letters. A `[` behind a flag without a
-/// blank, or one that holds a value only, leaves open whether there is one.
+/// Reads the placeholder of a flag's value: `<a>`, `A`, `a|b`, `"..."`, or a word in lowercase.
+/// Returns `None` if it is unclear whether there is a value: after `--flag[`, or for brackets with
+/// only a value.
 fn usage_value(rest: &str) -> Option<(Option<&str>, &str)> {
     let start = rest.trim_start_matches([' ', '\t', '=']);
     let inside = start.strip_prefix('[').map(str::trim_start);

@@ -1,8 +1,11 @@
 //! The fields of frontmatter, each read with the type that its meaning needs.
 //!
-//! A value of another type is read as it was meant where that is plain (`tags: a, b` is a list), with
-//! a diagnostic and, where only one line changes, a fix. Any other value is not used, also with a
-//! diagnostic. Fields that are not known here stay in [`Fields::data`].
+//! A value of another type is converted where its meaning is clear (`tags: a, b` is a list), with a
+//! diagnostic and, if only one line changes, a fix. Any other value is ignored, also with a
+//! diagnostic. Unknown fields stay in [`Fields::data`].
+//!
+//! Restrictions fail closed: with unreadable `visibility_labels` the document has no fields and is
+//! never shown.
 
 pub(crate) mod place;
 mod run;
@@ -13,24 +16,24 @@ use crate::page::sections;
 use crate::source::Effects;
 use crate::value::Value;
 
-/// The longest description and the longest `compatibility` that the Agent Skills format allows, in characters.
+/// The maximum lengths of the Agent Skills format, in characters.
 const DESCRIPTION_LENGTH: usize = 1024;
 const COMPATIBILITY_LENGTH: usize = 500;
 
-/// The fields of a frontmatter, each with the type its meaning asks for.
+/// The fields of a document.
 #[derive(Debug, Clone, Default)]
 pub struct Fields {
-    /// Whether there was frontmatter at all.
+    /// Whether the document has frontmatter.
     pub present: bool,
-    /// `name`, with runs of blanks made one.
+    /// `name`, with each run of white space as one space.
     pub name: Option<String>,
-    /// `domain`, which makes a `SKILL.md` the index of that domain.
+    /// `domain`: makes a `SKILL.md` the index of that domain.
     pub domain: Option<String>,
     /// `title`.
     pub title: Option<String>,
     /// `description`.
     pub description: Option<String>,
-    /// `handler`, as written.
+    /// `handler`, unchanged.
     pub handler: Option<String>,
     /// `tags`.
     pub tags: Vec<String>,
@@ -38,22 +41,21 @@ pub struct Fields {
     pub labels: Vec<String>,
     /// `aliases`.
     pub aliases: Vec<String>,
-    /// `requires`: the names of other skills.
+    /// `requires`: names of other skills.
     pub requires: Vec<String>,
     /// `effects`.
     pub effects: Option<Effects>,
-    /// `timeout`: how long its handler may take, in milliseconds.
+    /// `timeout`: the time limit of its handler, in milliseconds.
     pub timeout: Option<u32>,
-    /// `max_running`: how many calls of its handler may run at a time.
+    /// `max_running`: the concurrency limit of its handler.
     pub max_running: Option<u32>,
-    /// `strict`: whether flags are checked against the page also if there is no handler that gets
-    /// them.
+    /// `strict`: check flags against the page even if no handler receives them.
     pub strict: bool,
     /// `allowed-tools`.
     pub allowed_tools: Vec<String>,
-    /// `schedule`, as written, if it can be read and its time zone too.
+    /// `schedule`, unchanged, if both it and its time zone are valid.
     pub schedule: Option<String>,
-    /// `timezone`, as written, if there is such a zone.
+    /// `timezone`, unchanged, if the zone exists.
     pub timezone: Option<String>,
     /// `include_in_prompt`, else `include_in_prompt_default`, else true.
     pub include_in_prompt: bool,
@@ -61,25 +63,25 @@ pub struct Fields {
     pub proactive_for: Vec<String>,
     /// `exclude_from_prompt_profile_ids`.
     pub excluded_for: Vec<String>,
-    /// `disable-model-invocation`: only people and programs name this skill, a model is not told of it.
+    /// `disable-model-invocation`: only people and programs use this skill; models do not see it.
     pub hidden_from_model: bool,
-    /// `user-invocable`: whether people may name it.
+    /// `user-invocable`: whether people may invoke it.
     pub user_invocable: bool,
-    /// `trigger_keywords`: words that speak for this skill.
+    /// `trigger_keywords`: words in a conversation that suggest this skill.
     pub triggers: Vec<String>,
     /// `license`.
     pub license: Option<String>,
     /// `compatibility`.
     pub compatibility: Option<String>,
-    /// `metadata`: texts by key, as the Agent Skills format has them.
+    /// `metadata`: texts by key, as in the Agent Skills format.
     pub metadata: Vec<(String, String)>,
     /// The first line of the body's Usage section.
     pub usage: Option<String>,
-    /// The frontmatter as written; always a mapping.
+    /// All of the frontmatter, unchanged; always a mapping.
     pub data: Value,
 }
 
-/// Reads fields of the types we need from whatever was written.
+/// Reads fields from frontmatter, and collects diagnostics.
 pub(crate) struct FieldReader<'a> {
     pub(crate) data: &'a Value,
     pub(crate) block: &'a str,
@@ -87,7 +89,8 @@ pub(crate) struct FieldReader<'a> {
 }
 
 impl FieldReader<'_> {
-    /// `None` if the labels cannot be read: such a document must not be shown to anybody.
+    /// Reads all fields; `None` if the labels cannot be read, since then nobody may see the
+    /// document.
     pub(crate) fn fields(&mut self, present: bool, body: &str) -> Option<Fields> {
         let labels = self.labels()?;
         let (schedule, timezone) = self.schedule();

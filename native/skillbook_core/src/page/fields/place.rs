@@ -1,10 +1,10 @@
-//! Where a field stands in the frontmatter, and its lines as they are written.
+//! The place of a field in the frontmatter, and lines to write there.
 
 use crate::page::diagnostic::Diagnostic;
 use crate::page::frontmatter;
 use crate::value::Value;
 
-/// The line of a frontmatter that begins with the key, from 1, and its offset.
+/// The number, from 1, and the offset of the line that begins with the key.
 pub(crate) fn line_of(block: &str, key: &str) -> Option<(u32, usize)> {
     let mut start = 0;
     for (number, line) in block.split_inclusive('\n').enumerate() {
@@ -16,7 +16,7 @@ pub(crate) fn line_of(block: &str, key: &str) -> Option<(u32, usize)> {
     None
 }
 
-/// The diagnostic at the line of a frontmatter that has the key.
+/// Adds the line of the key to a diagnostic.
 pub(crate) fn at_key(block: &str, key: &str, diagnostic: Diagnostic) -> Diagnostic {
     match line_of(block, key) {
         Some((line, _)) => diagnostic.at(line, 1),
@@ -24,7 +24,8 @@ pub(crate) fn at_key(block: &str, key: &str, diagnostic: Diagnostic) -> Diagnost
     }
 }
 
-/// The diagnostic at a part of the key's value, given by its first byte, if the value stands on the line as it was read.
+/// Adds the place of a part of the key's value, given by its offset. The column is exact if the
+/// line has the value unchanged.
 pub(crate) fn at_part(
     block: &str,
     key: &str,
@@ -42,14 +43,14 @@ pub(crate) fn at_part(
     Diagnostic { column: column.or(placed.column), ..placed }
 }
 
-/// A line or several of frontmatter.
+/// The lines of one field.
 pub(crate) fn pair(key: &str, value: &Value, end_of_line: &str) -> String {
     let written = frontmatter::write(&[(key.to_owned(), value.clone())], "");
     let lines = written.trim_start_matches("---\n").trim_end_matches("---\n");
     lines.replace('\n', end_of_line)
 }
 
-/// A mapping's pairs but one.
+/// The pairs of a mapping without one key.
 pub(crate) fn without<'a>(data: &'a Value, key: &str) -> Vec<&'a (String, Value)> {
     match data {
         Value::Map(pairs) => pairs.iter().filter(|(other, _)| other != key).collect(),

@@ -7,9 +7,10 @@ use crate::schedule::{self, Cron, Zone};
 use crate::source::Effects;
 use crate::value::Value;
 
-/// The longest `timeout`, in milliseconds: what runs longer is no command that a reply waits for.
+/// The longest `timeout`, in milliseconds. A reply waits for its commands, so no command should
+/// take longer.
 const LONGEST_TIMEOUT: u32 = 60 * 60 * 1000;
-/// The longest name of a tool that all vendors take.
+/// The longest tool name that all vendors of models accept.
 const TOOL_NAME_LENGTH: usize = 64;
 /// The largest `max_running`.
 const MOST_RUNNING: i64 = 1_000_000;
@@ -26,7 +27,8 @@ impl FieldReader<'_> {
         }
     }
 
-    /// The schedule and its time zone. In another zone than was meant it would run at the wrong time.
+    /// The schedule and its time zone. With an unknown zone neither is used: in UTC the schedule
+    /// would run at the wrong time.
     pub(super) fn schedule(&mut self) -> (Option<String>, Option<String>) {
         let (schedule, timezone) = (self.text("schedule"), self.text("timezone"));
         let cron = schedule.as_deref().map_or(Ok(()), |text| Cron::parse(text).map(drop));
@@ -91,8 +93,11 @@ impl FieldReader<'_> {
         }
     }
 
-    /// The name of its tool, which those who define tools read: it has the form that all vendors take, is no other entry's
-    /// usual name, and is an alias, so that tool and command of one name are the same.
+    /// Checks `tool`, the name of the entry's tool definition.
+    ///
+    /// It must have a form that all vendors accept, and must not look like the generated name of
+    /// another entry. It must also be an alias, so that a tool and a command of the same name are
+    /// the same entry.
     pub(super) fn check_tool(&mut self, aliases: &[String]) {
         match self.data.get("tool") {
             Some(Value::Str(tool)) if tool_name(tool) && aliases.contains(tool) => {}
@@ -114,8 +119,8 @@ impl FieldReader<'_> {
     }
 }
 
-/// Whether a page may choose this as its tool's name. Those that are made of entries' names have `__` for a dot, or end in a
-/// hash.
+/// Whether a page may choose this name for its tool. Generated names have `__` for a dot, or end in
+/// a hash.
 fn tool_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let hash = |hash: &str| {
@@ -128,7 +133,8 @@ fn tool_name(name: &str) -> bool {
         && name != "get_skill"
 }
 
-/// A number with `ms`, `s`, `m` or `h` behind it, or with nothing for seconds, in milliseconds.
+/// Reads a number with the unit `ms`, `s`, `m` or `h`, or without one for seconds. Returns
+/// milliseconds.
 fn duration(text: &str) -> Option<f64> {
     let text = text.trim();
     let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());

@@ -7,7 +7,7 @@ use crate::page::frontmatter;
 use crate::value::Value;
 
 impl FieldReader<'_> {
-    /// Text that is not blank; a number or a boolean was meant as text.
+    /// Text that is not blank. A number or a boolean is read as text.
     pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
         let value = self.data.get(key)?;
         if let Value::Str(text) = value {
@@ -30,7 +30,7 @@ impl FieldReader<'_> {
         }
     }
 
-    /// Text that other readers take up to a length.
+    /// Text with a maximum length in other readers of skills. A longer one is reported and used.
     pub(super) fn bounded(
         &mut self,
         key: &'static str,
@@ -38,7 +38,7 @@ impl FieldReader<'_> {
         code: Code,
     ) -> Option<String> {
         let text = self.text(key)?;
-        // A character has at least one byte, so that most texts need no counting.
+        // A character has at least one byte, so most texts need no counting.
         let length = if text.len() > longest { text.chars().count() } else { 0 };
         if length > longest {
             let message = format!(
@@ -81,7 +81,7 @@ impl FieldReader<'_> {
         }
     }
 
-    /// The Agent Skills format allows one text here, so that needs no diagnostic.
+    /// The Agent Skills format has a single text here, so one needs no diagnostic.
     pub(super) fn allowed_tools(&mut self) -> Vec<String> {
         match self.data.get("allowed-tools") {
             Some(Value::Str(text)) => split_tools(text),
@@ -89,7 +89,8 @@ impl FieldReader<'_> {
         }
     }
 
-    /// Numbers and booleans are read as texts without a diagnostic: `version: 1.0` is what everybody writes.
+    /// Numbers and booleans are read as text without a diagnostic, since everybody writes `version:
+    /// 1.0`.
     pub(super) fn metadata(&mut self) -> Vec<(String, String)> {
         let key = "metadata";
         match self.data.get(key) {
@@ -125,7 +126,8 @@ impl FieldReader<'_> {
         }
     }
 
-    /// A number as it is written, since 1.10 is another version than 1.1; in a mapping on one line only the number counts.
+    /// A number as it is spelled in the file: version 1.10 is not 1.1. Falls back to the number
+    /// itself in a mapping on one line.
     fn spelled(&self, key: &str, number: f64) -> String {
         let written = self.block.lines().find_map(|line| {
             let value = line.trim_start().strip_prefix(key)?.trim_start().strip_prefix(':')?;
@@ -157,13 +159,15 @@ impl FieldReader<'_> {
         meant
     }
 
-    /// `meant` is the value to write instead, where none of what was written is lost with it.
+    /// Reports a value of another type that was converted. `meant` is the value to write instead,
+    /// if it loses nothing.
     fn mended(&mut self, key: &str, message: String, meant: Option<Value>) {
         let fix = meant.and_then(|meant| self.line_fix(key, &meant));
         self.push(key, Diagnostic::new(Code::FieldMended, Severity::Warning, message).fix(fix));
     }
 
-    /// The key's line written anew: if it alone holds the value, so that all else reads the same.
+    /// A fix that rewrites the key's line, if the value is on that line alone and everything else
+    /// then reads the same.
     fn line_fix(&self, key: &str, meant: &Value) -> Option<Fix> {
         let start = line_of(self.block, key)?.1;
         let line = self.block[start..].split('\n').next()?;
@@ -180,7 +184,7 @@ impl FieldReader<'_> {
             .then_some(fix)
     }
 
-    /// A key without a value says nothing, and that is no mistake.
+    /// Reports a value that is not used, except for a key without a value, which is not a mistake.
     pub(super) fn unless_null(&mut self, key: &str, expected: &str, value: &Value) {
         if *value != Value::Null {
             let message = format!(
@@ -208,7 +212,7 @@ fn describe(value: &Value) -> String {
     }
 }
 
-/// By commas if there is one, so that items may hold blanks; else by blanks.
+/// Splits at commas if there are any, so that items may contain spaces; otherwise at white space.
 fn split(text: &str) -> Vec<String> {
     let clean = |item: &str| item.trim().to_owned();
     let items: Vec<_> = match text.contains(',') {
@@ -218,7 +222,7 @@ fn split(text: &str) -> Vec<String> {
     items.into_iter().filter(|item| !item.is_empty()).collect()
 }
 
-/// By commas and blanks, but not inside parentheses: `Bash(git add:*) Read`.
+/// Splits at commas and white space outside of parentheses: `Bash(git add:*) Read`.
 fn split_tools(text: &str) -> Vec<String> {
     let mut depth = 0usize;
     let between = |c: char| {

@@ -1,16 +1,18 @@
-//! The YAML library's error messages in words that name what is written in the file.
+//! Rewords the YAML library's errors for authors: the message names the text in the file, and a
+//! hint says how to write it.
 
 use super::{expanded, Failure};
 use crate::page::frontmatter::ErrorKind;
 
-/// What the library says it expected where a key is not a scalar.
+/// The library's error for a key that is not a scalar ends with this text of the visitor.
 pub(super) const KEY: &str = "the text of a key";
 
 const QUOTE: &str = "put the value in quotes";
 
-/// The library's complaint in words that name what stands in the file.
+/// Rewords an error of the library.
 pub(super) fn explain(block: &str, complaint: &str, offset: usize) -> Failure {
-    // "<problem> at line 2 column 5, while <context> at line 1 column 7": either place may be missing.
+    // The form is "<problem> at line 2 column 5, while <context> at line 1 column 7". Either place
+    // may be missing.
     let (problem, context) = complaint.split_once(", while ").unwrap_or((complaint, ""));
     let problem = problem
         .split(" at line ")
@@ -63,7 +65,7 @@ pub(super) fn explain(block: &str, complaint: &str, offset: usize) -> Failure {
             failure
         }
         "found unexpected end of stream" => {
-            // The library leaves out a place at the very beginning.
+            // The library leaves out a place at the beginning of the block.
             let opened = context_offset(block, context).unwrap_or(0);
             let hint = "close it, or put the whole value in the other kind of quotes";
             Failure::new(ErrorKind::Invalid, "the quote opened here is never closed", hint, opened)
@@ -133,7 +135,7 @@ pub(super) fn explain(block: &str, complaint: &str, offset: usize) -> Failure {
     }
 }
 
-/// The place that a context names, in bytes of the block.
+/// The offset of the place in a context, in the block.
 fn context_offset(block: &str, context: &str) -> Option<usize> {
     let (_, place) = context.rsplit_once(" at line ")?;
     let (line, column) = place.split_once(" column ")?;

@@ -1,4 +1,7 @@
-//! The YAML library's reading of a block, as a [`Value`], and its complaints in plain words.
+//! Reads a block with the YAML library, as a [`Value`].
+//!
+//! The library is driven through serde, by a visitor that enforces the limits while values are
+//! built, so that no input can expand without bound. Errors are reworded in `errors`.
 
 mod errors;
 
@@ -13,34 +16,35 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
 
-/// What a block's values may cost: one for each and one for each byte of its text. Only aliases get that far.
+/// The limit of a block's size after aliases are expanded: one for each value, and one for each
+/// byte of text. Without aliases no block reaches it.
 const BUDGET: usize = 2 * MAX_BLOCK;
 
-/// How many brackets may be open at once, in values and in text alike. The library's time for each token grows with the
-/// open ones, so that half a megabyte of them takes minutes.
+/// How many brackets may be open at once, in values and in text. The library's time per token grows
+/// with the number of open brackets, so half a megabyte of them takes minutes.
 const OPEN_BRACKETS: usize = 256;
 
-/// How many findings of a block are reported one by one. Each takes a reading of its own.
+/// How many findings of a block are reported one by one. Each takes one more pass over the block.
 const FINDINGS: usize = 5;
 
-/// Mappings up to this size are searched, larger ones get an index.
+/// Larger mappings get an index for their keys.
 const INDEX_FROM: usize = 32;
 
-/// A block that was read.
+/// A block that can be read.
 pub(super) struct Loaded {
     /// Always a mapping.
     pub data: Value,
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// A block that was not.
+/// A block that cannot be read.
 pub(super) struct Failure {
     pub kind: ErrorKind,
     pub message: String,
     pub hint: &'static str,
-    /// In bytes of the block.
+    /// The offset in the block, in bytes.
     pub offset: usize,
-    /// The anchor that is missing, where that is what is wrong.
+    /// The name of the anchor, if the error is an unknown anchor.
     pub unknown_anchor: Option<String>,
 }
 
@@ -50,7 +54,7 @@ impl Failure {
     }
 }
 
-/// Reads a block that must hold a mapping or nothing.
+/// Reads a block that must be a mapping or empty.
 pub(super) fn load(block: &str) -> Result<Loaded, Failure> {
     let (value, diagnostics) = value(block)?;
     match value {
@@ -74,7 +78,7 @@ pub(super) fn load(block: &str) -> Result<Loaded, Failure> {
     }
 }
 
-/// Reads a block that may hold anything.
+/// Reads a block with any value.
 pub(super) fn value(block: &str) -> Result<(Value, Vec<Diagnostic>), Failure> {
     if let Some(offset) = unprintable(block) {
         let character = block[offset..].chars().next().unwrap_or_default();
@@ -90,7 +94,7 @@ pub(super) fn value(block: &str) -> Result<(Value, Vec<Diagnostic>), Failure> {
     let found = reading.found.get();
     let mut diagnostics: Vec<_> =
         (0..found.min(FINDINGS)).filter_map(|number| finding(block, number)).collect();
-    // An alias shows the same place again.
+    // An alias repeats the findings of its anchor.
     diagnostics.dedup();
     if found > FINDINGS {
         let message =
@@ -100,7 +104,8 @@ pub(super) fn value(block: &str) -> Result<(Value, Vec<Diagnostic>), Failure> {
     Ok((value, diagnostics))
 }
 
-/// The visitor of a value is not told where it is, but an error is: a reading that fails at the finding says where.
+/// The diagnostic of a finding. A serde visitor does not know its place in the text, but an error
+/// does. So this reads the block again and fails at the finding.
 fn finding(block: &str, number: usize) -> Option<Diagnostic> {
     let reading = Reading::new(Some(number));
     let error = reading.run(block).err()?;
@@ -129,18 +134,18 @@ fn finding(block: &str, number: usize) -> Option<Diagnostic> {
     }
 }
 
-/// The line in the document and the column, both from 1, of a byte of the block.
+/// The line in the document and the column of a byte of the block, both from 1.
 pub(super) fn line_and_column(block: &str, offset: usize) -> (u32, u32) {
     let place = super::place(block.as_bytes(), offset);
     (place.line + BLOCK_LINE as u32 - 1, place.column)
 }
 
-/// The first character that YAML allows nowhere.
+/// The offset of the first character that YAML does not allow anywhere.
 pub(super) fn unprintable(text: &str) -> Option<usize> {
     text.char_indices().find(|&(_, character)| is_unprintable(character)).map(|(at, _)| at)
 }
 
-/// Whether YAML allows the character nowhere.
+/// Whether YAML does not allow the character anywhere (YAML 1.2.2, section 5.1).
 pub(super) fn is_unprintable(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' | '\u{85}' => false,
@@ -171,7 +176,7 @@ fn expanded(offset: usize) -> Failure {
     Failure::new(ErrorKind::TooLarge, message, "write the values out, without aliases", offset)
 }
 
-/// Why a reading was stopped by this side and not by the library.
+/// The reason why the visitor stopped a pass.
 enum Stop {
     TooDeep,
     TooLarge,
@@ -182,9 +187,9 @@ enum Stop {
 /// One pass over a block.
 struct Reading {
     budget: Cell<usize>,
-    /// How many duplicate keys and tags there were so far.
+    /// The number of duplicate keys and tags so far.
     found: Cell<usize>,
-    /// The one of them to stop at.
+    /// The number of the finding to stop at.
     stop_at: Option<usize>,
     stop: RefCell<Option<Stop>>,
 }
@@ -239,8 +244,8 @@ impl Reading {
     }
 }
 
-/// The place of an error in the block. The library counts some characters as line breaks that editors do not, so its
-/// lines are of no use.
+/// The offset of an error in the block. The library's line numbers cannot be used, since it counts
+/// more characters as line breaks than editors do.
 fn offset(block: &str, error: &serde_yaml::Error) -> usize {
     block.floor_char_boundary(error.location().map_or(0, |location| location.index()))
 }
@@ -346,7 +351,7 @@ impl<'de> Visitor<'de> for Node<'_> {
         Ok(Value::Map(pairs.list))
     }
 
-    /// A value with a tag of one's own.
+    /// A value with a custom tag.
     fn visit_enum<A: EnumAccess<'de>>(self, tagged: A) -> Result<Value, A::Error> {
         let (tag, value) = tagged.variant::<String>()?;
         self.reading.report(|| Stop::Tag(tag))?;
@@ -354,7 +359,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 }
 
-/// A mapping in the making.
+/// A mapping that is being read.
 #[derive(Default)]
 struct Pairs {
     list: Vec<(String, Value)>,
@@ -386,7 +391,7 @@ impl Pairs {
     }
 }
 
-/// A key, and where the mapping has it already.
+/// Reads a key, and the index of an equal key that the mapping already has.
 struct Key<'r> {
     reading: &'r Reading,
     pairs: &'r Pairs,
@@ -396,7 +401,7 @@ impl<'de> DeserializeSeed<'de> for Key<'_> {
     type Value = (String, Option<usize>);
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        // Asked for text, the library gives a scalar's text whatever it would be as a value.
+        // As a string the library returns a scalar's text, even if it is a number or a boolean.
         deserializer.deserialize_str(self)
     }
 }
