@@ -1,9 +1,9 @@
 //! The core of Skillbook: skill documents, commands, catalogs and views.
 //!
-//! Skills are Markdown documents. A model finds them in its prompt, reads the ones it needs, and acts
-//! by writing commands. This crate reads documents and commands, builds catalogs and answers queries
-//! about them. It takes bytes and returns values: files, clocks, sockets and threads belong to the
-//! crates around it, and a lint (`clippy.toml`) keeps it so.
+//! Skills are Markdown documents. A model finds them in its prompt, reads the ones it needs, and
+//! acts by writing commands. This crate reads documents and commands, builds catalogs and answers
+//! queries about them. It takes bytes and returns values: files, clocks, sockets and threads belong
+//! to the crates around it, and a lint (`clippy.toml`) keeps it so.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -34,7 +34,8 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`value`], [`json`], [`glob`], [`diff`], [`excerpt`] | values, JSON with places, globs, unified diffs, a line with a caret |
+//! | [`value`], [`json`] | values, JSON with places |
+//! | [`glob`], [`diff`], [`excerpt`] | globs, unified diffs, a line with a caret |
 //! | [`source`] | sources of entries, and the kinds of entries |
 //! | [`schedule`] | cron expressions and time zones |
 //! | [`text`] | the command language: blocks in a reply, commands, words |

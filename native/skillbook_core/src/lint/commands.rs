@@ -1,4 +1,4 @@
-//! The commands that stand in a page: in `cmd` blocks anywhere, and as lines of Usage and Examples.
+//! Finds the commands in a page: in `cmd` blocks anywhere, and as lines of Usage and Examples.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,10 +10,10 @@ use crate::text::extract::{extract, Unclosed};
 use crate::text::fence::{self, closes, opener};
 use crate::text::{command, words};
 
-/// How many lines below its first one a command outside of a block is looked for.
+/// How many lines a command outside of a block may have.
 const LONGEST: usize = 40;
 
-/// Where in a page a command stands.
+/// The part of a page that contains a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Usage,
@@ -21,22 +21,23 @@ pub(super) enum Part {
     Other,
 }
 
-/// A command as it was written.
+/// A command in a page, unparsed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PageCommand<'a> {
-    /// Where it begins in the body, in bytes.
+    /// Its offset in the body, in bytes.
     pub offset: usize,
     pub text: Cow<'a, str>,
     pub part: Part,
 }
 
 impl PageCommand<'_> {
-    /// The first word, whatever follows it.
+    /// The first word.
     pub fn name(&self) -> &str {
         first_word(&self.text)
     }
 
-    /// Whether it shows with marks what may be written: `[--to <name>]`.
+    /// Whether it is a synopsis with placeholders, such as `[--to <name>]`, rather than a command
+    /// to run.
     pub fn is_synopsis(&self) -> bool {
         self.part == Part::Usage
             && (self.text.contains(['<', '[', '{', '|', '…']) || self.text.contains("..."))
@@ -47,7 +48,8 @@ fn first_word(text: &str) -> &str {
     text.split([' ', '\t', '\n']).next().unwrap_or(text)
 }
 
-/// The commands of a page in their order; a line of Usage or Examples is one if `begins` says so of its first word.
+/// The commands of a page, in order. A line of Usage or Examples is a command if `begins` accepts
+/// its first word.
 pub(super) fn commands<'a>(body: &'a str, begins: impl Fn(&str) -> bool) -> Vec<PageCommand<'a>> {
     let part = |title| sections::section(body, title).map(|text| (fence::offset(body, text), text));
     let parts = [
@@ -85,7 +87,7 @@ pub(super) fn commands<'a>(body: &'a str, begins: impl Fn(&str) -> bool) -> Vec<
     all
 }
 
-/// The lines of a section that are commands and stand in no `cmd` block.
+/// Calls `found` for the lines of a section that are commands outside of `cmd` blocks.
 fn lines<'a>(
     body: &'a str,
     section: Range<usize>,
@@ -120,7 +122,7 @@ fn lines<'a>(
     }
 }
 
-/// A line without the marks of a list and of inline code around all of it.
+/// A line without a list marker, a prompt and the marks of inline code around it.
 fn marked(line: &str) -> &str {
     let line =
         line.strip_prefix("- ").or_else(|| line.strip_prefix("* ")).unwrap_or(line).trim_start();
@@ -129,15 +131,15 @@ fn marked(line: &str) -> &str {
     inner.filter(|inner| !inner.contains('`')).unwrap_or(line)
 }
 
-/// The command that begins with this line: more lines of the section if it goes on in quotes, in a heredoc or after a
-/// backslash, and ends somewhere.
+/// The whole command that begins with this line. It includes more lines of the section if it
+/// continues in quotes, in a heredoc or after a backslash, and ends within the section.
 fn whole(body: &str, line: Range<usize>, section_end: usize) -> &str {
     let first = &body[line.clone()];
     let goes_on = |text: &str| match words::split(text) {
         Ok(_) => text.ends_with('\\'),
         Err(error) => matches!(error.kind(), Kind::UnclosedQuote | Kind::UnclosedHeredoc),
     };
-    // JSON objects are only ever one line, and a lone quote is no open one.
+    // A JSON object is always on one line here, and a single quote inside it opens nothing.
     if command::parse(first).is_ok() && !first.ends_with('\\') || !goes_on(first) {
         return first;
     }
@@ -157,7 +159,7 @@ fn whole(body: &str, line: Range<usize>, section_end: usize) -> &str {
     first
 }
 
-/// The flags of a synopsis, each with its place.
+/// The flags of a synopsis, each with its offset.
 pub(super) fn synopsis_flags(text: &str) -> Vec<(usize, &str)> {
     let starts = text
         .match_indices("--")

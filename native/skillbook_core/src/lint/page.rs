@@ -1,4 +1,4 @@
-//! One page: its name, its sections, and the commands in it.
+//! Checks one page: its size, its name, its sections, and the commands in it.
 
 use strsim::jaro_winkler;
 
@@ -15,17 +15,17 @@ use crate::text::error::Kind;
 use crate::text::line::command_name;
 use crate::view::View;
 
-/// What the Agent Skills format advises for a text that a model reads at once.
+/// The advice of the Agent Skills format for the length of a text.
 const LINES: usize = 500;
 const TOKENS: usize = 5_000;
 
-/// About how many characters of English a token has.
+/// The average number of characters in a token of English.
 const TOKEN: usize = 4;
 
-/// How much alike two flags are of which one is a slip.
+/// The similarity above which one of two flags is probably a typo of the other.
 const CLOSE: f64 = 0.9;
 
-/// Nobody says what something is for in fewer characters.
+/// A shorter description can hardly say when to use a skill.
 const DESCRIPTION: usize = 20;
 
 struct Page<'a> {
@@ -33,7 +33,7 @@ struct Page<'a> {
     found: &'a mut Vec<Diagnostic>,
 }
 
-/// Looks at an entry's page.
+/// Checks an entry's page.
 pub(super) fn entry(view: &View, entry: &Entry, found: &mut Vec<Diagnostic>) {
     let mut page = Page { document: &entry.document, found };
     if entry.kind != EntryKind::Note {
@@ -46,7 +46,7 @@ pub(super) fn entry(view: &View, entry: &Entry, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Looks at the commands in the blocks of a page.
+/// Checks the commands in the blocks of a page.
 pub(super) fn commands(view: &View, document: &Document, found: &mut Vec<Diagnostic>) {
     let mut page = Page { document, found };
     for shown in commands::commands(document.body(), |_| false) {
@@ -188,7 +188,8 @@ impl Page<'_> {
         self.push_at(flag.offset, diagnostic);
     }
 
-    /// Reads a command and looks for its name; gives the command unless it only shows what may be written.
+    /// Parses a command and looks up its name. Returns the command, or `None` for a synopsis or an
+    /// error.
     fn check_command<'a>(
         &mut self,
         view: &View,
@@ -222,7 +223,8 @@ impl Page<'_> {
         let name = command.as_ref().map_or(shown.name(), |command| &command.name).to_owned();
         if !is_known(view, &name) {
             let close = close(view, &name);
-            // Blocks of another system's command line are marked `cmd` too.
+            // Blocks with commands of Windows are marked `cmd` too. Only report names that were
+            // probably meant for us.
             if !meant(&name, &close) {
                 return None;
             }
@@ -267,7 +269,8 @@ impl Page<'_> {
         }
     }
 
-    /// A word without a flag may stand for one that is required.
+    /// Reports required flags that an example leaves out. Each word without a flag may be the value
+    /// of one.
     fn required(&mut self, shown: &PageCommand<'_>, command: &Command<'_>, listed: &[Flag]) {
         let given = |flag: &&Flag| command.flags.iter().any(|(name, _)| flag.is(name));
         let missing: Vec<_> = listed.iter().filter(|flag| flag.required && !given(flag)).collect();
@@ -280,7 +283,7 @@ impl Page<'_> {
         }
     }
 
-    /// Where the body begins in the file, in bytes.
+    /// The offset of the body in the file, in bytes.
     fn start(&self) -> usize {
         self.document.body_range().start
     }
@@ -299,12 +302,13 @@ fn is_known(view: &View, name: &str) -> bool {
     name == GET_SKILL || name.starts_with("get_skill:") || view.find(name).is_some()
 }
 
-/// The commands that may have been meant, in backticks.
+/// Names similar to an unknown one, in backticks.
 fn close(view: &View, name: &str) -> Vec<String> {
     view.suggest(name).into_iter().map(|name| format!("`{name}`")).collect()
 }
 
-/// The flags of a command, each with its place in the text; that of the command where it is a member of a JSON object.
+/// The flags of a command, each with its offset in the text. Members of a JSON object have the
+/// offset of the command.
 fn given<'a>(command: &'a Command<'_>, text: &str) -> Vec<(usize, &'a str)> {
     let place = |name: &str| text.find(&format!("--{name}")).unwrap_or(0);
     command.flags.iter().map(|(name, _)| (place(name), &**name)).collect()

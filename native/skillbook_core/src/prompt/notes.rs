@@ -1,4 +1,4 @@
-//! The sections that list notes and skills in short.
+//! The sections that list notes and skills briefly.
 
 use crate::catalog::entry::Entry;
 use crate::prompt::plan::{Plan, Subject};
@@ -54,7 +54,7 @@ impl View {
         });
     }
 
-    /// The named entries, in the order in which they are named. A name that the view does not tell of is passed over.
+    /// The named entries, in the order of the names. Names that the view does not list are skipped.
     pub(super) fn push_preloaded_skills<'a>(&'a self, plan: &mut Plan<'a>, names: &[String]) {
         let mut found: Vec<_> = Vec::new();
         for id in names.iter().filter_map(|name| self.find(name)) {
@@ -96,7 +96,7 @@ impl View {
         });
     }
 
-    /// The skills of the prompt that do not stand in it as a whole.
+    /// The skills of the prompt that are not inline.
     pub(super) fn listed_skills(&self) -> impl Iterator<Item = (Subject<'_>, &Entry)> {
         let skill = about::SKILL | about::IN_PROMPT;
         self.pieces(skill | about::INLINE, skill)
@@ -112,7 +112,7 @@ pub(super) fn without_title(entry: &Entry) -> &str {
     super::without_heading(entry.body(), title(entry)).trim()
 }
 
-/// Appends lines of which all but the first are indented, so that they stay in their item of a list.
+/// Appends lines and indents all except the first, so that they stay in their list item.
 fn push_indented(out: &mut String, text: &str) {
     for (at, line) in text.lines().enumerate() {
         if at > 0 && !line.trim().is_empty() {

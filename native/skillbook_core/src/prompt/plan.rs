@@ -1,4 +1,6 @@
-//! A prompt while it is written: its text, and what stands in it up to which place.
+//! A prompt while it is built: its text, and the subject and the end of each piece.
+//!
+//! With the ends, a prompt can be cut to a limit after it was built, at the end of any piece.
 
 use rustc_hash::FxHashSet;
 
@@ -7,14 +9,14 @@ use crate::prompt::limit::{Limit, Size};
 use crate::prompt::section::Section;
 use crate::source::Kind;
 
-/// What a piece of the text tells of.
+/// The subject of a piece of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Subject<'a> {
     Domain(&'a str),
     Entry(EntryId, Kind),
-    /// An entry that another one of its name replaces.
+    /// An entry that another entry of its name shadows.
     Shadowed(Kind),
-    /// So many commands that are not shown themselves.
+    /// The number of further commands, which have no piece.
     More(usize),
 }
 
@@ -24,19 +26,19 @@ struct Piece<'a> {
     section: Section,
     /// Where it ends in the text.
     end: usize,
-    /// What closes its section.
+    /// The text that closes its section.
     tail: &'static str,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Plan<'a> {
     text: String,
-    /// Where the rules end.
+    /// The end of the rules. They are never cut in parts.
     rules: usize,
     pieces: Vec<Piece<'a>>,
-    /// How many pieces the text still has.
+    /// The number of pieces that are still in the text.
     included: usize,
-    /// Where the current section begins among the pieces.
+    /// The index of the current section's first piece.
     first: usize,
     current: Option<(Section, &'static str)>,
 }
@@ -47,7 +49,7 @@ impl<'a> Plan<'a> {
         self.rules = self.text.len();
     }
 
-    /// A section between its head and its tail; without a piece it is left out.
+    /// Adds a section with head and tail. Without a piece it is left out.
     pub(super) fn section(
         &mut self,
         section: Section,
@@ -70,7 +72,7 @@ impl<'a> Plan<'a> {
         self.included = self.pieces.len();
     }
 
-    /// A piece of the current section.
+    /// Adds a piece to the current section.
     pub(super) fn piece(&mut self, subject: Subject<'a>, write: impl FnOnce(&mut String)) {
         write(&mut self.text);
         if let Some((section, tail)) = self.current {
@@ -87,13 +89,17 @@ impl<'a> Plan<'a> {
         self.text
     }
 
-    /// The section in which something stands, and whether it is still in the text.
+    /// The section of a subject, and whether it is still in the text.
     pub(super) fn find(&self, wanted: impl Fn(Subject<'a>) -> bool) -> Option<(Section, bool)> {
         let at = self.pieces.iter().position(|piece| wanted(piece.subject))?;
         Some((self.pieces[at].section, at < self.included))
     }
 
-    /// Keeps the pieces before the first that has no room, and says what is left out.
+    /// Cuts the prompt to a limit: includes the pieces before the first that does not fit, and adds
+    /// a line about the rest.
+    ///
+    /// The line also takes space, and its length depends on the pieces that are left out. So pieces
+    /// are removed from the end until both fit.
     pub(super) fn fit(&mut self, limit: Limit) {
         if limit.is_none() {
             return;
@@ -133,7 +139,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The line about all pieces from this one on. What stands in the prompt in another form is not left out.
+    /// The line about all pieces from this one on. Entries that the prompt has in another section
+    /// do not count.
     fn left_out(&self, included: usize, rules: bool) -> String {
         let (before, after) = self.pieces.split_at(included);
         let id = |piece: &Piece| match piece.subject {

@@ -9,7 +9,7 @@ use crate::text::line::push_line;
 use crate::view::help::{push_row, width};
 use crate::view::{about, View};
 
-/// How many usage lines the quick reference holds.
+/// The maximum number of usage lines in the quick reference.
 const QUICK: usize = 20;
 
 pub(super) const RULES: &str = r#"# Commands
@@ -47,7 +47,8 @@ impl View {
         });
     }
 
-    /// Those that do not belong into the prompt as well: for a reader of few commands, who has no domains to look into.
+    /// Lists all commands, also those that the prompt does not include. For profiles with few
+    /// commands, where a list of domains would only add a step.
     pub(super) fn push_commands<'a>(&'a self, plan: &mut Plan<'a>) {
         let command = about::COMMAND | about::LISTED;
         let hidden: Vec<_> = self.domains().filter(|domain| !domain.is_listed()).collect();
@@ -89,7 +90,7 @@ impl View {
         });
     }
 
-    /// One command of each domain, then a second of each, until there is no room; shown in the order of their names.
+    /// Lists one command of each domain, then a second of each, up to the maximum, sorted by name.
     pub(super) fn push_quick_reference<'a>(&'a self, plan: &mut Plan<'a>) {
         let mut place = (None, 0);
         let wanted = about::COMMAND | about::IN_PROMPT | about::USAGE;
@@ -102,7 +103,7 @@ impl View {
         let mut ranked: Vec<(usize, &str, &str, Subject)> = ranked.collect();
         let more = ranked.len().saturating_sub(QUICK);
         if more > 0 {
-            // Of thousands only the first few are wanted, so they are not sorted.
+            // Only the first few of perhaps thousands are needed, so a full sort would be wasted.
             ranked.select_nth_unstable_by_key(QUICK, |(rank, name, ..)| (*rank, *name));
             ranked.truncate(QUICK);
         }

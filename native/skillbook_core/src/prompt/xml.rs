@@ -1,4 +1,4 @@
-//! The sections that are XML, and what keeps a document from writing any of it.
+//! The sections in XML, and the escapes that keep a document from forging any of it.
 
 use crate::catalog::entry::Entry;
 use crate::prompt::plan::{Plan, Subject};
@@ -6,7 +6,8 @@ use crate::prompt::section::Section;
 use crate::text::line::push_line;
 use crate::view::{about, View};
 
-/// The tags that the text of a skill must neither open nor close.
+/// The tags that the text of a skill must not open or close, since a model would read the rest as
+/// another skill.
 const TAGS: [&str; 2] = ["skill", "available_skills"];
 
 impl View {
@@ -54,8 +55,8 @@ impl View {
         });
     }
 
-    /// Those entries of the prompt in the order of their sources, then of their names; also those that a later
-    /// source replaces, if that one is listed too.
+    /// Entries of the prompt, sorted by source and name, including shadowed ones whose replacement
+    /// is listed too.
     fn by_source(&self, of: u8, wanted: u8) -> Vec<(Subject<'_>, &Entry)> {
         let shown = self
             .those(of, wanted)
@@ -75,7 +76,8 @@ fn line(text: &str) -> String {
     out
 }
 
-/// Appends text for an element or an attribute. Control characters that XML has no way to write become U+FFFD.
+/// Appends text of an element or an attribute. Control characters that XML 1.0 does not allow
+/// become U+FFFD.
 fn push_text(out: &mut String, text: &str) {
     for c in text.chars() {
         match c {
@@ -93,7 +95,8 @@ fn push_text(out: &mut String, text: &str) {
     }
 }
 
-/// Appends the text of a skill, in which the `<` of our own tags becomes `&lt;`. All else stays as it is written.
+/// Appends the text of a skill. Only the `<` of our own tags becomes `&lt;`: other XML may be part
+/// of the skill, and the model should read it unchanged.
 fn push_body(out: &mut String, body: &str) {
     let mut parts = body.split('<');
     out.push_str(parts.next().unwrap_or_default());
@@ -103,7 +106,8 @@ fn push_body(out: &mut String, body: &str) {
     }
 }
 
-/// Whether what follows a `<` makes one of our tags of it, in any case and with blanks or a `/` before the name.
+/// Whether the text after a `<` makes it one of our tags, in any case, with blanks or a `/` before
+/// the name. More forms than XML allows, since models are not XML parsers.
 fn opens_own_tag(rest: &str) -> bool {
     let name = rest.trim_start_matches(|c: char| c == '/' || c.is_whitespace() || c.is_control());
     TAGS.iter()

@@ -1,8 +1,7 @@
 //! Characters that look like something else: blanks beyond ASCII, characters without width, and
 //! dashes that word processors make of `--`.
 
-/// The length of the blank at `at`, or 0. Models copy no-break and ideographic spaces from pages,
-/// so all characters with the Unicode property `White_Space` count, except line breaks.
+/// The length of the blank at `at`, or 0. Models copy no-break and ideographic spaces from pages.
 pub(super) fn blank_at(bytes: &[u8], at: usize) -> usize {
     match bytes[at..] {
         [b' ' | b'\t', ..] => 1,

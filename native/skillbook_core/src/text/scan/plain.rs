@@ -171,7 +171,7 @@ pub(in crate::text) fn is_whole(line: &[u8]) -> bool {
 /// Reads a word of the most common forms: without quotes, escapes and equals signs, or in double
 /// quotes from end to end without escapes. Returns the offset after it.
 ///
-/// This is a shortcut: the machine finds the same words, but its state costs several times as much.
+/// This is a shortcut: the machine finds the same words, but takes longer.
 fn simple_word<S: Sink>(bytes: &[u8], at: usize, end: usize, sink: &mut S) -> Option<usize> {
     match bytes[at] {
         b'"' => {
