@@ -52,9 +52,12 @@ defmodule Skillbook.StrayTest do
         ] do
       notes = notes(view, text)
 
-      if commands,
-        do: assert([note] = notes) && assert(note =~ "```cmd\n#{commands}\n```\n"),
-        else: assert(notes == [])
+      if commands do
+        assert [note] = notes
+        assert note =~ "```cmd\n#{commands}\n```\n"
+      else
+        assert notes == []
+      end
     end
 
     [note] = notes(View.all(catalog), "```bash\nmail.secret\n```")
