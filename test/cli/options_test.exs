@@ -103,7 +103,6 @@ defmodule Skillbook.CLI.OptionsTest do
           {~w(search a --vault mix.exs), "--vault expects a folder, and mix.exs is a file"},
           {~w(search a --vault test/cli --vault lib/../test/cli),
            "--vault expects folders of different names, and test/cli and lib/../test/cli are both named cli"},
-          {~w(run), "`run` expects a file with a model's reply, or - for standard input"},
           {~w(run a b), "`run` takes one file, got also: b"},
           {~w(get a b), "`get` takes one path, got also: b"},
           {~w(list a), "`list` takes no argument, got: a"},
