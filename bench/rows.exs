@@ -15,8 +15,8 @@ defmodule Bench.Rows do
 
   import Bench.Measure
 
+  alias Skillbook.Search.Backfill
   alias Skillbook.{Book, SQL}
-  alias Skillbook.Search.Unindexed
 
   @rounds 9
   @writes 50
@@ -44,7 +44,7 @@ defmodule Bench.Rows do
     {:ok, book} = Skillbook.start_link(name: :bench_rows, store: store, watch: false)
     sql = Book.sql(Book.fetch!(:bench_rows))
     fill(sql, count)
-    {indexed, :ok} = time(fn -> Unindexed.index(sql) end)
+    {indexed, :ok} = time(fn -> Backfill.index(sql) end)
     {peer, _} = time(fn -> peer(sql) end)
     rate = "#{label}: #{3 * count} indexed, #{round(3 * count / indexed * 1.0e9)}/s"
     show(rate, "#{kind(sql)}, #{2 * count}", [indexed, peer])

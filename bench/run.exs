@@ -242,8 +242,8 @@ defmodule Bench do
       end
 
     compare("a command, counted", "the same, not counted", [
-      fn -> Skillbook.Pipeline.commands(counted, ["get_skill: tasks.create"]) end,
-      fn -> Skillbook.Pipeline.commands(not_counted, ["get_skill: tasks.create"]) end
+      fn -> Skillbook.Reply.Pipeline.commands(counted, ["get_skill: tasks.create"]) end,
+      fn -> Skillbook.Reply.Pipeline.commands(not_counted, ["get_skill: tasks.create"]) end
     ])
 
     compare("a read from Elixir, in a book that counts", "in one that does not", [

@@ -13,9 +13,9 @@ defmodule Bench.Store do
 
   import Bench.Measure
 
-  alias Skillbook.{Catalog, Entry, SQL, Store, Stored, View}
   alias Skillbook.SQL.{Postgres, SQLite}
   alias Skillbook.Store.Table
+  alias Skillbook.{Catalog, Entry, SQL, Store, Stored, View}
 
   @writes 200
   @reads 2000

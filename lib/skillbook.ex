@@ -82,9 +82,12 @@ defmodule Skillbook do
   A view holds one generation of the catalog, however often the book is reloaded meanwhile: make one for each turn.
   """
 
+  alias Skillbook.Catalog.{Search, Watcher}
+  alias Skillbook.Reply.Pipeline
+  alias Skillbook.Run.CircuitBreaker
+
   alias Skillbook.{
     Book,
-    Breaker,
     Catalog,
     Change,
     Diagnostic,
@@ -92,13 +95,10 @@ defmodule Skillbook do
     Help,
     Hit,
     OptionError,
-    Pipeline,
     Profile,
     Prompt,
     Report,
-    Search,
-    View,
-    Watcher
+    View
   }
 
   @type book :: atom()
@@ -285,7 +285,7 @@ defmodule Skillbook do
   def diagnostics(book) do
     book = Book.fetch!(book)
     view = View.all(book.catalog)
-    Catalog.diagnostics(book.catalog) ++ Breaker.diagnostics(book, &View.fetch(view, &1))
+    Catalog.diagnostics(book.catalog) ++ CircuitBreaker.diagnostics(book, &View.fetch(view, &1))
   end
 
   @doc """

@@ -56,14 +56,15 @@ defmodule Skillbook.Agent do
   and while `agent.dispatch` runs, `{:agent, id, event}`: an event of the agent of this id, from the process of its command.
   """
 
-  alias Skillbook.Agent.{Budget, Memory, Result, Settings}
+  alias Skillbook.Agent.{Budget, Result, Settings, SkillsRead}
+
+  alias Skillbook.Reply.Pipeline
 
   alias Skillbook.{
     Extractor,
     Grammar,
     Model,
     ModelError,
-    Pipeline,
     Prompt,
     Report,
     Telemetry,
@@ -193,7 +194,7 @@ defmodule Skillbook.Agent do
   for `rehydrate/3`. A note says to the model that something is missing.
   """
   @spec compact(Transcript.t(), pos_integer()) :: Transcript.t()
-  defdelegate compact(transcript, max_tokens), to: Memory
+  defdelegate compact(transcript, max_tokens), to: SkillsRead
 
   @doc """
   The shortest text that brings back the skills which were read in a conversation and are no longer in it.
@@ -221,7 +222,7 @@ defmodule Skillbook.Agent do
           left_out: [String.t()]
         }
   def rehydrate(view, transcript, max_tokens \\ 4_000),
-    do: Memory.rehydrate(view, transcript, max_tokens)
+    do: SkillsRead.rehydrate(view, transcript, max_tokens)
 
   # The beginning
 
@@ -233,7 +234,7 @@ defmodule Skillbook.Agent do
   # What was kept elsewhere meanwhile has no view: if its prompt is no longer the same, the model needs a new one.
   defp begin(%{view: view, transcript: %{view: old} = transcript} = state) do
     known = old != nil and old.profile == view.profile
-    state = %{state | transcript: Memory.withdraw(transcript, view, known)}
+    state = %{state | transcript: SkillsRead.withdraw(transcript, view, known)}
 
     cond do
       not known -> state |> renew_prompt() |> told()
@@ -516,7 +517,7 @@ defmodule Skillbook.Agent do
   defp reported(state, %Report{results: [], incomplete: []}), do: state
 
   defp reported(state, report) do
-    {results, activations} = Memory.results(report.results, state.transcript)
+    {results, activations} = SkillsRead.results(report.results, state.transcript)
 
     # Who writes blocks knows how, and shows the rest to the user on purpose.
     %{state | failing: failing(report, state.failing), noted: true}
@@ -539,13 +540,13 @@ defmodule Skillbook.Agent do
   defp compacted(%{max_context: max, transcript: transcript} = state) do
     compacted =
       if Transcript.tokens(transcript) > max,
-        do: Memory.compact(transcript, div(max, 2)),
+        do: SkillsRead.compact(transcript, div(max, 2)),
         else: transcript
 
     if compacted == transcript do
       state
     else
-      {compacted, restored} = Memory.restore(compacted, state.view, div(max, 4))
+      {compacted, restored} = SkillsRead.restore(compacted, state.view, div(max, 4))
 
       tell(state, {
         :compacted,

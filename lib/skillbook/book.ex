@@ -8,25 +8,15 @@ defmodule Skillbook.Book do
 
   alias Skillbook.Agent.Settings
 
-  alias Skillbook.{
-    Breaker,
-    Catalog,
-    Gate,
-    Kept,
-    OptionError,
-    Options,
-    Profile,
-    Request,
-    Source,
-    Store.Follower,
-    Telemetry,
-    Vault,
-    Watcher,
-    Worker
-  }
+  alias Skillbook.Catalog.Watcher
+  alias Skillbook.Reply.StoredResults
+  alias Skillbook.Run.{CircuitBreaker, ConcurrencyLimit, Worker}
+  alias Skillbook.Store.Follower
+  alias Skillbook.Support.Options
+  alias Skillbook.{Catalog, OptionError, Profile, Request, Source, Telemetry, Vault}
 
-  alias Skillbook.Search.Unindexed
   alias Skillbook.SQL.{Migrations, SQLite}
+  alias Skillbook.Search.Backfill
   alias Skillbook.Usage.{Counter, Writer}
 
   @breaker [failures: 5, cooldown: 30_000]
@@ -164,9 +154,9 @@ defmodule Skillbook.Book do
         usage(book) ++
         [
           Watcher.subscribers(book.name),
-          {Kept, book.name},
-          {Breaker, book},
-          {Gate, book},
+          {StoredResults, book.name},
+          {CircuitBreaker, book},
+          {ConcurrencyLimit, book},
           {__MODULE__.Registration, book},
           {Task.Supervisor, name: Worker.supervisor(book.name)},
           %{id: Watcher, start: {__MODULE__, :start_watcher, [book.name]}}
@@ -418,7 +408,7 @@ defmodule Skillbook.Book do
 
     def start_link(book) do
       with :ok <- Migrations.prepare(Skillbook.Book.sql(book)),
-           :ok <- Unindexed.index(Skillbook.Book.sql(book)),
+           :ok <- Backfill.index(Skillbook.Book.sql(book)),
            {:ok, _revision} <- Follower.load(book),
            do: :ignore
     end

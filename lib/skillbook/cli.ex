@@ -12,7 +12,7 @@ defmodule Skillbook.CLI do
   Answers go to standard output, everything about them (diagnostics, errors of usage) to standard error.
   """
 
-  alias Skillbook.CLI.{Help, Options, Terminal}
+  alias Skillbook.CLI.{Arguments, Help, Terminal}
 
   @doc "Runs the arguments, then ends the virtual machine with the exit status."
   @spec main([String.t()]) :: no_return()
@@ -28,7 +28,7 @@ defmodule Skillbook.CLI do
     # What is written is UTF-8, whatever the locale says.
     for device <- [:standard_io, :standard_error], do: :io.setopts(device, encoding: :unicode)
 
-    case Options.parse(argv) do
+    case Arguments.parse(argv) do
       {:ok, options} -> options.command.run(options)
       {:help, topic} -> Terminal.put(Help.text(topic))
       {:version, version} -> Terminal.put(["skillbook ", version])

@@ -18,7 +18,8 @@ defmodule Skillbook.Command do
     * `:help` - whether `--help` or `-h` stands on the line; such a command is never run
   """
 
-  alias Skillbook.{CommandError, JSON, Native}
+  alias Skillbook.Support.JSON
+  alias Skillbook.{CommandError, Native}
 
   @type value :: true | String.t() | [String.t()] | number() | boolean() | nil | map() | list()
   @type t :: %__MODULE__{

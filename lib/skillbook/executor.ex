@@ -12,23 +12,21 @@ defmodule Skillbook.Executor do
 
   require Logger
 
+  alias Skillbook.Run.{CircuitBreaker, ConcurrencyLimit, Policy, Worker}
+
   alias Skillbook.{
     Book,
-    Breaker,
     BusyError,
     Context,
     Entry,
     Flags,
-    Gate,
     HandlerError,
     OutOfServiceError,
-    Policy,
     PolicyError,
     Request,
     Result,
     RoutedCommand,
     View,
-    Worker,
     Workflow
   }
 
@@ -201,7 +199,7 @@ defmodule Skillbook.Executor do
   defp allowed(routed, context, book, module, options) do
     asks = book != nil and context.profile.writes == :ask
 
-    with :ok <- if(asks, do: Breaker.check(book, routed.entry, module), else: :ok),
+    with :ok <- if(asks, do: CircuitBreaker.check(book, routed.entry, module), else: :ok),
          do: Policy.check(routed, context, ask(book, options))
   end
 
@@ -228,11 +226,11 @@ defmodule Skillbook.Executor do
 
   # Nothing waits for room that is out of service. A call that is the one to try it, and finds no room, leaves it to another.
   defp enter(book, entry, module, start) do
-    with :ok <- Breaker.enter(book, entry, module) do
+    with :ok <- CircuitBreaker.enter(book, entry, module) do
       worker = start.()
 
       with {:error, _} = busy <- room(book, worker, entry) do
-        Breaker.leave(book, entry, module, :unused)
+        CircuitBreaker.leave(book, entry, module, :unused)
         busy
       end
     end
@@ -242,7 +240,7 @@ defmodule Skillbook.Executor do
     limited = limited?(book, entry)
 
     with {:error, _} = busy <-
-           limited && Gate.enter(book, worker.pid, entry.name, limit(book, entry)) do
+           limited && ConcurrencyLimit.enter(book, worker.pid, entry.name, limit(book, entry)) do
       Worker.stop(worker)
       busy
     else
@@ -264,7 +262,7 @@ defmodule Skillbook.Executor do
   defp leave(nil, _worker, _entry, _module, _answer), do: :ok
 
   defp leave(book, worker, entry, module, answer) do
-    if limited?(book, entry), do: Gate.leave(book, worker.pid)
+    if limited?(book, entry), do: ConcurrencyLimit.leave(book, worker.pid)
 
     failed =
       match?(
@@ -272,7 +270,7 @@ defmodule Skillbook.Executor do
         answer
       )
 
-    Breaker.leave(book, entry, module, if(failed, do: :failed, else: :answered))
+    CircuitBreaker.leave(book, entry, module, if(failed, do: :failed, else: :answered))
   catch
     # The book stopped meanwhile; the answer is there all the same.
     :exit, _ -> :ok

@@ -36,7 +36,8 @@ defmodule Skillbook.Flags do
   `--title Review the PR` leaves no doubt about what was meant; in `--limit 5 10` it does.
   """
 
-  alias Skillbook.{Closest, Declaration, FlagError}
+  alias Skillbook.Support.Closest
+  alias Skillbook.{Declaration, FlagError}
 
   @typedoc "Flags as `Skillbook.Handler` describes them; conversions put in dates, numbers and lists."
   @type t :: %{optional(String.t()) => term()}

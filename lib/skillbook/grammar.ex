@@ -10,7 +10,8 @@ defmodule Skillbook.Grammar do
       true
   """
 
-  alias Skillbook.{Declaration, Entry, Flag, Options, Tools, View}
+  alias Skillbook.Support.Options
+  alias Skillbook.{Declaration, Entry, Flag, Tools, View}
 
   # What every grammar has. No line of the text opens a fence but those of command blocks, and values stand on one line,
   # so that nothing in them can close one.

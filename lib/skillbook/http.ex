@@ -71,7 +71,8 @@ defmodule Skillbook.HTTP do
   """
 
   alias Skillbook.HTTP.{Error, Gzip, Request, Response}
-  alias Skillbook.{OptionError, Options}
+  alias Skillbook.OptionError
+  alias Skillbook.Support.Options
 
   @typedoc "A URL, or a keyword list with the fields of `Skillbook.HTTP.Request`."
   @type request :: String.t() | keyword() | Request.t()

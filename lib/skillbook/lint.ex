@@ -26,17 +26,8 @@ defmodule Skillbook.Lint do
       true
   """
 
-  alias Skillbook.{
-    Catalog,
-    Diagnostic,
-    Document,
-    DocumentError,
-    Native,
-    Options,
-    Profile,
-    Source,
-    View
-  }
+  alias Skillbook.Support.Options
+  alias Skillbook.{Catalog, Diagnostic, Document, DocumentError, Native, Profile, Source, View}
 
   # A fix may show what else is wrong with the same line.
   @rounds 5

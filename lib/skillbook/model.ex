@@ -15,7 +15,8 @@ defmodule Skillbook.Model do
       "You said: "
   """
 
-  alias Skillbook.{ModelError, OptionError, Options}
+  alias Skillbook.Support.Options
+  alias Skillbook.{ModelError, OptionError}
 
   @type t :: struct()
   @type message :: %{role: :system | :user | :assistant, content: String.t()}

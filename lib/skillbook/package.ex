@@ -45,34 +45,34 @@ defmodule Skillbook.Package do
       :ok
   """
 
+  alias Skillbook.Support.{Diff, Options}
+
   alias Skillbook.{
-    Diff,
     Document,
     Entry,
     Frontmatter,
     Lint,
     OptionError,
-    Options,
     PackageError,
     Schedule,
     Store,
-    Stored,
     StoreError,
+    Stored,
     UnknownSkillError,
     View
   }
 
   alias Skillbook.Package.{
+    FolderLock,
     Git,
     Inspection,
     Installed,
     Item,
-    Lock,
+    LockFile,
     Origin,
     Outcome,
     Question,
-    Skill,
-    Turn
+    Skill
   }
 
   @to ".agents/skills"
@@ -105,7 +105,7 @@ defmodule Skillbook.Package do
       files = [{page, page(entry, name)} | files]
 
       with :ok <- folder |> File.mkdir_p() |> made(folder),
-           do: Turn.take(folder, @patience, fn -> write(folder, name, files, options) end)
+           do: FolderLock.take(folder, @patience, fn -> write(folder, name, files, options) end)
     end
   end
 
@@ -325,7 +325,7 @@ defmodule Skillbook.Package do
   def update(names \\ [], options \\ []) do
     validate!(options)
 
-    each_source(names, options, &Lock.asked/1, fn origin, name, entry ->
+    each_source(names, options, &LockFile.asked/1, fn origin, name, entry ->
       with {:ok, skill} <- again(origin, name, entry), do: put(origin, skill, entry, options)
     end)
   end
@@ -404,9 +404,9 @@ defmodule Skillbook.Package do
 
       outcomes =
         for {name, entry} <- entries do
-          now = newest[{entry["source"], Lock.asked(entry)}]
+          now = newest[{entry["source"], LockFile.asked(entry)}]
 
-          case {Installed.compare(to, name, entry), Lock.asked(entry)} do
+          case {Installed.compare(to, name, entry), LockFile.asked(entry)} do
             {:missing, _} ->
               outcome(
                 name,
@@ -435,7 +435,7 @@ defmodule Skillbook.Package do
 
   @doc "The entries of the lock file by name: maps with string keys, as the file has them."
   @spec installed(Path.t()) :: {:ok, %{String.t() => map()}} | {:error, PackageError.t()}
-  def installed(folder \\ @to), do: folder |> Path.expand() |> Lock.read()
+  def installed(folder \\ @to), do: folder |> Path.expand() |> LockFile.read()
 
   # Sources
 
@@ -513,7 +513,7 @@ defmodule Skillbook.Package do
 
   defp sources(entries, options, asked, fun) do
     entries
-    |> Enum.group_by(fn {_name, entry} -> {Lock.origin(entry), asked.(entry)} end)
+    |> Enum.group_by(fn {_name, entry} -> {LockFile.origin(entry), asked.(entry)} end)
     |> Enum.flat_map(fn {{from, asked}, group} ->
       opened =
         Origin.open(from, asked, options, fn origin ->
@@ -594,7 +594,7 @@ defmodule Skillbook.Package do
       {:ok, :unchanged, origin.commit, nil}
     else
       locked(to(options), options, skill.name, entry, fn ->
-        with :ok <- Lock.put(to(options), skill.name, new),
+        with :ok <- LockFile.put(to(options), skill.name, new),
              do: {:ok, :unchanged, origin.commit, nil}
       end)
     end
@@ -657,7 +657,7 @@ defmodule Skillbook.Package do
           "move it away, or replace it with --force"
         )
 
-      entry != nil and Lock.origin(entry) != {origin.kind, origin.place} ->
+      entry != nil and LockFile.origin(entry) != {origin.kind, origin.place} ->
         PackageError.new(
           :exists,
           skill.name,
@@ -698,7 +698,7 @@ defmodule Skillbook.Package do
 
   defp question(origin, skill, files, entry, to) do
     inspection = Inspection.of(files)
-    new = entry == nil or Lock.origin(entry) != {origin.kind, origin.place}
+    new = entry == nil or LockFile.origin(entry) != {origin.kind, origin.place}
     grown = Inspection.grown(inspection, if(new, do: [], else: entry["accepted"]))
 
     {:ok,
@@ -819,14 +819,14 @@ defmodule Skillbook.Package do
     to = to(options)
 
     with :ok <- to |> File.mkdir_p() |> made(to),
-         :ok <- Turn.take(to, patience(options), fn -> Installed.recover(to) end),
-         do: Lock.read(to)
+         :ok <- FolderLock.take(to, patience(options), fn -> Installed.recover(to) end),
+         do: LockFile.read(to)
   end
 
   # Nobody was asked while others waited; so what was looked at must be as it was.
   defp locked(to, options, name, entry, fun) do
-    Turn.take(to, patience(options), fn ->
-      with {:ok, entries} <- Lock.read(to) do
+    FolderLock.take(to, patience(options), fn ->
+      with {:ok, entries} <- LockFile.read(to) do
         if entries[name] == entry,
           do: fun.(),
           else:
@@ -867,7 +867,7 @@ defmodule Skillbook.Package do
           Enum.uniq(
             for(
               {_, %{"kind" => "git"} = entry} <- entries,
-              do: {entry["source"], Lock.asked(entry)}
+              do: {entry["source"], LockFile.asked(entry)}
             )
           ),
         into: %{} do
@@ -892,7 +892,7 @@ defmodule Skillbook.Package do
 
   defp stands(name, entry, _now, options) do
     hash =
-      Origin.open(Lock.origin(entry), %{}, options, fn origin ->
+      Origin.open(LockFile.origin(entry), %{}, options, fn origin ->
         with {:ok, skill} <- again(origin, name, entry),
              {:ok, files} <- Origin.files(origin, skill),
              do: {:ok, Item.hash(files)}

@@ -38,7 +38,8 @@ defmodule Skillbook.Profile do
       "expected labels that are among its :grants as the option :labels of a profile, got: [\\"mail\\"]"
   """
 
-  alias Skillbook.{Native, OptionError, Options}
+  alias Skillbook.Support.Options
+  alias Skillbook.{Native, OptionError}
 
   @type glob :: String.t()
   @type writes :: :run | :delegate | :ask | :deny

@@ -43,7 +43,8 @@ defmodule Skillbook.Prompt do
   would be a tag `skill` or `available_skills` is written `&lt;`, and all else is left as it is.
   """
 
-  alias Skillbook.{Native, OptionError, Options, View}
+  alias Skillbook.Support.Options
+  alias Skillbook.{Native, OptionError, View}
 
   @formats [:default, :xml, :notes, :list]
 

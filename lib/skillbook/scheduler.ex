@@ -18,8 +18,8 @@ defmodule Skillbook.Scheduler do
   job of that queue calls `run/1`.
   """
 
-  alias Skillbook.{Firing, Schedule}
   alias Skillbook.Scheduler.{Job, Server}
+  alias Skillbook.{Firing, Schedule}
 
   @typedoc "How an engine knows a job that it was given."
   @type handle :: term()

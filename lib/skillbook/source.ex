@@ -32,8 +32,9 @@ defmodule Skillbook.Source do
       "unknown option :knd for a source, did you mean :kind? The options are :path, :name, :kind, :labels, :optional, :trust, :available, :inline"
   """
 
-  alias Skillbook.{ConfigError, Native, OptionError, Options}
   alias Skillbook.Source.Config
+  alias Skillbook.Support.Options
+  alias Skillbook.{ConfigError, Native, OptionError}
 
   @type t :: %__MODULE__{
           path: Path.t(),

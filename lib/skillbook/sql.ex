@@ -60,8 +60,8 @@ defmodule Skillbook.SQL do
   `nil`, integers, floats, strings or `{:blob, binary}`.
   """
 
-  alias Skillbook.Options
   alias Skillbook.SQL.Error
+  alias Skillbook.Support.Options
 
   @typedoc "A handle: the struct of a module with this behaviour."
   @type t :: struct()

@@ -52,24 +52,23 @@ defmodule Skillbook.Store do
       ~s(the store has no entry "milc"; did you mean milk?)
   """
 
+  alias Skillbook.Support.{Closest, Diff, Options}
+
   alias Skillbook.{
     Book,
-    Closest,
-    Diff,
     Entry,
     Native,
     OptionError,
-    Options,
     Profile,
+    SQL,
     Schedule,
     ScheduleError,
-    SQL,
-    Stored,
     StoreError,
+    Stored,
     View
   }
 
-  alias Skillbook.Store.{Edit, Fields, Follower, Table, Timing, Version, Writers}
+  alias Skillbook.Store.{Authors, Edit, Fields, Follower, ScheduleRules, Table, Version}
 
   @type error :: StoreError.t() | ScheduleError.t() | OptionError.t() | SQL.Error.t()
 
@@ -549,7 +548,7 @@ defmodule Skillbook.Store do
   end
 
   defp timing(%Stored{schedule: nil, timezone: nil} = stored), do: {:ok, stored}
-  defp timing(stored), do: Timing.settle(stored)
+  defp timing(stored), do: ScheduleRules.settle(stored)
 
   defp differs(write, action, before, stored) do
     with :ok <- held(write.view, stored.labels),
@@ -597,7 +596,7 @@ defmodule Skillbook.Store do
   @spec runs?(View.t(), Stored.t()) :: boolean()
   def runs?(view, stored) do
     %{profiles: profiles, schedules: schedules} = book(view)
-    match?({:ok, _, _}, Writers.profile(stored.writers, profiles, schedules[:run_as]))
+    match?({:ok, _, _}, Authors.profile(stored.writers, profiles, schedules[:run_as]))
   end
 
   @doc false
@@ -628,7 +627,7 @@ defmodule Skillbook.Store do
 
     with :ok <- runner(view.profile, book(view)),
          schedule = Schedule.parse!(stored.schedule, stored.timezone || "UTC"),
-         :ok <- Timing.apart(schedule, limits[:min_interval], write.now),
+         :ok <- ScheduleRules.apart(schedule, limits[:min_interval], write.now),
          do: if(scheduled?(before), do: :ok, else: few(write, stored, limits[:max_per_profile]))
   end
 
@@ -636,7 +635,7 @@ defmodule Skillbook.Store do
     do: before != nil and before.deleted_at == nil and before.schedule != nil
 
   defp runner(profile, book) do
-    id = Writers.writer(profile, book.profiles)
+    id = Authors.writer(profile, book.profiles)
     as = if id == "", do: book.schedules[:run_as], else: id
 
     if Map.has_key?(book.profiles, as),
@@ -693,7 +692,7 @@ defmodule Skillbook.Store do
       | version: stored.version + 1,
         source: source,
         author: profile.id,
-        writers: Writers.add(stored, before, action, profile, book(write.view).profiles),
+        writers: Authors.add(stored, before, action, profile, book(write.view).profiles),
         updated_at: write.now,
         hash: Entry.digest(stored.content)
     }

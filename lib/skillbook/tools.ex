@@ -20,22 +20,12 @@ defmodule Skillbook.Tools do
       {"toolu_1", true}
   """
 
-  alias Skillbook.{
-    Closest,
-    Declaration,
-    Entry,
-    Flag,
-    JSON,
-    Native,
-    OptionError,
-    Options,
-    Pipeline,
-    Result,
-    ToolCallError,
-    View
-  }
+  alias Skillbook.Reply.Pipeline
+  alias Skillbook.Support.{Closest, JSON, Options}
+  alias Skillbook.{Declaration, Entry, Flag, Native, OptionError, Result, ToolCallError, View}
 
-  alias Skillbook.Tools.{Call, Name, Schema}
+  alias Skillbook.Reply.ToolCall
+  alias Skillbook.Tools.{Name, Schema}
 
   @get_skill "get_skill"
 
@@ -115,25 +105,25 @@ defmodule Skillbook.Tools do
   """
   @spec call(View.t(), map(), keyword()) :: {Result.t(), map()}
   def call(%View{} = view, call, options \\ []) do
-    call = Call.read(call)
+    call = ToolCall.read(call)
 
     result =
       with {:ok, name} <- entry_name(view, call),
            {:ok, arguments} <- arguments(call, name) do
-        [result] = Pipeline.commands(view, [Call.line(name, arguments)], options)
+        [result] = Pipeline.commands(view, [ToolCall.line(name, arguments)], options)
         result
       else
         {:error, {error, name}} -> failed(%{error | example: example(view, name)})
         {:error, error} -> failed(error)
       end
 
-    {result, Call.answer(call, result)}
+    {result, ToolCall.answer(call, result)}
   end
 
   defp failed(error), do: %{Result.error(error) | duration: 0}
 
   defp arguments(call, name),
-    do: with({:error, error} <- Call.arguments(call), do: {:error, {error, name}})
+    do: with({:error, error} <- ToolCall.arguments(call), do: {:error, {error, name}})
 
   # The flags that must be there, or else the first one.
   defp example(_view, @get_skill), do: ~s({"path": "NAME"})
@@ -153,9 +143,9 @@ defmodule Skillbook.Tools do
   defp example(%Flag{type: :one_of, values: [value | _]}), do: value |> JSON.encode()
   defp example(_flag), do: ~s("VALUE")
 
-  defp entry_name(_view, %Call{name: @get_skill}), do: {:ok, @get_skill}
+  defp entry_name(_view, %ToolCall{name: @get_skill}), do: {:ok, @get_skill}
 
-  defp entry_name(view, %Call{name: tool}) when is_binary(tool) and tool != "" do
+  defp entry_name(view, %ToolCall{name: tool}) when is_binary(tool) and tool != "" do
     name = if String.valid?(tool), do: Name.resolve(view, tool), else: tool
 
     case View.fetch(view, name) do

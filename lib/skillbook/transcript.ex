@@ -21,8 +21,9 @@ defmodule Skillbook.Transcript do
       "the transcript's messages[0].kind: expected one of prompt, input, reply, report, news, note, got: \"said\""
   """
 
-  alias Skillbook.{JSON, Model, Options, TranscriptError, View}
+  alias Skillbook.Support.{JSON, Options}
   alias Skillbook.Transcript.Message
+  alias Skillbook.{Model, TranscriptError, View}
 
   @type t :: %__MODULE__{
           profile: String.t(),

@@ -30,8 +30,9 @@ defmodule Skillbook.Usage do
   profiles, any other one only its own, unless trusted code asks with `profiles: :all`.
   """
 
-  alias Skillbook.{Book, OptionError, Options, Profile, SQL, View}
+  alias Skillbook.Support.Options
   alias Skillbook.Usage.Writer
+  alias Skillbook.{Book, OptionError, Profile, SQL, View}
 
   @type by :: :name | :profile | :event | :time
   @type row :: %{

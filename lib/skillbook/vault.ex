@@ -22,13 +22,13 @@ defmodule Skillbook.Vault do
   documents that the profile sees and of nothing else.
   """
 
+  alias Skillbook.Support.{Closest, Options}
+
   alias Skillbook.{
     Book,
-    Closest,
     Document,
     Frontmatter,
     Native,
-    Options,
     Profile,
     SQL,
     Store,
@@ -37,7 +37,7 @@ defmodule Skillbook.Vault do
     View
   }
 
-  alias Skillbook.Search.{Query, Rows}
+  alias Skillbook.Search.{Index, Query}
   alias Skillbook.Store.Edit
   alias Skillbook.Vault.{Folder, Hit, Indexer, Note, Table}
 
@@ -124,7 +124,7 @@ defmodule Skillbook.Vault do
   defp find(sql, scope, query, limit) do
     with {:ok, units} <- Query.parse(query),
          {:ok, {all, total, found}} <-
-           Rows.find(sql, scope.segments, units, scope.filters, {:level, limit}),
+           Index.find(sql, scope.segments, units, scope.filters, {:level, limit}),
          {:ok, top} <- first(sql, found, limit),
          {:ok, hits} <- hits(sql, scope, top, units) do
       {:ok, %{hits: hits, total: total, match: if(all or total == 0, do: :all, else: :any)}}
@@ -173,7 +173,7 @@ defmodule Skillbook.Vault do
   # What the profile sees of the vaults, and the filters.
   defp scope(sql, view, options) do
     with {:ok, vaults} <- named(view, options[:vault]),
-         {:ok, segments} <- Rows.segments(sql, "vault", Enum.map(vaults, & &1.name)) do
+         {:ok, segments} <- Index.segments(sql, "vault", Enum.map(vaults, & &1.name)) do
       folder = folder(options[:folder] || "")
 
       tags =

@@ -23,6 +23,8 @@ defmodule Skillbook.View do
       ["email"]
   """
 
+  alias Skillbook.Support.Options
+
   alias Skillbook.{
     Book,
     Catalog,
@@ -32,7 +34,6 @@ defmodule Skillbook.View do
     Entry,
     Native,
     OptionError,
-    Options,
     Profile,
     UnknownSkillError
   }

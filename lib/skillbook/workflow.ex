@@ -45,16 +45,16 @@ defmodule Skillbook.Workflow do
   block.
   """
 
+  alias Skillbook.Reply.{Pipeline, Placeholder}
+  alias Skillbook.Support.JSON
+
   alias Skillbook.{
     Command,
     Context,
     Declaration,
     Entry,
     Flags,
-    JSON,
     Native,
-    Pipeline,
-    Placeholder,
     PlaceholderError,
     Report,
     Result,

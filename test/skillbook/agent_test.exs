@@ -8,9 +8,9 @@ end
 defmodule Skillbook.AgentTest do
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Agent, Model, ModelError, Transcript, View}
   alias Skillbook.Test.ChatServer
   alias Skillbook.Transcript.Message
+  alias Skillbook.{Agent, Model, ModelError, Transcript, View}
 
   @moduletag :tmp_dir
   @at ~U[2026-11-21 08:00:00Z]

@@ -85,14 +85,14 @@ defmodule Skillbook.ExecutorTest do
         call = fn _, _ -> how.(reason) end
 
         assert [%{status: :error, error: %HandlerError{kind: :crash}}] =
-                 Skillbook.Pipeline.commands(view, ["x.call"], assigns: %{call: call})
+                 Skillbook.Reply.Pipeline.commands(view, ["x.call"], assigns: %{call: call})
       end
 
       for {how, kind} <- [{:throw, :crash}, {:exit, :crash}, {:hang, :timeout}] do
         call = fn _, _ -> {:error, %Skillbook.TestHandlers.BadMessage{how: how}} end
 
         assert [%{status: :error, error: %HandlerError{kind: ^kind}}] =
-                 Skillbook.Pipeline.commands(view, ["x.call"],
+                 Skillbook.Reply.Pipeline.commands(view, ["x.call"],
                    assigns: %{call: call},
                    timeout: 200
                  )
@@ -113,7 +113,7 @@ defmodule Skillbook.ExecutorTest do
 
     run = fn fields ->
       call = fn _, _ -> {:ok, struct!(Result.ok("text"), fields)} end
-      [result] = Skillbook.Pipeline.commands(view, ["x.call"], assigns: %{call: call})
+      [result] = Skillbook.Reply.Pipeline.commands(view, ["x.call"], assigns: %{call: call})
       result
     end
 

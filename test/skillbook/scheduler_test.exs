@@ -11,9 +11,9 @@ defmodule Skillbook.SchedulerTest do
     OptionError,
     PostgresCase,
     Profile,
+    SQL,
     Schedule,
     Scheduler,
-    SQL,
     View
   }
 

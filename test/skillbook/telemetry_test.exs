@@ -1,8 +1,9 @@
 defmodule Skillbook.TelemetryTest do
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Agent, FakeSQL, Model, ModelError, Pipeline, Scheduler, Telemetry}
+  alias Skillbook.Reply.Pipeline
   alias Skillbook.Store.Follower
+  alias Skillbook.{Agent, FakeSQL, Model, ModelError, Scheduler, Telemetry}
 
   @moduletag :tmp_dir
   @moduletag :capture_log

@@ -1,8 +1,9 @@
 defmodule Skillbook.ToolsTest do
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Catalog, JSON, OptionError, Result, Source, Tools, View}
+  alias Skillbook.Support.JSON
   alias Skillbook.Tools.Name
+  alias Skillbook.{Catalog, OptionError, Result, Source, Tools, View}
 
   doctest Skillbook.Tools
   doctest Skillbook.Tools.Name
@@ -462,7 +463,7 @@ defmodule Skillbook.ToolsTest do
             Enum.join([" --" <> name | Enum.map(values, &quoted/1)], " ")
           end
 
-        [written] = Skillbook.Pipeline.commands(view, [text])
+        [written] = Skillbook.Reply.Pipeline.commands(view, [text])
         arguments = flags |> JSON.encode()
         same = &Map.drop(&1, [:duration, :command])
 

@@ -1,7 +1,8 @@
 defmodule Skillbook.TranscriptTest do
   use ExUnit.Case, async: true
 
-  alias Skillbook.{JSON, Transcript}
+  alias Skillbook.Support.JSON
+  alias Skillbook.Transcript
   alias Skillbook.Transcript.Message
 
   doctest Skillbook.Transcript

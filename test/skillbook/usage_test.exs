@@ -7,8 +7,8 @@ end
 defmodule Skillbook.UsageTest do
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{SQL, Usage, View}
   alias Skillbook.Usage.{Counter, Writer}
+  alias Skillbook.{SQL, Usage, View}
 
   @moduletag :tmp_dir
   @moduletag :capture_log

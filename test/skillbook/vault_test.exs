@@ -4,8 +4,8 @@ defmodule Skillbook.VaultTest do
 
   import ExUnit.CaptureLog
 
-  alias Skillbook.{Book, OptionError, SQL, Vault, View}
   alias Skillbook.Vault.Hit
+  alias Skillbook.{Book, OptionError, SQL, Vault, View}
 
   doctest Skillbook.Vault
   doctest Skillbook.Vault.Hit

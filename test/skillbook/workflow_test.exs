@@ -6,7 +6,8 @@ end
 defmodule Skillbook.WorkflowTest do
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Command, Hostile, Placeholder, PolicyError, Profile, Workflow, WorkflowError}
+  alias Skillbook.Reply.Placeholder
+  alias Skillbook.{Command, Hostile, PolicyError, Profile, Workflow, WorkflowError}
 
   @moduletag :tmp_dir
   @now ~U[2026-03-01 08:00:00.5Z]
@@ -317,7 +318,10 @@ defmodule Skillbook.WorkflowTest do
       {a, b} = {Hostile.value(), Hostile.value()}
       line = Command.line(%Command{name: "w.flow", raw: "", flags: %{"a" => a, "b" => b}})
       assert {:ok, %Command{flags: %{"a" => ^a, "b" => ^b}, args: []}} = Command.parse(line)
-      [result] = Skillbook.Pipeline.commands(view, [line], now: @now, assigns: assigns(self()))
+
+      [result] =
+        Skillbook.Reply.Pipeline.commands(view, [line], now: @now, assigns: assigns(self()))
+
       assert %{status: :ok} = result
       both = "<#{a}|#{b}>"
       assert_received {:got, %{"in" => ^both, "list" => [^b, "x"]} = flags, [^a]}
@@ -344,7 +348,7 @@ defmodule Skillbook.WorkflowTest do
       line = ~s(w.flow {"a": #{json}})
 
       assert [%{status: :ok}] =
-               Skillbook.Pipeline.commands(view, [line], now: @now, assigns: assigns(self()))
+               Skillbook.Reply.Pipeline.commands(view, [line], now: @now, assigns: assigns(self()))
 
       assert_received {:got, %{"in" => ^inside}, ^args}
     end

@@ -69,7 +69,7 @@ defmodule Skillbook.Test.ChatServer do
     [{:head, status, headers}, {:raw, body}]
   end
 
-  def json(value), do: value |> Skillbook.JSON.encode()
+  def json(value), do: value |> Skillbook.Support.JSON.encode()
 
   # Requests
 
@@ -78,7 +78,7 @@ defmodule Skillbook.Test.ChatServer do
          :ok <- must(Map.has_key?(headers, "host"), "no host"),
          :ok <- must(headers["content-type"] == "application/json", "content type"),
          :ok <- must(byte_size(body) == length, "content length"),
-         {:ok, %{} = fields} <- Skillbook.JSON.decode(body),
+         {:ok, %{} = fields} <- Skillbook.Support.JSON.decode(body),
          :ok <-
            must(
              Map.has_key?(fields, "model") and Map.has_key?(fields, "messages"),

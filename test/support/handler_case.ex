@@ -6,7 +6,7 @@ defmodule Skillbook.HandlerCase do
 
   use ExUnit.CaseTemplate
 
-  alias Skillbook.{Catalog, Context, Flags, Source, SQL, View}
+  alias Skillbook.{Catalog, Context, Flags, SQL, Source, View}
 
   using do
     quote do

@@ -103,7 +103,7 @@ defmodule Skillbook.Load do
     true = String.starts_with?(result.content, "flood for #{number}\n")
 
     [read] =
-      Skillbook.Pipeline.commands(view, ["results.read --id #{cut.id} --from #{cut.to + 1}"])
+      Skillbook.Reply.Pipeline.commands(view, ["results.read --id #{cut.id} --from #{cut.to + 1}"])
 
     # With so many floods it may have been dropped for newer ones, but is never another's.
     true =

@@ -4,7 +4,7 @@ defmodule Skillbook.ScheduledRows do
 
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Book, Scheduler, SQL}
+  alias Skillbook.{Book, SQL, Scheduler}
 
   @impl true
   def execute(_flags, context) do

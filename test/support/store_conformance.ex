@@ -138,7 +138,7 @@ defmodule Skillbook.StoreConformance do
 
       import ExUnit.CaptureLog
 
-      alias Skillbook.{OptionError, Profile, Scheduler, SQL, Store, Stored, StoreError, View}
+      alias Skillbook.{OptionError, Profile, SQL, Scheduler, Store, StoreError, Stored, View}
 
       @moduletag :tmp_dir
       @start unquote(options[:start])
@@ -1513,7 +1513,9 @@ defmodule Skillbook.StoreConformance do
             SQL.query!(sql(book), "select name, writers from skillbook_entries order by id").rows
 
           decoded =
-            for [name, json] <- rows, {:ok, list} = Skillbook.JSON.decode(json), do: {name, list}
+            for [name, json] <- rows,
+                {:ok, list} = Skillbook.Support.JSON.decode(json),
+                do: {name, list}
 
           assert decoded == [{"milk", ["ann", "boss"]}, {"bread", ["boss"]}]
 
@@ -1523,7 +1525,9 @@ defmodule Skillbook.StoreConformance do
               "select writers from skillbook_entry_versions order by entry_id, version"
             ).rows
 
-          decoded = for [json] <- rows, {:ok, list} = Skillbook.JSON.decode(json), do: list
+          decoded =
+            for [json] <- rows, {:ok, list} = Skillbook.Support.JSON.decode(json), do: list
+
           assert decoded == [["ann", "boss"], ["ann", "boss"], ["boss"]]
 
           {:ok, [firing]} = Scheduler.Firings.list(sql(book), nil, 10, 0)

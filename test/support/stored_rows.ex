@@ -2,8 +2,8 @@ defmodule Skillbook.StoredRows do
   @moduledoc false
   # Writes rows of the store as another program or another node would: nobody is told.
 
-  alias Skillbook.{SQL, Stored}
   alias Skillbook.Store.Table
+  alias Skillbook.{SQL, Stored}
 
   @doc "An entry with what it needs."
   def stored(name, fields \\ []) do

@@ -2,7 +2,8 @@ defmodule Skillbook.Agent.Scope do
   @moduledoc false
   # The rights of an agent that is dispatched: those of whoever dispatches it, for the skills that they named and see.
 
-  alias Skillbook.{Entry, FlagError, Native, Options, Profile, View}
+  alias Skillbook.Support.Options
+  alias Skillbook.{Entry, FlagError, Native, Profile, View}
 
   @dispatch "agent.dispatch"
 

@@ -3,7 +3,8 @@ defmodule Skillbook.Agent.Settings do
   # The options of runs of `Skillbook.Agent`, and those of them that a book has for runs without a conversation.
 
   alias Skillbook.Agent.Budget
-  alias Skillbook.{Model, OptionError, Options, Profile, Transcript}
+  alias Skillbook.Support.Options
+  alias Skillbook.{Model, OptionError, Profile, Transcript}
 
   @alone [
     :model,

@@ -1,12 +1,12 @@
 defmodule Skillbook.CLI.Chat do
   @moduledoc false
-  @behaviour Skillbook.CLI.Command
+  @behaviour Skillbook.CLI.Subcommand
   @behaviour Skillbook.CLI.Shell.Loop
 
-  alias Skillbook.{Agent, Transcript, TranscriptError}
-  alias Skillbook.CLI.{Book, ModelFlags, Terminal}
-  alias Skillbook.CLI.Chat.{Consent, Screen}
+  alias Skillbook.CLI.Chat.{Approval, Screen}
   alias Skillbook.CLI.Shell.{Input, Loop}
+  alias Skillbook.CLI.{ModelFlags, Session, Terminal}
+  alias Skillbook.{Agent, Transcript, TranscriptError}
 
   # A small model that does not stop would write until its window is full.
   @max_tokens 4000
@@ -79,7 +79,7 @@ defmodule Skillbook.CLI.Chat do
   def run(options) do
     with {:ok, model} <- ModelFlags.model("chat", options.flags),
          {:ok, transcript} <- resumed(options.flags[:resume], options.profile) do
-      Book.with_book(options, :converse, &converse(&1, options, model, transcript))
+      Session.with_book(options, :converse, &converse(&1, options, model, transcript))
     else
       {:error, message} ->
         Terminal.complain([message, "\nSee: skillbook chat --help"])
@@ -100,7 +100,7 @@ defmodule Skillbook.CLI.Chat do
       model: model,
       transcript: transcript,
       usage: %{prompt_tokens: 0, completion_tokens: 0, estimated: false},
-      consent: Consent.new(Terminal.new(options.color))
+      consent: Approval.new(Terminal.new(options.color))
     })
   end
 
@@ -160,7 +160,7 @@ defmodule Skillbook.CLI.Chat do
       system: flags[:system] || "",
       chat: chat(flags),
       grammar: if(flags[:grammar], do: []),
-      commands: [ask: &Consent.ask(consent, &1)],
+      commands: [ask: &Approval.ask(consent, &1)],
       max_turns: flags[:max_turns] || 20,
       max_context: flags[:max_context],
       on_event: on_event
@@ -168,7 +168,7 @@ defmodule Skillbook.CLI.Chat do
 
     answer = fn request, input ->
       Screen.close(screen)
-      Consent.answer(consent, request, input)
+      Approval.answer(consent, request, input)
     end
 
     outcome = Input.run(state.input, fn -> Agent.run(state.book, text, options) end, answer)
@@ -186,7 +186,7 @@ defmodule Skillbook.CLI.Chat do
   def view(state), do: Skillbook.view(state.book, acting(state.options))
 
   defp acting(options),
-    do: %{Book.profile(options) | writes: if(options.flags[:ask], do: :ask, else: :run)}
+    do: %{Session.profile(options) | writes: if(options.flags[:ask], do: :ask, else: :run)}
 
   defp chat(flags) do
     max_tokens = Keyword.get(flags, :max_tokens, @max_tokens)

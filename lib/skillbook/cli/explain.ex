@@ -1,8 +1,8 @@
 defmodule Skillbook.CLI.Explain do
   @moduledoc false
-  @behaviour Skillbook.CLI.Command
+  @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Book, Prompt, Terminal}
+  alias Skillbook.CLI.{Prompt, Session, Terminal}
 
   @impl true
   defdelegate switches, to: Prompt
@@ -37,8 +37,8 @@ defmodule Skillbook.CLI.Explain do
   @impl true
   def run(%{args: [name]} = options) do
     Prompt.with_flags(options, "explain", fn flags ->
-      Book.with_book(options, :read, fn book ->
-        explanation = Skillbook.explain(book, path(name), Book.profile(options), flags)
+      Session.with_book(options, :read, fn book ->
+        explanation = Skillbook.explain(book, path(name), Session.profile(options), flags)
         Terminal.put(Terminal.safe(Terminal.new(options.color), to_string(explanation)))
         if explanation.files == [], do: 1, else: 0
       end)

@@ -1,9 +1,10 @@
 defmodule Skillbook.CLI.Export do
   @moduledoc false
-  @behaviour Skillbook.CLI.Command
+  @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Book, Packages, Terminal}
-  alias Skillbook.{JSON, Package, View}
+  alias Skillbook.CLI.{Packages, Session, Terminal}
+  alias Skillbook.Support.JSON
+  alias Skillbook.{Package, View}
 
   @impl true
   def switches, do: [to: :string, force: :boolean, json: :boolean]
@@ -36,7 +37,9 @@ defmodule Skillbook.CLI.Export do
   @impl true
   def run(%{args: names, flags: flags} = options) do
     if flags[:to] do
-      Book.with_book(options, :read, fn book -> export(Book.view(book, options), names, flags) end)
+      Session.with_book(options, :read, fn book ->
+        export(Session.view(book, options), names, flags)
+      end)
     else
       Terminal.complain(
         "`export` expects --to, the folder to write to\nSee: skillbook export --help"

@@ -1,8 +1,8 @@
 defmodule Skillbook.CLI.Get do
   @moduledoc false
-  @behaviour Skillbook.CLI.Command
+  @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Book, Terminal}
+  alias Skillbook.CLI.{Session, Terminal}
 
   @impl true
   def switches, do: []
@@ -34,8 +34,8 @@ defmodule Skillbook.CLI.Get do
 
   @impl true
   def run(%{args: [path]} = options) do
-    Book.with_book(options, :read, fn book ->
-      case Skillbook.get(Book.view(book, options), path) do
+    Session.with_book(options, :read, fn book ->
+      case Skillbook.get(Session.view(book, options), path) do
         {:ok, text} ->
           Terminal.put(Terminal.safe(Terminal.new(options.color), text))
 

@@ -1,6 +1,6 @@
 defmodule Skillbook.CLI.Grammar do
   @moduledoc false
-  @behaviour Skillbook.CLI.Command
+  @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.Tools
   alias Skillbook.Grammar

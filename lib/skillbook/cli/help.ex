@@ -1,7 +1,7 @@
 defmodule Skillbook.CLI.Help do
   @moduledoc false
 
-  alias Skillbook.CLI.Options
+  alias Skillbook.CLI.Arguments
 
   @global """
   Options:
@@ -20,7 +20,7 @@ defmodule Skillbook.CLI.Help do
   @doc "The help of a command's module, or the overview for `nil`."
   def text(nil) do
     commands =
-      Enum.map_join(Options.commands(), "\n", fn {name, module} ->
+      Enum.map_join(Arguments.commands(), "\n", fn {name, module} ->
         "  #{String.pad_trailing(name, 9)}#{module.summary()}"
       end)
 

@@ -1,8 +1,8 @@
 defmodule Skillbook.CLI.Import do
   @moduledoc false
-  @behaviour Skillbook.CLI.Command
+  @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Book, Packages, Terminal}
+  alias Skillbook.CLI.{Packages, Session, Terminal}
   alias Skillbook.Package
 
   @label "imported"
@@ -48,7 +48,7 @@ defmodule Skillbook.CLI.Import do
       Terminal.complain("`import` takes names or --all, got both\nSee: skillbook import --help")
       2
     else
-      Book.with_book(options, :write, fn book ->
+      Session.with_book(options, :write, fn book ->
         import_skills(view(book, options), source, names, options)
       end)
     end
@@ -56,7 +56,7 @@ defmodule Skillbook.CLI.Import do
 
   # Who imports sees what they imported.
   defp view(book, options) do
-    profile = Book.profile(options)
+    profile = Session.profile(options)
     Skillbook.view(book, %{profile | grants: [@label | profile.grants]})
   end
 

@@ -1,9 +1,10 @@
 defmodule Skillbook.CLI.Install do
   @moduledoc false
-  @behaviour Skillbook.CLI.Command
+  @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{Packages, Terminal}
-  alias Skillbook.{JSON, Package}
+  alias Skillbook.Package
+  alias Skillbook.Support.JSON
 
   @impl true
   def switches, do: [to: :string, list: :boolean] ++ Packages.source_switches()

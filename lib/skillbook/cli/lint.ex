@@ -1,9 +1,10 @@
 defmodule Skillbook.CLI.Lint do
   @moduledoc false
-  @behaviour Skillbook.CLI.Command
+  @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.{CLI, Diagnostic, JSON, Lint, Source}
   alias Skillbook.CLI.Terminal
+  alias Skillbook.Support.JSON
+  alias Skillbook.{CLI, Diagnostic, Lint, Source}
 
   @impl true
   def switches, do: [format: {:one_of, [:text, :json, :sarif]}, fix: :boolean, strict: :boolean]
@@ -65,7 +66,7 @@ defmodule Skillbook.CLI.Lint do
 
     lint = [
       strict: options.flags[:strict] || false,
-      profile: if(options.profile_given, do: CLI.Book.profile(options)),
+      profile: if(options.profile_given, do: CLI.Session.profile(options)),
       context: builtins(options, sources) ++ Enum.reject(dirs, &(&1 in sources))
     ]
 

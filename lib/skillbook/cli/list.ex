@@ -1,9 +1,9 @@
 defmodule Skillbook.CLI.List do
   @moduledoc false
-  @behaviour Skillbook.CLI.Command
+  @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Book, Terminal}
-  alias Skillbook.JSON
+  alias Skillbook.CLI.{Session, Terminal}
+  alias Skillbook.Support.JSON
 
   @impl true
   def switches, do: [json: :boolean, diagnostics: :boolean]
@@ -34,7 +34,7 @@ defmodule Skillbook.CLI.List do
 
   @impl true
   def run(options) do
-    Book.with_book(options, :read, fn book ->
+    Session.with_book(options, :read, fn book ->
       terminal = Terminal.new(options.color)
 
       case {options.flags[:diagnostics], options.flags[:json]} do
@@ -53,7 +53,7 @@ defmodule Skillbook.CLI.List do
     end)
   end
 
-  defp entries(book, options), do: book |> Book.view(options) |> Skillbook.View.entries([])
+  defp entries(book, options), do: book |> Session.view(options) |> Skillbook.View.entries([])
 
   defp fields(entry) do
     Map.take(entry, [

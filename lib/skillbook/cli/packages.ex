@@ -4,8 +4,9 @@ defmodule Skillbook.CLI.Packages do
   # is accepted, and how outcomes are shown.
 
   alias Skillbook.CLI.Terminal
-  alias Skillbook.{Diagnostic, JSON}
+  alias Skillbook.Diagnostic
   alias Skillbook.Package.{Outcome, Question}
+  alias Skillbook.Support.JSON
 
   # How many findings of one kind are shown, of those that are no warnings.
   @shown 8

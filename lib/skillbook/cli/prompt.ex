@@ -1,8 +1,8 @@
 defmodule Skillbook.CLI.Prompt do
   @moduledoc false
-  @behaviour Skillbook.CLI.Command
+  @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Book, Terminal}
+  alias Skillbook.CLI.{Session, Terminal}
   alias Skillbook.Prompt
 
   @impl true
@@ -47,8 +47,8 @@ defmodule Skillbook.CLI.Prompt do
   @impl true
   def run(options) do
     with_flags(options, "prompt", fn flags ->
-      Book.with_book(options, :read, fn book ->
-        text = Skillbook.prompt(Book.view(book, options), flags)
+      Session.with_book(options, :read, fn book ->
+        text = Skillbook.prompt(Session.view(book, options), flags)
         Terminal.put(Terminal.safe(Terminal.new(options.color), text))
       end)
     end)

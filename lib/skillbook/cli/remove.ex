@@ -1,6 +1,6 @@
 defmodule Skillbook.CLI.Remove do
   @moduledoc false
-  @behaviour Skillbook.CLI.Command
+  @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.Packages
   alias Skillbook.Package

@@ -1,9 +1,9 @@
 defmodule Skillbook.CLI.Run do
   @moduledoc false
-  @behaviour Skillbook.CLI.Command
+  @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Book, Terminal}
-  alias Skillbook.JSON
+  alias Skillbook.CLI.{Session, Terminal}
+  alias Skillbook.Support.JSON
 
   @impl true
   def switches, do: [command: :string, json: :boolean]
@@ -59,8 +59,8 @@ defmodule Skillbook.CLI.Run do
   end
 
   defp run(options, reply, put) do
-    Book.with_book(options, :write, fn book ->
-      report = Skillbook.run(Book.view(book, options), reply, by: :user)
+    Session.with_book(options, :write, fn book ->
+      report = Skillbook.run(Session.view(book, options), reply, by: :user)
 
       if options.flags[:json],
         do: put_json(report),

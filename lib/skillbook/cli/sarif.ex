@@ -8,7 +8,7 @@ defmodule Skillbook.CLI.Sarif do
   @schema "https://json.schemastore.org/sarif-2.1.0.json"
   @documentation "docs/diagnostics.md has every code, what it means and what to do"
 
-  @doc "The log as a map, for `Skillbook.JSON`; paths below the folder are relative to it."
+  @doc "The log as a map, for `Skillbook.Support.JSON`; paths below the folder are relative to it."
   @spec log([Skillbook.Diagnostic.t()], Path.t()) :: map()
   def log(diagnostics, folder) do
     codes = diagnostics |> Enum.map(& &1.code) |> Enum.uniq() |> Enum.sort()

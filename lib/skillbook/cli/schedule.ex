@@ -1,9 +1,9 @@
 defmodule Skillbook.CLI.Schedule do
   @moduledoc false
-  @behaviour Skillbook.CLI.Command
+  @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Book, ModelFlags, Terminal}
-  alias Skillbook.JSON
+  alias Skillbook.CLI.{ModelFlags, Session, Terminal}
+  alias Skillbook.Support.JSON
 
   # The last column takes what the others leave, and has to be worth reading.
   @narrowest 12
@@ -54,7 +54,7 @@ defmodule Skillbook.CLI.Schedule do
       {:ok, agent} ->
         mode = if options.flags[:run], do: {:serve, agent}, else: :read
 
-        Book.with_book(
+        Session.with_book(
           options,
           mode,
           if(mode == :read, do: &show(&1, options), else: &serve(&1, options))
@@ -93,7 +93,9 @@ defmodule Skillbook.CLI.Schedule do
   end
 
   defp agenda(book, options, given) do
-    view = if options.profile_given, do: Book.view(book, options), else: Skillbook.View.all(book)
+    view =
+      if options.profile_given, do: Session.view(book, options), else: Skillbook.View.all(book)
+
     names = if options.args == [], do: [], else: [names: options.args]
 
     with {:error, error} <- Skillbook.schedule(view, names ++ given) do

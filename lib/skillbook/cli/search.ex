@@ -1,9 +1,11 @@
 defmodule Skillbook.CLI.Search do
   @moduledoc false
-  @behaviour Skillbook.CLI.Command
+  @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Book, Terminal}
-  alias Skillbook.{JSON, Search, Vault, View}
+  alias Skillbook.CLI.{Session, Terminal}
+  alias Skillbook.Catalog.Search
+  alias Skillbook.Support.JSON
+  alias Skillbook.{Vault, View}
 
   @impl true
   def switches do
@@ -63,13 +65,13 @@ defmodule Skillbook.CLI.Search do
         usage("--limit expects at most #{most} with --vault")
 
       true ->
-        Book.with_book(options, :write, &notes(&1, options))
+        Session.with_book(options, :write, &notes(&1, options))
     end
   end
 
   def run(%{args: words, flags: flags} = options) do
-    Book.with_book(options, :read, fn book ->
-      view = Book.view(book, options)
+    Session.with_book(options, :read, fn book ->
+      view = Session.view(book, options)
       query = Enum.join(words, " ")
 
       given = [
@@ -93,7 +95,7 @@ defmodule Skillbook.CLI.Search do
     query = Enum.join(words, " ")
     given = [limit: flags[:limit] || 10, tags: Keyword.get_values(flags, :tag)]
 
-    case Vault.search(Book.view(book, options), query, given) do
+    case Vault.search(Session.view(book, options), query, given) do
       {:ok, found} ->
         put(found.hits, flags[:json], Terminal.new(options.color))
         told(found, query)

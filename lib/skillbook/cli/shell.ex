@@ -1,10 +1,10 @@
 defmodule Skillbook.CLI.Shell do
   @moduledoc false
-  @behaviour Skillbook.CLI.Command
+  @behaviour Skillbook.CLI.Subcommand
   @behaviour Skillbook.CLI.Shell.Loop
 
-  alias Skillbook.CLI.{Book, Run, Terminal}
   alias Skillbook.CLI.Shell.{Input, Loop}
+  alias Skillbook.CLI.{Run, Session, Terminal}
 
   @words_help """
   A line is a command, as a model would write it in a `cmd` block. An open quote, a heredoc, a backslash at the
@@ -50,7 +50,7 @@ defmodule Skillbook.CLI.Shell do
 
   @impl true
   def run(options) do
-    Book.with_book(options, :converse, fn book ->
+    Session.with_book(options, :converse, fn book ->
       Loop.start(%{
         module: __MODULE__,
         book: book,
@@ -140,7 +140,7 @@ defmodule Skillbook.CLI.Shell do
   end
 
   @impl true
-  def view(state), do: Book.view(state.book, state.options)
+  def view(state), do: Session.view(state.book, state.options)
 
   @impl true
   def known(state) do

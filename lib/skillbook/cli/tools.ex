@@ -1,9 +1,10 @@
 defmodule Skillbook.CLI.Tools do
   @moduledoc false
-  @behaviour Skillbook.CLI.Command
+  @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Book, Terminal}
-  alias Skillbook.{JSON, OptionError, Tools}
+  alias Skillbook.CLI.{Session, Terminal}
+  alias Skillbook.Support.JSON
+  alias Skillbook.{OptionError, Tools}
 
   @impl true
   def switches,
@@ -47,8 +48,8 @@ defmodule Skillbook.CLI.Tools do
   def with_names(options, command, fun) do
     names = with [] <- Keyword.get_values(options.flags, :names), do: nil
 
-    Book.with_book(options, :read, fn book ->
-      Terminal.put(fun.(Book.view(book, options), names))
+    Session.with_book(options, :read, fn book ->
+      Terminal.put(fun.(Session.view(book, options), names))
     end)
   rescue
     error in OptionError ->

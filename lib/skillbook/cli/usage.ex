@@ -1,9 +1,9 @@
 defmodule Skillbook.CLI.Usage do
   @moduledoc false
-  @behaviour Skillbook.CLI.Command
+  @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Book, Terminal}
-  alias Skillbook.JSON
+  alias Skillbook.CLI.{Session, Terminal}
+  alias Skillbook.Support.JSON
 
   # Longer bars say no more.
   @longest_bar 40
@@ -51,7 +51,7 @@ defmodule Skillbook.CLI.Usage do
     now = DateTime.utc_now()
 
     with {:ok, times} <- times(options.flags, now) do
-      Book.with_book(options, :read, &show(&1, options, times))
+      Session.with_book(options, :read, &show(&1, options, times))
     else
       {:error, message} ->
         Terminal.complain([message, "\nSee: skillbook usage --help"])
@@ -60,7 +60,9 @@ defmodule Skillbook.CLI.Usage do
   end
 
   defp show(book, options, times) do
-    view = if options.profile_given, do: Book.view(book, options), else: Skillbook.View.all(book)
+    view =
+      if options.profile_given, do: Session.view(book, options), else: Skillbook.View.all(book)
+
     names = if options.args == [], do: [], else: [names: options.args]
 
     cond do

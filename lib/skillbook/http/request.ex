@@ -20,7 +20,7 @@ defmodule Skillbook.HTTP.Request do
   """
 
   alias Skillbook.HTTP.Error
-  alias Skillbook.Options
+  alias Skillbook.Support.Options
 
   @methods [:get, :head, :post, :put, :patch, :delete, :options]
 

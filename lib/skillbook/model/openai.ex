@@ -51,9 +51,10 @@ defmodule Skillbook.Model.OpenAI do
 
   @behaviour Skillbook.Model
 
-  alias Skillbook.{HTTP, JSON, ModelError, OptionError, Options}
   alias Skillbook.HTTP.Response
   alias Skillbook.Model.SSE
+  alias Skillbook.Support.{JSON, Options}
+  alias Skillbook.{HTTP, ModelError, OptionError}
 
   @type t :: %__MODULE__{
           url: URI.t(),

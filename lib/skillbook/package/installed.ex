@@ -6,8 +6,9 @@ defmodule Skillbook.Package.Installed do
   # rename. What was there is moved aside before. What is to happen stands in a file of its own from before the first
   # rename on, so that whoever comes next ends or undoes what a process left that was killed in between.
 
-  alias Skillbook.{Document, JSON, PackageError}
-  alias Skillbook.Package.{Item, Lock}
+  alias Skillbook.Package.{Item, LockFile}
+  alias Skillbook.Support.JSON
+  alias Skillbook.{Document, PackageError}
 
   @stage ".skillbook-stage-"
   @plan "plan.json"
@@ -19,7 +20,7 @@ defmodule Skillbook.Package.Installed do
   Puts a skill in its place, in that of an older one of that name if there is one, and into the lock file; nothing of it is
   executable. With `:no_entry` it is not installed but our own: it keeps its modes, and the lock file is left alone.
   """
-  @spec put(Path.t(), String.t(), [{Item.t(), binary()}], Lock.entry() | :no_entry) ::
+  @spec put(Path.t(), String.t(), [{Item.t(), binary()}], LockFile.entry() | :no_entry) ::
           :ok | {:error, PackageError.t()}
   def put(folder, name, files, entry) do
     staged(folder, fn stage ->
@@ -58,7 +59,7 @@ defmodule Skillbook.Package.Installed do
   end
 
   defp record(_folder, _name, entry) when entry in [:no_entry, "no_entry"], do: :ok
-  defp record(folder, name, entry), do: Lock.put(folder, name, entry)
+  defp record(folder, name, entry), do: LockFile.put(folder, name, entry)
 
   defp staged(folder, fun) do
     stage = Path.join(folder, "#{@stage}#{System.pid()}-#{System.unique_integer([:positive])}")
@@ -157,7 +158,7 @@ defmodule Skillbook.Package.Installed do
   How a skill's folder differs from its entry: `:same`, `:missing`, or the paths that were added, changed and removed by hand.
   Modes do not count: whoever installed a script may have made it executable.
   """
-  @spec compare(Path.t(), String.t(), Lock.entry()) ::
+  @spec compare(Path.t(), String.t(), LockFile.entry()) ::
           :same | :missing | {:changed, [{:added | :changed | :removed, String.t()}]}
   def compare(folder, name, entry) do
     place = Path.join(folder, name)

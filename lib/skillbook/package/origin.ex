@@ -2,8 +2,9 @@ defmodule Skillbook.Package.Origin do
   @moduledoc false
   # What skills are installed from, opened: its files, whatever it is, and which of its folders are skills.
 
+  alias Skillbook.Package.Archive.{Tar, Zip}
+  alias Skillbook.Package.{Git, Item, Skill}
   alias Skillbook.{Frontmatter, HTTP, PackageError}
-  alias Skillbook.Package.{Git, Item, Skill, Tar, Zip}
 
   @type t :: %__MODULE__{
           kind: :folder | :archive | :git,
@@ -343,7 +344,7 @@ defmodule Skillbook.Package.Origin do
   end
 
   defp read_files(items) do
-    Skillbook.Options.each(items, fn item ->
+    Skillbook.Support.Options.each(items, fn item ->
       with {:error, reason} <- read_file(item.content), do: PackageError.io(item.content, reason)
     end)
   end

@@ -15,8 +15,8 @@ defmodule Skillbook.Scheduler.Job do
       its `:profile` already
   """
 
+  alias Skillbook.Store.Authors
   alias Skillbook.{Book, Catalog, Entry, Profile, Schedule, View}
-  alias Skillbook.Store.Writers
 
   @type key :: String.t() | {String.t(), pos_integer()}
 
@@ -105,7 +105,7 @@ defmodule Skillbook.Scheduler.Job do
 
   defp runner(book, _record, writers, _entry) do
     with {:ok, profile, owner} <-
-           Writers.profile(writers, book.profiles, book.schedules[:run_as]),
+           Authors.profile(writers, book.profiles, book.schedules[:run_as]),
          do: {:ok, profile, owner, nil}
   end
 

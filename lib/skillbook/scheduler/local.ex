@@ -9,8 +9,8 @@ defmodule Skillbook.Scheduler.Local do
 
   use GenServer
 
-  alias Skillbook.{Book, Scheduler}
   alias Skillbook.Scheduler.{Clock, Queue, Server}
+  alias Skillbook.{Book, Scheduler}
 
   # A clock may be put forward or back while it sleeps, and a machine may sleep itself.
   @longest 60_000

@@ -2,9 +2,9 @@ defmodule Skillbook.Scheduler.Runner do
   @moduledoc false
   # One firing, in a process of its own: it claims it, runs the entry as a command, and writes down what came of it.
 
-  alias Skillbook.{Book, Command, Firing, Result, Telemetry}
   alias Skillbook.Scheduler.{Clock, Firings, Job}
   alias Skillbook.Workflow.Prose
+  alias Skillbook.{Book, Command, Firing, Result, Telemetry}
 
   require Logger
 

@@ -5,9 +5,11 @@ defmodule Skillbook.Scheduler.Server do
 
   use GenServer
 
-  alias Skillbook.{Book, Change, Firing, Schedule, Watcher, Worker}
-  alias Skillbook.Scheduler.{Clock, Firings, Job, Runner}
+  alias Skillbook.Catalog.Watcher
+  alias Skillbook.Run.Worker
   alias Skillbook.SQL.Error
+  alias Skillbook.Scheduler.{Clock, Firings, Job, Runner}
+  alias Skillbook.{Book, Change, Firing, Schedule}
 
   require Logger
 

@@ -1,6 +1,6 @@
 defmodule Skillbook.Search.Query do
   @moduledoc false
-  # What somebody looks for in documents, as units of the index of `Skillbook.Search.Rows`. All that is not a word
+  # What somebody looks for in documents, as units of the index of `Skillbook.Search.Index`. All that is not a word
   # separates words, so no character of a query is an operator by accident.
 
   alias Skillbook.Native

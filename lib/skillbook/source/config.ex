@@ -2,7 +2,8 @@ defmodule Skillbook.Source.Config do
   @moduledoc false
   # What a JSON file says of sources, as options of `Skillbook.Source`.
 
-  alias Skillbook.{Closest, ConfigError, JSON, Native, Options}
+  alias Skillbook.Support.{Closest, JSON, Options}
+  alias Skillbook.{ConfigError, Native}
 
   @largest 1024 * 1024
 

@@ -37,8 +37,9 @@ defmodule Skillbook.SQL.Ecto do
 
   use GenServer
 
-  alias Skillbook.{Native, Options, SQL}
   alias Skillbook.SQL.{Error, Transaction}
+  alias Skillbook.Support.Options
+  alias Skillbook.{Native, SQL}
 
   @behaviour SQL
 

@@ -18,8 +18,9 @@ defmodule Skillbook.SQL.Migrations do
   list in this module. One that was released is never changed again.
   """
 
-  alias Skillbook.{Options, SQL}
+  alias Skillbook.SQL
   alias Skillbook.SQL.Error
+  alias Skillbook.Support.Options
 
   @type migration :: {version :: pos_integer(), name :: String.t(), module()}
 

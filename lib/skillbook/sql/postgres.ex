@@ -74,9 +74,9 @@ defmodule Skillbook.SQL.Postgres do
 
   use Supervisor
 
-  alias Skillbook.{Native, SQL}
-  alias Skillbook.SQL.{Error, Transaction}
   alias Skillbook.SQL.Postgres.{Listener, Pool, Reply, Settings}
+  alias Skillbook.SQL.{Error, Transaction}
+  alias Skillbook.{Native, SQL}
 
   @behaviour SQL
 

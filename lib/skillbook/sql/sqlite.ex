@@ -35,8 +35,9 @@ defmodule Skillbook.SQL.SQLite do
 
   use GenServer
 
-  alias Skillbook.{Native, Options, SQL}
   alias Skillbook.SQL.{Error, Transaction}
+  alias Skillbook.Support.Options
+  alias Skillbook.{Native, SQL}
 
   @behaviour SQL
 

@@ -2,7 +2,8 @@ defmodule Skillbook.SQL.Values do
   @moduledoc false
   # Many values in one statement, whose text stays the same however many there are.
 
-  alias Skillbook.{JSON, SQL}
+  alias Skillbook.SQL
+  alias Skillbook.Support.JSON
 
   # Rows written by one statement. SQLite looks for each parameter among those before it.
   @rows 50

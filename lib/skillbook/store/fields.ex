@@ -2,7 +2,7 @@ defmodule Skillbook.Store.Fields do
   @moduledoc false
   # What the fields of an entry may hold, and names made of titles.
 
-  alias Skillbook.{Frontmatter, Stored, StoreError}
+  alias Skillbook.{Frontmatter, StoreError, Stored}
 
   @settable ~w(title description content tags labels include_in_prompt proactive_for excluded_for attachments schedule
                timezone)a

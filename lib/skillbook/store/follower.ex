@@ -8,9 +8,10 @@ defmodule Skillbook.Store.Follower do
 
   use GenServer
 
-  alias Skillbook.{Catalog, SQL, Stored, Telemetry, Watcher}
+  alias Skillbook.Catalog.Watcher
   alias Skillbook.SQL.Error
   alias Skillbook.Store.Table
+  alias Skillbook.{Catalog, SQL, Stored, Telemetry}
 
   require Logger
 

@@ -3,8 +3,9 @@ defmodule Skillbook.Store.Table do
   # The entries and their versions in the database. Every function takes the handle for `Skillbook.SQL`; none of them
   # knows who may see what.
 
-  alias Skillbook.{JSON, SQL, Stored}
   alias Skillbook.Store.Version
+  alias Skillbook.Support.JSON
+  alias Skillbook.{SQL, Stored}
 
   # The fields of an entry are the columns of `skillbook_entries`.
   @columns for %{field: field} <- Stored.__info__(:struct), do: field

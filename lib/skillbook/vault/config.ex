@@ -2,7 +2,8 @@ defmodule Skillbook.Vault.Config do
   @moduledoc false
   # A vault as a book has it, from the options that `Skillbook.Vault` lists.
 
-  alias Skillbook.{OptionError, Options}
+  alias Skillbook.OptionError
+  alias Skillbook.Support.Options
   alias Skillbook.Vault.Folder
 
   @type t :: %__MODULE__{

@@ -7,8 +7,8 @@ defmodule Skillbook.Vault.Indexer do
 
   use GenServer
 
-  alias Skillbook.{SQL, Telemetry}
   alias Skillbook.Vault.{Note, Table}
+  alias Skillbook.{SQL, Telemetry}
 
   require Logger
 

@@ -2,9 +2,10 @@ defmodule Skillbook.Vault.Table do
   @moduledoc false
   # The documents in the database. What is read is within a scope: the segments that somebody sees, and filters.
 
-  alias Skillbook.{JSON, SQL}
-  alias Skillbook.Search.Rows
+  alias Skillbook.SQL
   alias Skillbook.SQL.Values
+  alias Skillbook.Search.Index
+  alias Skillbook.Support.JSON
   alias Skillbook.Vault.Note
 
   # External ids in one statement.
@@ -13,12 +14,12 @@ defmodule Skillbook.Vault.Table do
   @columns ~w(segment_id vault producer external_id path folder name title aliases tags links frontmatter word_count hash
               size mtime indexed_at)
 
-  @type scope :: %{segments: [Rows.segment()], filters: [String.t()]}
+  @type scope :: %{segments: [Index.segment()], filters: [String.t()]}
 
   # Writing
 
   @typedoc "Notes with what takes longest of putting them, by their labels."
-  @type prepared :: {[Note.t()], %{[String.t()] => {[String.t()], Rows.packed()}}}
+  @type prepared :: {[Note.t()], %{[String.t()] => {[String.t()], Index.packed()}}}
 
   @doc "Prepares notes for `put/5`, outside of its transaction."
   @spec prepare(SQL.t(), String.t(), [Note.t()]) :: {:ok, prepared()} | {:error, SQL.Error.t()}
@@ -34,7 +35,7 @@ defmodule Skillbook.Vault.Table do
   end
 
   defp pack(notes),
-    do: {Enum.map(notes, & &1.id), notes |> Enum.with_index(&{&2, document(&1)}) |> Rows.pack()}
+    do: {Enum.map(notes, & &1.id), notes |> Enum.with_index(&{&2, document(&1)}) |> Index.pack()}
 
   @doc """
   Puts documents of a vault in the place of those with their external ids: `{:ok, count}`, how many were other than before.
@@ -101,7 +102,7 @@ defmodule Skillbook.Vault.Table do
     rest =
       " on conflict (vault, external_id) do update set #{Enum.join(replaced, ", ")} returning external_id, id"
 
-    with {:ok, segment} <- Rows.join(sql, key, length(notes)),
+    with {:ok, segment} <- Index.join(sql, key, length(notes)),
          rows = for(note <- notes, do: row(segment, vault, producer, note, now)),
          {:ok, ids} <-
            Values.insert(sql, "skillbook_documents (#{Enum.join(@columns, ", ")})", rows, rest),
@@ -110,7 +111,7 @@ defmodule Skillbook.Vault.Table do
          {:ok, _} <-
            Values.insert(sql, "skillbook_document_texts (document_id, content)", texts, @new_text) do
       {external_ids, run} = packed(packed, notes)
-      Rows.put(sql, segment, Rows.number(run, Enum.map(external_ids, &ids[&1])))
+      Index.put(sql, segment, Index.number(run, Enum.map(external_ids, &ids[&1])))
     end
   end
 
@@ -123,7 +124,7 @@ defmodule Skillbook.Vault.Table do
 
   # Its name, title and aliases count as titles do.
   defp document(note) do
-    fields = for {field, value} <- Note.fields(note), do: Rows.field(field, value)
+    fields = for {field, value} <- Note.fields(note), do: Index.field(field, value)
     folders = for folder <- folders(note.folder), do: folder(folder)
     {[note.name, note.title | note.aliases], note.content, fields ++ folders}
   end
@@ -133,15 +134,15 @@ defmodule Skillbook.Vault.Table do
 
   @doc "The filter for documents in a folder or below it."
   @spec folder(String.t()) :: String.t()
-  def folder(folder), do: Rows.field("/", folder)
+  def folder(folder), do: Index.field("/", folder)
 
   @doc "The filter for documents that have a value in a field."
   @spec field(String.t(), String.t()) :: String.t()
-  def field(field, value), do: Rows.field(Note.key(field), Note.key(value))
+  def field(field, value), do: Index.field(Note.key(field), Note.key(value))
 
-  @doc "For `Skillbook.Search.Unindexed`: of ids, the key of the segment, the id and the document."
+  @doc "For `Skillbook.Search.Backfill`: of ids, the key of the segment, the id and the document."
   @spec searched(SQL.t(), [pos_integer()]) ::
-          {:ok, [{Rows.key(), pos_integer(), Rows.document()}]} | {:error, SQL.Error.t()}
+          {:ok, [{Index.key(), pos_integer(), Index.document()}]} | {:error, SQL.Error.t()}
   def searched(sql, ids) do
     {these, params} = Values.ids(sql, "t.id", ids, 1)
 
@@ -223,7 +224,7 @@ defmodule Skillbook.Vault.Table do
   defp forget(sql, known) do
     known
     |> Enum.group_by(&elem(&1, 1), &elem(&1, 0))
-    |> each(fn {segment, ids} -> Rows.remove(sql, segment, ids) end)
+    |> each(fn {segment, ids} -> Index.remove(sql, segment, ids) end)
   end
 
   @doc "What is known of a vault's documents, or of one and those below it: `%{external_id => {size, mtime, indexed_at}}`."
@@ -311,7 +312,7 @@ defmodule Skillbook.Vault.Table do
 
   def first(sql, scope, limit) do
     with {:ok, {_all, total, hits}} <-
-           Rows.find(sql, scope.segments, [], scope.filters, {:level, limit}),
+           Index.find(sql, scope.segments, [], scope.filters, {:level, limit}),
          {:ok, ids} <- first_of(sql, Enum.map(hits, &elem(&1, 0)), limit),
          do: {:ok, total, ids}
   end

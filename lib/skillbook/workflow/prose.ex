@@ -3,7 +3,9 @@ defmodule Skillbook.Workflow.Prose do
   # Pages of prose, and what pages say of the results of their commands, carried out by an agent where no conversation is under
   # way that could do it.
 
-  alias Skillbook.Agent.{Mission, Settings}
+  alias Skillbook.Agent.{NonInteractive, Settings}
+
+  alias Skillbook.Reply.Pipeline
 
   alias Skillbook.{
     Book,
@@ -11,7 +13,6 @@ defmodule Skillbook.Workflow.Prose do
     Context,
     Entry,
     Executor,
-    Pipeline,
     Profile,
     Result,
     Router,
@@ -88,7 +89,7 @@ defmodule Skillbook.Workflow.Prose do
         end
 
         {ended, results} =
-          Mission.run(
+          NonInteractive.run(
             context.book,
             input(entry, result, context),
             run_options(context, state, agent, options),
@@ -141,7 +142,7 @@ defmodule Skillbook.Workflow.Prose do
   @doc "The system prompt of a book's agent, but for what the view gives."
   @spec system(keyword()) :: String.t()
   def system(agent) do
-    [agent[:system] || "", Mission.system(@opening)]
+    [agent[:system] || "", NonInteractive.system(@opening)]
     |> Enum.reject(&(String.trim(&1) == ""))
     |> Enum.join("\n\n")
   end
@@ -166,7 +167,9 @@ defmodule Skillbook.Workflow.Prose do
 
   defp answer(entry, %{status: :done} = ended, results, run) do
     text =
-      if String.trim(ended.text) == "", do: Mission.reported(ended), else: String.trim(ended.text)
+      if String.trim(ended.text) == "",
+        do: NonInteractive.reported(ended),
+        else: String.trim(ended.text)
 
     Result.ok(text, fields(entry, ended, results, run))
   end
@@ -175,7 +178,7 @@ defmodule Skillbook.Workflow.Prose do
     error = %WorkflowError{
       kind: :agent,
       name: entry.name,
-      text: Mission.text(entry.name, ended, results)
+      text: NonInteractive.text(entry.name, ended, results)
     }
 
     struct!(Result.error(error), fields(entry, ended, results, run))
@@ -183,7 +186,7 @@ defmodule Skillbook.Workflow.Prose do
 
   defp fields(entry, ended, results, run) do
     data = %{run: run, agent: ended, steps: results}
-    [data: data, effects: Mission.effects(results), metadata: %{path: entry.path}]
+    [data: data, effects: NonInteractive.effects(results), metadata: %{path: entry.path}]
   end
 
   @doc "What an agent would be given, and which commands the page names that the view shows."

@@ -1,4 +1,4 @@
-//! `Skillbook.Diff`.
+//! `Skillbook.Support.Diff`.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! `Skillbook.JSON`.
+//! `Skillbook.Support.JSON`.
 
 use std::io::{self, Write};
 use std::vec;

@@ -1,4 +1,4 @@
-defmodule Skillbook.Handlers.Memory.MemoryTest do
+defmodule Skillbook.Handlers.MemoryTest do
   use ExUnit.Case, async: true
 
   doctest Skillbook.Handlers.Memory.Memory

@@ -1,4 +1,4 @@
-defmodule Skillbook.Handlers.Tasks.TaskTest do
+defmodule Skillbook.Handlers.TasksTest do
   use ExUnit.Case, async: true
 
   doctest Skillbook.Handlers.Tasks.Task

@@ -3,9 +3,9 @@ defmodule Skillbook.Model.OpenAITest do
 
   import ExUnit.CaptureLog
 
-  alias Skillbook.{Model, ModelError}
   alias Skillbook.Model.OpenAI
   alias Skillbook.Test.{Certificates, ChatServer}
+  alias Skillbook.{Model, ModelError}
 
   doctest Skillbook.Model
   doctest Skillbook.Model.Function

@@ -2,9 +2,9 @@ defmodule Skillbook.Package.ArchivesTest do
   # Archives made by real programs, and hostile ones made byte by byte.
   use ExUnit.Case, async: true
 
-  alias Skillbook.{Package, PackageError}
-  alias Skillbook.Package.{Tar, Zip}
+  alias Skillbook.Package.Archive.{Tar, Zip}
   alias Skillbook.Test.{Certificates, HTTPServer}
+  alias Skillbook.{Package, PackageError}
 
   @moduletag :tmp_dir
 

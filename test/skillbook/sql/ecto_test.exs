@@ -1,8 +1,8 @@
 defmodule Skillbook.SQL.EctoTest do
   use ExUnit.Case
 
-  alias Skillbook.{EctoRepo, SQL}
   alias Skillbook.SQL.{Error, Migrations, SQLite}
+  alias Skillbook.{EctoRepo, SQL}
 
   @moduletag :capture_log
 

@@ -5,8 +5,8 @@ for dialect <- [:sqlite, :postgres] do
 
     import Skillbook.HandlerCase, only: [context: 1, execute: 2, run: 2]
 
-    alias Skillbook.{Book, SQL, Vault, View}
     alias Skillbook.SQL.Migrations
+    alias Skillbook.{Book, SQL, Vault, View}
 
     @moduletag :tmp_dir
     @moduletag :capture_log

@@ -4,8 +4,9 @@ defmodule Skillbook.Store.FollowerTest do
   import ExUnit.CaptureLog
   import Skillbook.StoredRows
 
-  alias Skillbook.{Book, Change, FakeSQL, SQL, View, Watcher}
+  alias Skillbook.Catalog.Watcher
   alias Skillbook.Store.Follower
+  alias Skillbook.{Book, Change, FakeSQL, SQL, View}
 
   @moduletag :tmp_dir
 

@@ -3,7 +3,8 @@ defmodule Skillbook.Store.HostileTest do
   # entry stays on its line.
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{JSON, Prompt, SQL, Store, Tools, View}
+  alias Skillbook.Support.JSON
+  alias Skillbook.{Prompt, SQL, Store, Tools, View}
 
   @now ~U[2026-03-01 09:30:00Z]
   @large 1_048_576
@@ -51,7 +52,7 @@ defmodule Skillbook.Store.HostileTest do
     case way do
       :line ->
         line = "#{command} #{given |> JSON.encode()}"
-        [result] = Skillbook.Pipeline.commands(view, [line], now: @now)
+        [result] = Skillbook.Reply.Pipeline.commands(view, [line], now: @now)
         result
 
       :tool ->
@@ -67,7 +68,7 @@ defmodule Skillbook.Store.HostileTest do
   defp lines(text), do: text |> String.split(@ends) |> length()
 
   defp answer(book, line) do
-    [result] = Skillbook.Pipeline.commands(Skillbook.view(book, "ann"), [line], now: @now)
+    [result] = Skillbook.Reply.Pipeline.commands(Skillbook.view(book, "ann"), [line], now: @now)
     assert {line, result.status in [:ok, :help]} == {line, true}
     result.content
   end

@@ -3,10 +3,11 @@ defmodule Skillbook.Store.LeaksTest do
   # another one they were never written, and all that is asked of both and done in both is answered alike.
   use Skillbook.SkillsCase, async: true
 
+  alias Skillbook.Support.JSON
+
   alias Skillbook.{
     Agent,
     Grammar,
-    JSON,
     Lint,
     Native,
     Package,

@@ -83,7 +83,7 @@ defmodule Skillbook.Vault.SameTest do
 
     for query <- @hostile ++ long,
         options <- [[], [tags: [query]], [folder: "f", fields: [{query, query}]]] do
-      options = if Skillbook.Options.text?(query), do: options, else: []
+      options = if Skillbook.Support.Options.text?(query), do: options, else: []
       [one, other] = for book <- books, do: Vault.search(View.all(book), query, options)
       assert {query, options, one} == {query, options, other}
       assert {:ok, %{total: total}} = one

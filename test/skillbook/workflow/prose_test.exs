@@ -3,8 +3,8 @@ defmodule Skillbook.Workflow.ProseTest do
 
   import ExUnit.CaptureLog
 
-  alias Skillbook.{Model, ModelError, Scheduler, Source, WorkflowError}
   alias Skillbook.Scheduler.Local
+  alias Skillbook.{Model, ModelError, Scheduler, Source, WorkflowError}
 
   @moduletag :tmp_dir
   @moduletag :capture_log

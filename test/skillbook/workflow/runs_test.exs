@@ -1,8 +1,8 @@
 defmodule Skillbook.Workflow.RunsTest do
   use Skillbook.HandlerCase, async: true
 
-  alias Skillbook.{Command, Entry, Profile, Result}
   alias Skillbook.Workflow.Runs
+  alias Skillbook.{Command, Entry, Profile, Result}
 
   @moduletag :tmp_dir
 

@@ -3,8 +3,8 @@ defmodule Skillbook.CLI.Shell.Loop do
   # Reads lines and has them run, one after the other: what `shell` and `chat` share. A line that begins with a colon is a word
   # for the loop itself.
 
-  alias Skillbook.CLI.Terminal
   alias Skillbook.CLI.Shell.{Completion, Input}
+  alias Skillbook.CLI.Terminal
 
   @typep state :: map()
 

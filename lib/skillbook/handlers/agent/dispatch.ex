@@ -2,8 +2,8 @@ defmodule Skillbook.Handlers.Agent.Dispatch do
   @moduledoc false
   @behaviour Skillbook.Handler
 
+  alias Skillbook.Agent.{Budget, NonInteractive, Scope}
   alias Skillbook.{Context, DispatchError, Flags, Result}
-  alias Skillbook.Agent.{Budget, Mission, Scope}
 
   @dispatch "agent.dispatch"
   @opening "You are an agent with one mission."
@@ -56,14 +56,19 @@ defmodule Skillbook.Handlers.Agent.Dispatch do
     id = flags["id"] || "agent-#{Budget.next_agent(agent.options[:parent])}"
     on_event = agent.options[:on_event]
     tell = &on_event.({:agent, id, &1})
-    options = [system: Mission.system(@opening), on_event: tell] ++ options
+    options = [system: NonInteractive.system(@opening), on_event: tell] ++ options
 
     {result, ran} =
-      Mission.run(context.book, input(flags), Keyword.merge(agent.options, options), fn _result ->
-        :ok
-      end)
+      NonInteractive.run(
+        context.book,
+        input(flags),
+        Keyword.merge(agent.options, options),
+        fn _result ->
+          :ok
+        end
+      )
 
-    answer(result, Mission.text(id, result, ran), Mission.effects(ran))
+    answer(result, NonInteractive.text(id, result, ran), NonInteractive.effects(ran))
   end
 
   defp input(%{"mission" => mission} = flags) do

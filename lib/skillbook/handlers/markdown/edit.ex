@@ -2,12 +2,12 @@ defmodule Skillbook.Handlers.Markdown.Edit do
   @moduledoc false
   @behaviour Skillbook.Handler
 
+  alias Skillbook.Handlers.Skills.EditFlags
   alias Skillbook.{Result, Vault}
-  alias Skillbook.Handlers.Skills.Edited
 
   @impl true
   def execute(flags, context) do
-    with {:ok, edit} <- Edited.edit(flags),
+    with {:ok, edit} <- EditFlags.edit(flags),
          {:ok, edited} <- Vault.edit(context.view, flags["note"], edit, vault: flags["vault"]) do
       {:ok, result(edited)}
     end
@@ -21,7 +21,7 @@ defmodule Skillbook.Handlers.Markdown.Edit do
 
   defp result(edited),
     do:
-      Result.ok("Edited #{edited.path} in the vault #{edited.vault}.",
+      Result.ok("EditFlags #{edited.path} in the vault #{edited.vault}.",
         data: edited,
         effects: [:note_edited]
       )

@@ -2,9 +2,9 @@ defmodule Skillbook.Handlers.Markdown.Search do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{FlagError, Flags, Result, Vault}
   alias Skillbook.Search.Query
   alias Skillbook.Vault.Hit
+  alias Skillbook.{FlagError, Flags, Result, Vault}
 
   @filters ~w(query tag folder field vault)
 

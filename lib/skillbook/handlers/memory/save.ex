@@ -2,8 +2,8 @@ defmodule Skillbook.Handlers.Memory.Save do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Context, Flags, Result}
   alias Skillbook.Handlers.Memory.{Memory, Table}
+  alias Skillbook.{Context, Flags, Result}
 
   @impl true
   def execute(flags, context) do

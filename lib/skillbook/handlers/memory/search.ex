@@ -2,9 +2,9 @@ defmodule Skillbook.Handlers.Memory.Search do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Context, Flags, Result}
   alias Skillbook.Handlers.Memory.{Memory, Table}
   alias Skillbook.Search.Query
+  alias Skillbook.{Context, Flags, Result}
 
   @most 100
 

@@ -4,9 +4,9 @@ defmodule Skillbook.Handlers.Memory.Table do
   # those of their owner, so that no number tells of others'; the ids of rows are in the index alone.
 
   alias Skillbook.Handlers.Memory.Memory
-  alias Skillbook.Search.Rows
   alias Skillbook.SQL
   alias Skillbook.SQL.Values
+  alias Skillbook.Search.Index
 
   @columns "t.id, t.number, t.content, t.category, t.tags, t.created_at"
   @select "select #{@columns} from skillbook_memories t"
@@ -28,9 +28,9 @@ defmodule Skillbook.Handlers.Memory.Table do
     returning id, number
     """
 
-    SQL.transaction(sql, [{query, values}, Rows.join({"memory", owner, "[]"}, 1)], fn
+    SQL.transaction(sql, [{query, values}, Index.join({"memory", owner, "[]"}, 1)], fn
       sql, [%{rows: [[id, number]]}, %{rows: [[segment]]}] ->
-        with :ok <- Rows.put(sql, segment, Rows.pack([{id, document(memory)}])),
+        with :ok <- Index.put(sql, segment, Index.pack([{id, document(memory)}])),
              do: {:ok, %{memory | id: number}}
     end)
   end
@@ -38,10 +38,10 @@ defmodule Skillbook.Handlers.Memory.Table do
   # The content counts as a title does, and more than category and tags.
   defp document(memory) do
     filed = Enum.join([memory.category | memory.tags], " ")
-    {[memory.content], filed, [Rows.field("category", memory.category)]}
+    {[memory.content], filed, [Index.field("category", memory.category)]}
   end
 
-  @doc "For `Skillbook.Search.Unindexed`: of ids, the key of the segment, the id and the document."
+  @doc "For `Skillbook.Search.Backfill`: of ids, the key of the segment, the id and the document."
   def searched(sql, ids) do
     {these, params} = Values.ids(sql, "t.id", ids, 1)
 
@@ -75,10 +75,11 @@ defmodule Skillbook.Handlers.Memory.Table do
   end
 
   def search(sql, owner, units, category, limit) do
-    filters = if category, do: [Rows.field("category", category)], else: []
+    filters = if category, do: [Index.field("category", category)], else: []
 
-    with {:ok, segments} <- Rows.segments(sql, "memory", [owner]),
-         {:ok, {all?, total, hits}} <- Rows.find(sql, segments, units, filters, {:newest, limit}),
+    with {:ok, segments} <- Index.segments(sql, "memory", [owner]),
+         {:ok, {all?, total, hits}} <-
+           Index.find(sql, segments, units, filters, {:newest, limit}),
          {these, params} = Values.ids(sql, "t.id", Enum.map(hits, &elem(&1, 0)), 1),
          {:ok, %{rows: rows}} <- SQL.query(sql, "#{@select} where #{these}", params) do
       found = Map.new(rows, fn [id | memory] -> {id, memory(memory)} end)

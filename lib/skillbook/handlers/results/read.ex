@@ -2,7 +2,8 @@ defmodule Skillbook.Handlers.Results.Read do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Bounded, Excerpt, FlagError, NotFoundError, Result}
+  alias Skillbook.Reply.{Excerpt, Truncation}
+  alias Skillbook.{FlagError, NotFoundError, Result}
 
   @impl true
   def execute(%{"id" => id, "from" => from}, context) do
@@ -14,7 +15,7 @@ defmodule Skillbook.Handlers.Results.Read do
   end
 
   defp fetch(view, id) do
-    with :error <- Bounded.fetch(view, id),
+    with :error <- Truncation.fetch(view, id),
          do: {:error, %NotFoundError{kind: "result", id: id, find: nil}}
   end
 

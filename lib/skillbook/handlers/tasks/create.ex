@@ -2,8 +2,8 @@ defmodule Skillbook.Handlers.Tasks.Create do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Context, Result, SQL}
   alias Skillbook.Handlers.Tasks.{Table, Task}
+  alias Skillbook.{Context, Result, SQL}
 
   @impl true
   def execute(flags, context) do

@@ -2,8 +2,8 @@ defmodule Skillbook.Handlers.Tasks.Get do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Context, Result}
   alias Skillbook.Handlers.Tasks.{Table, Task}
+  alias Skillbook.{Context, Result}
 
   @impl true
   def execute(flags, context) do

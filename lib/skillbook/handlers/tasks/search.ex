@@ -2,9 +2,9 @@ defmodule Skillbook.Handlers.Tasks.Search do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Context, Flags, Result}
   alias Skillbook.Handlers.Tasks.{Table, Task}
   alias Skillbook.Search.Query
+  alias Skillbook.{Context, Flags, Result}
 
   @filters ~w(query status assignee priority tags due-before due-after overdue)
   @most 100

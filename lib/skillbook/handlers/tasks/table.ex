@@ -4,9 +4,9 @@ defmodule Skillbook.Handlers.Tasks.Table do
   # Callers that write put what belongs together into a transaction.
 
   alias Skillbook.Handlers.Tasks.Task
-  alias Skillbook.{FlagError, NotFoundError, SQL}
-  alias Skillbook.Search.Rows
   alias Skillbook.SQL.Values
+  alias Skillbook.Search.Index
+  alias Skillbook.{FlagError, NotFoundError, SQL}
 
   @columns ~w(id title description status priority assignee due_date parent_id created_by created_at updated_at archived_at)a
   # The database gives the id.
@@ -51,17 +51,17 @@ defmodule Skillbook.Handlers.Tasks.Table do
   defp index(_sql, %{archived_at: %DateTime{}}), do: :ok
 
   defp index(sql, task) do
-    with {:ok, segment} <- Rows.join(sql, @key, 1),
-         do: Rows.put(sql, segment, Rows.pack([{task.id, document(task)}]))
+    with {:ok, segment} <- Index.join(sql, @key, 1),
+         do: Index.put(sql, segment, Index.pack([{task.id, document(task)}]))
   end
 
   # That it is open is a field, since nearly every search asks for those.
   defp document(task) do
-    fields = if Task.open?(task), do: [Rows.field("state", "open")], else: []
+    fields = if Task.open?(task), do: [Index.field("state", "open")], else: []
     {[task.title], task.description || "", fields}
   end
 
-  @doc "For `Skillbook.Search.Unindexed`: of ids, the key of the segment, the id and the document."
+  @doc "For `Skillbook.Search.Backfill`: of ids, the key of the segment, the id and the document."
   def searched(sql, ids) do
     {these, params} = Values.ids(sql, "t.id", ids, 1)
 
@@ -159,8 +159,8 @@ defmodule Skillbook.Handlers.Tasks.Table do
     if document(before) == document(task) and before.archived_at == task.archived_at do
       :ok
     else
-      with {:ok, segment} <- Rows.join(sql, @key, 0),
-           :ok <- Rows.remove(sql, segment, [task.id]),
+      with {:ok, segment} <- Index.join(sql, @key, 0),
+           :ok <- Index.remove(sql, segment, [task.id]),
            do: index(sql, task)
     end
   end
@@ -186,7 +186,7 @@ defmodule Skillbook.Handlers.Tasks.Table do
 
   # The index has all that is asked, so the database is asked for those alone that are shown.
   defp best(sql, units, limit) do
-    with {:ok, ids, total} <- find(sql, units, [Rows.field("state", "open")], limit),
+    with {:ok, ids, total} <- find(sql, units, [Index.field("state", "open")], limit),
          shown = Enum.take(ids, limit),
          {these, params} = Values.ids(sql, "t.id", shown, 1),
          {:ok, tasks} <- select(sql, "where #{these} and t.archived_at is null", params) do
@@ -246,8 +246,8 @@ defmodule Skillbook.Handlers.Tasks.Table do
   defp find(sql, units, fields, limit) do
     {kind, scope, _labels} = @key
 
-    with {:ok, segments} <- Rows.segments(sql, kind, [scope]),
-         {:ok, {all?, total, hits}} <- Rows.find(sql, segments, units, fields, {:level, limit}) do
+    with {:ok, segments} <- Index.segments(sql, kind, [scope]),
+         {:ok, {all?, total, hits}} <- Index.find(sql, segments, units, fields, {:level, limit}) do
       if all?, do: {:ok, Enum.map(hits, &elem(&1, 0)), total}, else: {:ok, [], 0}
     end
   end

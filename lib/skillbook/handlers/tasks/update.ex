@@ -2,8 +2,8 @@ defmodule Skillbook.Handlers.Tasks.Update do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Context, FlagError, Flags, NotFoundError, Result, SQL}
   alias Skillbook.Handlers.Tasks.{Table, Task}
+  alias Skillbook.{Context, FlagError, Flags, NotFoundError, Result, SQL}
 
   @fields [
     {"title", :title},

@@ -23,7 +23,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
   }
 
   alias Skillbook.Handlers.Workflow.Folder
-  alias Skillbook.Store.Timing
+  alias Skillbook.Store.ScheduleRules
 
   # `get_skill email.all` and `--help` would never reach a command of these names.
   @reserved ~w(all help)
@@ -142,7 +142,12 @@ defmodule Skillbook.Handlers.Workflow.Build do
   defp apart(_schedule, %{book: nil}), do: :ok
 
   defp apart(schedule, context),
-    do: Timing.apart(schedule, Book.fetch!(context.book).schedules[:min_interval], context.now)
+    do:
+      ScheduleRules.apart(
+        schedule,
+        Book.fetch!(context.book).schedules[:min_interval],
+        context.now
+      )
 
   # Nobody's page runs with more rights than its builder has, nor with what another keeps for itself alone, such as its memories;
   # who may not use a profile does not learn whether it is there.

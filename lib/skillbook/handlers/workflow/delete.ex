@@ -2,8 +2,8 @@ defmodule Skillbook.Handlers.Workflow.Delete do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Context, Document, Profile, Result, Store, View, WorkflowError}
   alias Skillbook.Handlers.Workflow.{Folder, Named}
+  alias Skillbook.{Context, Document, Profile, Result, Store, View, WorkflowError}
 
   @impl true
   def execute(%{"name" => name}, %Context{} = context) do

@@ -2,9 +2,10 @@ defmodule Skillbook.Handlers.Workflow.Run do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Command, Context, FlagError, Pipeline, Result, Workflow}
   alias Skillbook.Handlers.Workflow.Named
+  alias Skillbook.Reply.Pipeline
   alias Skillbook.Workflow.Prose
+  alias Skillbook.{Command, Context, FlagError, Result, Workflow}
 
   @impl true
   def execute(flags, %Context{} = context) do

@@ -2,9 +2,9 @@ defmodule Skillbook.Handlers.Workflow.Show do
   @moduledoc false
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Context, Flags, NotFoundError, Report, Result, View, Workflow}
   alias Skillbook.Handlers.Workflow.Named
   alias Skillbook.Workflow.Runs
+  alias Skillbook.{Context, Flags, NotFoundError, Report, Result, View, Workflow}
 
   @impl true
   def execute(flags, %Context{} = context) do

@@ -2,7 +2,7 @@ defmodule Skillbook.SQL.Migrations.V9 do
   @moduledoc false
   # One index for all that is searched in a database, in place of the terms of vaults, FTS5 and tsvector.
   #
-  # What there was stays, and is left in a table of its own to be indexed: `Skillbook.Search.Unindexed` does it when a book
+  # What there was stays, and is left in a table of its own to be indexed: `Skillbook.Search.Backfill` does it when a book
   # starts.
 
   alias Skillbook.SQL.Migrations.{V1, V5, V8}

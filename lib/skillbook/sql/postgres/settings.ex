@@ -3,7 +3,7 @@ defmodule Skillbook.SQL.Postgres.Settings do
   # The options of `Skillbook.SQL.Postgres`, as what the driver takes. No text of an error here has a password in it, so
   # none has a URL.
 
-  alias Skillbook.Options
+  alias Skillbook.Support.Options
 
   @modes ~w(disable prefer require verify-ca verify-full)
 

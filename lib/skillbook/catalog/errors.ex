@@ -1,0 +1,225 @@
+defmodule Skillbook.FrontmatterError do
+  @moduledoc """
+  Frontmatter that could not be read.
+
+  ## Fields
+
+    * `:kind` - one of
+      * `:encoding` - the text is not UTF-8
+      * `:unclosed` - the opening `---` has no closing one
+      * `:invalid` - the block is not YAML, and what was meant is not plain
+      * `:not_mapping` - the block is YAML, but no mapping
+      * `:too_large` - the block is longer than 1 MiB, or its aliases make it larger than 2 MiB
+      * `:too_deep` - values nest more than 64 deep
+    * `:reason` - what was expected and what came
+    * `:line`, `:column` - the place, both from 1, the column in characters
+    * `:offset` - the same place in bytes, from 0
+    * `:source` - the line itself; `""` where it is not UTF-8, or longer than 64 KiB
+    * `:hint` - what to write instead, or `nil`
+
+  `message/1` shows the line with a mark below the place:
+
+      iex> {:error, error} = Skillbook.Frontmatter.parse("---\\nname: a\\n description: b\\n---\\n")
+      iex> error |> Exception.message() |> String.split("\\n")
+      ["frontmatter: a `key: value` is not allowed here",
+       "  3 |  description: b",
+       "    |             ^",
+       "hint: check how this line and the one before it are indented"]
+  """
+
+  @type kind :: :encoding | :unclosed | :invalid | :not_mapping | :too_large | :too_deep
+  @type t :: %__MODULE__{
+          kind: kind(),
+          reason: String.t(),
+          line: pos_integer(),
+          column: pos_integer(),
+          offset: non_neg_integer(),
+          source: String.t(),
+          hint: String.t() | nil
+        }
+
+  defexception [:kind, :reason, :line, :column, :offset, :source, :hint]
+
+  @longest_line 64 * 1024
+
+  @doc false
+  def new({kind, reason, line, column, offset, hint}, text) do
+    %__MODULE__{
+      kind: kind,
+      reason: reason,
+      line: line,
+      column: column,
+      offset: offset,
+      source: source(text, offset),
+      hint: hint
+    }
+  end
+
+  defp source(text, offset) do
+    ahead = min(byte_size(text) - offset, @longest_line)
+
+    with start when is_integer(start) <- line_start(text, offset, @longest_line),
+         stop when is_integer(stop) <- line_end(text, offset, ahead),
+         line = text |> binary_part(start, stop - start) |> String.trim_trailing("\r"),
+         true <- String.valid?(line) do
+      # Without the copy the error would keep the whole document in memory.
+      :binary.copy(line)
+    else
+      _ -> ""
+    end
+  end
+
+  defp line_start(_text, 0, _left), do: 0
+  defp line_start(_text, _offset, 0), do: nil
+
+  defp line_start(text, offset, left) do
+    if :binary.at(text, offset - 1) == ?\n,
+      do: offset,
+      else: line_start(text, offset - 1, left - 1)
+  end
+
+  defp line_end(text, offset, ahead) do
+    case :binary.match(text, "\n", scope: {offset, ahead}) do
+      {at, 1} -> at
+      :nomatch when offset + ahead == byte_size(text) -> offset + ahead
+      :nomatch -> nil
+    end
+  end
+
+  @impl true
+  def message(%__MODULE__{} = error) do
+    number = Integer.to_string(error.line)
+    hint = if error.hint, do: "\nhint: #{error.hint}", else: ""
+    "frontmatter: #{error.reason}\n#{excerpt(error, number)}#{hint}"
+  end
+
+  defp excerpt(%{source: ""}, number), do: "  at line #{number}"
+
+  defp excerpt(error, number) do
+    {line, caret} = Skillbook.Diagnostic.excerpt(error.source, error.column)
+    "  #{number} | #{line}\n  #{String.duplicate(" ", String.length(number))} | #{caret}"
+  end
+end
+
+defmodule Skillbook.UnknownSkillError do
+  @moduledoc """
+  A name that no entry has, or none that the view shows.
+
+  ## Fields
+
+    * `:name` - the name
+    * `:suggestions` - up to three names that the view shows, the closest first
+
+  ## Examples
+
+      iex> Exception.message(%Skillbook.UnknownSkillError{name: "emial.send", suggestions: ["email.send", "email.read"]})
+      "unknown skill \\"emial.send\\"; did you mean email.send or email.read? To list what there is, write: get_skill"
+
+      iex> Exception.message(%Skillbook.UnknownSkillError{name: "x"})
+      "unknown skill \\"x\\". To list what there is, write: get_skill"
+  """
+
+  @type t :: %__MODULE__{name: String.t(), suggestions: [String.t()]}
+
+  defexception [:name, suggestions: []]
+
+  @impl true
+  def message(%{name: name, suggestions: suggestions}) do
+    # A name can be as long as a whole command that went wrong.
+    "unknown skill #{inspect(String.slice(name, 0, 100))}#{offer(suggestions)} To list what there is, write: get_skill"
+  end
+
+  defp offer([]), do: "."
+  defp offer([name]), do: "; did you mean #{name}?"
+
+  defp offer(names) do
+    {last, others} = List.pop_at(names, -1)
+    "; did you mean #{Enum.join(others, ", ")} or #{last}?"
+  end
+end
+
+defmodule Skillbook.DocumentError do
+  @moduledoc """
+  A document could not be read or written.
+
+  ## Fields
+
+    * `:kind` - what stood in the way:
+      * `:path` - the path does not name a file below the folder
+      * `:link` - a part of the path is a symbolic link
+      * `:exists` - the file is there already
+      * `:missing` - there is no such file
+      * `:io` - the file system refused; `:reason` says why
+    * `:path` - the path as given, relative to the folder; for `:link` and `:io` up to the part concerned
+    * `:reason` - a POSIX code such as `:enospc`, or `nil`
+
+  ## Examples
+
+      iex> Exception.message(%Skillbook.DocumentError{kind: :exists, path: "finance/report.md"})
+      "finance/report.md exists already"
+  """
+
+  @type t :: %__MODULE__{
+          kind: :path | :link | :exists | :missing | :io,
+          path: String.t(),
+          reason: File.posix() | nil
+        }
+
+  @enforce_keys [:kind, :path]
+  defexception [:kind, :path, :reason]
+
+  @impl true
+  def message(%{kind: :path, path: path}) do
+    "#{inspect(path)} is no path of a file below the folder: " <>
+      "write names without a leading dot, joined by slashes, such as finance/report.md"
+  end
+
+  def message(%{kind: :link, path: path}),
+    do:
+      "#{path} is a symbolic link, and links are not followed here: name a folder or file in its place"
+
+  def message(%{kind: :exists, path: path}), do: "#{path} exists already"
+  def message(%{kind: :missing, path: path}), do: "#{path} does not exist"
+
+  def message(%{kind: :io, path: path, reason: reason}),
+    do: "#{path}: #{:file.format_error(reason)}"
+end
+
+defmodule Skillbook.ConfigError do
+  @moduledoc """
+  A configuration file that cannot be read, or says something that means nothing.
+
+  ## Fields
+
+    * `:path` - the file
+    * `:line`, `:column` - where in the file, both from 1, the column in characters; `nil` if the file cannot be read
+    * `:at` - which of its values is meant, such as `"skills[1].available[0]"`; `nil` for the whole, and where the text is
+      no JSON
+    * `:reason` - what was expected and what came
+
+  ## Examples
+
+      iex> Exception.message(%Skillbook.ConfigError{path: "agents.json", line: 3, column: 7, reason: "expected `:`"})
+      "agents.json:3:7: expected `:`"
+
+      iex> Exception.message(%Skillbook.ConfigError{path: "agents.json", line: 4, column: 14, at: "skills[1].root", reason: "expected a path, got: 3"})
+      "agents.json:4:14: skills[1].root: expected a path, got: 3"
+  """
+
+  @type t :: %__MODULE__{
+          path: Path.t(),
+          line: pos_integer() | nil,
+          column: pos_integer() | nil,
+          at: String.t() | nil,
+          reason: String.t()
+        }
+
+  @enforce_keys [:path, :reason]
+  defexception [:path, :line, :column, :at, :reason]
+
+  @impl true
+  def message(error) do
+    place = [error.path, error.line, error.column] |> Enum.reject(&is_nil/1) |> Enum.join(":")
+    [place, error.at, error.reason] |> Enum.reject(&is_nil/1) |> Enum.join(": ")
+  end
+end

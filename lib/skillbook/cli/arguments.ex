@@ -1,0 +1,254 @@
+defmodule Skillbook.CLI.Arguments do
+  @moduledoc false
+  # Arguments in, options out; nothing is read or started here, except that the default folder is looked for.
+
+  alias Skillbook.CLI
+
+  @commands [
+    {"run", CLI.Run},
+    {"shell", CLI.Shell},
+    {"chat", CLI.Chat},
+    {"prompt", CLI.Prompt},
+    {"tools", CLI.Tools},
+    {"grammar", CLI.Grammar},
+    {"get", CLI.Get},
+    {"list", CLI.List},
+    {"search", CLI.Search},
+    {"usage", CLI.Usage},
+    {"schedule", CLI.Schedule},
+    {"lint", CLI.Lint},
+    {"explain", CLI.Explain},
+    {"install", CLI.Install},
+    {"update", CLI.Update},
+    {"outdated", CLI.Outdated},
+    {"restore", CLI.Restore},
+    {"remove", CLI.Remove},
+    {"export", CLI.Export},
+    {"import", CLI.Import}
+  ]
+
+  @globals [
+    dir: :keep,
+    vault: :keep,
+    db: :string,
+    profile: :string,
+    grant: :keep,
+    color: {:one_of, [:auto, :always, :never]},
+    builtins: :boolean,
+    help: :boolean,
+    version: :boolean
+  ]
+
+  defstruct [
+    :command,
+    args: [],
+    dirs: [],
+    vaults: [],
+    db: nil,
+    profile: "default",
+    grants: [],
+    profile_given: false,
+    color: :auto,
+    builtins: true,
+    flags: []
+  ]
+
+  @type t :: %__MODULE__{
+          command: module(),
+          args: [String.t()],
+          dirs: [Path.t()],
+          vaults: [Path.t()],
+          db: String.t() | nil,
+          profile: String.t(),
+          grants: [String.t()],
+          profile_given: boolean(),
+          color: :auto | :always | :never,
+          builtins: boolean(),
+          flags: keyword()
+        }
+
+  @doc false
+  def commands, do: @commands
+
+  @doc false
+  def globals, do: @globals
+
+  @doc "The options of the arguments; an error comes with the arguments that ask for the help about it."
+  @spec parse([String.t()]) ::
+          {:ok, t()}
+          | {:help, module() | nil}
+          | {:version, String.t()}
+          | {:error, String.t(), String.t()}
+  def parse(argv) do
+    {before, rest, invalid} =
+      OptionParser.parse_head(argv, strict: types(@globals), aliases: [h: :help])
+
+    cond do
+      invalid != [] -> {:error, invalid(hd(invalid), @globals), "--help"}
+      before[:version] -> {:version, to_string(Application.spec(:skillbook, :vsn))}
+      before[:help] -> help(rest)
+      true -> command(rest, before)
+    end
+  end
+
+  defp command([], _before), do: {:help, nil}
+  defp command(["help" | topics], _before), do: help(topics)
+
+  defp command([name | rest], before) do
+    with {:ok, module} <- find(name) do
+      switches = @globals ++ module.switches()
+
+      {given, args, invalid} =
+        OptionParser.parse(rest, strict: types(switches), aliases: [h: :help, c: :command])
+
+      cond do
+        given[:help] ->
+          {:help, module}
+
+        invalid != [] ->
+          {:error, invalid(hd(invalid), switches), "#{name} --help"}
+
+        true ->
+          with {:error, message} <- build(module, before ++ given, args),
+               do: {:error, message, "#{name} --help"}
+      end
+    end
+  end
+
+  defp help([]), do: {:help, nil}
+
+  defp help([name | _]) do
+    with {:ok, module} <- find(name), do: {:help, module}
+  end
+
+  defp find(name) do
+    case List.keyfind(@commands, name, 0) do
+      {_, module} ->
+        {:ok, module}
+
+      nil ->
+        names = Enum.map(@commands, &elem(&1, 0)) ++ ["help"]
+
+        {:error,
+         "unknown command `#{name}`#{suggestion(name, names)}\nThe commands are #{Enum.join(names, ", ")}.",
+         "--help"}
+    end
+  end
+
+  defp build(module, given, args) do
+    with {:ok, given} <- values(given, @globals ++ module.switches()),
+         {:ok, dirs} <- dirs(Keyword.get_values(given, :dir)),
+         {:ok, vaults} <- folders("--vault", Keyword.get_values(given, :vault)),
+         :ok <- named_apart(vaults),
+         {:ok, args} <- module.args(args) do
+      {:ok,
+       %__MODULE__{
+         command: module,
+         args: args,
+         dirs: dirs,
+         vaults: vaults,
+         db: given[:db],
+         profile: given[:profile] || "default",
+         grants: Keyword.get_values(given, :grant),
+         profile_given: given[:profile] != nil or given[:grant] != nil,
+         color: given[:color] || :auto,
+         builtins: Keyword.get(given, :builtins, true),
+         flags: Keyword.take(given, Keyword.keys(module.switches()))
+       }}
+    end
+  end
+
+  defp dirs([]), do: {:ok, Enum.filter(["skills"], &File.dir?/1)}
+
+  defp dirs(dirs), do: folders("--dir", dirs)
+
+  defp folders(option, folders) do
+    case Enum.reject(folders, &File.dir?/1) do
+      [] -> {:ok, folders}
+      [folder | _] -> {:error, "#{option} expects a folder, and #{there(folder)}"}
+    end
+  end
+
+  # A vault has its folder's name.
+  defp named_apart(vaults) do
+    vaults
+    |> Enum.group_by(&Path.basename(Path.expand(&1)))
+    |> Enum.find_value(:ok, fn
+      {_name, [_]} ->
+        nil
+
+      {name, [first, second | _]} ->
+        {:error,
+         "--vault expects folders of different names, and #{first} and #{second} are both named #{name}"}
+    end)
+  end
+
+  defp there(path),
+    do: if(File.exists?(path), do: "#{path} is a file", else: "there is none at #{path}")
+
+  # Our own types beside those of `OptionParser`, which only sees what they are written as.
+  defp types(switches), do: for({name, type} <- switches, do: {name, type(type)})
+
+  defp type({:one_of, _values}), do: :string
+  defp type({:some_of, _values}), do: :keep
+  defp type({:number, _least, _most}), do: :integer
+  defp type(type), do: type
+
+  defp values(given, switches) do
+    Enum.reduce_while(given, {:ok, []}, fn {name, text}, {:ok, done} ->
+      case value(switches[name], text) do
+        {:ok, value} ->
+          {:cont, {:ok, done ++ [{name, value}]}}
+
+        :error ->
+          {:halt, {:error, "--#{dashed(name)} expects #{expected(switches[name])}, got: #{text}"}}
+      end
+    end)
+  end
+
+  defp value({kind, names}, text) when kind in [:one_of, :some_of] do
+    with nil <- Enum.find(names, &(to_string(&1) == text)),
+         do: :error,
+         else: (name -> {:ok, name})
+  end
+
+  defp value({:number, least, most}, number) do
+    if number >= least and (most == nil or number <= most), do: {:ok, number}, else: :error
+  end
+
+  defp value(_type, value), do: {:ok, value}
+
+  defp expected({kind, values}) when kind in [:one_of, :some_of],
+    do: "one of #{Enum.join(values, ", ")}"
+
+  defp expected({:number, least, nil}), do: "a whole number from #{least}"
+  defp expected({:number, least, most}), do: "a whole number from #{least} to #{most}"
+
+  defp invalid({option, value}, switches) do
+    name = option |> String.trim_leading("-") |> String.replace_prefix("no-", "")
+
+    case Enum.find(switches, fn {key, _} -> dashed(key) == name end) do
+      nil ->
+        "unknown option `#{option}`" <>
+          suggestion(option, Enum.map(switches, &("--" <> dashed(elem(&1, 0)))))
+
+      {_, :boolean} ->
+        "#{option} takes no value, got: #{value}"
+
+      _ when value == nil ->
+        "#{option} expects a value"
+
+      {_, type} ->
+        "#{option} expects #{expected(type)}, got: #{value}"
+    end
+  end
+
+  defp dashed(key), do: key |> to_string() |> String.replace("_", "-")
+
+  defp suggestion(given, known) do
+    case Skillbook.Support.Closest.to(given, known, 0.8) do
+      nil -> ""
+      close -> "; did you mean `#{close}`?"
+    end
+  end
+end

@@ -1,8 +1,0 @@
-defmodule Skillbook.Duration do
-  @moduledoc false
-  # Milliseconds as errors write them.
-
-  @spec text(pos_integer()) :: String.t()
-  def text(milliseconds) when rem(milliseconds, 1000) == 0, do: "#{div(milliseconds, 1000)} s"
-  def text(milliseconds), do: "#{milliseconds} ms"
-end

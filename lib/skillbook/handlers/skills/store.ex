@@ -1,0 +1,348 @@
+defmodule Skillbook.Handlers.Skills.Store do
+  @moduledoc false
+  # The commands of the domains skills and notes that work on `Skillbook.Store`. `call/4` is the
+  # table of the store's functions behind them, `answer/4` that of their answers; the pages declare
+  # the flags.
+
+  @behaviour Skillbook.Handler
+
+  alias Skillbook.Handlers.Skills.{Answers, EditFlags, Load}
+  alias Skillbook.{Context, Entry, Flags, Result, Schedule, Store, StoreError, Stored, View}
+
+  @texts ~w(description schedule timezone)
+  @lists ~w(tags labels proactive-for excluded-for attachments)
+  @fields ["title", "description", "include-in-prompt"] ++ @lists ++ ~w(schedule timezone)
+  @changes ~w(operation content clear find replace replace-all) ++ @fields
+  # By the store's names.
+  @columns Map.new(
+             ["name", "content" | @fields],
+             &{&1, &1 |> String.replace("-", "_") |> String.to_atom()}
+           )
+  @shown ~w(title description tags labels include_in_prompt proactive_for excluded_for attachments schedule
+           timezone)a
+
+  @impl true
+  def execute(flags, %Context{entry: %{name: command}} = context) do
+    with {:ok, _sql} <- Context.fetch_sql(context),
+         {:ok, done} <- call(command, flags, context.view, options(context, flags)),
+         do: {:ok, answer(command, done, flags, context)}
+  end
+
+  defp options(context, flags) do
+    expected = for {"expected-version", version} <- flags, do: {:expected_version, version}
+    [by: context.by, now: context.now] ++ expected
+  end
+
+  defp call("skills.create", flags, view, options), do: Store.create(view, fields(flags), options)
+
+  defp call("skills.delete", %{"name" => name}, view, options),
+    do: Store.delete(view, name, options)
+
+  defp call("notes.delete", %{"title" => title}, view, options),
+    do: Store.delete(view, title, options)
+
+  defp call("skills.enable", %{"name" => name}, view, options),
+    do: Store.enable(view, name, options)
+
+  defp call("skills.disable", %{"name" => name}, view, options),
+    do: Store.disable(view, name, options)
+
+  defp call("skills.history", %{"name" => name}, view, _options), do: Store.history(view, name)
+  defp call("skills.list", flags, view, _options), do: list(view, :skill, flags)
+  defp call("notes.list", flags, view, _options), do: list(view, :note, flags)
+
+  defp call("skills.restore", %{"name" => name, "version" => version}, view, options),
+    do: Store.restore(view, name, version, options)
+
+  defp call("skills.update", %{"name" => name} = flags, view, options) do
+    with :ok <- Flags.require_any(flags, @changes),
+         {:ok, edit} <- EditFlags.edit(flags),
+         {:ok, cleared} <- cleared(flags) do
+      changes = flags |> fields() |> Map.drop([:name, :content]) |> Map.merge(cleared)
+
+      Store.update(
+        view,
+        name,
+        if(edit, do: Map.put(changes, :edit, edit), else: changes),
+        options
+      )
+    end
+  end
+
+  defp call("notes.add", %{"title" => title, "content" => content} = flags, view, options) do
+    fields = flags |> fields() |> Map.drop([:title, :content])
+
+    with {:ok, how, stored} <- Store.put_note(view, title, content, [fields: fields] ++ options),
+         do: {:ok, {how, stored}}
+  end
+
+  defp call("skills.read", %{"name" => name, "version" => number}, view, _options) do
+    with {:ok, version} <- Store.version(view, name, number), do: {:ok, version.entry}
+  end
+
+  # A request for a skill is for its text, wherever it is kept.
+  defp call("skills.read", %{"name" => name}, view, _options) do
+    with {:error, %StoreError{kind: :is_file}} = error <- Store.fetch(view, name),
+         :error <- Load.fetch(view, name, [:skill, :note]),
+         do: error
+  end
+
+  defp call("skills.diff", %{"name" => name} = flags, view, _options) do
+    with {:ok, versions} <- Store.history(view, name),
+         to = flags["to"] || hd(versions).version,
+         # Those that cannot be read here have numbers as well.
+         from =
+           flags["from"] || Enum.find_value(versions, to, &if(&1.version < to, do: &1.version)),
+         {:ok, diff} <- Store.diff(view, name, from, to),
+         do: {:ok, Map.merge(diff, %{name: hd(versions).entry.name, from: from, to: to})}
+  end
+
+  defp list(view, kind, flags) do
+    disabled = Map.get(flags, "include-disabled", false)
+    Store.list(view, kind: kind, tag: flags["tag"], include_disabled: disabled)
+  end
+
+  defp fields(flags),
+    do: for({flag, value} <- flags, column = @columns[flag], into: %{}, do: {column, value})
+
+  defp cleared(flags) do
+    names = Map.get(flags, "clear", [])
+
+    case Enum.filter(names, &Map.has_key?(flags, &1)) do
+      [] -> {:ok, Map.new(names, &{@columns[&1], if(&1 in @texts, do: "", else: [])})}
+      both -> EditFlags.conflict(both ++ ["clear"], "a field is either set or cleared, not both")
+    end
+  end
+
+  defp answer("skills.create", stored, _flags, context) do
+    text =
+      "Created the skill #{stored.name}, version #{stored.version}. `get_skill: #{stored.name}` reads it."
+
+    ok(
+      text <>
+        next(stored, context.now) <> instead(Answers.replaced(context.view, stored), stored),
+      data: version(stored),
+      effects: [:skill_created]
+    )
+  end
+
+  defp answer(
+         "skills.update",
+         %{entry: %{version: number} = entry, before: %{version: number}},
+         _flags,
+         _context
+       ),
+       do:
+         ok("Nothing changed, it is so already: #{entry.name} is at version #{number}.",
+           data: version(entry)
+         )
+
+  defp answer("skills.update", %{entry: entry, before: before}, flags, context) do
+    text =
+      Enum.join(
+        ["Updated #{entry.name} to version #{entry.version}." | changes(before, entry)],
+        "\n"
+      )
+
+    replaced = flags["operation"] == "replace"
+    lost = if replaced, do: Answers.lost(flags, before.name, before.version, context), else: ""
+
+    ok(text <> lost <> never(before, entry, context),
+      data: version(entry),
+      effects: [:skill_updated]
+    )
+  end
+
+  defp answer("skills.restore", stored, flags, _context) do
+    text =
+      "#{stored.name} is as it was at version #{flags["version"]}; it is at version #{stored.version} now."
+
+    disabled =
+      if stored.enabled,
+        do: "",
+        else: "\nIt is disabled; `skills.enable #{stored.name}` undoes that."
+
+    ok(text <> disabled, data: version(stored), effects: [:skill_restored])
+  end
+
+  defp answer("skills.enable", stored, _flags, _context) do
+    text = "Enabled #{stored.name}: it can be found and read again."
+    ok(text, data: Map.take(stored, [:name, :enabled]), effects: [:skill_enabled])
+  end
+
+  defp answer("skills.disable", stored, _flags, context) do
+    text =
+      "Disabled #{stored.name}: nobody finds it but `skills.read` and `skills.list --include-disabled`. " <>
+        "`skills.enable #{stored.name}` undoes it."
+
+    data = Map.take(stored, [:name, :enabled])
+    ok(text <> Answers.back(context, stored), data: data, effects: [:skill_disabled])
+  end
+
+  defp answer(command, deleted, _flags, context)
+       when command in ["skills.delete", "notes.delete"] do
+    text =
+      "Deleted the #{deleted.kind} #{deleted.name}; " <>
+        "`skills.restore #{deleted.name} --version #{deleted.version}` brings it back."
+
+    effect = if deleted.kind == :note, do: :note_deleted, else: :skill_deleted
+    ok(text <> Answers.back(context, deleted), data: %{deleted: true}, effects: [effect])
+  end
+
+  defp answer("notes.add", {how, stored}, flags, context) do
+    note = "\"#{stored.title}\" (#{stored.name})"
+    data = Map.take(stored, [:name, :title, :version])
+
+    case how do
+      :added ->
+        ok("Added the note #{note}.", data: data, effects: [:note_added])
+
+      :updated ->
+        lost = Answers.lost(flags, stored.name, stored.version - 1, context)
+
+        ok("Updated #{note} to version #{stored.version}." <> lost,
+          data: data,
+          effects: [:note_updated]
+        )
+
+      :unchanged ->
+        ok("Nothing changed, it is so already: #{note} is at version #{stored.version}.",
+          data: data
+        )
+    end
+  end
+
+  defp answer("skills.list", stored, flags, _context), do: listed(stored, "skill", :skills, flags)
+  defp answer("notes.list", stored, flags, _context), do: listed(stored, "note", :notes, flags)
+
+  defp answer("skills.history", versions, %{"name" => name}, _context) do
+    name = with [%{entry: entry} | _] <- versions, do: entry.name, else: ([] -> name)
+
+    lines =
+      for version <- versions do
+        who = Answers.who(version.by, version.author, version.at)
+        "- version #{version.version}: #{version.action} by #{who}"
+      end
+
+    shown = Enum.map(versions, &Map.take(&1, [:version, :action, :by, :author, :at]))
+    text = Enum.join(["Versions of #{name}, the newest first:" | lines], "\n")
+    ok(text, data: %{name: name, versions: shown})
+  end
+
+  defp answer("skills.diff", diff, _flags, _context), do: ok(compared(diff), data: diff)
+
+  defp answer("skills.read", %Stored{} = stored, _flags, context) do
+    data = Map.take(stored, [:name, :title, :description, :content, :tags, :source, :version])
+
+    options = [
+      data: Map.merge(data, Answers.timed(stored)),
+      metadata: activates(context.view, stored)
+    ]
+
+    ok(Answers.page(data, Answers.facts(stored)), options)
+  end
+
+  defp answer("skills.read", %Entry{} = entry, _flags, _context) do
+    data = %{
+      name: entry.name,
+      title: Load.title(entry),
+      description: entry.description,
+      content: String.trim(entry.body),
+      tags: entry.tags,
+      source: :file,
+      version: nil
+    }
+
+    text = Answers.page(data, [{"source", "a file, which commands do not change"}])
+    ok(text, data: data, metadata: %{activates: [Entry.activation(entry)]})
+  end
+
+  defp ok(text, options), do: Result.ok(text, options)
+
+  defp version(stored), do: Map.take(stored, [:name, :version])
+
+  defp next(%{schedule: nil}, _now), do: ""
+
+  defp next(stored, now) do
+    schedule = Answers.schedule(stored)
+    at = Schedule.local(schedule, Schedule.next(schedule, now))
+    "\nIt runs #{Schedule.describe(schedule)}; the next time is #{at}."
+  end
+
+  defp instead(nil, _stored), do: ""
+
+  defp instead(entry, stored),
+    do:
+      "\nIt replaces the #{entry.kind} #{entry.name} of a file; `skills.delete #{stored.name}` brings that back."
+
+  # The author of a schedule is told at once; later the log says it.
+  defp never(before, entry, context) do
+    if entry.schedule not in [nil, before.schedule] and not Store.runs?(context.view, entry) do
+      "\nIt does not run: somebody who wrote it is no profile of the book, or had fewer rights than that. Create it anew."
+    else
+      ""
+    end
+  end
+
+  defp changes(before, entry) do
+    fields =
+      for field <- @shown,
+          {old, new} = {Map.fetch!(before, field), Map.fetch!(entry, field)},
+          old != new,
+          do: "  #{field}: #{Answers.show(old)} -> #{Answers.show(new)}"
+
+    lengths = "#{String.length(before.content)} -> #{String.length(entry.content)}"
+
+    if before.content == entry.content,
+      do: fields,
+      else: fields ++ ["  content: #{lengths} characters"]
+  end
+
+  defp listed(stored, kind, key, flags) do
+    tagged = if tag = flags["tag"], do: " with the tag #{tag}", else: ""
+    fields = [:name, :title, :description, :tags, :source, :version]
+
+    head =
+      case length(stored) do
+        0 ->
+          "No #{kind}s in the store#{tagged}. `get_skill` lists all that there is, of files too."
+
+        1 ->
+          "1 #{kind} in the store#{tagged}:"
+
+        n ->
+          "#{n} #{kind}s in the store#{tagged}:"
+      end
+
+    data = Enum.map(stored, &Map.merge(Answers.timed(&1), Map.take(&1, fields)))
+    ok(Enum.join([head | Enum.map(stored, &Answers.line/1)], "\n"), data: %{key => data})
+  end
+
+  defp compared(%{from: number, to: number} = diff),
+    do:
+      "#{diff.name}: version #{number} and version #{number} are one and the same. Name two of them."
+
+  defp compared(%{fields: [], content: ""} = diff),
+    do: "#{diff.name}: versions #{diff.from} and #{diff.to} are the same."
+
+  defp compared(diff) do
+    fields =
+      for {field, old, new} <- diff.fields,
+          do: "  #{field}: #{Answers.show(old)} -> #{Answers.show(new)}\n"
+
+    String.trim_trailing(
+      "#{diff.name}: from version #{diff.from} to version #{diff.to}\n#{fields}#{diff.content}",
+      "\n"
+    )
+  end
+
+  # A disabled entry, or another version, is no entry's text.
+  defp activates(view, stored) do
+    with {:ok, %Entry{source: "store"} = entry} <- View.fetch(view, stored.name),
+         true <- stored.content |> String.trim() |> String.ends_with?(String.trim(entry.body)) do
+      %{activates: [Entry.activation(entry)]}
+    else
+      _ -> %{}
+    end
+  end
+end

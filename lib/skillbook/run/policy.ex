@@ -1,0 +1,114 @@
+defmodule Skillbook.Run.Policy do
+  @moduledoc false
+  # Whether a command may run, when it changes something: what the profile's `:writes` says. The executor asks here before
+  # it runs anything, so there is no way past it.
+
+  require Logger
+
+  alias Skillbook.Run.Worker
+  alias Skillbook.{Context, Entry, PolicyError, Profile, Request, RoutedCommand, Telemetry, View}
+
+  @dispatch "agent.dispatch"
+
+  @spec check(RoutedCommand.t(), Context.t(), Request.ask() | nil) ::
+          :ok | {:error, PolicyError.t()}
+  def check(%RoutedCommand{entry: entry} = routed, %Context{profile: profile} = context, ask) do
+    case Entry.effect(entry) do
+      :read -> :ok
+      :write -> told(routed, context, fn -> decide(profile.writes, routed, context, ask) end)
+    end
+  end
+
+  # The duration is the time that somebody took to answer.
+  defp told(routed, context, decide) do
+    began = System.monotonic_time()
+    decision = decide.()
+
+    Telemetry.event(
+      [:skillbook, :policy, :decision],
+      %{duration: System.monotonic_time() - began},
+      %{
+        book: context.book,
+        profile: context.profile.id,
+        skill: routed.name,
+        writes: context.profile.writes,
+        decision: with({:error, error} <- decision, do: error.kind)
+      }
+    )
+
+    decision
+  end
+
+  @spec decide(Profile.writes(), RoutedCommand.t(), Context.t(), Request.ask() | nil) ::
+          :ok | {:error, PolicyError.t()}
+  defp decide(:run, _routed, _context, _ask), do: :ok
+  defp decide(:deny, routed, _context, _ask), do: refused(:deny, routed)
+
+  # Whom it is dispatched to has a profile of its own, which decides again.
+  defp decide(:delegate, %{name: @dispatch}, _context, _ask), do: :ok
+
+  defp decide(:delegate, routed, context, _ask) do
+    dispatch = match?({:ok, %Entry{name: @dispatch}}, View.fetch(context.view, @dispatch))
+    refused(:delegate, routed, dispatch: dispatch)
+  end
+
+  defp decide(:ask, routed, _context, nil) do
+    Logger.warning(
+      "skill #{routed.name}: expected the option :ask of the book or of the run, got none"
+    )
+
+    refused(:unanswered, routed)
+  end
+
+  defp decide(:ask, routed, context, ask) do
+    request = %Request{
+      command: routed.command,
+      entry: routed.entry,
+      profile: context.profile,
+      context: context
+    }
+
+    worker =
+      Worker.start(context.book, Context.logger_metadata(context), fn -> call(ask, request) end)
+
+    case Worker.run(worker, :infinity) do
+      {:ok, :allow} ->
+        :ok
+
+      {:ok, :deny} ->
+        refused(:denied, routed)
+
+      {:ok, {:deny, text} = answer} ->
+        if text?(text), do: refused(:denied, routed, text: text), else: bad(routed, answer)
+
+      {:ok, answer} ->
+        bad(routed, answer)
+
+      {:crash, reason} ->
+        unanswered(routed, "the :ask callback crashed: #{Exception.format_exit(reason)}")
+    end
+  end
+
+  defp call({module, function}, request), do: apply(module, function, [request])
+  defp call(fun, request), do: fun.(request)
+
+  defp text?(text), do: is_binary(text) and String.valid?(text)
+
+  defp bad(routed, answer) do
+    got = inspect(answer, limit: 20, printable_limit: 500)
+
+    unanswered(
+      routed,
+      "expected :allow, :deny or {:deny, text} of the :ask callback, got: #{got}"
+    )
+  end
+
+  defp unanswered(routed, log) do
+    Logger.error("skill #{routed.name}: #{log}")
+    refused(:unanswered, routed)
+  end
+
+  defp refused(kind, routed, fields \\ []) do
+    {:error, struct!(PolicyError, [kind: kind, name: routed.name] ++ fields)}
+  end
+end

@@ -1,0 +1,76 @@
+defmodule Skillbook.Support.JSON do
+  @moduledoc false
+  # The JSON of the whole library, read and written in Rust. Every term has a form.
+
+  alias Skillbook.{JSONError, Native}
+
+  @doc """
+  The value that a JSON text stands for; objects are maps with string keys. A key that an object has twice is an error.
+
+      iex> Skillbook.Support.JSON.decode(~S({"a": [1, 2.5, null]}))
+      {:ok, %{"a" => [1, 2.5, nil]}}
+      iex> {:error, error} = Skillbook.Support.JSON.decode(~S({"a": tru}))
+      iex> Exception.message(error)
+      "line 1, column 10: expected ident"
+  """
+  @spec decode(binary()) :: {:ok, term()} | {:error, JSONError.t()}
+  def decode(text) do
+    with {:error, {reason, line, column, path}} <- Native.json_decode(text),
+         do: {:error, %JSONError{reason: reason, line: line, column: column, path: path}}
+  end
+
+  @doc """
+  The value as JSON: atoms are strings, exceptions their messages, times ISO 8601, a keyword list is an object. Keys of maps are
+  in the order of their texts.
+
+      iex> Skillbook.Support.JSON.encode(%{"b" => [1, 2.5, nil], a: ~D[2026-11-23]})
+      ~S({"a":"2026-11-23","b":[1,2.5,null]})
+  """
+  @spec encode(term()) :: String.t()
+  def encode([]), do: "[]"
+
+  def encode(value) do
+    with :unknown <- Native.json_encode(value, false), do: Native.json_encode(plain(value), true)
+  end
+
+  @doc "The fields of a diagnostic, its fix as an object too."
+  @spec diagnostic(Skillbook.Diagnostic.t()) :: map()
+  def diagnostic(diagnostic) do
+    fix =
+      with {offset, length, text} <- diagnostic.fix,
+           do: %{offset: offset, length: length, text: text}
+
+    %{Map.from_struct(diagnostic) | fix: fix}
+  end
+
+  # The value in terms that the library knows. What has no counterpart in JSON is shown, never a reason to fail.
+  defp plain(%{__exception__: true} = error), do: error |> Exception.message() |> plain()
+
+  defp plain(%struct{} = value) when struct in [Date, DateTime, NaiveDateTime, Time],
+    do: to_string(value)
+
+  defp plain(%_{} = value), do: value |> Map.from_struct() |> plain()
+  defp plain(%{} = map), do: Map.new(map, fn {key, value} -> {key(key), plain(value)} end)
+
+  defp plain([_ | _] = values) do
+    cond do
+      List.improper?(values) -> inspect(values)
+      Keyword.keyword?(values) -> for {key, value} <- values, do: {key(key), plain(value)}
+      true -> Enum.map(values, &plain/1)
+    end
+  end
+
+  # Larger than a machine's: its digits as they are.
+  defp plain(value) when is_integer(value) and abs(value) > 0x7FFF_FFFF_FFFF_FFFF,
+    do: {to_string(value)}
+
+  defp plain(value) when is_binary(value),
+    do: if(String.valid?(value), do: value, else: inspect(value))
+
+  defp plain(value) when is_boolean(value) or value in [nil, []] or is_number(value), do: value
+  defp plain(value) when is_atom(value), do: to_string(value)
+  defp plain(value), do: inspect(value)
+
+  defp key(key) when is_binary(key) or is_atom(key), do: key |> to_string() |> plain()
+  defp key(key), do: if(String.Chars.impl_for(key), do: to_string(key), else: inspect(key))
+end

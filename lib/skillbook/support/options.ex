@@ -1,0 +1,77 @@
+defmodule Skillbook.Support.Options do
+  @moduledoc false
+  # A schema is a keyword list of `option: {expected, check}` in the order in which errors name the options.
+
+  alias Skillbook.OptionError
+
+  @spec validate(keyword() | term(), String.t(), keyword({String.t(), (term() -> boolean())})) ::
+          :ok | {:error, OptionError.t()}
+  def validate(options, subject, schema) do
+    if Keyword.keyword?(options) do
+      Enum.find_value(options, :ok, &problem(&1, subject, schema))
+    else
+      {:error, error(subject, schema, nil, {:invalid, "a keyword list", options})}
+    end
+  end
+
+  defp problem({option, value}, subject, schema) do
+    case Keyword.fetch(schema, option) do
+      {:ok, {expected, check}} ->
+        if not check.(value),
+          do: {:error, error(subject, schema, option, {:invalid, expected, value})}
+
+      :error ->
+        {:error, error(subject, schema, option, :unknown)}
+    end
+  end
+
+  @doc "Raises `ArgumentError` for an option of a connection that is none; its text has no value, for one may be secret."
+  @spec known!(keyword() | term(), [atom()]) :: :ok
+  def known!(options, known) do
+    unless Keyword.keyword?(options),
+      do: raise(ArgumentError, "expected the options to be a keyword list")
+
+    with [unknown | _] <- Keyword.keys(options) -- known,
+         do:
+           raise(
+             ArgumentError,
+             "expected the options #{inspect(known)}, got: #{inspect(unknown)}"
+           )
+
+    :ok
+  end
+
+  defp error(subject, schema, option, problem) do
+    %OptionError{subject: subject, option: option, problem: problem, known: Keyword.keys(schema)}
+  end
+
+  @doc "The values that `fun` makes of the items, or its first error."
+  @spec each([item], (item -> {:ok, value} | {:error, error})) :: {:ok, [value]} | {:error, error}
+        when item: term(), value: term(), error: term()
+  def each(items, fun) do
+    result =
+      Enum.reduce_while(items, [], fn item, done ->
+        case fun.(item) do
+          {:ok, value} -> {:cont, [value | done]}
+          {:error, error} -> {:halt, {:error, error}}
+        end
+      end)
+
+    with done when is_list(done) <- result, do: {:ok, Enum.reverse(done)}
+  end
+
+  @spec positive?(term()) :: boolean()
+  def positive?(value), do: is_integer(value) and value > 0
+
+  # What the longest timer of the virtual machine has, some 49 days.
+  @longest 4_294_967_295
+
+  @spec milliseconds?(term()) :: boolean()
+  def milliseconds?(value), do: is_integer(value) and value in 1..@longest
+
+  @spec text?(term()) :: boolean()
+  def text?(value), do: is_binary(value) and value != "" and String.valid?(value)
+
+  @spec texts?(term()) :: boolean()
+  def texts?(value), do: is_list(value) and Enum.all?(value, &text?/1)
+end

@@ -1,0 +1,537 @@
+defmodule Skillbook.CLI.ProcessTest do
+  # bin/skillbook as a process of the operating system, with the build that these tests run in.
+  use ExUnit.Case, async: true
+
+  alias Skillbook.Test.ChatServer
+
+  @skillbook Path.expand("bin/skillbook")
+
+  # Whatever there is to build is built here, so that no test sees it happen.
+  setup_all do
+    {_, 0} =
+      System.cmd(@skillbook, ["--version"], env: [{"MIX_ENV", "test"}], stderr_to_stdout: true)
+
+    :ok
+  end
+
+  setup %{test: test} do
+    folder = Path.join(System.tmp_dir!(), "skillbook #{:erlang.phash2({test, System.pid()})}")
+    on_exit(fn -> File.rm_rf!(folder) end)
+
+    for {path, text} <- [
+          {"skills/notes/SKILL.md", "---\ndomain: notes\ndescription: Nötes\n---\n# Notes\n"},
+          {"skills/notes/echo.md",
+           """
+           ---
+           name: notes.echo
+           description: Says a text again, wörd for word
+           handler: Skillbook.Test.EchoHandler
+           ---
+           # notes.echo
+
+           ## Usage
+
+           notes.echo --text <text> [--wait <ms>]
+           """},
+          {"good.md",
+           "Hällo.\n\n```cmd\nnotes.echo --text one\nnotes.echo --text \"two\nlines\"\n```\n\nBye.\n"},
+          {"bad.md", "```cmd\nnotes.eco --text one\nnotes.echo --text two\n```\n"},
+          {"cut.md", "```cmd\nnotes.echo --text one\n"}
+        ] do
+      path = Path.join(folder, path)
+      File.mkdir_p!(Path.dirname(path))
+      File.write!(path, text)
+    end
+
+    {:ok, folder: folder}
+  end
+
+  defp environment(folder) do
+    [
+      {"MIX_ENV", "test"},
+      {"XDG_STATE_HOME", folder},
+      {"NO_COLOR", nil},
+      {"TERM", "xterm"},
+      {"LC_ALL", "C"}
+    ]
+  end
+
+  # Standard output and the status; standard error goes to a file that `errors/1` reads.
+  defp skillbook(folder, args, input \\ "") do
+    File.write!(Path.join(folder, "in"), input)
+    command = ~s(exec "$0" "$@" < in 2> err)
+    args = ["-c", command, @skillbook, "--no-builtins", "--db", ":memory:" | args]
+    System.cmd("sh", args, cd: folder, env: environment(folder))
+  end
+
+  defp errors(folder), do: File.read!(Path.join(folder, "err"))
+
+  test "what has a schedule runs until it is stopped, prose by a model", %{folder: folder} do
+    tick = "schedule: '* * * * * *'\nhandler: Skillbook.Test.EchoHandler\n---\n"
+    tea = "schedule: '* * * * * *'\n---\n## Behavior\n\nSee to the tea.\n"
+
+    for {name, rest} <- [tick: tick, tea: tea],
+        do:
+          File.write!(
+            Path.join(folder, "skills/notes/#{name}.md"),
+            "---\ndescription: Is scheduled\n" <> rest
+          )
+
+    {_server, url} = ChatServer.start(List.duplicate(ChatServer.answer("The tea is ready."), 20))
+
+    args = [
+      "--no-builtins",
+      "--db",
+      ":memory:",
+      "schedule",
+      "--run",
+      "--url",
+      url,
+      "--model",
+      "m"
+    ]
+
+    env =
+      for {name, value} <- environment(folder),
+          do: {to_charlist(name), if(value, do: to_charlist(value), else: false)}
+
+    options = [:binary, :stderr_to_stdout, :exit_status, args: args, cd: folder, env: env]
+    port = Port.open({:spawn_executable, @skillbook}, options)
+
+    # A full minute has no seconds.
+    time = "\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d(:\\d\\d)?"
+    output = until(port, "", ~r/^#{time}  notes\.tea  ok  .*\n  The tea is ready\.$/m)
+    output = until(port, output, ~r/^#{time}  notes\.tick  (ok|failed)  /m)
+    assert output =~ ~r/^notes\.tick  #{time} \+00:00  default  every second/m
+    assert output =~ "skillbook: running what has a schedule, until Ctrl-C\n"
+    assert_receive {:chat, %{body: %{"messages" => [_system, %{"content" => input}]}}}
+    assert input =~ "See to the tea."
+
+    {:os_pid, pid} = Port.info(port, :os_pid)
+    {_, 0} = System.cmd("kill", ["-TERM", "#{pid}"])
+    assert_receive {^port, {:exit_status, _status}}, 30_000
+  end
+
+  defp until(port, output, pattern) do
+    if output =~ pattern do
+      output
+    else
+      receive do
+        {^port, {:data, data}} -> until(port, output <> data, pattern)
+        {^port, {:exit_status, status}} -> flunk("ended with #{status}:\n#{output}")
+      after
+        50_000 -> flunk("nothing ran:\n#{output}")
+      end
+    end
+  end
+
+  test "what one process installed, others know", %{folder: folder} do
+    File.mkdir_p!(Path.join(folder, "from/mail"))
+
+    File.write!(
+      Path.join(folder, "from/mail/SKILL.md"),
+      "---\nname: mail\ndescription: Writes mail\n---\nText\n"
+    )
+
+    assert {output, 0} = skillbook(folder, ["install", "from", "--yes"])
+    assert output =~ ~r/\nmail  installed\n\z/
+    assert {"mail  current\n", 0} = skillbook(folder, ["outdated"])
+    assert {"mail  unchanged\n", 0} = skillbook(folder, ["update"])
+    assert {"mail  unchanged\n", 0} = skillbook(folder, ["restore"])
+  end
+
+  test "run prints the reply, each command with its result, and what goes back", %{folder: folder} do
+    assert {output, 0} = skillbook(folder, ["run", "good.md"])
+    assert errors(folder) == ""
+
+    assert ["", "To the user", text, "Command", first, "Command", second, "To the model", model] =
+             String.split(output, ~r/── | ─+\n/u)
+
+    assert text == "Hällo.\n\nBye.\n\n"
+    assert first =~ ~r/\A> notes.echo --text one\nok, .*\necho: one\n/
+    assert second =~ ~r/\A> notes.echo --text "two\nlines"\nok, .*\necho: two\nlines\n/
+    assert model =~ "echo: one"
+    refute output =~ "\e["
+  end
+
+  test "run takes standard input, byte for byte", %{folder: folder} do
+    text = File.read!(Path.join(folder, "good.md"))
+    assert {output, 0} = skillbook(folder, ["run", "-"], text)
+    assert output =~ "Hällo."
+  end
+
+  test "colours come only when told, where there is no terminal", %{folder: folder} do
+    assert {output, 0} = skillbook(folder, ["--color", "always", "run", "good.md"])
+    assert output =~ "\e[32mok\e[0m"
+  end
+
+  test "a failed command and a cut-off block are status 1", %{folder: folder} do
+    assert {output, 1} = skillbook(folder, ["run", "bad.md"])
+    assert output =~ "notes.echo"
+    assert output =~ "echo: two"
+
+    assert {output, 1} = skillbook(folder, ["run", "cut.md"])
+    assert output =~ "── Cut off, not run ─"
+    refute output =~ "echo: one"
+  end
+
+  test "run -c prints the result of one command", %{folder: folder} do
+    assert {output, 0} = skillbook(folder, ["run", "-c", "notes.echo --text 'a ``` b'"])
+    assert output =~ ~r/\Aok, .*\necho: a ``` b\n\z/
+
+    assert {output, 1} = skillbook(folder, ["run", "--command", "notes.eco"])
+    assert output =~ ~r/\Aerror, .*\nunknown skill "notes.eco"; did you mean notes.echo\?/
+
+    assert {json, 0} = skillbook(folder, ["run", "--json", "-c", "notes.echo --text one"])
+
+    assert {:ok, %{"text" => "", "results" => [%{"status" => "ok"}]}} =
+             Skillbook.Support.JSON.decode(json)
+  end
+
+  test "run shows the page of a command without a handler", %{folder: folder} do
+    page = "---\nname: notes.greet\ndescription: Greets\n---\nSay hello.\n"
+    File.write!(Path.join(folder, "skills/notes/greet.md"), page)
+    assert {output, 0} = skillbook(folder, ["run", "-c", "notes.greet"])
+    assert output =~ ~r/\Aok: instructions for the model to follow, .*\nSay hello\.\n\z/
+  end
+
+  test "run --json is one object", %{folder: folder} do
+    assert {output, 0} = skillbook(folder, ["run", "good.md", "--json"])
+
+    assert output =~
+             ~r/\A\{"text":"Hällo\.\\n.*Bye\.","results":\[\{.*\}\],"incomplete":\[\],"notes":\[\],"report":".*"\}\n\z/
+
+    assert output =~ ~S("status":"ok")
+  end
+
+  test "list, get and prompt read", %{folder: folder} do
+    assert {"notes.echo  command  Says a text again, wörd for word\n", 0} =
+             skillbook(folder, ["list"])
+
+    assert {json, 0} = skillbook(folder, ["list", "--json"])
+    assert json =~ ~S("name":"notes.echo")
+    assert {body, 0} = skillbook(folder, ["get", "notes.echo"])
+    assert body =~ "notes.echo --text <text> [--wait <ms>]"
+    assert {prompt, 0} = skillbook(folder, ["prompt"])
+    assert prompt =~ "notes"
+    assert {"## Domains\n" <> _, 0} = skillbook(folder, ["prompt", "--section", "domains"])
+
+    assert {"Left out for lack of room: " <> _, 0} =
+             skillbook(folder, ["prompt", "--max-chars", "300"])
+
+    assert {"", 2} = skillbook(folder, ["prompt", "--format", "xml", "--section", "rules"])
+
+    assert errors(folder) ==
+             "skillbook: --section says what a --format would; leave out one of them\nSee: skillbook prompt --help\n"
+
+    assert {"", 1} = skillbook(folder, ["get", "notes.eco"])
+    assert errors(folder) =~ "notes.echo"
+  end
+
+  test "search finds the notes of a vault, and commands do", %{folder: folder} do
+    File.mkdir_p!(Path.join(folder, "my notes/plans"))
+    File.write!(Path.join(folder, "my notes/plans/q1.md"), "# Q1\n\nThe quarterly plans. #work\n")
+    File.write!(Path.join(folder, "my notes/other.md"), "A plan of each quarter.\n")
+    search = &skillbook(folder, ["search", "--vault", "my notes" | &1])
+
+    assert {"plans/q1.md  Q1  " <> rest, 0} = search.(["quarterly plan", "--tag", "work"])
+    assert rest =~ ~r/\A\d\.\d{3}\n  # Q1 The quarterly plans\. #work\n\z/
+    assert errors(folder) == ""
+
+    for {args, status, output, errors} <- [
+          {["plan", "quarterly", "nowhere"], 0, ~r/\Aother\.md .*\nplans\/q1\.md /s,
+           "no note has all of `plan quarterly nowhere`; these have some\n"},
+          {["plan", "--limit", "1"], 0, ~r/\Aother\.md [^\n]*\n [^\n]*\n\z/,
+           "2 notes found, 1 shown; --limit shows more\n"},
+          {["nowhere"], 1, ~r/\A\z/, "no note found for `nowhere`\n"},
+          {["plan", "--kind", "skill"], 2, ~r/\A\z/,
+           "--kind is for skills, and --vault looks for notes\nSee: skillbook search --help\n"},
+          {["plan", "--limit", "101"], 2, ~r/\A\z/,
+           "--limit expects at most 100 with --vault\nSee: skillbook search --help\n"}
+        ] do
+      {given, ^status} = search.(args)
+      assert {args, given} == {args, String.trim_leading(given)} and given =~ output
+      assert errors(folder) == "skillbook: " <> errors
+    end
+
+    {json, 0} = search.(["--json", ~s("quarterly plan")])
+
+    assert {:ok, [%{"path" => "plans/q1.md", "highlights" => [[9, 9], [19, 5]]}]} =
+             Skillbook.Support.JSON.decode(json)
+
+    # What is told of the notes is no part of the answer.
+    File.write!(Path.join(folder, "my notes/binary.md"), <<0xFF>>)
+    assert {^json, 0} = search.(["--json", ~s("quarterly plan")])
+
+    assert errors(folder) =~
+             "[warning] the vault my notes: binary.md is not indexed: it is no text in UTF-8\n"
+
+    File.rm!(Path.join(folder, "my notes/binary.md"))
+
+    # With a database of its own, and the built-in commands.
+    command =
+      ~s(printf '```cmd\nmarkdown.search quarter*\n```\n' | "$0" --db n.db --vault 'my notes' run - --json)
+
+    {json, 0} =
+      System.cmd("sh", ["-c", command, @skillbook], cd: folder, env: environment(folder))
+
+    {:ok, %{"results" => [%{"content" => "2 notes: text \"quarter*\"\n" <> _}]}} =
+      Skillbook.Support.JSON.decode(json)
+
+    assert File.exists?(Path.join(folder, "n.db"))
+  end
+
+  test "search shows what matches, and says when nothing does", %{folder: folder} do
+    assert {output, 0} = skillbook(folder, ["search", "wörd", "agian"])
+    assert output =~ ~r/\Anotes.echo  command  \d+\.\d{3}\n  Says a text again, wörd for word\n\z/
+    assert errors(folder) == ""
+
+    assert {output, 0} =
+             skillbook(folder, ["--color", "always", "search", "text", "--kind", "command"])
+
+    assert output =~ "\e[1mnotes.echo\e[0m  \e[2mcommand  "
+    assert output =~ "Says a \e[1mtext\e[0m again"
+
+    assert {json, 0} = skillbook(folder, ["search", "text", "--limit", "1", "--json"])
+    assert json =~ ~S("highlights":[[7,4]])
+    assert json =~ ~S("name":"notes.echo")
+
+    for {args, output, status, message} <- [
+          {["zzz"], "", 1, "nothing found for `zzz`"},
+          {["zzz", "--json"], "[]\n", 1, "nothing found for `zzz`"},
+          {["nots", "ehco", "--kind", "note"], "", 1,
+           "nothing found for `nots ehco`; names close to it: notes.echo"},
+          {["text", "--tag", "none"], "", 1, "nothing found for `text`"}
+        ] do
+      assert {^output, ^status} = skillbook(folder, ["search" | args])
+      assert errors(folder) == "skillbook: #{message}\n"
+    end
+  end
+
+  test "what is only read leaves no database behind", %{folder: folder} do
+    {_, 0} =
+      System.cmd(@skillbook, ["--no-builtins", "list"], cd: folder, env: environment(folder))
+
+    refute File.exists?(Path.join(folder, ".skillbook"))
+  end
+
+  test "diagnostics are counted on standard error and listed when asked for", %{folder: folder} do
+    for name <- ~w(a b c d),
+        do:
+          File.write!(
+            Path.join(folder, "skills/notes/#{name}.md"),
+            "---\nname: notes.#{name}\n---\n"
+          )
+
+    assert {list, 0} = skillbook(folder, ["list"])
+    assert list =~ "notes.echo"
+
+    assert ["skillbook: 4 problems in the skills; `list --diagnostics` shows them all", _, _, _] =
+             lines(errors(folder))
+
+    assert {diagnostics, 0} = skillbook(folder, ["list", "--diagnostics"])
+    for name <- ~w(a b c d), do: assert(diagnostics =~ "notes/#{name}.md")
+    assert errors(folder) == ""
+  end
+
+  defp lines(text), do: String.split(text, "\n", trim: true)
+
+  test "wrong usage is status 2 and says where help is", %{folder: folder} do
+    for {args, message} <- [
+          {["lst"], "skillbook: unknown command `lst`; did you mean `list`?\n"},
+          {["--dri", "x"], "skillbook: unknown option `--dri`; did you mean `--dir`?\n"},
+          {["list", "x"],
+           "skillbook: `list` takes no argument, got: x\nSee: skillbook list --help\n"},
+          {["lint", "--no-builtins", "--dir", "skills/notes", "no"],
+           "skillbook: `lint` expects folders or files, and there is nothing at no\nSee: skillbook lint --help\n"},
+          {["run"],
+           "skillbook: `run` expects a file with a model's reply, or - for standard input\nSee: skillbook run --help\n"},
+          {["run", "good.md", "-c", "notes.echo"],
+           "skillbook: `run` takes a file or --command, got both: good.md\n"},
+          {["list", "-c", "x"], "skillbook: unknown option `-c`\n"},
+          {["run", "no/such.md"],
+           "skillbook: cannot read no/such.md: no such file or directory\n"},
+          {["run", "skills"],
+           "skillbook: cannot read skills: it is a folder, and a file with a model's reply is expected\n"}
+        ] do
+      assert {"", 2} = skillbook(folder, args)
+      assert errors(folder) =~ message
+    end
+  end
+
+  test "a database that cannot be opened is status 3", %{folder: folder} do
+    assert {"", 3} = skillbook(folder, ["--db", "good.md/x.db", "list"])
+    assert errors(folder) =~ ~r/\Askillbook: cannot start: .*good\.md/
+  end
+
+  test "a reader that leaves is no error", %{folder: folder} do
+    File.write!(Path.join(folder, "skills/notes/echo.md"), String.duplicate("long\n", 200_000), [
+      :append
+    ])
+
+    script = ~s("$0" --no-builtins --db :memory: get notes.echo 2> err | head -n 1)
+
+    assert {line, 0} =
+             System.cmd("sh", ["-c", script, @skillbook], cd: folder, env: environment(folder))
+
+    assert line =~ "notes.echo"
+    assert errors(folder) == ""
+  end
+
+  describe "the shell" do
+    test "reads lines from a pipe and prints only answers", %{folder: folder} do
+      input = "notes.echo --text one\n\nnotes.echo --text \"two\r\nlines\"\n"
+      assert {output, 0} = skillbook(folder, ["shell"], input)
+      assert [_, "echo: one", _, "echo: two", "lines"] = lines(output)
+      assert {_, 1} = skillbook(folder, ["shell"], "notes.eco\n:quit\nnotes.echo\n")
+    end
+
+    test "says what did not run because the input ended", %{folder: folder} do
+      assert {"", 1} = skillbook(folder, ["shell"], "notes.echo --text \"one\n")
+
+      assert errors(folder) ==
+               "skillbook: the input ended inside a command, which did not run:\nnotes.echo --text \"one\n"
+    end
+
+    # util-linux's script gives the process a terminal; others of that name take other options, and some containers have
+    # no terminals to give.
+    @script System.find_executable("script")
+    @terminal @script &&
+                match?(
+                  {_, 0},
+                  System.cmd(@script, ["-qec", "true", "/dev/null"], stderr_to_stdout: true)
+                )
+    @tag skip: not @terminal && "needs util-linux's script"
+    test "edits, completes and remembers lines on a terminal, and stops a command", %{
+      folder: folder
+    } do
+      {port, say} = on_terminal(folder, "shell")
+      await(port, "skillbook> ")
+
+      # Tab for the name and the flag, a letter too many and Backspace, a letter put in from the left.
+      say.("notes.e\t--te\tneX\d\e[D\e[Do\e[F\r", "echo: one")
+      say.("\e[A\d\d\dtwo\r", "echo: two")
+      say.("notes.echo --text \"a\r", "...> ")
+      say.(<<3>>, "skillbook> ")
+      say.("notes.echo --wait 60000\r", "--wait 60000")
+      say.(<<3>>, "stopped")
+      say.(":profile\r", "default")
+      Port.command(port, <<4>>)
+      assert_receive {^port, {:exit_status, 0}}, 60_000
+
+      assert File.read!(Path.join(folder, "skillbook/history")) =~ "notes.echo --text two\n"
+    end
+
+    @tag skip: not @terminal && "needs util-linux's script"
+    test "colours are for a terminal, whatever the input is", %{folder: folder} do
+      run = fn more ->
+        command = "'#{@skillbook}' --no-builtins --db :memory: list #{more}"
+        System.cmd(@script, ["-qec", command, "/dev/null"], cd: folder, env: environment(folder))
+      end
+
+      assert {"", 0} = run.("> out")
+      line = "notes.echo  command  Says a text again, wörd for word\n"
+      assert File.read!(Path.join(folder, "out")) == line
+      assert {shown, 0} = run.("< good.md")
+      assert shown =~ "\e[1mnotes.echo"
+    end
+
+    # A process of bin/skillbook on a terminal, and a function that types and waits for an answer.
+    defp on_terminal(folder, words) do
+      command = ~s('#{@skillbook}' --no-builtins --db :memory: #{words})
+
+      env =
+        for {name, value} <- environment(folder),
+            do: {to_charlist(name), if(value, do: to_charlist(value), else: false)}
+
+      port =
+        Port.open({:spawn_executable, @script}, [
+          :binary,
+          :exit_status,
+          args: ["-qec", command, "/dev/null"],
+          cd: folder,
+          env: env
+        ])
+
+      say = fn bytes, answer ->
+        Port.command(port, bytes)
+        await(port, answer)
+      end
+
+      {port, say}
+    end
+
+    defp await(port, text, seen \\ "") do
+      receive do
+        {^port, {:data, bytes}} ->
+          seen = seen <> bytes
+          if seen =~ text, do: seen, else: await(port, text, seen)
+
+        {^port, {:exit_status, status}} ->
+          flunk("ended with #{status} before #{inspect(text)} came, after #{inspect(seen)}")
+      after
+        60_000 -> flunk("#{inspect(text)} did not come; this did: #{inspect(seen)}")
+      end
+    end
+  end
+
+  describe "the chat" do
+    alias Skillbook.Test.ChatServer
+
+    @block "Let me see.\n\n```cmd\nnotes.echo --text one\nnotes.eco\n```\n\nSo."
+
+    @tag skip: not @terminal && "needs util-linux's script"
+    test "shows commands on a terminal, and stops the model", %{folder: folder} do
+      script = [
+        ChatServer.answer([@block]),
+        ChatServer.answer("One it is."),
+        [ChatServer.head(), {:chunk, "data: #{ChatServer.delta("Well,\e[31m")}\n\n"}, :silent],
+        ChatServer.answer("Fine.")
+      ]
+
+      {_server, url} = ChatServer.start(script)
+      {port, say} = on_terminal(folder, "chat --url #{url} --model m")
+      assert await(port, "you> ") =~ "You talk with m."
+      seen = say.("Say one.\r", "One it is.")
+      assert seen =~ "\e[1m[1] notes.echo --text one\e[0m"
+      assert seen =~ "\e[32mok\e[0m"
+      assert say.("Why?\r", "Well,") =~ "Why?"
+      seen = say.(<<3>>, "you> ")
+      assert seen =~ "stopped"
+      refute seen =~ "\e[31m"
+      assert_receive :hung_up, 60_000
+      say.("Then?\r", "Fine.")
+      say.(":profile ann\r", "you (ann)> ")
+      Port.command(port, <<4>>)
+      assert_receive {^port, {:exit_status, 0}}, 60_000
+    end
+
+    @tag skip: not @terminal && "needs util-linux's script"
+    test "asks on a terminal before a command that changes something", %{folder: folder} do
+      write = ChatServer.answer("```cmd\nnotes.echo --text one\n```")
+      script = [write, ChatServer.answer("Good."), write, write, ChatServer.answer("Fine.")]
+      {_server, url} = ChatServer.start(script)
+      {port, say} = on_terminal(folder, "chat --ask --url #{url} --model m")
+
+      # The line editor paints what stands before the typed text anew, so each step waits for what comes after its answer.
+      question = "Run it? y/n/always/why> "
+      await(port, "you> ")
+      say.("Say one.\r", question)
+      say.("perhaps\r", ~r/y       run it.*why> /s)
+      say.("y\r", ~r/Good\..*you> /s)
+      # Ctrl-C at the question stops the model, and the next one is asked anew.
+      say.("Again.\r", question)
+      say.(<<3>>, ~r/stopped.*you> /s)
+      say.("Once more.\r", question)
+      say.("n\r", ~r/Fine\..*you> /s)
+      Port.command(port, <<4>>)
+      assert_receive {^port, {:exit_status, 0}}, 60_000
+      # Answers are no part of the history.
+      assert lines(File.read!(Path.join(folder, "skillbook/history"))) == [
+               "Say one.",
+               "Again.",
+               "Once more."
+             ]
+    end
+  end
+end

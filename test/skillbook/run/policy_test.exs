@@ -1,0 +1,324 @@
+defmodule Skillbook.Run.PolicyTest do
+  use Skillbook.SkillsCase, async: true
+
+  import ExUnit.CaptureLog
+
+  alias Skillbook.Reply.Pipeline
+  alias Skillbook.{Catalog, Entry, Executor, PolicyError, Request, Router, View}
+
+  @moduletag :tmp_dir
+
+  doctest Skillbook.Entry
+  doctest Skillbook.PolicyError
+  doctest Skillbook.Request
+
+  defp pages do
+    %{
+      "x/send.md" => page("x.send", handler("Text")),
+      "x/list.md" => page("x.list", handler("Text")),
+      "x/list_all.md" => page("x.list_all", handler("Text")),
+      "x/tidy.md" => page("x.tidy", [effects: "write"], "Tidy up.\n"),
+      "x/plain.md" => page("x.plain", [], "Look at it.\n")
+    }
+  end
+
+  defp view(folder, profile) do
+    {:ok, catalog} = Catalog.load([folder])
+    {:ok, view} = View.new(catalog, [id: "ann"] ++ profile)
+    view
+  end
+
+  defp run(view, line, options \\ []) do
+    [result] = Pipeline.commands(view, [line], options)
+    result
+  end
+
+  test "what changes something: the frontmatter says so, else the handler and the name" do
+    entry = fn fields ->
+      struct!(Entry, [kind: :command, description: "", body: "", path: "", source: ""] ++ fields)
+    end
+
+    rows = [
+      {[name: "x.send"], :read},
+      {[name: "x.send", handler: "A"], :write},
+      {[name: "x.send", handler: "A", effects: :read], :read},
+      {[name: "x.search", handler: "A", effects: :write], :write},
+      {[name: "x.tidy", effects: :write], :write},
+      {[name: "x.research", handler: "A"], :write},
+      {[name: "x.search_all", handler: "A"], :write},
+      {[name: "search.x", handler: "A"], :write},
+      {[name: "x.y.list", handler: "A"], :read},
+      {[name: "search", handler: "A"], :read}
+    ]
+
+    reads =
+      for action <- ~w(search get list read find show count),
+          do: {[name: "x.#{action}", handler: "A"], :read}
+
+    for {fields, effect} <- rows ++ reads,
+        do: assert({fields, Entry.effect(entry.(fields))} == {fields, effect})
+  end
+
+  test "what becomes of a command", %{tmp_dir: folder} do
+    write(folder, pages())
+    allow = [ask: fn _ -> :allow end]
+    refuse = [ask: fn _ -> :deny end]
+
+    rows = [
+      {[], [], :ok, :ok, :template},
+      {[writes: :run], refuse, :ok, :ok, :template},
+      {[writes: :deny], allow, :deny, :deny, :deny},
+      {[writes: :delegate], allow, :delegate, :delegate, :delegate},
+      {[writes: :ask], allow, :ok, :ok, :template},
+      {[writes: :ask], refuse, :denied, :denied, :denied}
+    ]
+
+    for {profile, options, sent, listed_all, tidied} <- rows do
+      view = view(folder, profile)
+
+      outcome = fn line ->
+        result = run(view, line, options)
+        if result.error, do: result.error.kind, else: result.status
+      end
+
+      assert {profile, outcome.("x.send"), outcome.("x.list_all"), outcome.("x.tidy")} ==
+               {profile, sent, listed_all, tidied}
+
+      # Reading is never asked about.
+      assert {outcome.("x.list"), outcome.("x.plain"), outcome.("get_skill: x.tidy"),
+              outcome.("x.send --help")} ==
+               {:ok, :template, :help, :help}
+    end
+  end
+
+  test "the executor does not run it either", %{tmp_dir: folder} do
+    write(folder, pages())
+    view = view(folder, writes: :deny)
+
+    for {line, refused} <- [{"x.send", true}, {"x.tidy", true}, {"x.list", false}] do
+      {:ok, routed} = Router.route(view, line)
+      answer = Executor.execute(routed, Executor.context(view, routed))
+      assert {line, match?({:error, %PolicyError{kind: :deny}}, answer)} == {line, refused}
+    end
+  end
+
+  test "no way of writing a command gets past it", %{tmp_dir: folder} do
+    test = self()
+
+    write(folder, %{
+      "x/change.md" => page("x.change", handler("Call") ++ [aliases: "[x.list, alter, x.get]"]),
+      "x/do.md" => page("x.do", handler("Call") ++ [effects: "read"]),
+      "odd.md" => page("change it", handler("Call"))
+    })
+
+    names =
+      ~w(x.change X.CHANGE X.Change x.list X.LIST alter x.get ｘ.change x.chang\u0435 x/change x:change)
+
+    behind = [
+      "",
+      " --a b",
+      " {\"a\": \"b\"}",
+      " {\"help\": false}",
+      " --help=false",
+      " <<E\na\nE",
+      " # x.do"
+    ]
+
+    lines =
+      for(name <- names, more <- behind, do: name <> more) ++
+        [
+          "\"x.change\"",
+          "'x.list' --a",
+          "\"change it\" --a",
+          "get_skill: x.change\nx.change",
+          "Command: x.change",
+          "- x.change"
+        ]
+
+    tools = names ++ ["x__change", "x__list", Skillbook.Tools.Name.from("change it"), "change it"]
+
+    calls =
+      for tool <- tools, arguments <- [%{}, %{"a" => "b"}, %{"help" => false}] do
+        json = Skillbook.Support.JSON.encode(arguments)
+
+        [
+          %{"function" => %{"name" => tool, "arguments" => json}},
+          %{"type" => "function_call", "name" => tool, "arguments" => json},
+          %{"type" => "tool_use", "name" => tool, "input" => arguments},
+          %{"name" => tool, "arguments" => arguments}
+        ]
+      end
+      |> List.flatten()
+
+    call = fn _flags, context ->
+      if context.entry.name == "x.do" do
+        for view <- [context.view, %{context.view | profile: context.profile}],
+            do: Pipeline.commands(view, ["x.change", "alter"], assigns: context.assigns)
+
+        {:ok, routed} = Router.route(context.view, "x.change")
+        # As it stands, with what a handler has at hand.
+        Executor.execute(routed, %{context | entry: routed.entry})
+        Executor.execute(routed, Executor.context(context.view, routed, assigns: context.assigns))
+      else
+        send(test, {:ran, context.command.raw})
+      end
+
+      {:ok, "done"}
+    end
+
+    options = [assigns: %{call: call}]
+
+    attempts = fn view ->
+      for line <- ["x.do" | lines], do: Pipeline.commands(view, [line], options)
+      Skillbook.run(view, "```cmd\n#{Enum.join(lines, "\n")}\n```", options)
+      for call <- calls, do: Skillbook.Tools.call(view, call, options)
+    end
+
+    capture_log(fn ->
+      for writes <- [:deny, :delegate, :ask] do
+        attempts.(view(folder, writes: writes))
+        assert {writes, Process.info(self(), :messages)} == {writes, {:messages, []}}
+      end
+
+      # They are ways where writing is allowed.
+      attempts.(view(folder, writes: :run))
+      {:messages, ran} = Process.info(self(), :messages)
+      assert length(ran) > 100
+    end)
+  end
+
+  test "the model is told what to do instead", %{tmp_dir: folder} do
+    write(folder, pages())
+    deny = fn text -> [ask: fn _ -> {:deny, text} end] end
+
+    rows = [
+      {:deny, [],
+       "`x.send` was not run: it changes something, and only commands that read may run here. " <>
+         "Do not try again; tell the user what you would have done."},
+      {:delegate, [],
+       "`x.send` was not run: it changes something, and such commands are handed to an agent, but there is none here. " <>
+         "Tell the user what is to be done."},
+      {:ask, [ask: fn _ -> :deny end],
+       "`x.send` was not run: it changes something, and whoever was asked did not allow it. " <>
+         "Do not try again without being told to."},
+      {:ask, deny.("Not before Friday."),
+       "`x.send` was not run: it changes something, and whoever was asked did not allow it: Not before Friday."}
+    ]
+
+    for {writes, options, message} <- rows do
+      assert run(view(folder, writes: writes), "x.send --to bob", options).content == message
+    end
+  end
+
+  test "it is told how to delegate only where it may", %{tmp_dir: folder} do
+    write(folder, Map.put(pages(), "agent/dispatch.md", page("agent.dispatch", handler("Text"))))
+    assert run(view(folder, writes: :delegate), "agent.dispatch").status == :ok
+    assert run(view(folder, writes: :deny), "agent.dispatch").error.kind == :deny
+
+    assert run(view(folder, writes: :delegate), "x.send").content ==
+             "`x.send` was not run: it changes something, and such commands are handed to an agent. " <>
+               "Write: agent.dispatch --mission \"WHAT IS TO BE DONE\" --skills x.send"
+
+    hidden = view(folder, writes: :delegate, skills: ["x.*"])
+
+    assert run(hidden, "x.send").error == %PolicyError{
+             kind: :delegate,
+             name: "x.send",
+             dispatch: false
+           }
+  end
+
+  describe "ask" do
+    test "who is asked learns what would run", %{tmp_dir: folder} do
+      write(folder, pages())
+      test = self()
+
+      ask = fn request ->
+        send(test, request)
+        :allow
+      end
+
+      view = view(folder, writes: :ask)
+      assert run(view, "x.send --to bob", ask: ask, assigns: %{a: 1}).status == :ok
+
+      assert_received %Request{entry: %{name: "x.send"}, command: %{flags: %{"to" => "bob"}}} =
+                        request
+
+      assert {request.profile, request.context.view, request.context.assigns} ==
+               {view.profile, view, %{a: 1}}
+    end
+
+    def deny(_request), do: {:deny, "by the module"}
+
+    test "the run's callback goes before the book's", %{tmp_dir: folder} do
+      write(folder, pages())
+
+      book =
+        book(sources: [folder], profiles: [[id: "ann", writes: :ask]], ask: {__MODULE__, :deny})
+
+      view = Skillbook.view(book, "ann")
+      assert %PolicyError{kind: :denied, text: "by the module"} = run(view, "x.send").error
+      assert run(view, "x.send", ask: fn _ -> :allow end).status == :ok
+    end
+
+    test "no answer is none to run by", %{tmp_dir: folder} do
+      write(folder, pages())
+      view = view(folder, writes: :ask)
+
+      rows = [
+        {nil, "expected the option :ask of the book or of the run, got none"},
+        {fn _ -> raise "oops" end, "the :ask callback crashed: an exception was raised"},
+        {fn _ -> throw(:allow) end, "the :ask callback crashed"},
+        {fn _ -> exit(:normal) end, "the :ask callback crashed: normal"},
+        {fn _ -> Process.exit(self(), :kill) end, "the :ask callback crashed: killed"},
+        {fn _ -> true end,
+         "expected :allow, :deny or {:deny, text} of the :ask callback, got: true"},
+        {fn _ -> {:deny, :no} end, "of the :ask callback, got: {:deny, :no}"},
+        {fn _ -> {:deny, <<255>>} end, "of the :ask callback, got: {:deny, <<255>>}"},
+        {{Nowhere, :ask}, "the :ask callback crashed"}
+      ]
+
+      for {ask, line} <- rows do
+        {result, log} = with_log(fn -> run(view, "x.send", if(ask, do: [ask: ask], else: [])) end)
+        assert log =~ "skill x.send: " and log =~ line
+
+        assert result.content ==
+                 "`x.send` was not run: it changes something, and nobody could be asked whether it may. " <>
+                   "Tell the user what you would have done."
+      end
+    end
+
+    test "an answer may take longer than a handler", %{tmp_dir: folder} do
+      write(folder, pages())
+      test = self()
+
+      ask = fn _ ->
+        Process.send_after(self(), :think, 60)
+        receive(do: (:think -> send(test, :thought)))
+        :deny
+      end
+
+      assert %PolicyError{kind: :denied} =
+               run(view(folder, writes: :ask), "x.send", ask: ask, timeout: 1).error
+
+      assert_received :thought
+    end
+
+    test "ends with the caller", %{tmp_dir: folder} do
+      write(folder, pages())
+      test = self()
+
+      ask = fn _ ->
+        send(test, {:asked, self()})
+        Process.sleep(:infinity)
+      end
+
+      view = view(folder, writes: :ask)
+      caller = spawn(fn -> run(view, "x.send", ask: ask) end)
+      assert_receive {:asked, asked}, 60_000
+      ref = Process.monitor(asked)
+      Process.exit(caller, :kill)
+      assert_receive {:DOWN, ^ref, :process, ^asked, :killed}, 60_000
+    end
+  end
+end
