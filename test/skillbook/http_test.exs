@@ -465,7 +465,7 @@ defmodule Skillbook.HTTPTest do
         ~r/expected :env, nil, a URL or a function that gives one as the option :proxy of an HTTP request, got: :hidden/
 
       assert_raise Skillbook.OptionError, message, fn ->
-        HTTP.request("http://a", proxy: 'http://ann:x@a')
+        HTTP.request("http://a", proxy: ~c"http://ann:x@a")
       end
     end
   end

@@ -16,6 +16,8 @@ defmodule Skillbook.HTTP.Finch do
   """
 
   @behaviour Skillbook.HTTP.Adapter
+  # Not a dependency.
+  @compile {:no_warn_undefined, Finch}
 
   alias Skillbook.HTTP.Error
 
@@ -25,7 +27,7 @@ defmodule Skillbook.HTTP.Finch do
     limits = [pool_timeout: settings.connect_timeout, receive_timeout: settings.idle_timeout]
 
     built =
-      finch().build(request.method, URI.to_string(request.url), request.headers.(), request.body)
+      Finch.build(request.method, URI.to_string(request.url), request.headers.(), request.body)
 
     case stream_while(built, name, {:cont, nil, acc}, &part(&1, &2, fun), limits) do
       {:ok, {:halt, _status, acc}} -> {:halted, acc}
@@ -34,11 +36,8 @@ defmodule Skillbook.HTTP.Finch do
     end
   end
 
-  # Not a dependency; a function hides the module from the compiler's checks.
-  defp finch, do: Finch
-
   defp stream_while(request, name, state, fun, limits) do
-    finch().stream_while(request, name, state, fun, limits)
+    Finch.stream_while(request, name, state, fun, limits)
   rescue
     # The pool is exhausted.
     exception in RuntimeError ->

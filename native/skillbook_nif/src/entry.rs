@@ -2,7 +2,7 @@
 
 use rustler::{Encoder, Env, NifResult, Term};
 use skillbook_core::catalog::entry::Entry;
-use skillbook_core::page::document::Fields;
+use skillbook_core::page::fields::Fields;
 
 use crate::encode;
 use crate::shared::{binary, TextResource};

@@ -17,7 +17,7 @@ fn lint_view(env: Env<'_>, view: ResourceArc<ViewResource>) -> NifResult<Vec<Ter
 /// The violations of the Agent Skills format in the `SKILL.md` of a folder with this name.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn lint_strict<'a>(env: Env<'a>, folder: &str, text: Binary) -> NifResult<Vec<Term<'a>>> {
-    diagnostics(env, &lint::strict::check(folder, &text))
+    diagnostics(env, &lint::spec::check(folder, &text))
 }
 
 /// A line as it is displayed, and the line below it with a caret under the column.

@@ -407,7 +407,7 @@ defmodule Skillbook.Model.OpenAITest do
         for _ <- 1..200 do
           Enum.reduce(1..:rand.uniform(4), @bytes, fn _, bytes ->
             size = :rand.uniform(byte_size(bytes)) - 1
-            <<before::binary-size(size), byte, rest::binary>> = bytes
+            {before, <<byte, rest::binary>>} = :erlang.split_binary(bytes, size)
 
             case :rand.uniform(4) do
               1 ->

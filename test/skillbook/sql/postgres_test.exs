@@ -556,7 +556,7 @@ defmodule Skillbook.SQL.PostgresTest do
     message =
       ~s(expected the URL of a PostgreSQL server in SKILLBOOK_POSTGRES; start one for the tests with\n\n    bin/postgres-for-tests run mix test)
 
-    ebin = to_string(:code.lib_dir(:skillbook, :ebin))
+    ebin = Application.app_dir(:skillbook, "ebin")
     {output, 1} = System.cmd("elixir", ["-pa", ebin, "-e", script], stderr_to_stdout: true)
     assert output =~ message
   end

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::page::declaration::Declaration;
-use crate::page::document::{Document, Fields};
+use crate::page::document::Document;
+use crate::page::fields::Fields;
 use crate::source::{Kind, Selection, Source, Trust};
 
 /// A document under the name by which it is read and run.

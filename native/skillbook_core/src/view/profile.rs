@@ -14,7 +14,7 @@ use rustc_hash::FxHashSet;
 
 use crate::catalog::entry::Entry;
 use crate::glob::{BadGlob, Globs};
-use crate::page::document::Fields;
+use crate::page::fields::Fields;
 use crate::page::record::Access;
 use crate::source::Kind;
 

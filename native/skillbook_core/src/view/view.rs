@@ -12,7 +12,7 @@ use super::visible::{about, Visible};
 use crate::catalog::entry::{DomainIndex, Entry};
 use crate::catalog::{EntryId, Unused, Why};
 use crate::glob::BadGlob;
-use crate::page::document::Fields;
+use crate::page::fields::Fields;
 use crate::page::record::Access;
 
 /// A catalog as one profile may see it. Cloning is cheap.

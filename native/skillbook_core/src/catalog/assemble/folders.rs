@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::page::document::{Document, Fields, SKILL_FILE};
+use crate::page::document::{Document, SKILL_FILE};
+use crate::page::fields::Fields;
 use crate::source::{Source, SourceKind};
 use crate::text::line::command_name;
 

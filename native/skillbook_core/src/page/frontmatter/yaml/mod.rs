@@ -1,5 +1,11 @@
-//! The YAML library's reading of a block, as a [`Value`], and its complaints in plain words.
+//! Reads a block with the YAML library, as a [`Value`].
+//!
+//! The library is driven through serde, by a visitor that enforces the limits while values are
+//! built, so that no input can expand without bound. Errors are reworded in `errors`.
 
+mod errors;
+
+use self::errors::{explain, KEY};
 use super::{ErrorKind, BLOCK_LINE, MAX_BLOCK, MAX_DEPTH};
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::value::Value;
@@ -10,34 +16,35 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
 
-/// What a block's values may cost: one for each and one for each byte of its text. Only aliases get that far.
+/// The limit of a block's size after aliases are expanded: one for each value, and one for each
+/// byte of text. Without aliases no block reaches it.
 const BUDGET: usize = 2 * MAX_BLOCK;
 
-/// How many brackets may be open at once, in values and in text alike. The library's time for each token grows with the
-/// open ones, so that half a megabyte of them takes minutes.
+/// How many brackets may be open at once, in values and in text. The library's time per token grows
+/// with the number of open brackets, so half a megabyte of them takes minutes.
 const OPEN_BRACKETS: usize = 256;
 
-/// How many findings of a block are reported one by one. Each takes a reading of its own.
+/// How many findings of a block are reported one by one. Each takes one more pass over the block.
 const FINDINGS: usize = 5;
 
-/// Mappings up to this size are searched, larger ones get an index.
+/// Larger mappings get an index for their keys.
 const INDEX_FROM: usize = 32;
 
-/// A block that was read.
+/// A block that can be read.
 pub(super) struct Loaded {
     /// Always a mapping.
     pub data: Value,
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// A block that was not.
+/// A block that cannot be read.
 pub(super) struct Failure {
     pub kind: ErrorKind,
     pub message: String,
     pub hint: &'static str,
-    /// In bytes of the block.
+    /// The offset in the block, in bytes.
     pub offset: usize,
-    /// The anchor that is missing, where that is what is wrong.
+    /// The name of the anchor, if the error is an unknown anchor.
     pub unknown_anchor: Option<String>,
 }
 
@@ -47,7 +54,7 @@ impl Failure {
     }
 }
 
-/// Reads a block that must hold a mapping or nothing.
+/// Reads a block that must be a mapping or empty.
 pub(super) fn load(block: &str) -> Result<Loaded, Failure> {
     let (value, diagnostics) = value(block)?;
     match value {
@@ -71,7 +78,7 @@ pub(super) fn load(block: &str) -> Result<Loaded, Failure> {
     }
 }
 
-/// Reads a block that may hold anything.
+/// Reads a block with any value.
 pub(super) fn value(block: &str) -> Result<(Value, Vec<Diagnostic>), Failure> {
     if let Some(offset) = unprintable(block) {
         let character = block[offset..].chars().next().unwrap_or_default();
@@ -87,7 +94,7 @@ pub(super) fn value(block: &str) -> Result<(Value, Vec<Diagnostic>), Failure> {
     let found = reading.found.get();
     let mut diagnostics: Vec<_> =
         (0..found.min(FINDINGS)).filter_map(|number| finding(block, number)).collect();
-    // An alias shows the same place again.
+    // An alias repeats the findings of its anchor.
     diagnostics.dedup();
     if found > FINDINGS {
         let message =
@@ -97,7 +104,8 @@ pub(super) fn value(block: &str) -> Result<(Value, Vec<Diagnostic>), Failure> {
     Ok((value, diagnostics))
 }
 
-/// The visitor of a value is not told where it is, but an error is: a reading that fails at the finding says where.
+/// The diagnostic of a finding. A serde visitor does not know its place in the text, but an error
+/// does. So this reads the block again and fails at the finding.
 fn finding(block: &str, number: usize) -> Option<Diagnostic> {
     let reading = Reading::new(Some(number));
     let error = reading.run(block).err()?;
@@ -126,18 +134,18 @@ fn finding(block: &str, number: usize) -> Option<Diagnostic> {
     }
 }
 
-/// The line in the document and the column, both from 1, of a byte of the block.
+/// The line in the document and the column of a byte of the block, both from 1.
 pub(super) fn line_and_column(block: &str, offset: usize) -> (u32, u32) {
     let place = super::place(block.as_bytes(), offset);
     (place.line + BLOCK_LINE as u32 - 1, place.column)
 }
 
-/// The first character that YAML allows nowhere.
+/// The offset of the first character that YAML does not allow anywhere.
 pub(super) fn unprintable(text: &str) -> Option<usize> {
     text.char_indices().find(|&(_, character)| is_unprintable(character)).map(|(at, _)| at)
 }
 
-/// Whether YAML allows the character nowhere.
+/// Whether YAML does not allow the character anywhere (YAML 1.2.2, section 5.1).
 pub(super) fn is_unprintable(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' | '\u{85}' => false,
@@ -168,7 +176,7 @@ fn expanded(offset: usize) -> Failure {
     Failure::new(ErrorKind::TooLarge, message, "write the values out, without aliases", offset)
 }
 
-/// Why a reading was stopped by this side and not by the library.
+/// The reason why the visitor stopped a pass.
 enum Stop {
     TooDeep,
     TooLarge,
@@ -179,9 +187,9 @@ enum Stop {
 /// One pass over a block.
 struct Reading {
     budget: Cell<usize>,
-    /// How many duplicate keys and tags there were so far.
+    /// The number of duplicate keys and tags so far.
     found: Cell<usize>,
-    /// The one of them to stop at.
+    /// The number of the finding to stop at.
     stop_at: Option<usize>,
     stop: RefCell<Option<Stop>>,
 }
@@ -236,8 +244,8 @@ impl Reading {
     }
 }
 
-/// The place of an error in the block. The library counts some characters as line breaks that editors do not, so its
-/// lines are of no use.
+/// The offset of an error in the block. The library's line numbers cannot be used, since it counts
+/// more characters as line breaks than editors do.
 fn offset(block: &str, error: &serde_yaml::Error) -> usize {
     block.floor_char_boundary(error.location().map_or(0, |location| location.index()))
 }
@@ -343,7 +351,7 @@ impl<'de> Visitor<'de> for Node<'_> {
         Ok(Value::Map(pairs.list))
     }
 
-    /// A value with a tag of one's own.
+    /// A value with a custom tag.
     fn visit_enum<A: EnumAccess<'de>>(self, tagged: A) -> Result<Value, A::Error> {
         let (tag, value) = tagged.variant::<String>()?;
         self.reading.report(|| Stop::Tag(tag))?;
@@ -351,7 +359,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 }
 
-/// A mapping in the making.
+/// A mapping that is being read.
 #[derive(Default)]
 struct Pairs {
     list: Vec<(String, Value)>,
@@ -383,7 +391,7 @@ impl Pairs {
     }
 }
 
-/// A key, and where the mapping has it already.
+/// Reads a key, and the index of an equal key that the mapping already has.
 struct Key<'r> {
     reading: &'r Reading,
     pairs: &'r Pairs,
@@ -393,7 +401,7 @@ impl<'de> DeserializeSeed<'de> for Key<'_> {
     type Value = (String, Option<usize>);
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        // Asked for text, the library gives a scalar's text whatever it would be as a value.
+        // As a string the library returns a scalar's text, even if it is a number or a boolean.
         deserializer.deserialize_str(self)
     }
 }
@@ -413,144 +421,4 @@ impl<'de> Visitor<'de> for Key<'_> {
         }
         Ok((key.to_owned(), at))
     }
-}
-
-/// What the library says it expected where a key is not a scalar.
-const KEY: &str = "the text of a key";
-
-const QUOTE: &str = "put the value in quotes";
-
-/// The library's complaint in words that name what stands in the file.
-fn explain(block: &str, complaint: &str, offset: usize) -> Failure {
-    // "<problem> at line 2 column 5, while <context> at line 1 column 7": either place may be missing.
-    let (problem, context) = complaint.split_once(", while ").unwrap_or((complaint, ""));
-    let problem = problem
-        .split(" at line ")
-        .next()
-        .unwrap_or(problem)
-        .split(" at position ")
-        .next()
-        .unwrap_or(problem);
-    let here = &block[offset..];
-    let character = here.chars().next();
-    let line_start = block[..offset].rfind('\n').map_or(0, |at| at + 1);
-    let invalid = |message: &str, hint| Failure::new(ErrorKind::Invalid, message, hint, offset);
-    let begins = |character: char| {
-        let message = format!("an unquoted value may not begin with `{character}`");
-        Failure::new(ErrorKind::Invalid, message, QUOTE, offset)
-    };
-    match problem {
-        "mapping values are not allowed in this context" => {
-            if [": ", ":\t"].iter().any(|colon| block[line_start..offset].contains(colon)) {
-                invalid("an unquoted value may not contain a colon before a blank", QUOTE)
-            } else {
-                invalid(
-                    "a `key: value` is not allowed here",
-                    "check how this line and the one before it are indented",
-                )
-            }
-        }
-        "found character that cannot start any token" => match character {
-            Some('\t') => invalid("a tab may not indent a line", "indent with blanks"),
-            Some(character) => begins(character),
-            None => invalid("the value is missing", QUOTE),
-        },
-        "found a tab character that violates indentation"
-        | "found a tab character where an indentation space is expected" => {
-            invalid("a tab may not indent a line", "indent with blanks")
-        }
-        "did not find expected alphabetic or numeric character" => {
-            begins(if context.starts_with("scanning an anchor") { '&' } else { '*' })
-        }
-        "unknown anchor" => {
-            let name: String = here
-                .chars()
-                .skip(1)
-                .take_while(|c| c.is_ascii_alphanumeric() || "-_".contains(*c))
-                .collect();
-            let message =
-                format!("`*{name}` stands for the anchor `&{name}`, which is not defined");
-            let mut failure = Failure::new(ErrorKind::Invalid, message, QUOTE, offset);
-            failure.unknown_anchor = Some(name);
-            failure
-        }
-        "found unexpected end of stream" => {
-            // The library leaves out a place at the very beginning.
-            let opened = context_offset(block, context).unwrap_or(0);
-            let hint = "close it, or put the whole value in the other kind of quotes";
-            Failure::new(ErrorKind::Invalid, "the quote opened here is never closed", hint, opened)
-        }
-        "found unknown escape character"
-        | "did not find expected hexadecimal number"
-        | "found invalid Unicode character escape code" => invalid(
-            "a backslash in double quotes begins an escape, and YAML does not know this one",
-            "use single quotes",
-        ),
-        "did not find expected ',' or ']'" => invalid(
-            "expected `,` or `]` after an item of a list",
-            "close the list, or put the value in quotes if it is text",
-        ),
-        "did not find expected ',' or '}'" => invalid(
-            "expected `,` or `}` after a pair of a mapping",
-            "close it, or put the value in quotes if it is text",
-        ),
-        "did not find expected key" => invalid(
-            "expected a line `key: value`",
-            "check this line's indentation, and the quotes in the line before it",
-        ),
-        "could not find expected ':'" => {
-            invalid("expected a colon and a blank after the key", "write `key: value`")
-        }
-        "did not find expected '-' indicator" => invalid(
-            "expected another `- ` item",
-            "check how this line and the one before it are indented",
-        ),
-        "block sequence entries are not allowed in this context" => {
-            invalid("a `- ` item is not allowed here", "begin the list on the line after its key")
-        }
-        "did not find expected comment or line break" => invalid(
-            "after `|` or `>` the text begins on the next line",
-            "move the text there, or put it in quotes",
-        ),
-        "did not find expected node content" => invalid("expected a value", QUOTE),
-        "repetition limit exceeded" => expanded(offset),
-        _ if problem.contains("invalid value") => {
-            invalid("the value does not fit its tag", "remove the tag, or put the value in quotes")
-        }
-        _ if problem.ends_with(KEY) => invalid(
-            "a key must be text, and this one is a list or a mapping",
-            "put a value that begins with `{` or `[` in quotes",
-        ),
-        _ if context.starts_with("scanning a directive") => begins('%'),
-        _ if context.starts_with("scanning a tag") || context.starts_with("parsing a tag") => {
-            begins('!')
-        }
-        _ if problem.contains("more than one document") || problem.contains("<document start>") => {
-            let ends = |line: &str| line.starts_with("...") || line.starts_with("---");
-            let at = block
-                .split_inclusive('\n')
-                .take_while(|line| !ends(line))
-                .map(str::len)
-                .sum::<usize>();
-            let hint = "remove the line that ends the first";
-            let offset = if at < block.len() { at } else { offset };
-            Failure::new(
-                ErrorKind::Invalid,
-                "expected one YAML document, got another one from here on",
-                hint,
-                offset,
-            )
-        }
-        other => Failure::new(ErrorKind::Invalid, format!("this is not YAML: {other}"), "", offset),
-    }
-}
-
-/// The place that a context names, in bytes of the block.
-fn context_offset(block: &str, context: &str) -> Option<usize> {
-    let (_, place) = context.rsplit_once(" at line ")?;
-    let (line, column) = place.split_once(" column ")?;
-    let (line, column): (usize, usize) = (line.parse().ok()?, column.parse().ok()?);
-    let text = block.split('\n').nth(line.checked_sub(1)?)?;
-    let start = text.as_ptr() as usize - block.as_ptr() as usize;
-    text.char_indices().nth(column.checked_sub(1)?).map(|(at, _)| start + at)
 }

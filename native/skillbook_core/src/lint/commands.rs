@@ -1,18 +1,19 @@
-//! The commands that stand in a page: in `cmd` blocks anywhere, and as lines of Usage and Examples.
+//! Finds the commands in a page: in `cmd` blocks anywhere, and as lines of Usage and Examples.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::page::declaration::flag_name;
 use crate::page::sections;
 use crate::text::error::Kind;
 use crate::text::extract::{extract, Unclosed};
 use crate::text::fence::{self, closes, opener};
 use crate::text::{command, words};
 
-/// How many lines below its first one a command outside of a block is looked for.
+/// How many lines a command outside of a block may have.
 const LONGEST: usize = 40;
 
-/// Where in a page a command stands.
+/// The part of a page that contains a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Usage,
@@ -20,22 +21,23 @@ pub(super) enum Part {
     Other,
 }
 
-/// A command as it was written.
+/// A command in a page, unparsed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Written<'a> {
-    /// Where it begins in the body, in bytes.
+pub(super) struct PageCommand<'a> {
+    /// Its offset in the body, in bytes.
     pub offset: usize,
     pub text: Cow<'a, str>,
     pub part: Part,
 }
 
-impl Written<'_> {
-    /// The first word, whatever follows it.
+impl PageCommand<'_> {
+    /// The first word.
     pub fn name(&self) -> &str {
         first_word(&self.text)
     }
 
-    /// Whether it shows with marks what may be written: `[--to <name>]`.
+    /// Whether it is a synopsis with placeholders, such as `[--to <name>]`, rather than a command
+    /// to run.
     pub fn is_synopsis(&self) -> bool {
         self.part == Part::Usage
             && (self.text.contains(['<', '[', '{', '|', '…']) || self.text.contains("..."))
@@ -46,8 +48,9 @@ fn first_word(text: &str) -> &str {
     text.split([' ', '\t', '\n']).next().unwrap_or(text)
 }
 
-/// The commands of a page in their order; a line of Usage or Examples is one if `begins` says so of its first word.
-pub(super) fn written<'a>(body: &'a str, begins: impl Fn(&str) -> bool) -> Vec<Written<'a>> {
+/// The commands of a page, in order. A line of Usage or Examples is a command if `begins` accepts
+/// its first word.
+pub(super) fn commands<'a>(body: &'a str, begins: impl Fn(&str) -> bool) -> Vec<PageCommand<'a>> {
     let part = |title| sections::section(body, title).map(|text| (fence::offset(body, text), text));
     let parts = [
         (Part::Usage, part("usage")),
@@ -60,7 +63,7 @@ pub(super) fn written<'a>(body: &'a str, begins: impl Fn(&str) -> bool) -> Vec<W
         found.map_or(Part::Other, |(part, _)| *part)
     };
 
-    let mut all: Vec<Written<'a>> = Vec::new();
+    let mut all: Vec<PageCommand<'a>> = Vec::new();
     let mut after = 0;
     if let Ok(found) = extract(body, Unclosed::Run) {
         for text in found.commands {
@@ -72,19 +75,19 @@ pub(super) fn written<'a>(body: &'a str, begins: impl Fn(&str) -> bool) -> Vec<W
                 }
             };
             after = offset;
-            all.push(Written { offset, text, part: part_of(offset) });
+            all.push(PageCommand { offset, text, part: part_of(offset) });
         }
     }
     for (part, range) in &ranges {
         lines(body, range.clone(), &begins, |offset, text| {
-            all.push(Written { offset, text: Cow::Borrowed(text), part: *part });
+            all.push(PageCommand { offset, text: Cow::Borrowed(text), part: *part });
         });
     }
-    all.sort_by_key(|written| written.offset);
+    all.sort_by_key(|command| command.offset);
     all
 }
 
-/// The lines of a section that are commands and stand in no `cmd` block.
+/// Calls `found` for the lines of a section that are commands outside of `cmd` blocks.
 fn lines<'a>(
     body: &'a str,
     section: Range<usize>,
@@ -119,7 +122,7 @@ fn lines<'a>(
     }
 }
 
-/// A line without the marks of a list and of inline code around all of it.
+/// A line without a list marker, a prompt and the marks of inline code around it.
 fn marked(line: &str) -> &str {
     let line =
         line.strip_prefix("- ").or_else(|| line.strip_prefix("* ")).unwrap_or(line).trim_start();
@@ -128,15 +131,15 @@ fn marked(line: &str) -> &str {
     inner.filter(|inner| !inner.contains('`')).unwrap_or(line)
 }
 
-/// The command that begins with this line: more lines of the section if it goes on in quotes, in a heredoc or after a
-/// backslash, and ends somewhere.
+/// The whole command that begins with this line. It includes more lines of the section if it
+/// continues in quotes, in a heredoc or after a backslash, and ends within the section.
 fn whole(body: &str, line: Range<usize>, section_end: usize) -> &str {
     let first = &body[line.clone()];
     let goes_on = |text: &str| match words::split(text) {
         Ok(_) => text.ends_with('\\'),
         Err(error) => matches!(error.kind(), Kind::UnclosedQuote | Kind::UnclosedHeredoc),
     };
-    // JSON objects are only ever one line, and a lone quote is no open one.
+    // A JSON object is always on one line here, and a single quote inside it opens nothing.
     if command::parse(first).is_ok() && !first.ends_with('\\') || !goes_on(first) {
         return first;
     }
@@ -156,15 +159,24 @@ fn whole(body: &str, line: Range<usize>, section_end: usize) -> &str {
     first
 }
 
+/// The flags of a synopsis, each with its offset.
+pub(super) fn synopsis_flags(text: &str) -> Vec<(usize, &str)> {
+    let starts = text
+        .match_indices("--")
+        .filter(|(at, _)| !text[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '-'));
+    let flags = starts.map(|(at, _)| (at, flag_name(&text[at + 2..])));
+    flags.filter(|(_, name)| !name.is_empty()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn all(body: &str) -> Vec<(usize, String, Part)> {
-        let found = written(body, |word| word.starts_with("mail."));
+        let found = commands(body, |word| word.starts_with("mail."));
         found
             .into_iter()
-            .map(|written| (written.offset, written.text.into_owned(), written.part))
+            .map(|command| (command.offset, command.text.into_owned(), command.part))
             .collect()
     }
 
@@ -230,6 +242,19 @@ mod tests {
         ];
         for (case, body, expected) in rows {
             assert_eq!(all(body), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn reads_the_flags_of_a_synopsis() {
+        let rows: [(&str, &[(usize, &str)]); 4] = [
+            ("a.b --to <a> [--cc <b>]", &[(4, "to"), (14, "cc")]),
+            ("a.b (--x|--y-z=1)", &[(5, "x"), (9, "y-z")]),
+            ("a.b -- --- a--b", &[]),
+            ("a.b", &[]),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(synopsis_flags(text), expected, "{text}");
         }
     }
 }

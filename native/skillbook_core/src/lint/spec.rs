@@ -1,7 +1,12 @@
-//! Whether the Agent Skills format's own validator takes a `SKILL.md`: the verdict is the same, the words are ours.
+//! Checks a `SKILL.md` against the Agent Skills format. The verdict is that of the format's own
+//! validator; the messages are ours.
 //!
-//! It is stricter than loading. Frontmatter is what stands between the first two `---`, wherever they are; its YAML may
-//! have no flow collections, tags, anchors, or keys written twice, and every scalar is text; there are six fields.
+//! The format is stricter than loading. Frontmatter is the text between the first two `---`, at any
+//! place. Its YAML may not have flow collections, tags, anchors or duplicate keys, and every scalar
+//! is text. There are six fields.
+//!
+//! The validator's parser accepts less than YAML, so this module walks the events of a YAML parser
+//! and refuses the rest.
 
 use std::ops::Range;
 
@@ -13,22 +18,22 @@ use unicode_normalization::UnicodeNormalization;
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::page::frontmatter::decode;
 
-/// The fields that the format has.
+/// The fields of the format.
 const FIELDS: [&str; 6] =
     ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
 
-/// The most characters of each.
+/// The maximum lengths of fields, in characters.
 const NAME: usize = 64;
 const DESCRIPTION: usize = 1024;
 const COMPATIBILITY: usize = 500;
 
-/// How deep values may be nested.
+/// The maximum depth of values.
 const DEPTH: usize = 64;
 
-/// What the format does not allow in the `SKILL.md` of a folder of this name.
+/// Checks the `SKILL.md` of a folder with this name. Returns the violations of the format.
 ///
 /// ```
-/// use skillbook_core::lint::strict::check;
+/// use skillbook_core::lint::spec::check;
 ///
 /// assert_eq!(check("pdf", b"---\nname: pdf\ndescription: Reads forms\n---\n"), []);
 /// let found = check("pdf", b"---\nname: PDF\ndescription: [Reads forms]\n---\n");
@@ -36,7 +41,7 @@ const DEPTH: usize = 64;
 /// ```
 pub fn check(folder: &str, bytes: &[u8]) -> Vec<Diagnostic> {
     let text = match decode(bytes) {
-        // As a text file is read: every kind of line break is one.
+        // The validator reads the file in text mode, which converts all line breaks.
         Ok(text) => text.replace("\r\n", "\n").replace('\r', "\n"),
         Err(error) => return vec![violation(error.message, error.line, error.column)],
     };
@@ -57,7 +62,7 @@ pub fn check(folder: &str, bytes: &[u8]) -> Vec<Diagnostic> {
     }
 }
 
-/// The block begins after the dashes of the first line.
+/// A violation at a place in the file.
 fn violation(message: impl Into<String>, line: u32, column: u32) -> Diagnostic {
     Diagnostic::new(Code::SpecViolation, Severity::Error, message).at(line, column)
 }
@@ -69,19 +74,19 @@ struct Field {
     value: Option<String>,
 }
 
-/// A collection that is open.
+/// An open list or mapping.
 struct Open {
     is_map: bool,
     keys: FxHashSet<String>,
-    /// Whether a mapping's next node is a value.
+    /// Whether the next node of a mapping is a value.
     value_next: bool,
-    /// Whether that is what an unquoted `<<` merges.
+    /// Whether that value belongs to an unquoted `<<`.
     merges: bool,
-    /// The column at which the mappings in it begin.
+    /// The column of the mappings in it.
     indent: Option<usize>,
 }
 
-/// The fields of a block, or what is refused in it.
+/// Reads the fields of a block, or returns its first violation.
 fn read(block: &str) -> Result<Vec<Field>, Diagnostic> {
     let chars: Vec<char> = block.chars().collect();
     let at = |span: &Span, message: &str| {
@@ -101,7 +106,7 @@ fn read(block: &str) -> Result<Vec<Field>, Diagnostic> {
             &format!("YAML does not allow the character U+{:04X}", chars[index] as u32),
         ));
     }
-    // What is in quotes or in a block of its own.
+    // The ranges of quoted scalars and block scalars, which may contain tabs.
     let mut literal: Vec<Range<usize>> = Vec::new();
     let mut fields: Vec<Field> = Vec::new();
     let mut open: Vec<Open> = Vec::new();
@@ -211,7 +216,7 @@ fn is_printable(c: char) -> bool {
     !control && !matches!(c, '\u{FFFE}' | '\u{FFFF}')
 }
 
-/// A tab that is neither in one of these ranges nor in a comment.
+/// The index of the first tab outside of these ranges and of comments.
 fn stray_tab(chars: &[char], literal: &[Range<usize>]) -> Option<usize> {
     let mut ranges = literal.iter().peekable();
     let mut index = 0;
@@ -264,7 +269,7 @@ impl Checker {
         self.found
     }
 
-    /// A field's text as written, and its line. One that is needed must be there and hold more than blanks.
+    /// The text of a field, unchanged, and its line. A required field must exist and not be blank.
     fn text(&mut self, key: &str, needed: bool) -> Option<(String, u32)> {
         let field = self.fields.iter().find(|field| field.key == key);
         let (line, value) = match field {
@@ -330,8 +335,8 @@ impl Checker {
     }
 }
 
-/// A letter or a number by its general category. Marks and the letters in squares and circles, which Unicode also calls
-/// alphabetic, are neither.
+/// Whether a character is a letter or a number by its general category. Marks, and letters in squares
+/// and circles, are alphabetic in Unicode but not letters.
 fn is_letter_or_digit(c: char) -> bool {
     c.is_alphanumeric() && !is_combining_mark(c) && !('\u{1F130}'..='\u{1F189}').contains(&c)
 }

@@ -1,6 +1,6 @@
 //! The verdicts of the Agent Skills format, valid or not, and our messages.
 
-use skillbook_core::lint::strict::check;
+use skillbook_core::lint::spec::check;
 
 const BASE: &str = "name: a\ndescription: d\n";
 
