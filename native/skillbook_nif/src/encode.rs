@@ -33,7 +33,7 @@ mod atoms {
 
 /// An atom from a fixed list of ours. Never call this with text from a document: atoms are not
 /// garbage collected.
-pub fn own_atom<'a>(env: Env<'a>, name: &'static str) -> Term<'a> {
+pub fn static_atom<'a>(env: Env<'a>, name: &'static str) -> Term<'a> {
     match rustler::types::atom::Atom::from_str(env, name) {
         Ok(atom) => atom.encode(env),
         Err(_) => atoms::nil().encode(env),
@@ -148,8 +148,8 @@ pub fn diagnostic<'a>(env: Env<'a>, diagnostic: &Diagnostic) -> NifResult<Term<'
     ];
     let values = [
         atoms::diagnostic().encode(env),
-        own_atom(env, diagnostic.code.as_str()),
-        own_atom(env, diagnostic.severity.as_str()),
+        static_atom(env, diagnostic.code.as_str()),
+        static_atom(env, diagnostic.severity.as_str()),
         option(env, &diagnostic.path),
         option(env, &diagnostic.line),
         option(env, &diagnostic.column),

@@ -57,7 +57,7 @@ fn parse<'a>(env: Env<'a>, text: Binary<'a>) -> NifResult<Term<'a>> {
 }
 
 fn error_fields<'a>(env: Env<'a>, error: &frontmatter::Error) -> Term<'a> {
-    let kind = encode::own_atom(env, error.kind.as_str());
+    let kind = encode::static_atom(env, error.kind.as_str());
     (kind, &error.message, error.line, error.column, error.offset, encode::option(env, &error.hint))
         .encode(env)
 }

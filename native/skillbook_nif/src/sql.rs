@@ -17,7 +17,7 @@ use skillbook_sql::sqlite::{Sqlite, SqliteConnection};
 use skillbook_sql::statement::{self, Kind};
 use skillbook_sql::{Connection, Database, Error, ErrorKind, Interrupt, Rows, Value};
 
-use crate::encode::{option, own_atom};
+use crate::encode::{option, static_atom};
 use crate::twin::{twin, JSON_BYTES};
 
 mod atoms {
@@ -298,10 +298,10 @@ pub(crate) fn reply<'a>(env: Env<'a>, result: Result<impl Encoder, Error>) -> Te
 /// `{kind, constraint, message, sql}`.
 pub(crate) fn encode_error<'a>(env: Env<'a>, error: &Error) -> Term<'a> {
     let constraint = match error.kind() {
-        ErrorKind::Constraint(constraint) => own_atom(env, constraint.as_str()),
+        ErrorKind::Constraint(constraint) => static_atom(env, constraint.as_str()),
         _ => atoms::nil().encode(env),
     };
-    let kind = own_atom(env, error.kind().as_str());
+    let kind = static_atom(env, error.kind().as_str());
     (kind, constraint, error.to_string(), option(env, &error.sql())).encode(env)
 }
 

@@ -64,7 +64,7 @@ impl Session {
             let found = match mode {
                 Mode::Read => self.limited(self.fetch(&prepared.statement, &sent)).await,
                 Mode::Write => self.write(&prepared.statement, &sent).await,
-                Mode::Inside => self.inside(state, &prepared, &sent).await,
+                Mode::Inside => self.in_savepoint(state, &prepared, &sent).await,
             };
             match found {
                 // The schema has changed since the statement was prepared. Prepare it again, once.
@@ -104,7 +104,7 @@ impl Session {
             let simple = async { self.client.batch_execute(text).await.map_err(Failure::Driver) };
             let done = match mode {
                 Mode::Inside => self.limited(simple).await,
-                Mode::Read | Mode::Write => self.alone(simple).await,
+                Mode::Read | Mode::Write => self.in_transaction(simple).await,
             };
             done.map_err(|failure| {
                 self.error(state, failure, mode).in_statement_unless_alone(text)
@@ -161,7 +161,7 @@ impl Session {
     }
 
     async fn write(&self, statement: &Statement, params: &[Param]) -> Result<Rows, Failure> {
-        self.alone(self.fetch(statement, params)).await
+        self.in_transaction(self.fetch(statement, params)).await
     }
 
     /// Runs a statement in the open transaction.
@@ -170,7 +170,7 @@ impl Session {
     /// prepared. The server reports that as an error, which fails the whole transaction. So a
     /// statement that returns rows and was prepared before this transaction runs in a savepoint the
     /// first time; then it can be prepared again.
-    async fn inside(
+    async fn in_savepoint(
         &self,
         state: &State,
         prepared: &Prepared,

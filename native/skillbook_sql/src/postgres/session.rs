@@ -105,11 +105,21 @@ impl Session {
     pub async fn listen(&self, channel: &str, listens: bool) -> Result<(), Error> {
         let mut state = self.state.lock().await;
         let verb = if listens { "listen" } else { "unlisten" };
-        self.own(&mut state, &format!("{verb} \"{}\"", channel.replace('"', "\"\"")), Mode::Read)
-            .await
+        self.execute(
+            &mut state,
+            &format!("{verb} \"{}\"", channel.replace('"', "\"\"")),
+            Mode::Read,
+        )
+        .await
     }
 
-    pub(super) async fn own(&self, state: &mut State, sql: &str, mode: Mode) -> Result<(), Error> {
+    /// Runs a statement of this driver, such as `commit`, without preparing it.
+    pub(super) async fn execute(
+        &self,
+        state: &mut State,
+        sql: &str,
+        mode: Mode,
+    ) -> Result<(), Error> {
         state.began = Some(Instant::now());
         let done = self
             .limited(async { self.client.batch_execute(sql).await.map_err(Failure::Driver) })
