@@ -164,9 +164,10 @@ proptest! {
     fn any_fix_takes_its_diagnostic_away(
         lines in prop::collection::vec(
             prop::sample::select(vec![
-                "name: send", "description: a: b", "description:glued", "title: 12", "tags: a, b", "\tindented: x",
-                "  more text", "metadata:", "  key: it's: so", "# comment", "include_in_prompt: yes", "aliases: [a: b, c]",
-                "requires:", "  - x: y: z", "- 'open", "user-invocable: 'off'", "", "license: \u{1}MIT", "\t",
+                "name: send", "description: a: b", "description:glued", "title: 12", "tags: a, b",
+                "\tindented: x", "  more text", "metadata:", "  key: it's: so", "# comment",
+                "include_in_prompt: yes", "aliases: [a: b, c]", "requires:", "  - x: y: z",
+                "- 'open", "user-invocable: 'off'", "", "license: \u{1}MIT", "\t",
                 "compatibility: \"a \"b\" c\"",
             ]),
             0..9,

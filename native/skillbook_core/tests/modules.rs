@@ -147,7 +147,8 @@ fn graphs(sources: &Sources) -> Graphs {
     graphs
 }
 
-/// The items that a folder hands on with `pub use`, each with its path in one of the folder's modules.
+/// The items that a folder hands on with `pub use`, each with its path in one of the folder's
+/// modules.
 fn handed_on(folder: &[String], text: &str) -> Vec<(Vec<String>, Vec<String>)> {
     let mut found = Vec::new();
     for public in ["pub use ", "pub(crate) use ", "pub(super) use "] {
@@ -180,7 +181,8 @@ fn used(module: &[String], text: &str) -> Vec<Vec<String>> {
     whole.flat_map(|(at, _)| paths(&text[at..])).map(absolute).collect()
 }
 
-/// The paths of `a::{b, c::{d as e}}` at the beginning of a text, each with the name that it brings.
+/// The paths of `a::{b, c::{d as e}}` at the beginning of a text, each with the name that it
+/// brings.
 fn paths(text: &str) -> Vec<(Vec<String>, String)> {
     let (path, rest) =
         text.split_at(text.find(|c| c != ':' && !is_in_name(c)).unwrap_or(text.len()));

@@ -97,16 +97,26 @@ proptest! {
     fn documents_open_and_close_no_block(texts in texts()) {
         let view = all(catalog(&texts));
         let count = texts.len();
-        let section = |section| view.prompt_with(&Options { sections: vec![section], ..Options::default() });
+        let section = |section| {
+            view.prompt_with(&Options { sections: vec![section], ..Options::default() })
+        };
 
         let listed = section(Section::AvailableSkills);
         let mut lines = listed.lines();
         prop_assert_eq!(lines.next(), Some("<available_skills>"));
         for _ in 0..count {
             prop_assert_eq!(lines.next(), Some("  <skill>"));
-            for (open, close) in [("    <name>", "</name>"), ("    <description>", "</description>"), ("    <location>", "</location>")] {
-                let inner = lines.next().and_then(|line| line.strip_prefix(open)?.strip_suffix(close)).unwrap();
-                prop_assert!(!inner.contains(['<', '>', '"', '\'']) && !inner.contains(char::is_control), "{}", inner);
+            for (open, close) in [
+                ("    <name>", "</name>"),
+                ("    <description>", "</description>"),
+                ("    <location>", "</location>"),
+            ] {
+                let inner = lines
+                    .next()
+                    .and_then(|line| line.strip_prefix(open)?.strip_suffix(close))
+                    .unwrap();
+                prop_assert!(!inner.contains(['<', '>', '"', '\'']), "{}", inner);
+                prop_assert!(!inner.contains(char::is_control), "{}", inner);
             }
             prop_assert_eq!(lines.next(), Some("  </skill>"));
         }
@@ -114,15 +124,18 @@ proptest! {
         prop_assert_eq!(lines.next(), None);
 
         let inline = section(Section::InlineSkills);
-        prop_assert_eq!(inline.lines().filter(|line| line.starts_with("<skill name=\"s")).count(), count);
-        prop_assert_eq!(inline.lines().filter(|line| *line == "</skill>").count(), count);
+        let opened = inline.lines().filter(|line| line.starts_with("<skill name=\"s")).count();
+        let closed = inline.lines().filter(|line| *line == "</skill>").count();
+        prop_assert_eq!((opened, closed), (count, count));
         prop_assert_eq!((tags(&inline, "<skill"), tags(&inline, "</skill")), (count, count));
         prop_assert_eq!((tags(&inline, "<available"), tags(&inline, "</available")), (0, 0));
 
         for short in [Section::SkillList, Section::SkillCatalog, Section::Skills, Section::Other] {
             let text = section(short);
-            prop_assert_eq!(text.lines().filter(|line| line.starts_with("## ")).count(), usize::from(!text.is_empty()));
-            prop_assert!(text.is_empty() || text.lines().filter(|line| line.starts_with("- ")).count() == count);
+            let headings = text.lines().filter(|line| line.starts_with("## ")).count();
+            let items = text.lines().filter(|line| line.starts_with("- ")).count();
+            prop_assert_eq!(headings, usize::from(!text.is_empty()));
+            prop_assert!(text.is_empty() || items == count);
         }
         let notes = section(Section::NotesList);
         prop_assert_eq!(notes.lines().filter(|line| line.starts_with("- ")).count(), count);
@@ -146,7 +159,7 @@ proptest! {
             false => prop_assert!(cut.chars().count() <= most),
         }
         if cut != whole {
-            let shown = cut.rfind("Left out for lack of room: ").map_or(&*cut, |at| &cut[..at]);
+            let shown = cut.rfind("Left out for lack of space: ").map_or(&*cut, |at| &cut[..at]);
             let shown = shown.trim_end().trim_end_matches("</available_skills>").trim_end();
             prop_assert!(whole.starts_with(shown), "{}", cut);
         }

@@ -1,4 +1,5 @@
-//! When schedules fire: against another implementation, against a search through every minute, and over a year.
+//! The times at which schedules fire, compared with another implementation and with a search
+//! through every minute, and counted over a year.
 
 use std::collections::{BTreeSet, BinaryHeap};
 
@@ -17,8 +18,9 @@ fn seconds(text: &str) -> i64 {
     Timestamp::strptime(format, text).expect(text).as_second()
 }
 
-/// The table was made by cronsim, which follows Debian's cron. It has no times at the change of the clocks for six fields
-/// that name times of the clock: there cronsim counts as time passes, and here the second changes no rule.
+/// The table was made by cronsim, which follows Debian's cron. It has no times at the change of the
+/// clocks for six fields that name times of day: there cronsim counts elapsed time, while here a
+/// second changes no rule.
 #[test]
 fn fires_when_another_implementation_does() {
     let table = include_str!("fixtures/schedule.txt");
@@ -37,7 +39,8 @@ fn fires_when_another_implementation_does() {
 
 #[test]
 fn at_the_change_of_the_clocks() {
-    // Several times in one gap are one run; seconds are no reason to count as time passes, `*` seconds are.
+    // Several times in one gap are one run. Seconds alone do not count elapsed time; `*` seconds
+    // do.
     let rows = [
         (
             "0,30 2 * * *",
@@ -136,21 +139,28 @@ fn field(first: i64, last: i64) -> impl Strategy<Value = Field> {
     let value = move || first..=last;
     prop_oneof![
         2 => Just(pick("*".into(), &|_| true)),
-        1 => (1..=last - first).prop_map(move |step| pick(format!("*/{step}"), &|value| (value - first) % step == 0)),
+        1 => (1..=last - first).prop_map(move |step| {
+            pick(format!("*/{step}"), &|value| (value - first) % step == 0)
+        }),
         2 => value().prop_map(move |one| pick(one.to_string(), &|value| value == one)),
-        2 => (value(), value()).prop_map(move |(a, b)| pick(format!("{a},{b}"), &|value| value == a || value == b)),
+        2 => (value(), value()).prop_map(move |(a, b)| {
+            pick(format!("{a},{b}"), &|value| value == a || value == b)
+        }),
         1 => (value(), value()).prop_map(move |(a, b)| {
             let (a, b) = (a.min(b), a.max(b));
             pick(format!("{a}-{b}"), &|value| (a..=b).contains(&value))
         }),
         1 => (value(), value(), 1..=last - first).prop_map(move |(a, b, step)| {
             let (a, b) = (a.min(b), a.max(b));
-            pick(format!("{a}-{b}/{step}"), &|value| (a..=b).contains(&value) && (value - a) % step == 0)
+            pick(format!("{a}-{b}/{step}"), &|value| {
+                (a..=b).contains(&value) && (value - a) % step == 0
+            })
         }),
     ]
 }
 
-/// A day of the week as it is written, and which of a month counts: all (0), the n-th, or the last (6).
+/// A day of the week as written, and the ones of a month that count: all (0), the n-th, or the last
+/// (6).
 fn weekday() -> impl Strategy<Value = (Field, i64)> {
     let which = (0..=6_i64, 1..=6_i64).prop_map(|(day, which)| {
         let text = if which == 6 { format!("{day}L") } else { format!("{day}#{which}") };
@@ -218,7 +228,7 @@ fn written() -> impl Strategy<Value = Written> {
         })
 }
 
-/// All times from `after` to `end` by the definition: each time of the clock, or each instant, is looked at.
+/// All times from `after` to `end` by the definition: checks every time of day, or every instant.
 fn by_hand(written: &Written, zone: &TimeZone, after: i64, end: i64) -> Vec<i64> {
     let unit = if written.second.is_some() { 1 } else { 60 };
     let instant = |at: i64| Timestamp::from_second(at).unwrap();
@@ -272,7 +282,8 @@ proptest! {
     ) {
         let clocks = TimeZoneDatabase::bundled().get(zone).unwrap();
         let start = jiff::civil::date(from, 1, 1).to_zoned(clocks.clone()).unwrap().timestamp();
-        let change = clocks.following(start).nth(change).map_or(start, |change| change.timestamp()).as_second();
+        let change = clocks.following(start).nth(change);
+        let change = change.map_or(start, |change| change.timestamp()).as_second();
         // Seconds are looked at for some hours, minutes for some days.
         let (after, end) = match written.second {
             Some(_) => (change - before, change + 4000),
@@ -280,15 +291,25 @@ proptest! {
         };
         match Schedule::parse(&written.text(), zone) {
             Ok(schedule) => {
-                let found: Vec<i64> = schedule.upcoming(after).take_while(|at| *at <= end).collect();
-                prop_assert_eq!(found, by_hand(&written, &clocks, after, end), "{}", written.text());
+                let found: Vec<i64> =
+                    schedule.upcoming(after).take_while(|at| *at <= end).collect();
+                let expected = by_hand(&written, &clocks, after, end);
+                prop_assert_eq!(found, expected, "{}", written.text());
             }
-            Err(error) => prop_assert_eq!(error.expected(), "a day that exists", "{}", written.text()),
+            Err(error) => {
+                prop_assert_eq!(error.expected(), "a day that exists", "{}", written.text())
+            }
         }
     }
 
     #[test]
-    fn takes_any_text(text in prop_oneof![".{0,60}", "[-0-9*,/#?LWa-jl-yA-Z@ ]{0,30}", "([-0-9*,/#L]{1,4} ){5,6}"]) {
+    fn takes_any_text(
+        text in prop_oneof![
+            ".{0,60}",
+            "[-0-9*,/#?LWa-jl-yA-Z@ ]{0,30}",
+            "([-0-9*,/#L]{1,4} ){5,6}",
+        ],
+    ) {
         let zone = Zone::named(&text);
         prop_assert!(zone.is_ok() || zone.is_err_and(|error| error.span() == (0..text.len())));
         match Cron::parse(&text) {

@@ -1,4 +1,5 @@
-//! What sources say of their entries, and entries of each other: selection, trust, aliases, requires, links.
+//! What sources say of their entries, and entries of each other: selection, trust, aliases,
+//! requires, links.
 
 mod common;
 
@@ -96,7 +97,8 @@ fn says_how_globs_select() {
     assert_eq!(
         found(&all(Catalog::build(1, vec![source_of(source, &files)]))),
         [
-            "inline_wins s/ab.md: `ab` matches globs of both available and inline of the source `s`; it is inline",
+            "inline_wins s/ab.md: `ab` matches globs of both available and inline of the source \
+             `s`; it is inline",
             "not_selected s/b.md: `b` matches no glob of the source `s`, so it is not used"
         ]
     );
@@ -145,7 +147,8 @@ fn low_trust_replaces_nothing() {
         Catalog::build(1, vec![medium("s", &[("a.md", &mine)]), low("t", &[("a.md", &theirs)])]);
     assert_eq!(
         found(&all(catalog)),
-        ["replacement_refused t/a.md: `a` is that of /s/a.md, and the source `t` has low trust, so this one is not used"]
+        ["replacement_refused t/a.md: `a` is that of /s/a.md, and the source `t` has low trust, so \
+          this one is not used"]
     );
 }
 
@@ -169,8 +172,8 @@ fn low_trust_takes_no_alias() {
             "owner".to_owned(),
             1,
             vec![
-                "replacement_refused t/post.md: `post` is an alias of /s/owner.md, and the source `t` has low trust, so this \
-                 one is not used"
+                "replacement_refused t/post.md: `post` is an alias of /s/owner.md, and the source \
+                 `t` has low trust, so this one is not used"
                     .to_owned()
             ]
         )
@@ -182,9 +185,9 @@ fn low_trust_takes_no_alias() {
         (
             "owner".to_owned(),
             2,
-            vec![
-                "alias_taken t/a.md: the alias `post` is also an alias of /s/owner.md, which is found first".to_owned()
-            ]
+            vec!["alias_taken t/a.md: the alias `post` is also an alias of /s/owner.md, which \
+                  is found first"
+                .to_owned()]
         )
     );
     // A source of medium trust may.
@@ -257,7 +260,10 @@ fn an_alias_that_another_entry_has_is_reported() {
     ]));
     let taken = "alias_taken s/a.md: the alias `b` is the name of /s/b.md, which is found first";
     let shared = |name| {
-        format!("alias_taken s/{name}.md: the alias `x` is also an alias of /s/a.md, which is found first")
+        format!(
+            "alias_taken s/{name}.md: the alias `x` is also an alias of /s/a.md, which is \
+             found first"
+        )
     };
     assert_eq!(
         found(&view(&catalog, "p", &["secret"], None)),
@@ -303,8 +309,9 @@ fn what_is_required_is_looked_for() {
 
 #[test]
 fn links_of_skills_lead_to_what_can_be_read() {
-    let body = "[1](references/forms.md#two) [2](scripts/) [3](./references) [4](SKILL.md) [5](https://x.y/z)\n\
-                [6](references/gone.md) [7](send.md) [8](../other/SKILL.md) [9](../other/data.csv) [10](../../etc/passwd)\n";
+    let body = "[1](references/forms.md#two) [2](scripts/) [3](./references) [4](SKILL.md) \
+                [5](https://x.y/z)\n[6](references/gone.md) [7](send.md) [8](../other/SKILL.md) \
+                [9](../other/data.csv) [10](../../etc/passwd)\n";
     let catalog = common::cached(skills(&[
         (
             "email/SKILL.md",

@@ -667,7 +667,7 @@ fn check_name(document: &Document, name: &str, kind: Kind, notes: &mut Notes) {
     let length = name.chars().count();
     if length > NAME_LENGTH {
         let message = format!(
-            "the name has {length} characters; other readers of skills take up to {NAME_LENGTH}"
+            "the name has {length} characters; other readers of skills accept at most {NAME_LENGTH}"
         );
         push(Code::NameTooLong, message, Some("shorten it".to_owned()));
     }
