@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use crate::catalog::assemble::Finding;
-use crate::catalog::entry::{Entry, Index};
+use crate::catalog::entry::{DomainIndex, Entry};
+use crate::catalog::finding::Finding;
 use crate::catalog::{Catalog, EntryId, Unused, Why};
 use crate::glob::Globs;
 use crate::page::diagnostic::Diagnostic;
@@ -103,7 +103,7 @@ pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
             Some(unused) => {
                 let mut file = of_entry(view, entry, state(unused.why));
                 file.by = place_taker(catalog, all, unused);
-                file.diagnostics.push(catalog.told(unused));
+                file.diagnostics.push(catalog.diagnose(unused));
                 file.diagnostics.sort_by(|a, b| a.place().cmp(&b.place()));
                 file
             }
@@ -118,11 +118,12 @@ pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
             .domain(&domain.name)
             .and_then(|domain| domain.index().map(|index| &index.document.path));
         let all = catalog.index(domain, |_| true, |id| catalog.uses(id));
-        let is_used = |index: &Index| {
+        let is_used = |index: &DomainIndex| {
             let path = &index.document.path;
             seen == Some(path) || all.is_some_and(|used| used.document.path == *path)
         };
-        let means = |index: &Index| domain.name == name || means_path(&index.document.path, name);
+        let means =
+            |index: &DomainIndex| domain.name == name || means_path(&index.document.path, name);
         for (_, index) in domain.indexes.iter().filter(|(_, index)| is_used(index) && means(index))
         {
             let source = Some(index.source.name.clone());

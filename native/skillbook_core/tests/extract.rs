@@ -1,4 +1,4 @@
-//! Blocks: which fences hold commands, where they end, and what is left as the text for the user.
+//! Blocks: which fences hold commands, where they end, and which text remains for the user.
 
 use skillbook_core::text::extract::{extract, steps, Event, Extractor, Unclosed};
 use skillbook_core::text::words::split;
@@ -358,8 +358,8 @@ fn curly_quotes() {
 
 #[test]
 fn many_failing_guesses() {
-    // A code block that is never closed is text, however often; a curly quote keeps its partner on
-    // the same line.
+    // A code block that is never closed is text, however many there are. A curly quote pairs only
+    // on its own line.
     let block = "```cmd\na \"\n~~~py\n\"\nb “x y”\nc “z\n```\n";
     let text = block.repeat(1_000);
     let found = extract(&text, Unclosed::Hold).unwrap();
@@ -520,8 +520,19 @@ fn heredocs() {
         ),
         (
             "quotes, code and a heredoc, indented and CRLF",
-            " ```cmd\r\n a \"\r\n ```py\r\n  y(\"\")\r\n ```\r\n\
-             \" <<E\r\n ```\r\n E\r\n b\r\n ```\r\nend",
+            concat!(
+                " ```cmd\r\n",
+                " a \"\r\n",
+                " ```py\r\n",
+                "  y(\"\")\r\n",
+                " ```\r\n",
+                "\" <<E\r\n",
+                " ```\r\n",
+                " E\r\n",
+                " b\r\n",
+                " ```\r\n",
+                "end",
+            ),
             &["a \"\n```py\n y(\"\")\n```\n\" <<E\n```\nE", "b"],
             "end",
             &[],

@@ -1,4 +1,4 @@
-//! What lint says of pages: a row for each side of a rule.
+//! The findings of lint: a row for each side of a rule.
 
 mod common;
 
@@ -26,9 +26,15 @@ fn told(found: &[Diagnostic], path: &str) -> Vec<String> {
     .collect()
 }
 
-const READ: &str =
-    "---\nname: mail.read\ndescription: Reads one message by its id\n---\n## Usage\n\n\
-     mail.read --id <id>\n";
+const READ: &str = concat!(
+    "---\n",
+    "name: mail.read\n",
+    "description: Reads one message by its id\n",
+    "---\n",
+    "## Usage\n",
+    "\n",
+    "mail.read --id <id>\n",
+);
 
 /// A command `mail.send` whose body begins on line 6.
 fn send(body: &str) -> Vec<String> {
@@ -42,8 +48,19 @@ fn pages_of_commands() {
     let rows: &[(&str, &str, &[&str])] = &[
         (
             "a clean page",
-            "## Usage\n\nmail.send --to <a>\n\n## Flags\n\n--to  Whom (required)\n\n## Examples\n\n\
-             mail.send --to a\n",
+            concat!(
+                "## Usage\n",
+                "\n",
+                "mail.send --to <a>\n",
+                "\n",
+                "## Flags\n",
+                "\n",
+                "--to  Whom (required)\n",
+                "\n",
+                "## Examples\n",
+                "\n",
+                "mail.send --to a\n",
+            ),
             &[],
         ),
         (
@@ -62,21 +79,21 @@ fn pages_of_commands() {
             "an example that cannot be read",
             "## Usage\n\nmail.send\n\n## Examples\n\nmail.send --to \"a\n\nmail.send\n",
             &["example_unparsable 12:16 the double quote that opens here is never closed; \
-               close the value with \", and write \\\" for a quote inside it; \
-               for a long text use a heredoc: --flag <<EOF, the text, a line EOF"],
+               close the value with \", and write \\\" for a quote inside it; for a long text \
+               use a heredoc: --flag <<EOF, the text, a line EOF"],
         ),
         (
             "in a block",
             "## Usage\n\nmail.send\n## Notes\n```cmd\nmail.send | wc\n```\n",
             &["example_unparsable 11:11 `|` is not supported: this is not a shell; \
-               write one command per line, and use {1} as a value for the \
-               result of the first; quote it (\"|\") if it is part of a value"],
+               write one command per line, and use {1} as a value for the result of the first; \
+               quote it (\"|\") if it is part of a value"],
         ),
         (
             "an unknown command",
             "## Usage\n\nmail.sned --to <a>\n",
-            &["example_unknown 8:1 there is no command `mail.sned`; did you mean `mail.send` or \
-               `mail.read`?"],
+            &["example_unknown 8:1 there is no command `mail.sned`; did you mean `mail.send` \
+               or `mail.read`?"],
         ),
         (
             "an unknown command in a block, with no name close to it",
@@ -91,19 +108,32 @@ fn pages_of_commands() {
         ),
         (
             "flags that are not listed",
-            "## Usage\nmail.send --to <a> [--cc <b>]\n## Flags\n--to  Whom\n## Examples\n\
-             mail.send --to a --bcc b --help\n",
+            concat!(
+                "## Usage\n",
+                "mail.send --to <a> [--cc <b>]\n",
+                "## Flags\n",
+                "--to  Whom\n",
+                "## Examples\n",
+                "mail.send --to a --bcc b --help\n",
+            ),
             &[
-                "flag_undocumented 7:21 the Flags section does not list --cc; \
-                 list it there, or remove it here",
-                "flag_undocumented 11:18 the Flags section does not list --bcc; \
-                 list it there, or remove it here",
+                "flag_undocumented 7:21 the Flags section does not list --cc; list it there, \
+                 or remove it here",
+                "flag_undocumented 11:18 the Flags section does not list --bcc; list it there, \
+                 or remove it here",
             ],
         ),
         (
             "flags of another command",
-            "## Usage\nmail.send\n## Flags\n--to  Whom\n## Examples\nmail.send --to a\n\
-             mail.read --id 1\n",
+            concat!(
+                "## Usage\n",
+                "mail.send\n",
+                "## Flags\n",
+                "--to  Whom\n",
+                "## Examples\n",
+                "mail.send --to a\n",
+                "mail.read --id 1\n",
+            ),
             &[],
         ),
         (
@@ -113,8 +143,14 @@ fn pages_of_commands() {
         ),
         (
             "flags in prose",
-            "## Usage\nmail.send --to <a>\n## Flags\nIt takes --cc (required).\n## Examples\n\
-             mail.send\n",
+            concat!(
+                "## Usage\n",
+                "mail.send --to <a>\n",
+                "## Flags\n",
+                "It takes --cc (required).\n",
+                "## Examples\n",
+                "mail.send\n",
+            ),
             &[],
         ),
         (
@@ -124,16 +160,29 @@ fn pages_of_commands() {
         ),
         (
             "a required flag is missing",
-            "## Usage\nmail.send --to <a> --body <b>\n## Flags\n--to  Whom (required)\n\
-             --body  What (required)\n## Examples\nmail.send\n",
+            concat!(
+                "## Usage\n",
+                "mail.send --to <a> --body <b>\n",
+                "## Flags\n",
+                "--to  Whom (required)\n",
+                "--body  What (required)\n",
+                "## Examples\n",
+                "mail.send\n",
+            ),
             &["example_flag_missing 12:1 the example leaves out --to and --body, which the page \
                requires; add the missing flags"],
         ),
         (
             "contradictions",
-            "## Usage\nmail.send [--to <a>] --cc <b> [--mode] [--all <x>]\n## Flags\n\
-             --to  Whom (required)\n--cc  Copies\n--mode  One of: a, b (default: c)\n\
-             --all  All (a switch)\n",
+            concat!(
+                "## Usage\n",
+                "mail.send [--to <a>] --cc <b> [--mode] [--all <x>]\n",
+                "## Flags\n",
+                "--to  Whom (required)\n",
+                "--cc  Copies\n",
+                "--mode  One of: a, b (default: c)\n",
+                "--all  All (a switch)\n",
+            ),
             &[
                 "flag_contradiction 9:1 the Flags section requires --to, but Usage shows it in \
                  brackets; remove the brackets, or the mark (required)",
@@ -149,8 +198,16 @@ fn pages_of_commands() {
         ),
         (
             "a word stands for it",
-            "## Usage\nmail.send --to <a>\n## Flags\n--to  Whom (required)\n## Examples\n\
-             mail.send a\nmail.send --help\nmail.send {\"to\": \"a\"}\n",
+            concat!(
+                "## Usage\n",
+                "mail.send --to <a>\n",
+                "## Flags\n",
+                "--to  Whom (required)\n",
+                "## Examples\n",
+                "mail.send a\n",
+                "mail.send --help\n",
+                "mail.send {\"to\": \"a\"}\n",
+            ),
             &[],
         ),
     ];
@@ -173,8 +230,8 @@ fn names_of_commands() {
     for (name, good) in rows {
         let text = doc(name, "", "## Usage\n\nx\n").replace("About", "What is to be known about");
         let expected = format!(
-            "command_name 2:1 expected domain.action in lowercase letters, digits and `_`, each \
-             beginning with a letter, got `{name}`"
+            "command_name 2:1 expected domain.action in lowercase letters, digits and `_`, \
+             each beginning with a letter, got `{name}`"
         );
         let expected = if good { vec![] } else { vec![expected] };
         assert_eq!(found(&[("a.md", &text)], "a.md"), expected, "{name}");
@@ -201,10 +258,10 @@ fn sizes() {
             "Says what it is for, in short.",
             "x".repeat(20_004),
             vec![
-            "body_long the text has 1 lines and about 5001 tokens; the advice is at most 500 lines \
-             and 5000 tokens; move parts that are not always needed into other files of the \
-             skill's folder",
-        ],
+                "body_long the text has 1 lines and about 5001 tokens; the advice is at most 500 \
+                 lines and 5000 tokens; move parts that are not always needed into other files of \
+                 the skill's folder",
+            ],
         ),
         ("20 characters", "Twenty characters it", lines(1), vec![]),
         (
@@ -212,9 +269,9 @@ fn sizes() {
             "Nineteen characters",
             lines(1),
             vec![
-            "description_short 3:1 the description has 19 characters; models choose skills by it; \
-             say what it does and when to use it",
-        ],
+                "description_short 3:1 the description has 19 characters; models choose skills by \
+                 it; say what it does and when to use it",
+            ],
         ),
     ];
     for (case, description, body, expected) in rows {
@@ -231,8 +288,16 @@ fn blocks_in_skills_and_indexes() {
         )]
     };
     let index = "---\ndomain: mail\ndescription: All about mail\n---\n\n```cmd\nmail.red\n```\n";
-    let skill = "---\nname: post\ndescription: How to answer letters\n---\n```cmd\nmail.red\n```\n\
-                 mail.red is here text\n";
+    let skill = concat!(
+        "---\n",
+        "name: post\n",
+        "description: How to answer letters\n",
+        "---\n",
+        "```cmd\n",
+        "mail.red\n",
+        "```\n",
+        "mail.red is here text\n",
+    );
     let files = [("mail/read.md", READ), ("mail/SKILL.md", index), ("post/SKILL.md", skill)];
     assert_eq!(found(&files, "mail/SKILL.md"), unknown(7));
     assert_eq!(found(&files, "post/SKILL.md"), unknown(6));
@@ -241,8 +306,15 @@ fn blocks_in_skills_and_indexes() {
 #[test]
 fn what_a_view_does_not_show_is_not_there() {
     let labelled = READ.replace("---\n## Usage", "visibility_labels: [own]\n---\n## Usage");
-    let send = "---\nname: mail.send\ndescription: Sends a message to people\n---\n## Usage\n\n\
-                mail.read --id 1\n";
+    let send = concat!(
+        "---\n",
+        "name: mail.send\n",
+        "description: Sends a message to people\n",
+        "---\n",
+        "## Usage\n",
+        "\n",
+        "mail.read --id 1\n",
+    );
     let catalog = common::cached(skills(&[
         ("mail/read.md", &labelled.replace("--id <id>", "\"")),
         ("mail/send.md", send),

@@ -1,4 +1,4 @@
-//! What holds for every text, every chunking and every byte.
+//! Properties of the extractor and the tokenizer, for all texts, chunks and bytes.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use skillbook_core::text::command::parse;
 use skillbook_core::text::extract::{extract, Event, Extractor, Unclosed};
 use skillbook_core::text::words::{quote, split};
 
-/// Texts made of what means something to the machine, so that it gets into all of its states.
+/// Texts made of pieces with a meaning, so that the state machine gets into all its states.
 fn replies() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         4 => prop::sample::select(vec![
@@ -46,7 +46,7 @@ fn whole(text: &str, unclosed: Unclosed) -> Whole {
     }
 }
 
-/// The same in an open block, behind a command's name.
+/// The same in an open block, after a command's name.
 fn in_a_block() -> impl Strategy<Value = String> {
     (
         prop::sample::select(vec![
@@ -221,20 +221,22 @@ proptest! {
 
     #[test]
     fn quoting_and_splitting_is_the_identity(values in prop::collection::vec(values(), 1..6)) {
-        let quoted: Vec<_> = values.iter().map(|value| quote(value)).collect();
-        let line = format!("a {}", quoted.join(" "));
+        let line =
+            format!("a {}", values.iter().map(|value| quote(value)).collect::<Vec<_>>().join(" "));
         prop_assert!(!line.contains('\n'));
         let words = split(&line).unwrap();
         let got: Vec<_> = words[1..].iter().map(|word| word.value.to_string()).collect();
         prop_assert_eq!(&got, &values);
-        // None is a flag or a placeholder, and a block gives the line as it is. An object that is
-        // the only word stands for flags, in quotes too, but not behind `--`.
+        // No value is taken for a flag or a placeholder, and a block returns the line unchanged. An
+        // object that is the only word stands for flags, also in quotes, but not after `--`.
         let behind = line.replacen("a ", "a -- ", 1);
         let command = parse(&behind).unwrap();
         prop_assert!(command.flags.is_empty() && command.placeholders.is_empty());
         prop_assert_eq!(&command.args, &values);
-        let found = whole(&format!("````cmd\n{line}\n````"), Unclosed::Hold);
-        prop_assert_eq!(found.commands, vec![line]);
+        prop_assert_eq!(
+            whole(&format!("````cmd\n{line}\n````"), Unclosed::Hold).commands,
+            vec![line]
+        );
     }
 
     #[test]
@@ -248,7 +250,7 @@ proptest! {
 
     #[test]
     fn extracted_commands_are_one_command_each(text in prop_oneof![replies(), in_a_block()]) {
-        // What the extractor takes for one command, the tokenizer takes for one as well.
+        // The extractor and the tokenizer agree on what one command is.
         for command in whole(&text, Unclosed::Hold).commands {
             if let Err(error) = split(&command) {
                 prop_assert_ne!(error.kind().as_str(), "several_commands", "{:?}", command);

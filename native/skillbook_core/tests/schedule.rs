@@ -1,11 +1,11 @@
-//! What schedules mean, and what is told of those that mean nothing.
+//! The meaning of schedules, and the errors for invalid ones.
 
 use skillbook_core::schedule::{Cron, Schedule, Zone};
 
 #[test]
 fn says_what_is_wrong() {
-    let write = "write minute, hour, day of month, month and day of week, such as 0 9 * * 1, or a \
-                 name such as @daily";
+    let write = "write minute, hour, day of month, month and day of week, such as 0 9 * * 1, \
+         or a name such as @daily";
     let five = "expected five fields, or six with the second first";
     let signs = "write L alone as the day of month, 5L or 1#2 as the day of week";
     let counts = "a step counts within its field: */15 in the minutes is 0, 15, 30 and 45";
@@ -24,8 +24,8 @@ fn says_what_is_wrong() {
         ("soon", &format!("{five}, got \"soon\""), write, 0),
         (
             "@reboot",
-            "expected one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually, \
-             got \"@reboot\"",
+            "expected one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, \
+             @annually, got \"@reboot\"",
             write,
             0,
         ),
@@ -91,8 +91,8 @@ fn says_what_is_wrong() {
         ),
         (
             "0 0 * january *",
-            "expected a number from 1 to 12 or a name from JAN to DEC in the month, \
-             got \"january\"",
+            "expected a number from 1 to 12 or a name from JAN to DEC in the month, got \
+             \"january\"",
             "write JAN",
             6,
         ),
@@ -104,8 +104,8 @@ fn says_what_is_wrong() {
         ),
         (
             "0 0 * * mon-friday",
-            "expected a number from 0 to 7 or a name from SUN to SAT in the day of week, \
-             got \"friday\"",
+            "expected a number from 0 to 7 or a name from SUN to SAT in the day of week, got \
+             \"friday\"",
             "write FRI",
             12,
         ),
@@ -187,8 +187,8 @@ fn says_what_is_wrong() {
         ),
         (
             "0 0 0 * * 1#5,\t",
-            "expected a number from 0 to 7 or a name from SUN to SAT in the day of week, \
-             got nothing",
+            "expected a number from 0 to 7 or a name from SUN to SAT in the day of week, got \
+             nothing",
             minute,
             14,
         ),

@@ -1,10 +1,10 @@
-//! The Agent Skills format's own verdicts, valid or not, and our words for what is not.
+//! The verdicts of the Agent Skills format, valid or not, and our messages.
 
 use skillbook_core::lint::spec::check;
 
 const BASE: &str = "name: a\ndescription: d\n";
 
-/// The messages with their places.
+/// The messages with their positions.
 fn found(folder: &str, text: &str) -> Vec<String> {
     let found = check(folder, text.as_bytes());
     found
@@ -21,8 +21,15 @@ fn block(fields: &str) -> Vec<String> {
 fn accepts_what_the_format_accepts() {
     let rows = [
         BASE,
-        "name: a\ndescription: \"Use: it\"\nlicense: MIT\ncompatibility: Python 3.11+\n\
-         allowed-tools: Bash(jq:*) Read\nmetadata:\n  version: 1.0\n",
+        concat!(
+            "name: a\n",
+            "description: \"Use: it\"\n",
+            "license: MIT\n",
+            "compatibility: Python 3.11+\n",
+            "allowed-tools: Bash(jq:*) Read\n",
+            "metadata:\n",
+            "  version: 1.0\n",
+        ),
         "name: '  a  '\ndescription: >\n  x\n  y\n",
         "name: a\ndescription: x\n  y\n",
         "name: a # comment\ndescription: it's # comment\n",

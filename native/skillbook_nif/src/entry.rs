@@ -47,7 +47,8 @@ mod atoms {
     }
 }
 
-/// Fails never in fact: a map cannot be made of keys that occur twice, and neither these nor a mapping's do.
+/// Encoding fails only for a map with a key twice. Neither these keys nor those of a YAML mapping
+/// can be.
 pub fn encode<'a>(env: Env<'a>, entry: &Entry) -> Term<'a> {
     struct_term(env, entry).unwrap_or_else(|_| encode::option(env, &None::<bool>))
 }

@@ -65,7 +65,7 @@ impl View {
             self.shadowed_in_prompt().filter(|(_, entry)| about::of(entry, true) & of == wanted);
         let shadowed = shadowed.map(|(id, entry)| (id, Subject::Shadowed(entry.kind), entry));
         let mut all: Vec<_> = shown.chain(shadowed).collect();
-        all.sort_unstable_by_key(|(id, ..)| (self.catalog().place(*id).rank, *id));
+        all.sort_unstable_by_key(|(id, ..)| (self.catalog().priority(*id).rank, *id));
         all.into_iter().map(|(_, subject, entry)| (subject, entry)).collect()
     }
 }

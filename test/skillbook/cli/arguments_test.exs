@@ -1,4 +1,4 @@
-defmodule Skillbook.CLI.OptionsTest do
+defmodule Skillbook.CLI.ArgumentsTest do
   use ExUnit.Case, async: true
 
   alias Skillbook.CLI
@@ -101,9 +101,8 @@ defmodule Skillbook.CLI.OptionsTest do
           {~w(search a --vault no/such),
            "--vault expects a folder, and there is none at no/such"},
           {~w(search a --vault mix.exs), "--vault expects a folder, and mix.exs is a file"},
-          {~w(search a --vault test/cli --vault lib/../test/cli),
-           "--vault expects folders of different names, and test/cli and lib/../test/cli are both named cli"},
-          {~w(run), "`run` expects a file with a model's reply, or - for standard input"},
+          {~w(search a --vault test/support --vault lib/../test/support),
+           "--vault expects folders of different names, and test/support and lib/../test/support are both named support"},
           {~w(run a b), "`run` takes one file, got also: b"},
           {~w(get a b), "`get` takes one path, got also: b"},
           {~w(list a), "`list` takes no argument, got: a"},
