@@ -140,7 +140,7 @@ defmodule Skillbook.FrontmatterTest do
              """},
             {"---\r\nname:\ta: b\r\n  c: d\r\n---\r\n", :invalid,
              """
-             frontmatter: an unquoted value may not contain a colon before a blank
+             frontmatter: an unquoted value may not contain a colon followed by a space
                2 | name: a: b
                  |        ^
              hint: put the value in quotes\

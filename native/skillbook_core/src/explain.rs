@@ -229,7 +229,7 @@ fn hidden(profile: &Profile, entry: &Entry) -> Vec<String> {
         .iter()
         .filter(|label| profile.grants.as_ref().is_some_and(|grants| !grants.contains(label)));
     for label in missing {
-        reasons.push(format!("the profile does not hold its label `{label}`"));
+        reasons.push(format!("the profile does not have its label `{label}`"));
     }
     let unnamed =
         |globs: &Vec<String>| Globs::new(globs).is_ok_and(|globs| !globs.matches(&entry.name));
@@ -249,7 +249,7 @@ fn placement(view: &View, options: &Options, id: EntryId) -> Option<String> {
         Placement::Section(section) => format!("in the section `{}`", section.as_str()),
         Placement::Domain => "only with its domain".to_owned(),
         Placement::Cut(section) => {
-            format!("left out for lack of room, from the section `{}`", section.as_str())
+            format!("left out of the section `{}` for lack of space", section.as_str())
         }
         Placement::NotInPrompt(Reason::NotShown) => return None,
         Placement::NotInPrompt(Reason::HiddenFromModel) => {
@@ -262,7 +262,7 @@ fn placement(view: &View, options: &Options, id: EntryId) -> Option<String> {
             }
         }
         Placement::NotInPrompt(Reason::NoSection) => {
-            "nowhere: none of the sections is for it".to_owned()
+            "nowhere: no section lists entries of its kind".to_owned()
         }
     })
 }

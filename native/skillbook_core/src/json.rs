@@ -1,7 +1,7 @@
 //! JSON from files that people write: duplicate keys are errors, and every value has a place.
 //!
-//! serde_json does not keep the places of values, so [`place`] searches the text again when a message
-//! needs one.
+//! serde_json does not keep the places of values, so [`place`] searches the text again when a
+//! message needs one.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -445,8 +445,8 @@ fn errors() {
                 "the single quote that opens here is never closed\n",
                 "  a 'it\n",
                 "    ^\n",
-                "hint: close the value with ', or put a value that holds an apostrophe in \
-                 \"…\"; for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
+                "hint: close the value with ', or put a value with an apostrophe in \"…\"; \
+                 for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
             ),
         ),
         (
@@ -465,7 +465,7 @@ fn errors() {
                 "the heredoc that begins here has no end line `EOF`\n",
                 "  a --b <<EOF --c\n",
                 "        ^^^^^\n",
-                "hint: after the text write a line that is EOF alone, then close the block; \
+                "hint: write a line with only EOF after the text, then close the block; \
                  quote it if it is part of a value",
             ),
         ),
@@ -475,7 +475,7 @@ fn errors() {
                 "the heredoc that begins here has no end line `EOF`\n",
                 "  a <<EOF\n",
                 "    ^^^^^\n",
-                "hint: after the text write a line that is EOF alone, then close the block; \
+                "hint: write a line with only EOF after the text, then close the block; \
                  quote it if it is part of a value",
             ),
         ),
@@ -485,8 +485,8 @@ fn errors() {
                 "`|` is not supported: this is not a shell\n",
                 "  a | b\n",
                 "    ^\n",
-                "hint: there are no pipes; one command a line, and {1} as a value in the next \
-                 stands for the result of the first; quote it (\"|\") if it is part of a value",
+                "hint: write one command per line, and use {1} as a value for the result of the \
+                 first; quote it (\"|\") if it is part of a value",
             ),
         ),
         (
@@ -495,9 +495,8 @@ fn errors() {
                 "`&&` is not supported: this is not a shell\n",
                 "  a && b\n",
                 "    ^^\n",
-                "hint: one command a line: write the next command on a line of its own; {1} as \
-                 a value there is the first one's result; quote it (\"&&\") if it is part of a \
-                 value",
+                "hint: write each command on its own line; {1} as a value is the result of the \
+                 first one; quote it (\"&&\") if it is part of a value",
             ),
         ),
         (
@@ -506,28 +505,28 @@ fn errors() {
                 "`>>` is not supported: this is not a shell\n",
                 "  a >> b\n",
                 "    ^^\n",
-                "hint: there are no redirections; one command a line, and its result comes \
-                 back to you; quote it (\">>\") if it is part of a value",
+                "hint: write one command per line; its result comes back to you; quote it \
+                 (\">>\") if it is part of a value",
             ),
         ),
         (
             "a\nb c",
             concat!(
-                "one command was expected, and the next line begins another (line 2)\n",
+                "expected one command, but the next line begins another (line 2)\n",
                 "  b c\n",
                 "  ^\n",
-                "hint: put each command on its own line of a cmd block; a value of several \
-                 lines stands in quotes or in a heredoc",
+                "hint: put each command on its own line of a cmd block; write a value of several \
+                 lines in quotes or as a heredoc",
             ),
         ),
         (
             "a\n {\"b\": 1}",
             concat!(
-                "one command was expected, and the next line begins another (line 2)\n",
+                "expected one command, but the next line begins another (line 2)\n",
                 "   {\"b\": 1}\n",
                 "   ^^^^^\n",
-                "hint: put each command on its own line of a cmd block; a value of several \
-                 lines stands in quotes or in a heredoc",
+                "hint: put each command on its own line of a cmd block; write a value of several \
+                 lines in quotes or as a heredoc",
             ),
         ),
         (
@@ -554,7 +553,7 @@ fn errors() {
                 "the JSON object that opens here cannot be read: trailing comma at character 9\n",
                 "  a {\"b\": 1,}\n",
                 "    ^\n",
-                "hint: write one JSON object and nothing behind it, or write flags: --name value",
+                "hint: write one JSON object and nothing after it, or write flags: --name value",
             ),
         ),
         (
@@ -573,50 +572,50 @@ fn errors() {
                  character 11\n",
                 "  a {\"b\": 1e400}\n",
                 "    ^\n",
-                "hint: write one JSON object and nothing behind it, or write flags: --name value",
+                "hint: write one JSON object and nothing after it, or write flags: --name value",
             ),
         ),
         (
             "a {\"b\": 1} --c",
             concat!(
-                "more follows behind the JSON object that opens here\n",
+                "more text follows the JSON object that opens here\n",
                 "  a {\"b\": 1} --c\n",
                 "    ^\n",
-                "hint: write one JSON object and nothing behind it, or write flags: --name value",
+                "hint: write one JSON object and nothing after it, or write flags: --name value",
             ),
         ),
         (
             "{\"name\": \"a.b\", \"arguments\": {\"c\": 1}}",
             concat!(
-                "a skill's name was expected, and JSON came\n",
+                "expected a skill's name, got JSON\n",
                 "  {\"name\": \"a.b\", \"arguments\": {\"c\": 1}}\n",
                 "  ^\n",
-                "hint: write the name, then the object with the flags: a.b {\"c\":1}",
+                "hint: write the name, then an object with the flags: a.b {\"c\":1}",
             ),
         ),
         (
             "{\"function\": {\"name\": \"a.b\", \"arguments\": \"{\\\"c\\\": 1}\"}}",
             concat!(
-                "a skill's name was expected, and JSON came\n",
+                "expected a skill's name, got JSON\n",
                 "  {\"function\": {\"name\": \"a.b\", \"arguments\":…\n",
                 "  ^\n",
-                "hint: write the name, then the object with the flags: a.b {\"c\": 1}",
+                "hint: write the name, then an object with the flags: a.b {\"c\": 1}",
             ),
         ),
         (
             "[{\"x\": 1}]",
             concat!(
-                "a skill's name was expected, and JSON came\n",
+                "expected a skill's name, got JSON\n",
                 "  [{\"x\": 1}]\n",
                 "  ^\n",
-                "hint: write the name, then the object with the flags: tasks.create \
-                 {\"title\": \"Call Bob\"}",
+                "hint: write the name, then an object with the flags: tasks.create {\"title\": \
+                 \"Call Bob\"}",
             ),
         ),
         (
             "</tool_call>",
             concat!(
-                "a skill's name was expected, and a tag came\n",
+                "expected a skill's name, got a tag\n",
                 "  </tool_call>\n",
                 "  ^^^^^^^^^^^^\n",
                 "hint: write the command alone, without tags: NAME --flag value",
@@ -625,17 +624,17 @@ fn errors() {
         (
             "``` so",
             concat!(
-                "a skill's name was expected, and a fence came\n",
+                "expected a skill's name, got a fence\n",
                 "  ``` so\n",
                 "  ^^^\n",
-                "hint: close the block with a line that holds the fence alone, and write text \
-                 behind it",
+                "hint: close the block with a line that has only the fence, and write text \
+                 after it",
             ),
         ),
         (
             "a \"The \"best\" b\"",
             concat!(
-                "the value ends at this quote, and more follows without a blank\n",
+                "the value ends at this quote, but more text follows without a space\n",
                 "  a \"The \"best\" b\"\n",
                 "         ^\n",
                 "hint: write \\\" for a quote inside the value, or '…' around it; for a long \
@@ -645,11 +644,10 @@ fn errors() {
         (
             "a 'the users' list'",
             concat!(
-                "no quote is open that could close here: the value in single quotes ended \
-                 earlier\n",
+                "this quote closes nothing: the value in single quotes ended earlier\n",
                 "  a 'the users' list'\n",
                 "                    ^\n",
-                "hint: put a value that holds an apostrophe in \"…\"",
+                "hint: put a value with an apostrophe in \"…\"",
             ),
         ),
         (
@@ -658,9 +656,8 @@ fn errors() {
                 "`;` is not supported: this is not a shell\n",
                 "  a \"b\"; c\n",
                 "       ^\n",
-                "hint: one command a line: write the next command on a line of its own; {1} as \
-                 a value there is the first one's result; quote it (\";\") if it is part of a \
-                 value",
+                "hint: write each command on its own line; {1} as a value is the result of the \
+                 first one; quote it (\";\") if it is part of a value",
             ),
         ),
         (
@@ -669,38 +666,38 @@ fn errors() {
                 "`<<<` is not supported: this is not a shell\n",
                 "  a <<< b\n",
                 "    ^^^\n",
-                "hint: write the text itself behind the flag, in quotes; quote it (\"<<<\") if \
-                 it is part of a value",
+                "hint: write the text itself after the flag, in quotes; quote it \
+                 (\"<<<\") if it is part of a value",
             ),
         ),
         (
             "a $(cat <<EOF\nb\nEOF\nc",
             concat!(
-                "the substitution that opens here is not closed: no line `)` comes behind the \
-                 heredoc\n",
+                "the substitution that opens here is not closed: expected a line `)` after \
+                 the heredoc\n",
                 "  a $(cat <<EOF\n",
                 "    ^^^^^^^^^^^\n",
-                "hint: there are no substitutions: write the heredoc itself, --flag <<EOF, \
-                 then the text, then a line EOF",
+                "hint: substitutions are not supported: write --flag <<EOF, then the text, then \
+                 a line EOF",
             ),
         ),
         (
             "--title x",
             concat!(
-                "a skill's name was expected, and a flag came\n",
+                "expected a skill's name, got a flag\n",
                 "  --title x\n",
                 "  ^^^^^^^\n",
-                "hint: put the flags on the line of their command, before the text of a \
-                 heredoc; a backslash at its end continues a line",
+                "hint: put flags on their command's line, before the text of a heredoc; \
+                 a backslash at the end continues a line",
             ),
         ),
         (
             "  ",
             concat!(
-                "a command was expected, and there is none\n",
+                "expected a command, got none\n",
                 "  \n",
                 "  ^\n",
-                "hint: write a skill's name and its flags, as in: tasks.search --status todo",
+                "hint: write a skill's name and its flags, for example: tasks.search --status todo",
             ),
         ),
         (
@@ -709,8 +706,8 @@ fn errors() {
                 "the single quote that opens here is never closed (line 2)\n",
                 "  schöne \" | 'y\n",
                 "             ^\n",
-                "hint: close the value with ', or put a value that holds an apostrophe in \
-                 \"…\"; for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
+                "hint: close the value with ', or put a value with an apostrophe in \"…\"; \
+                 for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
             ),
         ),
     ];

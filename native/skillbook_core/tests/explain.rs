@@ -71,7 +71,7 @@ fn hidden_entries_take_no_part() {
     let records = records.into_iter().map(|text| (Trust::Medium, "areport.md".to_owned(), text));
     assembled.push(common::records(&store, records));
     let catalog = common::cached(Catalog::build(1, assembled));
-    const HELD: &str = "the profile does not hold its label `other`";
+    const HELD: &str = "the profile does not have its label `other`";
     const SHOWN: &str = "in the section `skills`";
     let rows: &[(&str, &[String])] = &[
         ("ab", &[format!("used | /s/ab.md | {SHOWN}"), format!("used | /t/ab.md | {HELD}")]),
@@ -149,7 +149,7 @@ fn explains_each_outcome() {
         ("mail.quiet", &["used | /s/mail/quiet.md | nowhere: include_in_prompt is false"]),
         (
             "mail.secret",
-            &["used | /s/mail/secret.md | the profile does not hold its label `other`"],
+            &["used | /s/mail/secret.md | the profile does not have its label `other`"],
         ),
         ("mail", &["index | /s/mail/SKILL.md"]),
         (

@@ -694,7 +694,7 @@ fn limits() {
     assert_eq!(
         error.to_string(),
         "a block may have 10000 commands, and this one has more\n\
-         hint: write fewer commands a reply and go on when their results are back"
+         hint: write fewer commands in a reply, and continue when their results are back"
     );
     assert!(extract(&"x".repeat(16 << 20), Unclosed::Hold).is_ok());
     let error = extract(&"x".repeat((16 << 20) + 1), Unclosed::Hold).unwrap_err();

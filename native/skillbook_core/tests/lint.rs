@@ -66,14 +66,14 @@ fn pages_of_commands() {
         (
             "no body",
             " \n",
-            &["body_missing expected a text after the frontmatter, got none; \
-             write below the frontmatter what to do"],
+            &["body_missing expected text after the frontmatter, got none; \
+               write the instructions below the frontmatter"],
         ),
         (
             "no usage",
             "Sends.\n",
-            &["usage_missing expected a Usage section, got none; add the \
-             lines ## Usage and mail.send with its flags"],
+            &["usage_missing expected a Usage section, got none; add a heading ## Usage and below \
+               it mail.send with its flags"],
         ),
         (
             "an example that cannot be read",
@@ -85,9 +85,9 @@ fn pages_of_commands() {
         (
             "in a block",
             "## Usage\n\nmail.send\n## Notes\n```cmd\nmail.send | wc\n```\n",
-            &["example_unparsable 11:11 `|` is not supported: this is not a shell; there are \
-               no pipes; one command a line, and {1} as a value in the next stands for the \
-               result of the first; quote it (\"|\") if it is part of a value"],
+            &["example_unparsable 11:11 `|` is not supported: this is not a shell; \
+               write one command per line, and use {1} as a value for the result of the first; \
+               quote it (\"|\") if it is part of a value"],
         ),
         (
             "an unknown command",
@@ -169,8 +169,8 @@ fn pages_of_commands() {
                 "## Examples\n",
                 "mail.send\n",
             ),
-            &["example_flag_missing 12:1 the example leaves out --to and --body, which the \
-               page requires; add what is missing"],
+            &["example_flag_missing 12:1 the example leaves out --to and --body, which the page \
+               requires; add the missing flags"],
         ),
         (
             "contradictions",
@@ -184,16 +184,16 @@ fn pages_of_commands() {
                 "--all  All (a switch)\n",
             ),
             &[
-                "flag_contradiction 9:1 the Flags section requires --to, and Usage shows it in \
-                 brackets; take away the brackets, or the mark (required)",
-                "flag_contradiction 10:1 the Flags section does not require --cc, and Usage \
-                 shows it without brackets; put it in brackets, or mark it (required)",
-                "flag_contradiction 11:1 the Flags section gives --mode a value, and Usage \
-                 shows it without one; write in Usage what stands for the value: --name <value>",
-                "flag_default 11:1 the default c of --mode is none of the values that the flag \
-                 takes; correct the default or the values",
-                "flag_contradiction 12:1 the Flags section calls --all a switch, and Usage \
-                 shows it with a value; show it alone, or say what its values are",
+                "flag_contradiction 9:1 the Flags section requires --to, but Usage shows it in \
+                 brackets; remove the brackets, or the mark (required)",
+                "flag_contradiction 10:1 the Flags section does not require --cc, but Usage shows \
+                 it without brackets; put it in brackets, or mark it (required)",
+                "flag_contradiction 11:1 the Flags section gives --mode a value, but Usage shows \
+                 it without one; show the value in Usage: --name <value>",
+                "flag_default 11:1 the default c of --mode is not one of the flag's values; \
+                 correct the default or the values",
+                "flag_contradiction 12:1 the Flags section calls --all a switch, but Usage shows \
+                 it with a value; show it without a value, or describe its values",
             ],
         ),
         (
@@ -248,9 +248,9 @@ fn sizes() {
             "Says what it is for, in short.",
             lines(501),
             vec![
-                "body_long the text has 501 lines and about 250 tokens; 500 lines and 5000 tokens \
-             are the advice; move what is not always needed into other files of the skill's \
-             folder",
+                "body_long the text has 501 lines and about 250 tokens; the advice is at most 500 \
+                 lines and 5000 tokens; move parts that are not always needed into other files of \
+                 the skill's folder",
             ],
         ),
         (
@@ -258,9 +258,9 @@ fn sizes() {
             "Says what it is for, in short.",
             "x".repeat(20_004),
             vec![
-                "body_long the text has 1 lines and about 5001 tokens; 500 lines and 5000 tokens \
-             are the advice; move what is not always needed into other files of the skill's \
-             folder",
+                "body_long the text has 1 lines and about 5001 tokens; the advice is at most 500 \
+                 lines and 5000 tokens; move parts that are not always needed into other files of \
+                 the skill's folder",
             ],
         ),
         ("20 characters", "Twenty characters it", lines(1), vec![]),
@@ -269,8 +269,8 @@ fn sizes() {
             "Nineteen characters",
             lines(1),
             vec![
-                "description_short 3:1 the description has 19 characters; a model chooses by it; \
-             say what it does and when to use it",
+                "description_short 3:1 the description has 19 characters; models choose skills by \
+                 it; say what it does and when to use it",
             ],
         ),
     ];
@@ -344,9 +344,9 @@ fn blocks_of_another_command_line_are_left_alone() {
         ("zq.zq", &["example_unknown 6:1 there is no command `zq.zq`"]),
         (
             "--id 1",
-            &["example_unparsable 6:1 a skill's name was expected, and a flag came; put \
-             the flags on the line of their command, before the text of a heredoc; a backslash \
-             at its end continues a line"],
+            &["example_unparsable 6:1 expected a skill's name, got a flag; \
+               put flags on their command's line, before the text of a heredoc; \
+               a backslash at the end continues a line"],
         ),
     ];
     for (line, expected) in rows {

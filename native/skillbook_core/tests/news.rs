@@ -18,11 +18,11 @@ const LABELED: &str = "visibility_labels: [red]\n";
 #[test]
 fn lists_new_entries() {
     let open = [("a.md", doc("a", "", "1")), ("b.md", doc("b", "", "1"))];
-    let title = "# Changes of what `get_skill` lists\n\n";
+    let title = "# Changes in the list of `get_skill`\n\n";
     type Row<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, String)], &'a str);
     let rows: [Row; 8] = [
         ("the same", &[], &open, ""),
-        ("nothing left", &[], &[], "Gone:\n\n- a\n- b\n"),
+        ("nothing left", &[], &[], "Removed:\n\n- a\n- b\n"),
         (
             "one of each",
             &[],
@@ -30,7 +30,7 @@ fn lists_new_entries() {
                 ("a.md", "---\nname: a\ndescription: >\n  Two\n  lines\n---\n".to_owned()),
                 ("c.md", doc("c", "", "")),
             ],
-            "New:\n\n- c: About c\n\nChanged:\n\n- a: Two lines\n\nGone:\n\n- b\n",
+            "New:\n\n- c: About c\n\nChanged:\n\n- a: Two lines\n\nRemoved:\n\n- b\n",
         ),
         (
             "a new body",
@@ -42,13 +42,13 @@ fn lists_new_entries() {
             "no longer shown",
             &[],
             &[open[0].clone(), ("b.md", doc("b", LABELED, "1"))],
-            "Gone:\n\n- b\n",
+            "Removed:\n\n- b\n",
         ),
         (
             "no longer told of",
             &[],
             &[open[0].clone(), ("b.md", doc("b", HIDDEN, "1"))],
-            "Gone:\n\n- b\n",
+            "Removed:\n\n- b\n",
         ),
         (
             "not shown",
@@ -127,7 +127,7 @@ fn mentions_changed_indexes() {
             vec![send()],
             "New:\n\n- mail.send: About mail.send\n",
         ),
-        ("a domain less", vec![send(), described()], vec![], "Gone:\n\n- mail\n- mail.send\n"),
+        ("a domain less", vec![send(), described()], vec![], "Removed:\n\n- mail\n- mail.send\n"),
         (
             "another command alone",
             vec![send(), described()],
@@ -144,13 +144,13 @@ fn mentions_changed_indexes() {
             "an index that is not told of",
             vec![send(), described()],
             vec![send(), index("description: Mail\ndisable-model-invocation: true\n", "")],
-            "Gone:\n\n- mail\n",
+            "Removed:\n\n- mail\n",
         ),
     ];
     for (what, old, new, expected) in rows {
         let text = of(&new, &[]).news_since(&of(&old, &[]));
         assert_eq!(
-            text.trim_start_matches("# Changes of what `get_skill` lists\n\n"),
+            text.trim_start_matches("# Changes in the list of `get_skill`\n\n"),
             expected,
             "{what}"
         );

@@ -167,7 +167,7 @@ proptest! {
             false => prop_assert!(cut.chars().count() <= most),
         }
         if cut != whole {
-            let shown = cut.rfind("Left out for lack of room: ").map_or(&*cut, |at| &cut[..at]);
+            let shown = cut.rfind("Left out for lack of space: ").map_or(&*cut, |at| &cut[..at]);
             let shown = shown.trim_end().trim_end_matches("</available_skills>").trim_end();
             prop_assert!(whole.starts_with(shown), "{}", cut);
         }

@@ -66,13 +66,13 @@ fn reports_invalid_schedules() {
         (
             "0 0 15W * *",
             "expected a number from 1 to 31 in the day of month, got \"15W\"",
-            "W is not known; write the days of the week, such as 1-5 in the last field",
+            "W is not supported; write days of the week, such as 1-5 in the last field",
             4,
         ),
         (
             "0 0 LW * *",
             "expected a number from 1 to 31 in the day of month, got \"LW\"",
-            "W is not known; write the days of the week, such as 1-5 in the last field",
+            "W is not supported; write days of the week, such as 1-5 in the last field",
             4,
         ),
         ("0 0 L-3 * *", "expected a number from 1 to 31 in the day of month, got \"L\"", signs, 4),

@@ -64,7 +64,7 @@ fn names() {
         ("½", "½", &["2:1 expected letters, digits and `-` in the name, got '⁄'"]),
         ("НАВЫК", "НАВЫК", &["2:1 expected lowercase letters in the name"]),
         ("MySkill", "MySkill", &["2:1 expected lowercase letters in the name"]),
-        (&too_long, &too_long, &["2:1 `name` may have 64 characters, this one has 65"]),
+        (&too_long, &too_long, &["2:1 `name` may have at most 64 characters, this one has 65"]),
         ("-a", "-a", &["2:1 a name may not begin or end with `-`"]),
         ("a-", "a-", &["2:1 a name may not begin or end with `-`"]),
         ("a--b", "a--b", &["2:1 a name may not have two `-` in a row"]),
@@ -104,9 +104,15 @@ fn fields() {
             &["4:1 the format has no field `version`", "5:1 the format has no field `tags`"],
         ),
         (&description(1024), &[]),
-        (&description(1025), &["3:1 `description` may have 1024 characters, this one has 1025"]),
+        (
+            &description(1025),
+            &["3:1 `description` may have at most 1024 characters, this one has 1025"],
+        ),
         (&compatibility(500), &[]),
-        (&compatibility(501), &["4:1 `compatibility` may have 500 characters, this one has 501"]),
+        (
+            &compatibility(501),
+            &["4:1 `compatibility` may have at most 500 characters, this one has 501"],
+        ),
     ];
     for (fields, expected) in rows {
         assert_eq!(block(fields), *expected, "{fields}");
@@ -135,8 +141,8 @@ fn yaml_is_refused() {
         ("just text\n", "2:1 expected `key: value` lines"),
         ("", "1:1 expected `key: value` lines between the `---`"),
         ("# nothing\n", "1:1 expected `key: value` lines between the `---`"),
-        ("name: a\ndescription: x\ty\n", "3:15 expected blanks, got a tab outside of quotes"),
-        ("name: a\ndescription: 'd'\t\n", "3:17 expected blanks, got a tab outside of quotes"),
+        ("name: a\ndescription: x\ty\n", "3:15 expected spaces, got a tab outside of quotes"),
+        ("name: a\ndescription: 'd'\t\n", "3:17 expected spaces, got a tab outside of quotes"),
         ("name: a\ndescription: x\u{7}y\n", "3:15 YAML does not allow the character U+0007"),
         (
             "name: a\ndescription: d\nmetadata:\n  <<: x\n",
@@ -144,7 +150,7 @@ fn yaml_is_refused() {
         ),
         (
             "name: a\ndescription: d\nmetadata:\n  a:\n    b: 1\n  c:\n      d: 1\n",
-            "8:7 expected the same indentation as of the mapping before",
+            "8:7 expected the same indentation as the mapping before",
         ),
         ("? - x\n: y\n", "2:3 expected text as a key"),
     ];
@@ -152,7 +158,7 @@ fn yaml_is_refused() {
         assert_eq!(block(fields), [expected], "{fields}");
     }
     let deep: String = (0..70).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
-    assert_eq!(block(&deep), ["66:65 values may be nested 64 deep"]);
+    assert_eq!(block(&deep), ["66:65 values may be nested at most 64 deep"]);
     for broken in [
         "name: a\ndescription: Use: it\n",
         "name: a\ndescription: \"x\n",

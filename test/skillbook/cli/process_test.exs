@@ -216,7 +216,7 @@ defmodule Skillbook.CLI.ProcessTest do
     assert prompt =~ "notes"
     assert {"## Domains\n" <> _, 0} = skillbook(folder, ["prompt", "--section", "domains"])
 
-    assert {"Left out for lack of room: " <> _, 0} =
+    assert {"Left out for lack of space: " <> _, 0} =
              skillbook(folder, ["prompt", "--max-chars", "300"])
 
     assert {"", 2} = skillbook(folder, ["prompt", "--format", "xml", "--section", "rules"])

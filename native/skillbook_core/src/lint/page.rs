@@ -60,19 +60,19 @@ impl Page<'_> {
         let described = entry.description().chars().count();
         if (1..DESCRIPTION).contains(&described) {
             let message =
-                format!("the description has {described} characters; a model chooses by it");
+                format!("the description has {described} characters; models choose skills by it");
             let hint = "say what it does and when to use it";
             let diagnostic =
                 Diagnostic::new(Code::DescriptionShort, Severity::Info, message).hint(hint);
             self.push(self.document.at_field("description", diagnostic));
         }
         if body.trim().is_empty() {
-            let hint = "write below the frontmatter what to do";
+            let hint = "write the instructions below the frontmatter";
             self.push(
                 Diagnostic::new(
                     Code::BodyMissing,
                     Severity::Warning,
-                    "expected a text after the frontmatter, got none",
+                    "expected text after the frontmatter, got none",
                 )
                 .hint(hint),
             );
@@ -80,12 +80,15 @@ impl Page<'_> {
         }
         let (lines, tokens) = (body.trim_end().lines().count(), body.chars().count() / TOKEN);
         if lines > LINES || tokens > TOKENS {
-            let message = format!("the text has {lines} lines and about {tokens} tokens; {LINES} lines and {TOKENS} tokens are the advice");
+            let message = format!(
+                "the text has {lines} lines and about {tokens} tokens; the advice is at most \
+                 {LINES} lines and {TOKENS} tokens"
+            );
             let hint = match entry.kind {
                 EntryKind::Skill => {
-                    "move what is not always needed into other files of the skill's folder"
+                    "move parts that are not always needed into other files of the skill's folder"
                 }
-                _ => "leave out what is not always needed",
+                _ => "leave out parts that are not always needed",
             };
             self.push(Diagnostic::new(Code::BodyLong, Severity::Info, message).hint(hint));
         }
@@ -100,14 +103,15 @@ impl Page<'_> {
         if !entry.name.split_once('.').is_some_and(|(domain, action)| word(domain) && word(action))
         {
             let message = format!(
-                "expected domain.action in lowercase letters, digits and `_`, each beginning with a letter, got `{}`",
+                "expected domain.action in lowercase letters, digits and `_`, each beginning with \
+                 a letter, got `{}`",
                 entry.name
             );
             let diagnostic = Diagnostic::new(Code::CommandName, Severity::Info, message);
             self.push(self.document.at_field("name", diagnostic));
         }
         if !body.trim().is_empty() && sections::section(body, "usage").is_none() {
-            let hint = format!("add the lines ## Usage and {} with its flags", entry.name);
+            let hint = format!("add a heading ## Usage and below it {} with its flags", entry.name);
             self.push(
                 Diagnostic::new(
                     Code::UsageMissing,
@@ -162,25 +166,24 @@ impl Page<'_> {
         };
         let diagnostic = match &found.clash {
             Clash::Optional => clash(
-                format!("requires --{name}, and Usage shows it in brackets"),
-                "take away the brackets, or the mark (required)",
+                format!("requires --{name}, but Usage shows it in brackets"),
+                "remove the brackets, or the mark (required)",
             ),
             Clash::Required => clash(
-                format!("does not require --{name}, and Usage shows it without brackets"),
+                format!("does not require --{name}, but Usage shows it without brackets"),
                 "put it in brackets, or mark it (required)",
             ),
             Clash::NoValue => clash(
-                format!("gives --{name} a value, and Usage shows it without one"),
-                "write in Usage what stands for the value: --name <value>",
+                format!("gives --{name} a value, but Usage shows it without one"),
+                "show the value in Usage: --name <value>",
             ),
             Clash::Value => clash(
-                format!("calls --{name} a switch, and Usage shows it with a value"),
-                "show it alone, or say what its values are",
+                format!("calls --{name} a switch, but Usage shows it with a value"),
+                "show it without a value, or describe its values",
             ),
             Clash::Default(value) => {
-                let message = format!(
-                    "the default {value} of --{name} is none of the values that the flag takes"
-                );
+                let message =
+                    format!("the default {value} of --{name} is not one of the flag's values");
                 Diagnostic::new(Code::FlagDefault, Severity::Warning, message)
                     .hint("correct the default or the values")
             }
@@ -279,7 +282,7 @@ impl Page<'_> {
             let message =
                 format!("the example leaves out {}, which the page requires", names.join(" and "));
             let diagnostic = Diagnostic::new(Code::ExampleFlagMissing, Severity::Warning, message);
-            self.push_at(shown.offset, diagnostic.hint("add what is missing"));
+            self.push_at(shown.offset, diagnostic.hint("add the missing flags"));
         }
     }
 

@@ -181,7 +181,7 @@ fn read(block: &str) -> Result<Vec<Field>, Diagnostic> {
                     && parent.is_map
                     && *parent.indent.get_or_insert(span.start.col()) != span.start.col()
                 {
-                    return refused("expected the same indentation as of the mapping before");
+                    return refused("expected the same indentation as the mapping before");
                 }
             }
         }
@@ -190,7 +190,7 @@ fn read(block: &str) -> Result<Vec<Field>, Diagnostic> {
         }
         if collection {
             if depth == DEPTH {
-                return refused("values may be nested 64 deep");
+                return refused("values may be nested at most 64 deep");
             }
             open.push(Open {
                 is_map,
@@ -202,7 +202,7 @@ fn read(block: &str) -> Result<Vec<Field>, Diagnostic> {
         }
     }
     if let Some(index) = stray_tab(&chars, &literal) {
-        return Err(at_char(index, "expected blanks, got a tab outside of quotes"));
+        return Err(at_char(index, "expected spaces, got a tab outside of quotes"));
     }
     match fields.is_empty() {
         true => Err(violation("expected `key: value` lines between the `---`", 1, 1)),
@@ -305,7 +305,7 @@ impl Checker {
         let length = text.chars().count();
         if length > most {
             self.found.push(violation(
-                format!("`{key}` may have {most} characters, this one has {length}"),
+                format!("`{key}` may have at most {most} characters, this one has {length}"),
                 line,
                 1,
             ));
@@ -335,8 +335,8 @@ impl Checker {
     }
 }
 
-/// Whether a character is a letter or a number by its general category. Marks, and letters in squares
-/// and circles, are alphabetic in Unicode but not letters.
+/// Whether a character is a letter or a number by its general category. Marks, and letters in
+/// squares and circles, are alphabetic in Unicode but not letters.
 fn is_letter_or_digit(c: char) -> bool {
     c.is_alphanumeric() && !is_combining_mark(c) && !('\u{1F130}'..='\u{1F189}').contains(&c)
 }

@@ -44,14 +44,14 @@ impl View {
 
         let mut out = String::new();
         for (heading, mut lines, described) in
-            [("New:", added, true), ("Changed:", changed, true), ("Gone:", removed, false)]
+            [("New:", added, true), ("Changed:", changed, true), ("Removed:", removed, false)]
         {
             if lines.is_empty() {
                 continue;
             }
             lines.sort();
             out.push_str(if out.is_empty() {
-                "# Changes of what `get_skill` lists\n\n"
+                "# Changes in the list of `get_skill`\n\n"
             } else {
                 "\n"
             });

@@ -40,7 +40,7 @@ impl View {
     }
 
     pub(super) fn push_skill_catalog<'a>(&'a self, plan: &mut Plan<'a>) {
-        let head = "## Available Skills\nRead one whole with `get_skill: NAME`.\n";
+        let head = "## Available Skills\nRead one in full with `get_skill: NAME`.\n";
         plan.section(Section::SkillCatalog, head, "", |plan| {
             for (subject, entry) in self.listed_skills() {
                 plan.piece(subject, |out| {
@@ -77,8 +77,8 @@ impl View {
     }
 
     pub(super) fn push_other_notes<'a>(&'a self, plan: &mut Plan<'a>) {
-        let head =
-            "## Other Notes\nRead one with `get_skill: NAME`; the name is in parentheses where it is not the title.\n";
+        let head = "## Other Notes\nRead one with `get_skill: NAME`; \
+                    a name that differs from the title is in parentheses.\n";
         plan.section(Section::OtherNotes, head, "\n", |plan| {
             for (subject, entry) in self.not_prompted() {
                 let first = plan.is_first();

@@ -163,7 +163,7 @@ impl<'a> Plan<'a> {
         }
         let mut parts: Vec<String> = Vec::new();
         if rules {
-            parts.push("the rules of commands".to_owned());
+            parts.push("the rules for commands".to_owned());
         }
         for (count, noun) in
             [(domains, "domain"), (commands, "command"), (skills, "skill"), (notes, "note")]
@@ -180,7 +180,8 @@ impl<'a> Plan<'a> {
             Some((last, others)) => format!("{} and {last}", others.join(", ")),
         };
         format!(
-            "Left out for lack of room: {what}. `get_skill` lists everything, `get_skill: NAME` reads one of them.\n"
+            "Left out for lack of space: {what}. \
+             `get_skill` lists everything, `get_skill: NAME` shows one entry.\n"
         )
     }
 }

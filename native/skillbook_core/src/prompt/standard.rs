@@ -14,22 +14,23 @@ const QUICK: usize = 20;
 
 pub(super) const RULES: &str = r#"# Commands
 
-You act by writing commands. Each stands on a line of its own, in a fenced block marked `cmd`:
+You act by writing commands. Write each command on its own line, in a fenced block marked `cmd`:
 
 ```cmd
 domain.action --title "Several words" --to ann bob --urgent
 ```
 
-- A block may hold several commands, one a line. They run in this order, and their results come back to you.
-- Quote a value that has blanks in it: `--title "Several words"`.
-- Several values of a flag follow each other: `--to ann bob`.
+- A block may contain several commands, one per line. They run in order, and their results come
+  back to you.
+- Quote a value that contains spaces: `--title "Several words"`.
+- Write several values of a flag one after the other: `--to ann bob`.
 - A flag without a value is true: `--urgent`.
 - Write long text as a heredoc: `--body <<EOF`, the lines of the text, then a line with only `EOF`.
-- `{1}` in place of a value stands for the whole result of the first command of the same reply, `{last}` for that of the
-  command before: `--body {last}`. In quotes it is plain text.
-- What stands outside such blocks is your reply to the user.
-- Look up what you do not know: `get_skill` lists everything, `get_skill: NAME` shows one of them, and so does
-  `NAME --help`.
+- As a value, `{1}` is replaced by the whole result of the first command in the same reply, and
+  `{last}` by the result of the previous command: `--body {last}`. In quotes it is plain text.
+- Text outside of these blocks is your reply to the user.
+- Look things up instead of guessing: `get_skill` lists everything, and `get_skill: NAME` or
+  `NAME --help` shows one entry.
 - Use only commands and flags that exist. Do not invent any: if nothing fits, say so.
 "#;
 
@@ -38,8 +39,8 @@ impl View {
         let domains = self.domains().filter(|domain| domain.is_listed() && domain.in_prompt());
         let rows: Vec<_> = domains.map(|domain| (domain.name(), domain.description())).collect();
         let width = width(rows.iter().map(|(name, _)| *name));
-        let head =
-            "## Domains\n\n`get_skill: NAME` lists a domain's commands, `get_skill: NAME.all` shows them whole.\n\n";
+        let head = "## Domains\n\n`get_skill: NAME` lists a domain's commands, \
+                    `get_skill: NAME.all` shows them in full.\n\n";
         plan.section(Section::Domains, head, "", |plan| {
             for (name, description) in &rows {
                 plan.piece(Subject::Domain(name), |out| push_row(out, width, name, description));
@@ -52,16 +53,16 @@ impl View {
     pub(super) fn push_commands<'a>(&'a self, plan: &mut Plan<'a>) {
         let command = about::COMMAND | about::LISTED;
         let hidden: Vec<_> = self.domains().filter(|domain| !domain.is_listed()).collect();
-        let told = |id, entry: &Entry| {
+        let is_shown = |id, entry: &Entry| {
             let inline = entry.selection == Selection::Inline && self.in_prompt(id);
             !inline && !hidden.iter().any(|domain| Some(domain.name()) == entry.domain.as_deref())
         };
         let rows: Vec<_> =
-            self.those(command, command).filter(|(id, entry)| told(*id, entry)).collect();
+            self.those(command, command).filter(|(id, entry)| is_shown(*id, entry)).collect();
         let width = width(rows.iter().map(|(_, entry)| &*entry.name));
         plan.section(
             Section::Commands,
-            "## Commands\n\n`get_skill: NAME` shows one of them whole.\n\n",
+            "## Commands\n\n`get_skill: NAME` shows one in full.\n\n",
             "",
             |plan| {
                 for (id, entry) in rows {
@@ -75,8 +76,8 @@ impl View {
     }
 
     pub(super) fn push_skills<'a>(&'a self, plan: &mut Plan<'a>) {
-        let head =
-            "## Skills\n\nRead a skill with `get_skill: NAME` before you do what it describes.\n\n";
+        let head = "## Skills\n\nBefore a task that a skill describes, read the skill \
+             with `get_skill: NAME`.\n\n";
         plan.section(Section::Skills, head, "", |plan| {
             for (subject, entry) in self.listed_skills() {
                 plan.piece(subject, |out| {
@@ -118,7 +119,9 @@ impl View {
             }
             if more > 0 {
                 plan.piece(Subject::More(more), |out| {
-                    out.push_str(&format!("  and {more} more, which `get_skill: DOMAIN` lists\n"));
+                    out.push_str(&format!(
+                        "  and {more} more; list them with `get_skill: DOMAIN`\n"
+                    ));
                 });
             }
         });
@@ -146,7 +149,7 @@ impl View {
             .map(|(subject, entry)| (&*entry.name, entry.title.as_deref(), subject));
         let mut all: Vec<(&str, Option<&str>, Subject)> = domains.chain(entries).collect();
         all.sort_by_key(|(name, title, _)| (*name, *title));
-        let head = "## Also available\n\nNot shown here; `get_skill: NAME` reads one of them.\n\n";
+        let head = "## Also available\n\nNot shown here. Read one with `get_skill: NAME`.\n\n";
         plan.section(Section::Other, head, "", |plan| {
             for (name, title, subject) in all {
                 plan.piece(subject, |out| {

@@ -19,7 +19,8 @@ const NICKNAMES: [(&str, &str); 7] = [
 ];
 
 const HOW_TO_WRITE: &str =
-    "write minute, hour, day of month, month and day of week, such as 0 9 * * 1, or a name such as @daily";
+    "write minute, hour, day of month, month and day of week, such as 0 9 * * 1, or a name such \
+     as @daily";
 
 /// The rules of one of the six fields.
 struct Field {
@@ -246,7 +247,7 @@ impl Field {
         } else if written.contains(':') {
             "write the minute and the hour as two fields, such as 0 9".into()
         } else if signs.contains('W') {
-            "W is not known; write the days of the week, such as 1-5 in the last field".into()
+            "W is not supported; write days of the week, such as 1-5 in the last field".into()
         } else if signs.contains(['L', '#']) {
             "write L alone as the day of month, 5L or 1#2 as the day of week".into()
         } else if written.contains('?') {

@@ -86,8 +86,8 @@ pub fn parse(source: &str) -> Result<Command<'_>, Error> {
             Kind::EmptyCommand,
             source,
             0..0,
-            "a command was expected, and there is none",
-            "write a skill's name and its flags, as in: tasks.search --status todo",
+            "expected a command, got none",
+            "write a skill's name and its flags, for example: tasks.search --status todo",
         ));
     };
     if let Some(error) = not_a_name(source, first) {
@@ -127,14 +127,15 @@ fn not_a_name(source: &str, first: &Word<'_>) -> Option<Error> {
     let (what, hint) = if flag_name(first).is_some() || (!first.quoted && first.value == "--") {
         (
             "a flag",
-            "put the flags on the line of their command, before the text of a heredoc; a backslash at its end continues a line"
+            "put flags on their command's line, before the text of a heredoc; \
+             a backslash at the end continues a line"
                 .to_owned(),
         )
     } else if written.starts_with(['{', '[']) && first.quoted {
         (
             "JSON",
             format!(
-                "write the name, then the object with the flags: {}",
+                "write the name, then an object with the flags: {}",
                 example_call(&first.value)
             ),
         )
@@ -145,7 +146,7 @@ fn not_a_name(source: &str, first: &Word<'_>) -> Option<Error> {
     } else if written.starts_with("```") || written.starts_with("~~~") {
         (
             "a fence",
-            "close the block with a line that holds the fence alone, and write text behind it"
+            "close the block with a line that has only the fence, and write text after it"
                 .to_owned(),
         )
     } else {
@@ -157,7 +158,7 @@ fn not_a_name(source: &str, first: &Word<'_>) -> Option<Error> {
         Kind::MissingName,
         source,
         span,
-        format!("a skill's name was expected, and {what} came"),
+        format!("expected a skill's name, got {what}"),
         hint,
     ))
 }
@@ -204,11 +205,11 @@ fn broken_json(source: &str, word: &Word<'_>, more: bool) -> Option<Error> {
                 error.column()
             )
         }
-        Ok(_) if more => "more follows behind the JSON object that opens here".to_owned(),
+        Ok(_) if more => "more text follows the JSON object that opens here".to_owned(),
         Ok(_) => return None,
     };
     let at = word.span.start;
-    let hint = "write one JSON object and nothing behind it, or write flags: --name value";
+    let hint = "write one JSON object and nothing after it, or write flags: --name value";
     Some(Error::at(Kind::InvalidJson, source, at..at + 1, problem, hint))
 }
 

@@ -148,9 +148,9 @@ impl FieldReader<'_> {
             return Some(self.list(key));
         }
         let message =
-            "expected a list of texts for `visibility_labels`; the document is not used, \
-                       for it could be shown to the wrong reader";
-        let hint = "write it like visibility_labels: [private, family]";
+            "expected a list of texts for `visibility_labels`; the document is not used, because \
+             the wrong reader might see it";
+        let hint = "write for example visibility_labels: [private, family]";
         let diagnostic = Diagnostic::new(Code::LabelsInvalid, Severity::Error, message).hint(hint);
         self.push(key, diagnostic);
         None

@@ -34,7 +34,10 @@ impl FieldReader<'_> {
         let cron = schedule.as_deref().map_or(Ok(()), |text| Cron::parse(text).map(drop));
         let zone = timezone.as_deref().map_or(Ok(()), |text| Zone::named(text).map(drop));
         let lost = match schedule {
-            Some(_) => "the field is not used, nor is `schedule`, which would run at another time",
+            Some(_) => {
+                "the field is not used, and neither is `schedule`, which would run at the \
+                 wrong time"
+            }
             None => "the field is not used",
         };
         let used = cron.is_ok() && zone.is_ok();
@@ -106,7 +109,7 @@ impl FieldReader<'_> {
                     "expected `tool` among the aliases, got \"{tool}\"; the field is not used"
                 );
                 let diagnostic = Diagnostic::new(Code::FieldIgnored, Severity::Warning, message)
-                    .hint(format!("write besides: aliases: [{tool}]"));
+                    .hint(format!("also write aliases: [{tool}]"));
                 self.push("tool", diagnostic);
             }
             Some(value) => {

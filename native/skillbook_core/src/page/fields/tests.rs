@@ -147,8 +147,8 @@ fn reads_limits() {
     }
     assert_eq!(
         document("---\ntimeout: soon\n---\n").diagnostics[0].message,
-        "expected seconds, or a duration such as 500ms, 30s or 5m, of at most 1h for `timeout`, got the text \"soon\"; \
-         the field is not used"
+        "expected seconds, or a duration such as 500ms, 30s or 5m, of at most 1h for `timeout`, \
+         got the text \"soon\"; the field is not used"
     );
 }
 
@@ -156,8 +156,8 @@ fn reads_limits() {
 fn says_which_names_of_tools_are_not_used() {
     let form = |got: &str| {
         format!(
-            "expected up to 64 letters, digits, `-` and single `_`, other than get_skill, for `tool`, got {got}; \
-             the field is not used"
+            "expected up to 64 letters, digits, `-` and single `_`, other than get_skill, for \
+             `tool`, got {got}; the field is not used"
         )
     };
     let long = "a".repeat(65);
@@ -193,7 +193,7 @@ fn says_which_names_of_tools_are_not_used() {
         assert_eq!(found.first().map(|one| one.message.clone()), expected, "{yaml}");
     }
     let hint = document("---\ntool: get_note\n---\n").diagnostics[0].hint.clone();
-    assert_eq!(hint.as_deref(), Some("write besides: aliases: [get_note]"));
+    assert_eq!(hint.as_deref(), Some("also write aliases: [get_note]"));
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn says_what_is_wrong_with_a_schedule_and_where() {
         ("timezone: Berlin", format!("{zone}; {lost}"), "write Europe/Berlin", (2, 11)),
         (
             "timezone: Berlin\nschedule: 0 9 * * 1",
-            format!("{zone}; {lost}, nor is `schedule`, which would run at another time"),
+            format!("{zone}; {lost}, and neither is `schedule`, which would run at the wrong time"),
             "write Europe/Berlin",
             (2, 11),
         ),
@@ -301,13 +301,13 @@ fn long_texts_are_reported_in_characters() {
         (
             "description",
             1025,
-            Some("`description` has 1025 characters; other readers of skills take up to 1024"),
+            Some("`description` has 1025 characters; other readers of skills accept at most 1024"),
         ),
         ("compatibility", 500, None),
         (
             "compatibility",
             501,
-            Some("`compatibility` has 501 characters; other readers of skills take up to 500"),
+            Some("`compatibility` has 501 characters; other readers of skills accept at most 500"),
         ),
     ];
     for (key, length, expected) in rows {

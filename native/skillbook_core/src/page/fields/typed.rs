@@ -42,7 +42,7 @@ impl FieldReader<'_> {
         let length = if text.len() > longest { text.chars().count() } else { 0 };
         if length > longest {
             let message = format!(
-                "`{key}` has {length} characters; other readers of skills take up to {longest}"
+                "`{key}` has {length} characters; other readers of skills accept at most {longest}"
             );
             self.push(key, Diagnostic::new(code, Severity::Warning, message).hint("shorten it"));
         }
@@ -55,8 +55,9 @@ impl FieldReader<'_> {
             Some(Value::List(items)) => {
                 let texts: Vec<_> = items.iter().filter_map(Value::plain).collect();
                 if texts.len() < items.len() {
-                    let message =
-                        format!("expected a list of texts for `{key}`, got other values in it; they are left out");
+                    let message = format!(
+                        "expected only texts in the list `{key}`; other values are left out"
+                    );
                     self.mended(key, message, None);
                 }
                 texts

@@ -121,7 +121,7 @@ impl Repair<'_> {
     fn read(&self, lines: Range<usize>) -> Result<(), String> {
         match yaml::value(&self.lines[lines].join("\n")) {
             Ok((Value::Map(_) | Value::List(_), _)) => Ok(()),
-            Ok(_) => Err("expected a blank after the colon".into()),
+            Ok(_) => Err("expected a space after the colon".into()),
             Err(Failure { unknown_anchor: Some(name), .. })
                 if self.block.contains(&format!("&{name}")) =>
             {
@@ -163,7 +163,7 @@ impl Repair<'_> {
         let value_at = match entry(&self.lines[first]) {
             Some(Entry::Glued(at)) => {
                 self.lines[first].insert(at, ' ');
-                self.record(first, at, "expected a blank after the colon".into());
+                self.record(first, at, "expected a space after the colon".into());
                 if self.read(lines.clone()).is_ok() {
                     return true;
                 }
@@ -250,7 +250,7 @@ impl Repair<'_> {
                     text[..white].replace('\t', "  ")
                 };
                 self.lines[line].replace_range(..white, &blanks);
-                self.record(line, 0, "a tab may not indent a line".into());
+                self.record(line, 0, "a line may not be indented with a tab".into());
             }
         }
     }

@@ -256,7 +256,7 @@ impl Block {
                 Kind::TooManyCommands,
                 base + range.start..base + range.end,
                 format!("a block may have {MAX_COMMANDS} commands, and this one has more"),
-                "write fewer commands a reply and go on when their results are back",
+                "write fewer commands in a reply, and continue when their results are back",
             ));
         }
         Ok(())

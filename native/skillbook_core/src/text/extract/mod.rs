@@ -119,7 +119,7 @@ pub fn invalid_utf8(at: usize) -> Error {
     Error::whole(
         Kind::InvalidUtf8,
         at..at + 1,
-        format!("the text is not valid UTF-8: byte {at} begins no character"),
+        format!("the text is not valid UTF-8: byte {at} does not begin a character"),
         "send the reply as UTF-8",
     )
 }

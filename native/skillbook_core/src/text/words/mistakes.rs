@@ -12,8 +12,9 @@ pub(super) fn several(source: &str, at: usize) -> Error {
         Kind::SeveralCommands,
         source,
         at..end,
-        "one command was expected, and the next line begins another",
-        "put each command on its own line of a cmd block; a value of several lines stands in quotes or in a heredoc",
+        "expected one command, but the next line begins another",
+        "put each command on its own line of a cmd block; write a value of several lines in quotes \
+         or as a heredoc",
     )
 }
 
@@ -27,7 +28,8 @@ pub(super) fn unclosed_error(source: &str, unclosed: Unclosed) -> Error {
                 at..at + len,
                 format!("the heredoc that begins here has no end line `{end}`"),
                 format!(
-                    "after the text write a line that is {end} alone, then close the block; quote it if it is part of a value"
+                    "write a line with only {end} after the text, then close the block; \
+                     quote it if it is part of a value"
                 ),
             )
         }
@@ -37,8 +39,12 @@ pub(super) fn unclosed_error(source: &str, unclosed: Unclosed) -> Error {
                 Kind::UnclosedHeredoc,
                 source,
                 at..end,
-                format!("the substitution that opens here is not closed: no line `{close}` comes behind the heredoc"),
-                "there are no substitutions: write the heredoc itself, --flag <<EOF, then the text, then a line EOF",
+                format!(
+                    "the substitution that opens here is not closed: expected a line `{close}` \
+                     after the heredoc"
+                ),
+                "substitutions are not supported: write --flag <<EOF, then the text, then a \
+                 line EOF",
             )
         }
         Unclosed::Json(at) => Error::at(
@@ -53,12 +59,21 @@ pub(super) fn unclosed_error(source: &str, unclosed: Unclosed) -> Error {
                 Quote::Double if before_close(source, at) => (
                     "double",
                     1,
-                    "\\\" stands for a quote inside the value: write \\\\ for a backslash at its end, or use '…'",
+                    "\\\" stands for a quote inside the value: write \\\\ for a backslash at its \
+                     end, or use '…'",
                 ),
-                Quote::Double => ("double", 1, "close the value with \", and write \\\" for a quote inside it"),
+                Quote::Double => {
+                    ("double", 1, "close the value with \", and write \\\" for a quote inside it")
+                }
                 Quote::Triple => ("triple", 3, "close the value with \"\"\""),
-                Quote::Ansi => ("single", 2, "close the value with ', and write \\' for a quote inside it"),
-                _ => ("single", 1, "close the value with ', or put a value that holds an apostrophe in \"…\""),
+                Quote::Ansi => {
+                    ("single", 2, "close the value with ', and write \\' for a quote inside it")
+                }
+                _ => (
+                    "single",
+                    1,
+                    "close the value with ', or put a value with an apostrophe in \"…\"",
+                ),
             };
             Error::at(
                 Kind::UnclosedQuote,
@@ -78,8 +93,9 @@ pub(super) fn unescaped(source: &str, at: usize) -> Error {
         Kind::UnescapedQuote,
         source,
         at..at + 1,
-        "the value ends at this quote, and more follows without a blank",
-        "write \\\" for a quote inside the value, or '…' around it; for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
+        "the value ends at this quote, but more text follows without a space",
+        "write \\\" for a quote inside the value, or '…' around it; for a long text use a heredoc: \
+         --flag <<EOF, the text, a line EOF",
     )
 }
 
@@ -146,21 +162,23 @@ pub(super) fn stray_quote(source: &str, words: &[Word<'_>]) -> Option<Error> {
         Kind::UnescapedQuote,
         source,
         stray.span.end - 1..stray.span.end,
-        "no quote is open that could close here: the value in single quotes ended earlier",
-        "put a value that holds an apostrophe in \"…\"",
+        "this quote closes nothing: the value in single quotes ended earlier",
+        "put a value with an apostrophe in \"…\"",
     ))
 }
 
 pub(super) fn unsupported(source: &str, value: &str, span: Range<usize>) -> Error {
     let hint = match value {
-        "<<<" => "write the text itself behind the flag, in quotes",
-        ">" | ">>" | "<" => "there are no redirections; one command a line, and its result comes back to you",
+        "<<<" => "write the text itself after the flag, in quotes",
+        ">" | ">>" | "<" => {
+            "write one command per line; its result comes \
+             back to you"
+        }
         "|" => {
-            "there are no pipes; one command a line, and {1} as a value in the next stands for the result of the first"
+            "write one command per line, and use {1} as a value for the \
+             result of the first"
         }
-        _ => {
-            "one command a line: write the next command on a line of its own; {1} as a value there is the first one's result"
-        }
+        _ => "write each command on its own line; {1} as a value is the result of the first one",
     };
     Error::at(
         Kind::UnsupportedOperator,

@@ -32,22 +32,22 @@ pub(super) fn explain(block: &str, complaint: &str, offset: usize) -> Failure {
     match problem {
         "mapping values are not allowed in this context" => {
             if [": ", ":\t"].iter().any(|colon| block[line_start..offset].contains(colon)) {
-                invalid("an unquoted value may not contain a colon before a blank", QUOTE)
+                invalid("an unquoted value may not contain a colon followed by a space", QUOTE)
             } else {
                 invalid(
                     "a `key: value` is not allowed here",
-                    "check how this line and the one before it are indented",
+                    "check the indentation of this line and the one before it",
                 )
             }
         }
         "found character that cannot start any token" => match character {
-            Some('\t') => invalid("a tab may not indent a line", "indent with blanks"),
+            Some('\t') => invalid("a line may not be indented with a tab", "indent with spaces"),
             Some(character) => begins(character),
             None => invalid("the value is missing", QUOTE),
         },
         "found a tab character that violates indentation"
         | "found a tab character where an indentation space is expected" => {
-            invalid("a tab may not indent a line", "indent with blanks")
+            invalid("a line may not be indented with a tab", "indent with spaces")
         }
         "did not find expected alphabetic or numeric character" => {
             begins(if context.starts_with("scanning an anchor") { '&' } else { '*' })
@@ -73,7 +73,7 @@ pub(super) fn explain(block: &str, complaint: &str, offset: usize) -> Failure {
         "found unknown escape character"
         | "did not find expected hexadecimal number"
         | "found invalid Unicode character escape code" => invalid(
-            "a backslash in double quotes begins an escape, and YAML does not know this one",
+            "a backslash in double quotes begins an escape, and YAML has no such escape",
             "use single quotes",
         ),
         "did not find expected ',' or ']'" => invalid(
@@ -89,17 +89,17 @@ pub(super) fn explain(block: &str, complaint: &str, offset: usize) -> Failure {
             "check this line's indentation, and the quotes in the line before it",
         ),
         "could not find expected ':'" => {
-            invalid("expected a colon and a blank after the key", "write `key: value`")
+            invalid("expected a colon and a space after the key", "write `key: value`")
         }
         "did not find expected '-' indicator" => invalid(
             "expected another `- ` item",
-            "check how this line and the one before it are indented",
+            "check the indentation of this line and the one before it",
         ),
         "block sequence entries are not allowed in this context" => {
             invalid("a `- ` item is not allowed here", "begin the list on the line after its key")
         }
         "did not find expected comment or line break" => invalid(
-            "after `|` or `>` the text begins on the next line",
+            "the text after `|` or `>` must begin on the next line",
             "move the text there, or put it in quotes",
         ),
         "did not find expected node content" => invalid("expected a value", QUOTE),
@@ -108,7 +108,7 @@ pub(super) fn explain(block: &str, complaint: &str, offset: usize) -> Failure {
             invalid("the value does not fit its tag", "remove the tag, or put the value in quotes")
         }
         _ if problem.ends_with(KEY) => invalid(
-            "a key must be text, and this one is a list or a mapping",
+            "a key must be text, but this one is a list or a mapping",
             "put a value that begins with `{` or `[` in quotes",
         ),
         _ if context.starts_with("scanning a directive") => begins('%'),
@@ -126,7 +126,7 @@ pub(super) fn explain(block: &str, complaint: &str, offset: usize) -> Failure {
             let offset = if at < block.len() { at } else { offset };
             Failure::new(
                 ErrorKind::Invalid,
-                "expected one YAML document, got another one from here on",
+                "expected one YAML document, but another one begins here",
                 hint,
                 offset,
             )

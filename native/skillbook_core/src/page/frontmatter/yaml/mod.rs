@@ -64,7 +64,7 @@ pub(super) fn load(block: &str) -> Result<Loaded, Failure> {
             let start = block.len() - block.trim_start().len();
             let hint = match other {
                 Value::Str(text) if text.contains(':') => {
-                    "write a blank after the colon: `key: value`"
+                    "write a space after the colon: `key: value`"
                 }
                 _ => "write `key: value` lines",
             };
@@ -97,8 +97,7 @@ pub(super) fn value(block: &str) -> Result<(Value, Vec<Diagnostic>), Failure> {
     // An alias repeats the findings of its anchor.
     diagnostics.dedup();
     if found > FINDINGS {
-        let message =
-            format!("{} more keys are written twice or values have a tag", found - FINDINGS);
+        let message = format!("{} more keys are duplicates or values have a tag", found - FINDINGS);
         diagnostics.push(Diagnostic::new(Code::DuplicateKey, Severity::Warning, message));
     }
     Ok((value, diagnostics))
@@ -167,7 +166,7 @@ fn too_many_brackets(block: &str) -> Option<usize> {
 }
 
 fn too_deep(offset: usize) -> Failure {
-    let message = format!("values may nest up to {MAX_DEPTH} deep, and these nest deeper");
+    let message = format!("values may be nested at most {MAX_DEPTH} deep");
     Failure::new(ErrorKind::TooDeep, message, "flatten the value, or move it into the body", offset)
 }
 
