@@ -62,10 +62,10 @@ defmodule Skillbook.HTTP.Finch do
   def error(%{reason: reason} = exception, settings) do
     case reason do
       :timeout ->
-        new(:idle_timeout, "nothing came for #{Error.seconds(settings.idle_timeout)}")
+        new(:idle_timeout, "no data came for #{Error.seconds(settings.idle_timeout)}")
 
       :request_timeout ->
-        new(:timeout, "the time for the whole answer is over")
+        new(:timeout, "the time limit for the whole response has passed")
 
       :pool ->
         new(
@@ -80,22 +80,22 @@ defmodule Skillbook.HTTP.Finch do
         new(:certificate, "TLS: #{alert}")
 
       {tag, _} when is_atom(tag) ->
-        new(:malformed, "it is no HTTP: #{tag}")
+        new(:malformed, "invalid HTTP: #{tag}")
 
       tag when is_atom(tag) ->
         posix(exception, tag)
 
       _ ->
-        new(:malformed, "it is no HTTP")
+        new(:malformed, "invalid HTTP")
     end
   end
 
-  def error(_exception, _settings), do: new(:malformed, "it is no HTTP")
+  def error(_exception, _settings), do: new(:malformed, "invalid HTTP")
 
   defp posix(%{__struct__: module}, tag) do
     if module |> Module.split() |> List.last() == "TransportError",
       do: new(:connect, tag |> :inet.format_error() |> to_string()),
-      else: new(:malformed, "it is no HTTP: #{tag}")
+      else: new(:malformed, "invalid HTTP: #{tag}")
   end
 
   defp new(kind, reason), do: %Error{kind: kind, reason: reason}

@@ -138,7 +138,7 @@ defmodule Skillbook.SQL.PostgresServerTest do
 
     for {file, reason} <- [
           {Path.join(folder, "none.pem"), "No such file"},
-          {key, "there are none"}
+          {key, "it contains none"}
         ] do
       assert {:error, %Error{kind: :cannot_open} = error} =
                Postgres.start_link(url: tls, name: :never, ssl: true, ssl_ca_file: file)
