@@ -643,7 +643,7 @@ defmodule Skillbook.AgentTest do
       refute prompt.content =~ "secret"
 
       assert withdrawn.content =~
-               "(What stood here held a text that has changed, or can no longer be read."
+               "(This message had a text that has changed or can no longer be read."
 
       assert kept.content =~ "Be brief."
       refute Transcript.to_json(second.transcript) =~ "Hush"
@@ -887,7 +887,7 @@ defmodule Skillbook.AgentTest do
 
       assert Enum.any?(
                result.transcript.messages,
-               &(&1.kind == :note and &1.content =~ "What you read before")
+               &(&1.kind == :note and &1.content =~ "You read this earlier")
              )
 
       # It is in the note, so the last answer points there.

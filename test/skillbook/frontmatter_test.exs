@@ -255,8 +255,8 @@ defmodule Skillbook.FrontmatterTest do
       end
 
       assert_raise ArgumentError, fn -> Frontmatter.write(%{}, "\xFF") end
-      assert_raise FunctionClauseError, fn -> Frontmatter.write(~D[2026-01-01], "") end
-      assert_raise FunctionClauseError, fn -> Frontmatter.write(%{}, nil) end
+      assert_raise FunctionClauseError, fn -> apply(Frontmatter, :write, [~D[2026-01-01], ""]) end
+      assert_raise FunctionClauseError, fn -> apply(Frontmatter, :write, [%{}, nil]) end
     end
   end
 end

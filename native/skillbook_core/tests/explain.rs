@@ -1,4 +1,4 @@
-//! What became of a name, in each way it can go.
+//! Explanations of a name: one row for each outcome.
 
 mod common;
 

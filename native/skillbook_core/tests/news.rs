@@ -1,4 +1,4 @@
-//! What is told of two generations.
+//! The text for a model about the differences between two generations.
 
 mod common;
 

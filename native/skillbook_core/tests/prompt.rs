@@ -154,7 +154,7 @@ fn the_quick_reference_takes_from_each_domain() {
     assert_eq!((twenty.lines().count(), twenty.contains("more")), (22, false));
 }
 
-/// Two sources with a name in common; of the first some are inline.
+/// Two sources with a name in common. Some entries of the first are inline.
 fn sourced() -> Catalog {
     let globs = |globs: &[&str]| {
         Some(Globs::new(&globs.iter().map(|glob| glob.to_string()).collect::<Vec<_>>()).unwrap())
@@ -445,7 +445,7 @@ fn a_limit_keeps_the_order_and_says_what_is_left_out() {
     let default = Format::Default.sections();
     let whole = only(&view, default);
     assert_eq!(limited(default, whole.chars().count()), whole);
-    // Where the text ends, what is left out then, and the same with one character less.
+    // The limit, the entries that it cuts, and the same with one character less.
     let rows = [
         ("  email.send --to ADDR\n", "1 domain, 1 skill and 2 notes", "- pdf: About pdf\n"),
         ("- pdf: About pdf\n", "1 domain, 1 command, 1 skill and 2 notes", "  tasks  tasks.list\n"),
@@ -468,7 +468,8 @@ fn a_limit_keeps_the_order_and_says_what_is_left_out() {
             "{end}: {less}"
         );
     }
-    let line = "Left out for lack of room: the rules of commands, 3 domains, 1 command, 2 skills and 2 notes. ";
+    let line = "Left out for lack of room: the rules of commands, 3 domains, 1 command, 2 \
+         skills and 2 notes. ";
     assert_eq!(limited(default, RULES.len()), format!("{line}{FOOT}"));
     assert_eq!(limited(default, line.len() + FOOT.len() - 1), "");
     assert_eq!(limited(default, 0), "");

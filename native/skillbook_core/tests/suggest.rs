@@ -1,4 +1,4 @@
-//! Which names are offered for one that does not exist.
+//! The names that are suggested for one that does not exist.
 
 mod common;
 

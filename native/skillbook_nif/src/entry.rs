@@ -2,7 +2,7 @@
 
 use rustler::{Encoder, Env, NifResult, Term};
 use skillbook_core::catalog::entry::Entry;
-use skillbook_core::page::document::Fields;
+use skillbook_core::page::fields::Fields;
 
 use crate::encode;
 use crate::shared::{binary, TextResource};
@@ -47,7 +47,8 @@ mod atoms {
     }
 }
 
-/// Fails never in fact: a map cannot be made of keys that occur twice, and neither these nor a mapping's do.
+/// Encoding fails only for a map with a key twice. Neither these keys nor those of a YAML mapping
+/// can be.
 pub fn encode<'a>(env: Env<'a>, entry: &Entry) -> Term<'a> {
     struct_term(env, entry).unwrap_or_else(|_| encode::option(env, &None::<bool>))
 }

@@ -1,4 +1,5 @@
-//! What extractor and command share: binaries as text, parts of a binary without a copy, errors.
+//! Text of binaries without copying: extractor and command return parts of the binary that they
+//! were given.
 
 use std::borrow::Cow;
 
@@ -25,18 +26,18 @@ mod atoms {
     }
 }
 
-/// A binary and the text that it holds, to give out parts of it without copying them.
-pub struct Source<'a> {
+/// A binary with its text, to return parts of it without a copy.
+pub struct SourceText<'a> {
     env: Env<'a>,
     binary: Binary<'a>,
     pub text: &'a str,
 }
 
-impl<'a> Source<'a> {
+impl<'a> SourceText<'a> {
     pub fn new(env: Env<'a>, binary: Binary<'a>) -> Result<Self, Error> {
         let text = simdutf8::compat::from_utf8(binary.as_slice())
             .map_err(|error| invalid_utf8(error.valid_up_to()))?;
-        Ok(Source { env, binary, text })
+        Ok(SourceText { env, binary, text })
     }
 
     /// The whole binary.
@@ -44,7 +45,8 @@ impl<'a> Source<'a> {
         self.binary.to_term(self.env).into()
     }
 
-    /// Text as a binary: a part of this one where it is borrowed from it, which its address tells.
+    /// A text as a binary. If the text is borrowed from this binary, as its address shows, the
+    /// result is a part of it.
     pub fn part(&self, text: &str) -> Bare<'a> {
         let offset = (text.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
         Bare::part(self.env, &self.binary, offset, text.len())
@@ -56,7 +58,7 @@ impl<'a> Source<'a> {
         Bare::list(self.env, &parts)
     }
 
-    /// Pieces of text as one binary: a part of this one if they follow each other in it.
+    /// Joins pieces of text. If they are adjacent in this binary, the result is a part of it.
     pub fn joined(&self, pieces: &[Cow<'_, str>]) -> Bare<'a> {
         match pieces {
             [] => binary(self.env, "").into(),

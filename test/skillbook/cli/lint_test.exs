@@ -295,10 +295,14 @@ defmodule Skillbook.CLI.LintTest do
     mark = if line == 1 and String.starts_with?(rest, "\uFEFF"), do: 3, else: 0
     rest = binary_part(rest, mark, byte_size(rest) - mark)
 
-    <<units::binary-size((column - 1) * 2), _::binary>> =
-      :unicode.characters_to_binary(rest, :utf8, :utf16)
+    units = :unicode.characters_to_binary(rest, :utf8, :utf16)
 
-    within = units |> :unicode.characters_to_binary(:utf16, :utf8) |> byte_size()
+    within =
+      units
+      |> binary_part(0, (column - 1) * 2)
+      |> :unicode.characters_to_binary(:utf16, :utf8)
+      |> byte_size()
+
     before |> Enum.map(&(byte_size(&1) + 1)) |> Enum.sum() |> Kernel.+(mark + within)
   end
 

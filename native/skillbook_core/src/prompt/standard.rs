@@ -2,14 +2,14 @@
 
 use crate::catalog::entry::Entry;
 use crate::prompt::notes::{title, without_title};
-use crate::prompt::plan::{Plan, What};
+use crate::prompt::plan::{Plan, Subject};
 use crate::prompt::section::Section;
 use crate::source::Selection;
 use crate::text::line::push_line;
 use crate::view::help::{push_row, width};
 use crate::view::{about, View};
 
-/// How many usage lines the quick reference holds.
+/// The maximum number of usage lines in the quick reference.
 const QUICK: usize = 20;
 
 pub(super) const RULES: &str = r#"# Commands
@@ -42,12 +42,13 @@ impl View {
             "## Domains\n\n`get_skill: NAME` lists a domain's commands, `get_skill: NAME.all` shows them whole.\n\n";
         plan.section(Section::Domains, head, "", |plan| {
             for (name, description) in &rows {
-                plan.piece(What::Domain(name), |out| push_row(out, width, name, description));
+                plan.piece(Subject::Domain(name), |out| push_row(out, width, name, description));
             }
         });
     }
 
-    /// Those that do not belong into the prompt as well: for a reader of few commands, who has no domains to look into.
+    /// Lists all commands, also those that the prompt does not include. For profiles with few
+    /// commands, where a list of domains would only add a step.
     pub(super) fn push_commands<'a>(&'a self, plan: &mut Plan<'a>) {
         let command = about::COMMAND | about::LISTED;
         let hidden: Vec<_> = self.domains().filter(|domain| !domain.is_listed()).collect();
@@ -64,8 +65,10 @@ impl View {
             "",
             |plan| {
                 for (id, entry) in rows {
-                    let what = What::Entry(id, entry.kind);
-                    plan.piece(what, |out| push_row(out, width, &entry.name, entry.description()));
+                    let subject = Subject::Entry(id, entry.kind);
+                    plan.piece(subject, |out| {
+                        push_row(out, width, &entry.name, entry.description())
+                    });
                 }
             },
         );
@@ -75,8 +78,8 @@ impl View {
         let head =
             "## Skills\n\nRead a skill with `get_skill: NAME` before you do what it describes.\n\n";
         plan.section(Section::Skills, head, "", |plan| {
-            for (what, entry) in self.listed_skills() {
-                plan.piece(what, |out| {
+            for (subject, entry) in self.listed_skills() {
+                plan.piece(subject, |out| {
                     out.push_str("- ");
                     push_line(out, &entry.name);
                     out.push_str(": ");
@@ -87,34 +90,34 @@ impl View {
         });
     }
 
-    /// One command of each domain, then a second of each, until there is no room; shown in the order of their names.
+    /// Lists one command of each domain, then a second of each, up to the maximum, sorted by name.
     pub(super) fn push_quick_reference<'a>(&'a self, plan: &mut Plan<'a>) {
         let mut place = (None, 0);
         let wanted = about::COMMAND | about::IN_PROMPT | about::USAGE;
-        let ranked = self.pieces(wanted | about::INLINE, wanted).filter_map(|(what, entry)| {
+        let ranked = self.pieces(wanted | about::INLINE, wanted).filter_map(|(subject, entry)| {
             let usage = entry.fields().usage.as_deref()?;
             let domain = entry.domain.as_deref();
             place = (domain, if place.0 == domain { place.1 + 1 } else { 0 });
-            Some((place.1, &*entry.name, usage, what))
+            Some((place.1, &*entry.name, usage, subject))
         });
-        let mut ranked: Vec<(usize, &str, &str, What)> = ranked.collect();
+        let mut ranked: Vec<(usize, &str, &str, Subject)> = ranked.collect();
         let more = ranked.len().saturating_sub(QUICK);
         if more > 0 {
-            // Of thousands only the first few are wanted, so they are not sorted.
+            // Only the first few of perhaps thousands are needed, so a full sort would be wasted.
             ranked.select_nth_unstable_by_key(QUICK, |(rank, name, ..)| (*rank, *name));
             ranked.truncate(QUICK);
         }
         ranked.sort_unstable_by_key(|(_, name, ..)| *name);
         plan.section(Section::QuickReference, "## Quick reference\n\n", "", |plan| {
-            for (_, _, usage, what) in ranked {
-                plan.piece(what, |out| {
+            for (_, _, usage, subject) in ranked {
+                plan.piece(subject, |out| {
                     out.push_str("  ");
                     push_line(out, usage);
                     out.push('\n');
                 });
             }
             if more > 0 {
-                plan.piece(What::More(more), |out| {
+                plan.piece(Subject::More(more), |out| {
                     out.push_str(&format!("  and {more} more, which `get_skill: DOMAIN` lists\n"));
                 });
             }
@@ -123,8 +126,8 @@ impl View {
 
     pub(super) fn push_notes<'a>(&'a self, plan: &mut Plan<'a>) {
         plan.section(Section::Notes, "## Notes\n", "", |plan| {
-            for (what, entry) in self.prompted(about::NOTE) {
-                plan.piece(what, |out| {
+            for (subject, entry) in self.prompted(about::NOTE) {
+                plan.piece(subject, |out| {
                     out.push_str("\n### ");
                     push_line(out, title(entry));
                     out.push_str("\n\n");
@@ -137,15 +140,16 @@ impl View {
 
     pub(super) fn push_other<'a>(&'a self, plan: &mut Plan<'a>) {
         let domains = self.domains().filter(|domain| domain.is_listed() && !domain.in_prompt());
-        let domains = domains.map(|domain| (domain.name(), None, What::Domain(domain.name())));
-        let entries =
-            self.not_prompted().map(|(what, entry)| (&*entry.name, entry.title.as_deref(), what));
-        let mut all: Vec<(&str, Option<&str>, What)> = domains.chain(entries).collect();
+        let domains = domains.map(|domain| (domain.name(), None, Subject::Domain(domain.name())));
+        let entries = self
+            .not_prompted()
+            .map(|(subject, entry)| (&*entry.name, entry.title.as_deref(), subject));
+        let mut all: Vec<(&str, Option<&str>, Subject)> = domains.chain(entries).collect();
         all.sort_by_key(|(name, title, _)| (*name, *title));
         let head = "## Also available\n\nNot shown here; `get_skill: NAME` reads one of them.\n\n";
         plan.section(Section::Other, head, "", |plan| {
-            for (name, title, what) in all {
-                plan.piece(what, |out| {
+            for (name, title, subject) in all {
+                plan.piece(subject, |out| {
                     out.push_str("- ");
                     push_line(out, name);
                     if let Some(title) = title.filter(|title| *title != name) {

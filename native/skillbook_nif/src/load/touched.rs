@@ -1,4 +1,8 @@
-//! What changed paths mean for what is known of a source.
+//! Decides what must be looked at again when paths have changed.
+//!
+//! A path says only that something happened there. It may be a file or a folder, new or gone, so
+//! each is compared with the tree and with the disk. Too much is harmless, too little would miss a
+//! change.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -8,10 +12,10 @@ use super::folder::{join, split, Folder};
 use super::ignores::is_ignore_file;
 use super::walk::{is_file, is_folder, is_skipped};
 
-/// What has to be looked at again.
+/// The parts of a source that must be looked at again.
 #[derive(Debug)]
 pub enum Touched {
-    /// All of it.
+    /// Everything.
     All,
     /// Paths relative to the root.
     Some(Paths),
@@ -19,11 +23,11 @@ pub enum Touched {
 
 #[derive(Debug, Default)]
 pub struct Paths {
-    /// Folders whose names have to be listed again.
+    /// Folders to list again.
     pub lists: BTreeSet<String>,
-    /// Folders with everything below them.
+    /// Folders to list again with everything below them.
     pub trees: BTreeSet<String>,
-    /// Files to be read again.
+    /// Files to read again.
     pub files: BTreeSet<String>,
 }
 
@@ -33,8 +37,8 @@ impl Paths {
     }
 }
 
-/// The path below the root, which is also called `real`; `None` if it is elsewhere. That of a folder in which the root is
-/// is empty.
+/// The part of a path below the root, which may also be called `real`; `None` if the path is
+/// elsewhere. It is empty for a folder that contains the root.
 pub fn below<'a>(path: &'a Path, root: &Path, real: &Path) -> Option<&'a Path> {
     if root.starts_with(path) || real.starts_with(path) {
         return Some(Path::new(""));
@@ -42,7 +46,7 @@ pub fn below<'a>(path: &'a Path, root: &Path, real: &Path) -> Option<&'a Path> {
     path.strip_prefix(root).or_else(|_| path.strip_prefix(real)).ok()
 }
 
-/// What the paths touch in a source without links; all of them are below its root.
+/// What the paths affect in a source without links. All of them are below its root.
 pub fn touched(folder: &Folder, root: &Path, below: &[&Path]) -> Touched {
     let mut paths = Paths::default();
     for path in below {
@@ -53,7 +57,7 @@ pub fn touched(folder: &Folder, root: &Path, below: &[&Path]) -> Touched {
     Touched::Some(paths)
 }
 
-/// `None` if all has to be looked at.
+/// `None` if everything must be looked at.
 fn touch(root: &Folder, full: &Path, below: &Path, paths: &mut Paths) -> Option<()> {
     if below.as_os_str().is_empty() {
         return None;
@@ -103,7 +107,7 @@ fn touch(root: &Folder, full: &Path, below: &Path, paths: &mut Paths) -> Option<
     Some(())
 }
 
-/// The folder itself, or the closest one above that is still there.
+/// Lists the folder again, or the closest one above that still exists.
 fn list(full: &Path, path: &str, paths: &mut Paths) {
     let mut path = path;
     while !path.is_empty() && !is_folder(&full.join(path)) {

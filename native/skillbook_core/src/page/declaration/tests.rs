@@ -191,7 +191,8 @@ fn reads_usage() {
             false,
         ),
         ("a.b [OPTIONS]", &["to unknown", "cc unknown", "all unknown"], false),
-        // Not plain: two forms, a bar outside of brackets, brackets that do not close, a value that may be left out.
+        // Not plain: two forms, a bar outside of brackets, brackets that do not close, a value that
+        // may be left out.
         ("a.b --to <a>\na.b --cc <a>", &["to unknown", "cc unknown", "all unknown"], true),
         ("a.b --to <a> | --cc <a>", &["to unknown", "cc unknown", "all unknown"], true),
         ("a.b [--to <a> [--cc <b>]", &["to unknown", "cc unknown", "all unknown"], true),
