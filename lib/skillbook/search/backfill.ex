@@ -14,7 +14,8 @@ defmodule Skillbook.Search.Backfill do
 
   @batch 500
 
-  # Each module has `searched/2`, which returns the segment's key, the id and the document of each id.
+  # Each module has `searched/2`, which returns the segment's key, the id and the document of each
+  # id.
   @sources %{
     "task" => Handlers.Tasks.Table,
     "memory" => Handlers.Memory.Table,
@@ -47,7 +48,8 @@ defmodule Skillbook.Search.Backfill do
 
   defp batch(sql) do
     query =
-      "select kind, document_id from skillbook_search_unindexed order by kind, document_id limit #{@batch}"
+      "select kind, document_id from skillbook_search_unindexed " <>
+        "order by kind, document_id limit #{@batch}"
 
     with {:ok, %{rows: [_ | _] = rows}} <- SQL.query(sql, query),
          kinds = Enum.group_by(rows, &hd/1, &List.last/1),

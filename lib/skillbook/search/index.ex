@@ -1,36 +1,38 @@
 defmodule Skillbook.Search.Index do
   @moduledoc false
-  # The full-text index in a database: notes of vaults, tasks and memories, with the same results on
-  # every database.
+  # The full-text index in a database: notes of vaults, tasks and memories, with the same results
+  # on every database.
   #
   # A *segment* has the documents that the same readers see. Its key is their kind, a scope (the
-  # vault, the owner) and labels. A search reads only the segments of its reader, so neither scores,
-  # order nor counts reveal other documents.
+  # vault, the owner) and labels. A search reads only the segments of its reader, so neither
+  # scores, order nor counts reveal other documents.
   #
-  # A *run* has the documents of a segment that were indexed together, in rows that never change. To
-  # remove a document, its run is marked. Runs are merged into larger ones without removed documents.
-  # `native/skillbook_core/src/search/rows` defines the format of the rows.
+  # A *run* has the documents of a segment that were indexed together, in rows that never change.
+  # To remove a document, its run is marked. Runs are merged into larger ones without removed
+  # documents. `native/skillbook_core/src/search/rows` defines the format of the rows.
   #
   # ## Adding a kind of document
   #
-  # 1. Choose a key, `{kind, scope, labels}`, so that all documents of a segment have the same readers.
-  # 2. In the transaction that writes a document, call `join/3` and `put/3`, and `remove/3` for the
-  #    previous version. Search with `find/5` over the segments that the reader sees.
-  # 3. Write `searched/2` and add a line to `Skillbook.Search.Backfill`, for migrations that change the
-  #    index.
+  # 1. Choose a key, `{kind, scope, labels}`, so that all documents of a segment have the same
+  #    readers.
+  # 2. In the transaction that writes a document, call `join/3` and `put/3`, and `remove/3` for
+  #    the previous version. Search with `find/5` over the segments that the reader sees.
+  # 3. Write `searched/2` and add a line to `Skillbook.Search.Backfill`, for migrations that
+  #    change the index.
 
   alias Skillbook.SQL.Values
   alias Skillbook.Search.Query
   alias Skillbook.Support.JSON
   alias Skillbook.{Native, SQL}
 
-  # When a segment has `@many` runs in one of these ranges of bytes, they are merged, into runs of up
-  # to `@most` bytes: a larger merge would block other writers for too long.
+  # When a segment has `@many` runs in one of these ranges of bytes, they are merged, into runs of
+  # up to `@most` bytes: a larger merge would block other writers for too long.
   @sizes [{0, 64_000}, {64_000, 512_000}, {512_000, 4_000_000}]
   @most 4_000_000
   @many 8
 
-  @runs "select id, size, documents, left_over from skillbook_search_runs where segment_id = $1 order by size, id"
+  @runs "select id, size, documents, left_over from skillbook_search_runs " <>
+          "where segment_id = $1 order by size, id"
 
   @typedoc "Kind, scope and labels of documents."
   @type key :: {String.t(), String.t(), [String.t()]}
@@ -49,14 +51,15 @@ defmodule Skillbook.Search.Index do
         }
 
   @doc """
-  The statement that returns the id of a key's segment and creates it if needed. `more` is the number
-  of documents that will be put into it; `labels` is the key's list as JSON.
+  The statement that returns the id of a key's segment and creates it if needed. `more` is the
+  number of documents that will be put into it; `labels` is the key's list as JSON.
   """
   @spec join({String.t(), String.t(), String.t()}, non_neg_integer()) ::
           {String.t(), [SQL.param()]}
   def join({kind, scope, labels}, more) do
     {"""
-     insert into skillbook_search_segments as s (kind, scope, labels, documents) values ($1, $2, $3, $4)
+     insert into skillbook_search_segments as s (kind, scope, labels, documents)
+     values ($1, $2, $3, $4)
      on conflict (kind, scope, labels) do update set documents = s.documents + excluded.documents
      returning id
      """, [kind, scope, labels, more]}
@@ -99,7 +102,8 @@ defmodule Skillbook.Search.Index do
   def field(name, value) do
     term = @field <> name <> @field <> value
 
-    # Databases limit the length of indexed values. The doubled mark keeps a digest apart from fields.
+    # Databases limit the length of indexed values. The doubled mark keeps a digest apart from
+    # fields.
     if byte_size(term) <= @longest_field,
       do: term,
       else: @field <> @field <> Base.encode16(:crypto.hash(:sha256, term))
@@ -126,7 +130,8 @@ defmodule Skillbook.Search.Index do
   # The blocks refer to the run as the newest of the segment.
   defp run(segment, {ids, first, last, count, size, blocks}) do
     run = """
-    insert into skillbook_search_runs (segment_id, size, first_document, last_document, documents, left_over, ids, gone)
+    insert into skillbook_search_runs
+      (segment_id, size, first_document, last_document, documents, left_over, ids, gone)
     values ($1, $2, $3, $4, $5, $5, $6, $7)
     """
 
@@ -207,7 +212,8 @@ defmodule Skillbook.Search.Index do
     {of_these, _} = Values.ids(sql, "run_id", runs, 1)
 
     blocks =
-      "select run_id, documents, places from skillbook_search_blocks where #{of_these} order by run_id, first"
+      "select run_id, documents, places from skillbook_search_blocks " <>
+        "where #{of_these} order by run_id, first"
 
     with {:ok, %{rows: kept}} <-
            SQL.query(
@@ -276,8 +282,8 @@ defmodule Skillbook.Search.Index do
 
   # The first block of a range is the last one that begins at or before its first term.
   @from """
-  coalesce((select m.first from skillbook_search_blocks m where m.run_id = r.id and m.first <= q.lowest
-    order by m.first desc limit 1), '')
+  coalesce((select m.first from skillbook_search_blocks m
+    where m.run_id = r.id and m.first <= q.lowest order by m.first desc limit 1), '')
   """
 
   defp query(:sqlite, places, within) do
@@ -286,7 +292,8 @@ defmodule Skillbook.Search.Index do
     from (select json_extract(value, '$[0]') as place, json_extract(value, '$[1]') as lowest,
       json_extract(value, '$[2]') as highest from json_each($1)) q
     cross join skillbook_search_runs r
-    cross join skillbook_search_blocks b on b.run_id = r.id and b.first >= #{@from} and b.first <= q.highest
+    cross join skillbook_search_blocks b
+      on b.run_id = r.id and b.first >= #{@from} and b.first <= q.highest
     where #{within}
     """
   end
@@ -296,7 +303,8 @@ defmodule Skillbook.Search.Index do
     """
     select q.place, r.gone, b.documents#{places}
     from (select cast(value ->> 0 as bigint) as place, (value ->> 1) collate "C" as lowest,
-      (value ->> 2) collate "C" as highest from json_array_elements(cast(cast($1 as text) as json))) q
+      (value ->> 2) collate "C" as highest
+      from json_array_elements(cast(cast($1 as text) as json))) q
     cross join skillbook_search_runs r
     join lateral (select documents, places from skillbook_search_blocks
       where run_id = r.id and first >= #{@from} and first <= q.highest offset 0) b on true
