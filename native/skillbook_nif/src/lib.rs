@@ -13,6 +13,17 @@
 //! - A thread of its own, which replies by message: the tokio runtime for sockets (`runtime`), a
 //!   thread per book for watching folders (`watch`).
 //!
+//! # Adding a function
+//!
+//! 1. Do the work in the core or a driver, with its tests.
+//! 2. Add a `#[rustler::nif]` to the file of its topic, which decodes, calls and encodes. It
+//!    registers itself. Use `schedule = "DirtyCpu"` if the work grows with its input, `"DirtyIo"`
+//!    for files and databases, and `twin!` if it is usually quick, with a line in the list of
+//!    `Skillbook.Native` and rows in its test.
+//! 3. Add a stub to `Skillbook.Native`, and the public function to the Elixir module of the topic.
+//!    Errors are structs, or tuples from which that module makes its exception, and never debug
+//!    texts.
+//!
 //! # Panics and locks
 //!
 //! Rustler turns a panic into an Erlang error, which is why the release profile unwinds. A mutex
