@@ -10,6 +10,15 @@
 //! assert_eq!(source.selects("house-rules"), Some(Selection::Inline));
 //! assert_eq!(source.selects("mail.send"), None);
 //! ```
+//!
+//! # Adding a kind of source
+//!
+//! 1. Add a variant to [`SourceKind`], and decode it in `skillbook_nif/src/catalog.rs`.
+//! 2. Say in `catalog/assemble` what its documents become, with rows in `tests/assemble.rs`, and in
+//!    `catalog/precedence.rs` which of its entries are used.
+//! 3. Add it to the schema and the docs of `Skillbook.Source`.
+//! 4. If it is not a folder, `skillbook_nif/src/load` needs a way to get its documents as paths and
+//!    bytes.
 
 use crate::glob::Globs;
 

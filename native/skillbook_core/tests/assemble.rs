@@ -1,5 +1,4 @@
-//! The entries and indexes of a source: what a file becomes, by its name, its frontmatter and the
-//! files around it.
+//! The entries and indexes that files become, by name, frontmatter and the files around them.
 
 mod common;
 
@@ -319,7 +318,7 @@ fn the_order_of_the_documents_does_not_matter() {
 
 /// The findings about the name of the only file: line and hint.
 #[test]
-fn hints_about_names_say_what_to_write() {
+fn hints_suggest_a_name() {
     let rows: &[(&str, &str, &[&str])] = &[
         (
             "pdf/SKILL.md",
@@ -394,7 +393,7 @@ fn file() -> impl Strategy<Value = (String, String)> {
 
 proptest! {
     #[test]
-    fn what_is_taken_over_is_what_would_be_made(
+    fn assembling_again_equals_assembling_anew(
         edits in proptest::collection::vec((file(), any::<bool>()), 1..30),
         kind in proptest::sample::select(vec![SourceKind::Skills, SourceKind::Notes]),
         trust in proptest::sample::select(vec![Trust::Low, Trust::Medium]),

@@ -25,7 +25,7 @@ fn rendered(page: &str, grants: &[&str]) -> String {
 }
 
 #[test]
-fn renders_the_rows_of_what_is_listed() {
+fn renders_rows_of_listed_commands() {
     let full = format!("{HEAD}{READ}{SEND}");
     let rows = [
         (
@@ -242,7 +242,7 @@ fn page() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_is_rendered_stays_as_it_is(page in page()) {
+    fn rendering_again_changes_nothing(page in page()) {
         let once = rendered(&page, &[]);
         prop_assert_eq!(&rendered(&once, &[]), &once);
         let mut words = once

@@ -12,7 +12,7 @@ use skillbook_core::source::{Source, SourceKind, Trust};
 use skillbook_core::view::CachedCatalog;
 
 /// `state path by hidden prompt codes` of each file.
-fn told(catalog: &Arc<CachedCatalog>, name: &str) -> (Vec<String>, Vec<String>) {
+fn listing(catalog: &Arc<CachedCatalog>, name: &str) -> (Vec<String>, Vec<String>) {
     let explanation = explain(
         &view(catalog, "p", &["held"], Some(&["mail.*", "a*", "n*", "family/*"])),
         name,
@@ -35,7 +35,7 @@ fn told(catalog: &Arc<CachedCatalog>, name: &str) -> (Vec<String>, Vec<String>) 
 }
 
 #[test]
-fn what_is_hidden_takes_no_part() {
+fn hidden_entries_take_no_part() {
     let page = |name: &str, more: &str| doc(name, more, "x");
     let other = "visibility_labels: [other]\n";
     let weekly = "title: Weekly report\n";
@@ -107,12 +107,12 @@ fn what_is_hidden_takes_no_part() {
         ),
     ];
     for (name, expected) in rows {
-        assert_eq!(told(&catalog, name), (expected.to_vec(), vec![]), "{name}");
+        assert_eq!(listing(&catalog, name), (expected.to_vec(), vec![]), "{name}");
     }
 }
 
 #[test]
-fn tells_what_became_of_a_name() {
+fn explains_each_outcome() {
     let usage = "## Usage\n\nmail.send --to <a>\n";
     let files = [
         ("mail/send.md", doc("mail.send", "", usage)),
@@ -194,20 +194,20 @@ fn tells_what_became_of_a_name() {
     ];
     for (name, expected) in rows {
         assert_eq!(
-            told(&catalog, name),
+            listing(&catalog, name),
             (expected.iter().map(|line| line.to_string()).collect(), vec![]),
             "{name}"
         );
     }
     assert_eq!(
-        told(&catalog, "zebr"),
+        listing(&catalog, "zebr"),
         (vec![], vec!["zebra".to_owned()]),
         "unknown, with a close name though it is hidden"
     );
     assert_eq!(
-        told(&catalog, "ail/send.md"),
+        listing(&catalog, "ail/send.md"),
         (vec![], vec!["mail.send".to_owned()]),
         "not a whole folder"
     );
-    assert_eq!(told(&catalog, "qqqqqq"), (vec![], vec![]));
+    assert_eq!(listing(&catalog, "qqqqqq"), (vec![], vec![]));
 }

@@ -676,7 +676,7 @@ fn the_text_for_the_user() {
 }
 
 #[test]
-fn what_does_not_change_is_borrowed() {
+fn unchanged_text_is_borrowed() {
     use std::borrow::Cow::Borrowed;
     let found = extract("x\n```cmd\na \"b\nc\" <<E\nd\nE\n```\n", Unclosed::Hold).unwrap();
     assert!(matches!(found.commands[0], Borrowed(_)));
@@ -735,7 +735,7 @@ fn comments_name_the_commands_of_a_text_that_is_run() {
 }
 
 #[test]
-fn what_stands_below_the_last_commands_is_kept() {
+fn text_below_the_last_commands_is_kept() {
     let rows = [
         ("```cmd\nx.y\n```\nSum it up.\n\n- briefly\n", "Sum it up.\n\n- briefly"),
         ("First:\n\n```cmd\nx.y\n```\n\nThen:\n\n```cmd\nx.z\n```\n\nSum it up.", "Sum it up."),

@@ -66,7 +66,7 @@ fn fixes(diagnostics: &[Diagnostic]) -> Vec<Fix> {
 }
 
 #[test]
-fn mends_what_has_one_mending() {
+fn fixes_unambiguous_mistakes() {
     let rows = [
         ("a colon", "name: send\ndescription: Send: now", "name: send\ndescription: \"Send: now\""),
         (

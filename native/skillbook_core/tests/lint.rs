@@ -8,10 +8,10 @@ use skillbook_core::page::diagnostic::Diagnostic;
 
 /// `code line:column message; hint` for each finding in the file.
 fn found(files: &[(&str, &str)], path: &str) -> Vec<String> {
-    told(&lint(&all(skills(files))), path)
+    listing(&lint(&all(skills(files))), path)
 }
 
-fn told(found: &[Diagnostic], path: &str) -> Vec<String> {
+fn listing(found: &[Diagnostic], path: &str) -> Vec<String> {
     let own = found
         .iter()
         .filter(|diagnostic| diagnostic.path.as_deref() == Some(&*format!("/s/{path}")));
@@ -304,7 +304,7 @@ fn blocks_in_skills_and_indexes() {
 }
 
 #[test]
-fn what_a_view_does_not_show_is_not_there() {
+fn hidden_pages_are_not_checked() {
     let labelled = READ.replace("---\n## Usage", "visibility_labels: [own]\n---\n## Usage");
     let send = concat!(
         "---\n",
@@ -323,12 +323,12 @@ fn what_a_view_does_not_show_is_not_there() {
         (view(&catalog, "guest", &[], None), view(&catalog, "owner", &["own"], None));
 
     assert_eq!(
-        told(&lint(&guest), "mail/send.md"),
+        listing(&lint(&guest), "mail/send.md"),
         ["example_unknown 7:1 there is no command `mail.read`; did you mean `mail.send`?"]
     );
-    assert_eq!(told(&lint(&guest), "mail/read.md"), [""; 0]);
-    assert_eq!(told(&lint(&owner), "mail/send.md"), [""; 0]);
-    assert_eq!(told(&lint(&owner), "mail/read.md").len(), 1);
+    assert_eq!(listing(&lint(&guest), "mail/read.md"), [""; 0]);
+    assert_eq!(listing(&lint(&owner), "mail/send.md"), [""; 0]);
+    assert_eq!(listing(&lint(&owner), "mail/read.md").len(), 1);
 }
 
 #[test]

@@ -16,7 +16,7 @@ const HIDDEN: &str = "disable-model-invocation: true\n";
 const LABELED: &str = "visibility_labels: [red]\n";
 
 #[test]
-fn tells_what_is_new() {
+fn lists_new_entries() {
     let open = [("a.md", doc("a", "", "1")), ("b.md", doc("b", "", "1"))];
     let title = "# Changes in the list of `get_skill`\n\n";
     type Row<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, String)], &'a str);
@@ -72,7 +72,7 @@ fn tells_what_is_new() {
 }
 
 #[test]
-fn tells_of_what_indexes_say() {
+fn mentions_changed_indexes() {
     let send = || ("mail/send.md", doc("mail.send", "", ""));
     let find = |more: &str| ("mail/find.md", doc("mail.find", more, ""));
     let index =
@@ -175,7 +175,7 @@ fn each_part_is_short() {
 }
 
 #[test]
-fn a_note_is_told_by_its_title() {
+fn a_note_is_listed_by_its_title() {
     let notes = |files: &[(&str, &str)]| {
         view(
             &common::cached(Catalog::build(1, vec![source("n", SourceKind::Notes, &[], files)])),

@@ -350,7 +350,7 @@ fn globs_and_exclusion_hide_as_labels_do() {
 }
 
 #[test]
-fn what_is_said_of_those_that_are_not_used() {
+fn diagnostics_of_unused_entries() {
     let files = [
         ("/s/weekly.md", "weekly", "title: Weekly report\n"),
         ("/s/post.md", "post", ""),
@@ -518,7 +518,7 @@ fn taken_over(before: &Assembled, mut after: Assembled) -> Assembled {
 
 proptest! {
     #[test]
-    fn what_a_generation_takes_over_is_what_would_be_made(
+    fn the_next_generation_equals_one_built_anew(
         first in proptest::collection::vec(proptest::collection::vec(page(), 0..5), 3),
         edits in proptest::collection::vec((0..3usize, 0..5usize, page(), 0..4u8), 1..12),
     ) {

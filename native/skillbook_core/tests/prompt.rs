@@ -332,7 +332,7 @@ fn an_empty_list_of_xml_has_no_tags() {
 }
 
 #[test]
-fn a_replaced_entry_is_there_for_who_sees_both() {
+fn a_replaced_entry_is_listed_beside_its_winner() {
     let catalog = common::cached(sourced());
     let count = |grants: &[&str]| {
         let text = only(&view(&catalog, "p", grants, None), &[Section::AvailableSkills]);
@@ -342,7 +342,7 @@ fn a_replaced_entry_is_there_for_who_sees_both() {
 }
 
 #[test]
-fn what_is_hidden_from_a_model_is_told_nowhere() {
+fn unlisted_entries_are_mentioned_nowhere() {
     let hidden = "disable-model-invocation: true\nproactive_for_profile_ids: [p]\n";
     let files = [
         (
@@ -435,7 +435,7 @@ fn where_entries_stand() {
 const FOOT: &str = "`get_skill` lists everything, `get_skill: NAME` shows one entry.\n";
 
 #[test]
-fn a_limit_keeps_the_order_and_says_what_is_left_out() {
+fn a_limit_keeps_the_order_and_lists_omissions() {
     let view = all(catalog());
     let limited = |sections: &[Section], chars: usize| {
         let limit = Limit { chars: Some(chars), tokens: None };
@@ -492,7 +492,7 @@ fn a_limited_section_of_xml_is_closed() {
 }
 
 #[test]
-fn what_stands_in_another_form_is_not_left_out() {
+fn entries_in_another_form_are_not_omitted() {
     let view = all(skills(&[("a.md", &doc("a", "", "")), ("b.md", &doc("b", "", ""))]));
     let sections = vec![Section::SkillList, Section::AvailableSkills];
     let limit = Limit { chars: Some(130), tokens: None };
@@ -501,7 +501,7 @@ fn what_stands_in_another_form_is_not_left_out() {
 }
 
 #[test]
-fn the_quick_reference_counts_what_it_does_not_show() {
+fn the_quick_reference_counts_omitted_entries() {
     let command =
         |at: usize| (format!("a/x{at:02}.md"), doc(&format!("a.x{at:02}"), "", "## Usage\n\nx\n"));
     let files: Vec<_> = (0..30).map(command).collect();

@@ -250,7 +250,7 @@ proptest! {
 
     #[test]
     fn extracted_commands_are_one_command_each(text in prop_oneof![replies(), in_a_block()]) {
-        // The extractor and the tokenizer agree on what one command is.
+        // The extractor and the tokenizer agree on where a command ends.
         for command in whole(&text, Unclosed::Hold).commands {
             if let Err(error) = split(&command) {
                 prop_assert_ne!(error.kind().as_str(), "several_commands", "{:?}", command);

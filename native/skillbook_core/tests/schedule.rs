@@ -3,7 +3,7 @@
 use skillbook_core::schedule::{Cron, Schedule, Zone};
 
 #[test]
-fn says_what_is_wrong() {
+fn reports_invalid_schedules() {
     let write = "write minute, hour, day of month, month and day of week, such as 0 9 * * 1, \
          or a name such as @daily";
     let five = "expected five fields, or six with the second first";

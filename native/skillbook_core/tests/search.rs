@@ -109,14 +109,14 @@ fn finds_the_best_first() {
 }
 
 #[test]
-fn what_a_model_is_not_told_of_is_not_found() {
+fn unlisted_entries_are_not_found() {
     let view = sample();
     assert!(view.find("secret").is_some());
     assert_eq!(found(&view, &Query::new("secret people only")), ["email.send"]);
 }
 
 #[test]
-fn finds_what_a_model_is_told_of() {
+fn finds_listed_entries() {
     // Whether it is found, and by whom. With `exclude_from_prompt_profile_ids` a note stays
     // readable.
     let rows = [
@@ -246,7 +246,7 @@ fn shows_the_part_that_matches() {
 }
 
 #[test]
-fn shows_what_has_the_most_words_wherever_it_begins() {
+fn shows_the_part_with_most_words() {
     let gap = |bytes: usize| " ".repeat(bytes);
     let rows = [
         // Both words in a snippet, in one part of the body, in two, and too far apart.
@@ -370,7 +370,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_hidden_changes_nothing(
+    fn hidden_entries_change_nothing(
         texts in proptest::collection::vec((text(), text(), 0..3u8), 1..12),
         queries in proptest::collection::vec(text(), 1..6),
     ) {

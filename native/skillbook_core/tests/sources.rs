@@ -275,7 +275,7 @@ fn an_alias_that_another_entry_has_is_reported() {
 }
 
 #[test]
-fn what_is_required_is_looked_for() {
+fn missing_requirements_are_reported() {
     let requires = |names: &str| format!("requires: [{names}]\n");
     let catalog = common::cached(skills(&[
         ("a.md", &doc("a", &requires("b, other, email, email.send"), "")),
@@ -307,7 +307,7 @@ fn what_is_required_is_looked_for() {
 }
 
 #[test]
-fn links_of_skills_lead_to_what_can_be_read() {
+fn links_lead_to_readable_files() {
     let body = "[1](references/forms.md#two) [2](scripts/) [3](./references) \
                 [4](SKILL.md) [5](https://x.y/z)\n\
                 [6](references/gone.md) [7](send.md) [8](../other/SKILL.md) [9](../other/data.csv) \

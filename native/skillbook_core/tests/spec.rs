@@ -18,7 +18,7 @@ fn block(fields: &str) -> Vec<String> {
 }
 
 #[test]
-fn accepts_what_the_format_accepts() {
+fn accepts_valid_skills() {
     let rows = [
         BASE,
         concat!(

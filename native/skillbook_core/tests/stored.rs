@@ -172,7 +172,7 @@ fn empty_columns_are_no_fields() {
 }
 
 #[test]
-fn what_content_says_of_itself() {
+fn frontmatter_in_content() {
     let rows = [
         (false, "", "Text", Kind::Note, ""),
         (false, "D", "Text", Kind::Note, "D"),
@@ -288,7 +288,7 @@ fn trust_is_the_writers() {
 }
 
 #[test]
-fn what_cannot_be_an_entry() {
+fn names_that_cannot_be_entries() {
     let rows = [
         ("", 0, vec![Code::NameMissing], "expected a name, got none; the record is not used"),
         (" \n", 0, vec![Code::NameMissing], "expected a name, got none; the record is not used"),
@@ -376,7 +376,7 @@ fn a_column_makes_a_change() {
 }
 
 #[test]
-fn who_may_see_a_record() {
+fn visibility_of_records() {
     let record =
         Record { labels: texts(&["home"]), excluded_for: texts(&["guest"]), ..skill("milk", "D") };
     type Row<'a> = (&'a str, Option<&'a [&'a str]>, &'a [&'a [&'a str]], bool);
@@ -472,7 +472,7 @@ fn records() -> impl Strategy<Value = Record> {
 
 proptest! {
     #[test]
-    fn any_record_gives_what_its_columns_say(
+    fn any_record_equals_its_columns(
         records in proptest::collection::vec(records(), 1..4),
     ) {
         for record in &records {
@@ -517,7 +517,7 @@ proptest! {
     }
 
     #[test]
-    fn records_that_come_and_go_leave_what_there_would_be(
+    fn changing_records_equals_loading_them(
         changes in proptest::collection::vec(
             proptest::collection::vec(
                 (1..6i64, prop::option::of((0..4usize, records()))),
@@ -562,7 +562,7 @@ proptest! {
     }
 
     #[test]
-    fn columns_alone_say_who_sees_a_record(
+    fn columns_alone_decide_visibility(
         record in records(),
         id in prop::sample::select(vec!["a", "reader"]),
         grants in prop::option::of(prop::sample::subsequence(vec!["a", "ö", "[", "SKILL"], 0..4)),
@@ -582,7 +582,7 @@ proptest! {
     }
 
     #[test]
-    fn what_stands_in_a_prompt_of_it_is_on_lines_of_its_own(
+    fn its_text_in_a_prompt_is_on_lines_of_its_own(
         record in records(),
         format in prop::sample::select(Format::ALL.to_vec()),
     ) {
@@ -618,7 +618,7 @@ proptest! {
 }
 
 #[test]
-fn tells_what_differs_between_generations() {
+fn lists_the_differences_between_generations() {
     // Each file is a source of its own: kind of record, name, title and text.
     type File<'a> = (SourceKind, &'a str, &'a str, &'a str);
     let names = |entries: &[&Arc<Entry>]| {

@@ -146,7 +146,7 @@ fn a_domain_exists_if_one_of_its_commands_does() {
 }
 
 #[test]
-fn an_index_leaves_out_what_is_hidden() {
+fn an_index_omits_hidden_commands() {
     let catalog = catalog();
     let body = |grants| view(&catalog, "p", grants, None).domain("email").unwrap().body();
     assert_eq!(body(&["out"]), "# Email\n- email.read: read\n- email.send: send\n");
@@ -199,7 +199,7 @@ fn a_domain_without_a_description_names_its_first_commands() {
 }
 
 #[test]
-fn diagnostics_tell_only_of_what_is_shown() {
+fn diagnostics_mention_only_shown_entries() {
     let files = [
         ("x/a.md".to_owned(), doc("open", "", "")),
         ("x/b.md".to_owned(), doc("hidden", "visibility_labels: [secret]\n", "")),
@@ -222,7 +222,7 @@ fn diagnostics_tell_only_of_what_is_shown() {
 }
 
 #[test]
-fn what_a_profile_may_see_is_computed_once() {
+fn visible_sets_are_computed_once() {
     let catalog = catalog();
     let prompt = |view: &View| Arc::as_ptr(view.prompt());
     assert_eq!(prompt(&view(&catalog, "p", &[], None)), prompt(&view(&catalog, "p", &[], None)));
@@ -315,7 +315,7 @@ fn visibility_is_decided_in_one_order() {
 }
 
 #[test]
-fn tools_are_what_both_sides_allow() {
+fn tools_must_be_allowed_by_both_sides() {
     let list =
         |tools: &[&str]| -> Vec<String> { tools.iter().map(|tool| tool.to_string()).collect() };
     let files = [

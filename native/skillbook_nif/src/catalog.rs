@@ -154,6 +154,8 @@ impl CatalogResource {
     /// generation is made if nothing differs.
     pub fn reload(&self, paths: Option<&[PathBuf]>) -> Reloaded {
         let mut sources = self.sources();
+        // A reload that was asked for makes a generation in any case, so that its caller sees a new
+        // number.
         let mut differs = paths.is_none();
         for source in sources.iter_mut() {
             differs |= source.refresh(paths);
@@ -168,6 +170,7 @@ impl CatalogResource {
         let mut sources = self.sources();
         let store = store_of(&mut sources)?;
         let mut removed = rows.removed;
+        // A record that cannot be read any more must not stay as it was.
         removed.extend(rows.unread.iter().map(|(id, _)| id));
         if is_whole {
             let there: FxHashSet<i64> = rows.records.iter().map(|record| record.id).collect();
@@ -194,8 +197,10 @@ impl CatalogResource {
         }
         let number = number + 1;
         let new = build(number, sources, Some(&old));
+        // Before the swap, so that the first search of a reader finds the old index.
         new.catalog.search_from(&old.catalog);
         self.current.store(new.clone());
+        // Readers already see the new generation; the names are for subscribers.
         let changes = Changes::between_generations(&old.catalog, &new.catalog);
         let names =
             |entries: &[&Arc<Entry>]| entries.iter().map(|entry| entry.name.clone()).collect();

@@ -33,7 +33,7 @@ mod atoms {
 
 /// An atom from a fixed list of ours. Never call this with text from a document: atoms are not
 /// garbage collected.
-pub fn own_atom<'a>(env: Env<'a>, name: &'static str) -> Term<'a> {
+pub fn static_atom<'a>(env: Env<'a>, name: &'static str) -> Term<'a> {
     match rustler::types::atom::Atom::from_str(env, name) {
         Ok(atom) => atom.encode(env),
         Err(_) => atoms::nil().encode(env),
@@ -68,6 +68,7 @@ impl<'a> Bare<'a> {
         let inside = offset.checked_add(len)? <= binary.len();
         let whole = binary.to_term(env).as_c_arg();
         // SAFETY: the part is inside the binary, which belongs to this environment.
+        // A sub-binary keeps the whole binary alive, which is fine for parts of a reply.
         inside.then(|| unsafe {
             Bare(enif_make_sub_binary(env.as_c_arg(), whole, offset, len), PhantomData)
         })
@@ -147,8 +148,8 @@ pub fn diagnostic<'a>(env: Env<'a>, diagnostic: &Diagnostic) -> NifResult<Term<'
     ];
     let values = [
         atoms::diagnostic().encode(env),
-        own_atom(env, diagnostic.code.as_str()),
-        own_atom(env, diagnostic.severity.as_str()),
+        static_atom(env, diagnostic.code.as_str()),
+        static_atom(env, diagnostic.severity.as_str()),
         option(env, &diagnostic.path),
         option(env, &diagnostic.line),
         option(env, &diagnostic.column),
@@ -180,6 +181,7 @@ pub fn value<'a>(env: Env<'a>, item: &Value) -> NifResult<Term<'a>> {
                 values.iter().map(|item| value(env, item)).collect::<NifResult<Vec<_>>>()?;
             terms.encode(env)
         }
+        // The parser has refused duplicate keys, which a map could not hold.
         Value::Map(pairs) => {
             let keys: Vec<_> = pairs.iter().map(|(key, _)| key.encode(env)).collect();
             let values =

@@ -36,7 +36,7 @@ fn file_term<'a>(env: Env<'a>, file: &Explained) -> NifResult<Term<'a>> {
             (atoms::path(), file.path.encode(env)),
             (atoms::name(), encode::option(env, &file.name)),
             (atoms::source(), encode::option(env, &file.source)),
-            (atoms::state(), encode::own_atom(env, file.state.as_str())),
+            (atoms::state(), encode::static_atom(env, file.state.as_str())),
             (atoms::by(), encode::option(env, &file.by)),
             (atoms::hidden(), file.hidden.encode(env)),
             (atoms::prompt(), encode::option(env, &file.prompt)),

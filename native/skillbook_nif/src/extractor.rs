@@ -97,7 +97,7 @@ struct State {
     /// The number of the newest state that Elixir holds; only that one can be fed.
     number: u64,
     /// The number of bytes that feeding may scan again: those since the last chunk with an event.
-    held: usize,
+    pending: usize,
 }
 
 impl Stream {
@@ -107,14 +107,14 @@ impl Stream {
     }
 
     fn is_quick(&self, more: usize) -> bool {
-        self.state().held + more <= BYTES
+        self.state().pending + more <= BYTES
     }
 }
 
 #[rustler::nif]
 fn extractor_new(run: bool) -> ResourceArc<Stream> {
     let extractor = extract::Extractor::new(unclosed(run));
-    ResourceArc::new(Stream(Mutex::new(State { extractor, number: 0, held: 0 })))
+    ResourceArc::new(Stream(Mutex::new(State { extractor, number: 0, pending: 0 })))
 }
 
 twin! {
@@ -141,6 +141,7 @@ fn step<'a>(
     take: impl FnOnce(&mut extract::Extractor) -> Result<Vec<Event<'static>>, Error>,
 ) -> NifResult<Term<'a>> {
     let mut state = stream.state();
+    // An older state of the stream was fed again.
     if state.number != number {
         return Ok(atoms::stale().encode(env));
     }
@@ -148,7 +149,8 @@ fn step<'a>(
     match take(&mut state.extractor) {
         Err(error) => text::error(env, &error),
         Ok(events) => {
-            state.held = if events.is_empty() { state.held + more } else { more };
+            // As long as no event comes, the chunks pile up in the state machine.
+            state.pending = if events.is_empty() { state.pending + more } else { more };
             let events: Vec<Term<'a>> = events.iter().map(|item| event(env, item)).collect();
             Ok((atoms::ok(), events).encode(env))
         }

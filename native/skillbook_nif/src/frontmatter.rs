@@ -25,9 +25,9 @@ twin! {
 /// decoded.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn frontmatter_write<'a>(env: Env<'a>, pairs: Term<'a>, body: Term<'a>) -> Term<'a> {
-    let written =
+    let yaml =
         decode_pairs(pairs).and_then(|pairs| Ok(frontmatter::write(&pairs, decode_text(body)?)));
-    match written {
+    match yaml {
         Ok(document) => (atoms::ok(), document).encode(env),
         Err(term) => (atoms::error(), (atoms::unsupported(), term)).encode(env),
     }
@@ -57,7 +57,7 @@ fn parse<'a>(env: Env<'a>, text: Binary<'a>) -> NifResult<Term<'a>> {
 }
 
 fn error_fields<'a>(env: Env<'a>, error: &frontmatter::Error) -> Term<'a> {
-    let kind = encode::own_atom(env, error.kind.as_str());
+    let kind = encode::static_atom(env, error.kind.as_str());
     (kind, &error.message, error.line, error.column, error.offset, encode::option(env, &error.hint))
         .encode(env)
 }
@@ -80,6 +80,7 @@ fn decode<'a>(term: Term<'a>, depth: usize) -> Result<Value, Term<'a>> {
             let pairs = entries
                 .map(|(key, value)| Ok((decode_text(key)?.to_owned(), decode(value, depth + 1)?)));
             let mut pairs = pairs.collect::<Result<Vec<_>, Term<'a>>>()?;
+            // Maps have no order, and the same map must give the same YAML.
             pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
             Ok(Value::Map(pairs))
         }

@@ -74,13 +74,13 @@ twin! {
     "DirtyCpu" fn json_encode_now | json_encode_dirty(env, term: Term<'a>, literals: bool)
     ready match timed(env, || to_json(term, literals, JSON_BYTES)) {
         Err(Stop::Full) => None,
-        written => Some(encode_json(env, written)),
+        result => Some(encode_json(env, result)),
     }
     => Ok(encode_json(env, to_json(term, literals, usize::MAX)))
 }
 
-fn encode_json<'a>(env: Env<'a>, written: Result<Vec<u8>, Stop>) -> Term<'a> {
-    match written {
+fn encode_json<'a>(env: Env<'a>, result: Result<Vec<u8>, Stop>) -> Term<'a> {
+    match result {
         Ok(json) => text::bytes(env, &json),
         Err(_) => atoms::unknown().encode(env),
     }
@@ -112,6 +112,8 @@ fn to_json(term: Term, literals: bool, most: usize) -> Result<Vec<u8>, Stop> {
     let mut open = Vec::new();
     begin(term, literals, most, &mut out, &mut open)?;
     while let Some(innermost) = open.last_mut() {
+        // An opening bracket at the end means that no value has been written yet; strings end with
+        // a quote.
         let first = matches!(out.last(), Some(b'[' | b'{'));
         let next = match innermost {
             Open::List(items) => match items.next() {
@@ -152,6 +154,7 @@ fn begin<'a>(
     out: &mut Vec<u8>,
     open: &mut Vec<Open<'a>>,
 ) -> Result<(), Stop> {
+    // Elixir encodes everything that this function does not, and reports invalid terms.
     let unknown = |_: rustler::Error| Stop::Unknown;
     let room = |more: usize| if out.len() + more > most { Err(Stop::Full) } else { Ok(()) };
     let mut signs = CompactFormatter;
@@ -163,6 +166,7 @@ fn begin<'a>(
         }
         TermType::Integer => match term.decode::<i64>() {
             Ok(number) => signs.write_i64(out, number)?,
+            // Larger integers are left to Elixir.
             Err(_) => signs.write_u64(out, term.decode().map_err(unknown)?)?,
         },
         TermType::Float => signs.write_f64(out, term.decode().map_err(unknown)?)?,
@@ -173,6 +177,7 @@ fn begin<'a>(
         },
         TermType::List => {
             room(term.list_length().map_err(unknown)?)?;
+            // A keyword list is an object; an empty list is an array.
             match pairs(term, literals) {
                 Some(pairs) if !pairs.is_empty() => {
                     signs.begin_object(out)?;
@@ -193,6 +198,7 @@ fn begin<'a>(
             if members.iter().any(|(name, _)| name == "__struct__") {
                 return Err(Stop::Unknown);
             }
+            // Maps have no order, and the same map must give the same JSON.
             members.sort_by(|(one, _), (other, _)| one.cmp(other));
             signs.begin_object(out)?;
             open.push(Open::Object(members.into_iter()));

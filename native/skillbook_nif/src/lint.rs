@@ -33,7 +33,7 @@ fn diagnostic_excerpt(line: &str, column: usize) -> (String, String) {
 /// All diagnostic codes as atoms.
 #[rustler::nif]
 fn diagnostic_codes(env: Env<'_>) -> Vec<Term<'_>> {
-    Code::ALL.iter().map(|code| encode::own_atom(env, code.as_str())).collect()
+    Code::ALL.iter().map(|code| encode::static_atom(env, code.as_str())).collect()
 }
 
 fn diagnostics<'a>(env: Env<'a>, found: &[Diagnostic]) -> NifResult<Vec<Term<'a>>> {

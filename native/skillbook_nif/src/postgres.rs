@@ -135,6 +135,8 @@ fn postgres_connect(
     let runtime = runtime()?;
     let reply = Reply::new(reference, panicked);
     let pid = env.pid();
+    // Events may come at any time and from another thread, so the reference is copied into an
+    // environment of its own, behind a mutex.
     let heard_env = OwnedEnv::new();
     let reference = Arc::new(std::sync::Mutex::new((heard_env.save(reference), heard_env)));
     let on_event = move |event: Event| {
@@ -237,6 +239,7 @@ fn postgres_begin(
         session.begin(level).await?;
         let found = session.query_all(&statements).await;
         if found.is_err() {
+            // The caller's transaction has not begun, so it will not roll back itself.
             session.rollback(level).await?;
         }
         found

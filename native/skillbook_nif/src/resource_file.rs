@@ -14,6 +14,7 @@ const MAX_BYTES: u64 = 256 * 1024;
 /// the skill's `SKILL.md`.
 pub fn read(document: &str, file: &str) -> String {
     let folder = Path::new(document).parent().unwrap_or(Path::new("."));
+    // Both sides are resolved, because the skill's folder may itself be behind a link.
     let resolved = fs::canonicalize(folder)
         .and_then(|folder| Ok((fs::canonicalize(folder.join(file))?, folder)));
     let path = match resolved {
@@ -23,6 +24,7 @@ pub fn read(document: &str, file: &str) -> String {
     };
     let mut bytes = Vec::new();
     let read = fs::metadata(&path).and_then(|metadata| {
+        // A pipe or device would block.
         if metadata.is_file() {
             File::open(&path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
         }
@@ -37,7 +39,7 @@ pub fn read(document: &str, file: &str) -> String {
     }
 }
 
-/// Formats a file of which these bytes were read, of `length` in total.
+/// Formats the text of a file of this length. `bytes` is the part that was read.
 fn display(file: &str, mut bytes: Vec<u8>, length: u64) -> String {
     if bytes.len() as u64 > MAX_BYTES {
         bytes.truncate(whole_lines(&bytes[..MAX_BYTES as usize]));

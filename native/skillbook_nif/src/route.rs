@@ -36,6 +36,7 @@ fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Te
     let checked = entry.handler().is_some() || entry.fields().strict;
     let declared = match checked {
         false => atoms::nil().encode(env),
+        // A declaration is parsed on first use, which is not quick for a long page.
         true if entry.document.text.len() > BYTES => atoms::long().encode(env),
         true => view.declaration_term(env, id),
     };

@@ -26,6 +26,7 @@ pub(crate) fn runtime() -> NifResult<&'static Runtime> {
             .worker_threads(THREADS)
             .max_blocking_threads(LOOKUPS)
             .thread_name("skillbook io")
+            // Sockets and timers.
             .enable_all()
             .build()
     };

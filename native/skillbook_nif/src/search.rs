@@ -52,7 +52,7 @@ fn encode_hit<'a>(env: Env<'a>, view: &ViewResource, hit: &Hit) -> NifResult<Ter
             (atoms::__struct__(), atoms::hit().encode(env)),
             (atoms::description(), entry.description().encode(env)),
             (atoms::highlights(), hit.snippet.highlights.encode(env)),
-            (atoms::kind(), encode::own_atom(env, entry.kind.as_str())),
+            (atoms::kind(), encode::static_atom(env, entry.kind.as_str())),
             (atoms::name(), entry.name.encode(env)),
             (atoms::score(), score.encode(env)),
             (atoms::snippet(), hit.snippet.text.encode(env)),

@@ -40,6 +40,7 @@ unsafe impl Sync for FrozenTerm {}
 impl FrozenTerm {
     pub fn new(build: impl FnOnce(Env<'_>) -> Term<'_>) -> FrozenTerm {
         let env = OwnedEnv::new();
+        // The raw term outlives the closure; it is valid as long as `env` is not cleared.
         let term = env.run(|env| build(env).as_c_arg());
         FrozenTerm { env, term }
     }

@@ -17,7 +17,7 @@ use skillbook_sql::sqlite::{Sqlite, SqliteConnection};
 use skillbook_sql::statement::{self, Kind};
 use skillbook_sql::{Connection, Database, Error, ErrorKind, Interrupt, Rows, Value};
 
-use crate::encode::{option, own_atom};
+use crate::encode::{option, static_atom};
 use crate::twin::{twin, JSON_BYTES};
 
 mod atoms {
@@ -73,6 +73,7 @@ pub struct SqlResource {
 
 #[rustler::resource_impl]
 impl rustler::Resource for SqlResource {
+    // `down` only sets flags. It must never wait for a connection.
     const IMPLEMENTS_DOWN: bool = true;
 
     /// Called when a process with a running statement has died.
@@ -112,7 +113,10 @@ fn interruptible<T>(
 ) -> Result<T, Error> {
     let pid = env.pid();
     let interrupt = connection.interrupt();
+    // Registered before the monitor, or a process that dies in between would not be found by
+    // `down`.
     resource.running().push((pid, interrupt.clone()));
+    // Monitoring fails if the process has died already; then nothing runs.
     let result = match env.monitor(resource, &pid) {
         Some(monitor) => {
             let result = work(connection);
@@ -130,6 +134,7 @@ fn interruptible<T>(
 
 #[rustler::nif(schedule = "DirtyIo")]
 fn sql_open<'a>(env: Env<'a>, path: &str, busy_timeout_ms: u64) -> Term<'a> {
+    // Opening may create the file and its folders, and waits for other processes to switch to WAL.
     let opened =
         Database::open(Sqlite::new(path, Duration::from_millis(busy_timeout_ms))).map(|database| {
             ResourceArc::new(SqlResource {
@@ -143,6 +148,7 @@ fn sql_open<'a>(env: Env<'a>, path: &str, busy_timeout_ms: u64) -> Term<'a> {
 
 #[rustler::nif(schedule = "DirtyIo")]
 fn sql_close<'a>(env: Env<'a>, resource: ResourceArc<SqlResource>) -> Term<'a> {
+    // Running statements are interrupted first, because `close` waits for the writer.
     for (_, interrupt) in resource.running().iter() {
         interrupt.set();
     }
@@ -228,6 +234,8 @@ fn sql_begin<'a>(
     let found = write(env, &resource, epoch, level > 0, |connection| {
         connection.begin(level)?;
         query_all(connection, &statements)
+            // The caller sees the first error; it has not begun a transaction, so it will not roll
+            // back itself.
             .or_else(|error| connection.rollback(level).and(Err(error)))
     });
     Ok(reply(env, found.map(|found| encode_all(env, &found))))
@@ -290,10 +298,10 @@ pub(crate) fn reply<'a>(env: Env<'a>, result: Result<impl Encoder, Error>) -> Te
 /// `{kind, constraint, message, sql}`.
 pub(crate) fn encode_error<'a>(env: Env<'a>, error: &Error) -> Term<'a> {
     let constraint = match error.kind() {
-        ErrorKind::Constraint(constraint) => own_atom(env, constraint.as_str()),
+        ErrorKind::Constraint(constraint) => static_atom(env, constraint.as_str()),
         _ => atoms::nil().encode(env),
     };
-    let kind = own_atom(env, error.kind().as_str());
+    let kind = static_atom(env, error.kind().as_str());
     (kind, constraint, error.to_string(), option(env, &error.sql())).encode(env)
 }
 

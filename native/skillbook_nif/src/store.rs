@@ -45,13 +45,16 @@ impl Rows {
         let place = |name: &str| {
             columns.iter().position(|column| column == name).ok_or(rustler::Error::BadArg)
         };
+        // Columns are looked up by name once per query, not once per row.
         let places = COLUMNS.iter().map(|name| place(name)).collect::<NifResult<Vec<usize>>>()?;
         let mut found = Rows::default();
         for values in rows {
+            // A row of another length is a bug of the driver, not of the data.
             let whole = values.len() == columns.len();
             let row = whole
                 .then(|| places.iter().map(|at| values[*at]).zip(COLUMNS))
                 .ok_or(rustler::Error::BadArg)?;
+            // A row without a usable id cannot be reported either, so it is a bug of the caller.
             let mut row = Row(row);
             let id = row.next("a number").map_err(|_| rustler::Error::BadArg)?;
             match row.record(id) {
@@ -141,6 +144,7 @@ impl<'a, T: Iterator<Item = (Term<'a>, &'static str)>> Row<T> {
             let got = value
                 .decode()
                 .map_or_else(|_| format!("{value:?}"), |text: &str| format!("{text:?}"));
+            // The value is cut: it may be a whole document.
             let got: String = got.chars().take(60).collect();
             format!("expected {expected} in the column {column}, got {got}")
         })

@@ -7,7 +7,7 @@ use rustler::{Binary, Encoder, Env, NewBinary, NifResult, Term};
 use skillbook_core::text::error::Error;
 use skillbook_core::text::extract::invalid_utf8;
 
-use crate::encode::{own_atom, Bare, Bares};
+use crate::encode::{static_atom, Bare, Bares};
 
 mod atoms {
     rustler::atoms! {
@@ -92,7 +92,7 @@ pub fn error<'a>(env: Env<'a>, error: &Error) -> NifResult<Term<'a>> {
     let pairs = [
         (atoms::__struct__(), atoms::command_error().encode(env)),
         (atoms::__exception__(), true.encode(env)),
-        (atoms::kind(), own_atom(env, error.kind().as_str())),
+        (atoms::kind(), static_atom(env, error.kind().as_str())),
         (atoms::problem(), error.message().encode(env)),
         (atoms::hint(), error.hint().encode(env)),
         (atoms::offset(), span.start.encode(env)),

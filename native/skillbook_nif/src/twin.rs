@@ -76,6 +76,7 @@ macro_rules! twin {
         twin! {
             @both $(#[$doc])* $schedule fn $now | $dirty($env $($arguments)*)
             match $bytes {
+                // Too short to be worth measuring.
                 0..=$crate::twin::SHORT => $work,
                 0..=$crate::twin::BYTES => $crate::twin::timed($env, || $work),
                 _ => Ok($crate::twin::busy($env)),

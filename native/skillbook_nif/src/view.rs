@@ -81,6 +81,7 @@ impl ViewResource {
     /// Whether the answer of `get_skill` to a path is short and does not need a file.
     fn is_quick_help(&self, path: &str) -> bool {
         let path = path.trim();
+        // The answer may come from an entry, a domain or both; each of them must be short.
         let entry = self.find(path).and_then(|id| self.view.entry(id));
         let domain = self.view.domain(path);
         let known = entry.is_some() || domain.is_some() || (path.is_empty() && self.is_small());
@@ -109,8 +110,8 @@ twin! {
     ready {
         let profile = profile(ids, grants, skills)?;
         let generation = catalog.current();
-        let kept = View::cached(&generation.catalog, &profile);
-        kept.map(|view| encode_view(env, view, catalog, generation))
+        let cached = View::cached(&generation.catalog, &profile);
+        cached.map(|view| encode_view(env, view, catalog, generation))
     }
     => {
         let profile = profile(ids, grants, skills)?;
@@ -405,6 +406,7 @@ twin! {
         own.max(list_or_all(tools)?.as_deref().map_or(0, bytes)) <= twin::PATTERN_BYTES
     }
     => {
+        // `:all` for the profile means that only the entry's own list counts.
         let profile = list_or_all(tools)?;
         Ok(match view.find_bytes(&name).map(|id| view.core().tools(id, profile.as_deref())) {
             None => atoms::unknown().encode(env),

@@ -161,6 +161,7 @@ impl Watch {
         self.rebuild();
         let mut next_check = Instant::now() + self.interval;
         loop {
+            // One thread waits for events, for the end of the quiet time, and for the next check.
             let wake = self.pending.due().map_or(next_check, |due| due.min(next_check));
             match messages.recv_timeout(wake.saturating_duration_since(Instant::now())) {
                 Ok(Message::Event(event)) => self.event(event),
@@ -203,6 +204,7 @@ impl Watch {
         let moved =
             matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
         for path in &event.paths {
+            // A root itself was removed or renamed, so its watch is gone.
             if moved && self.is_root(path) {
                 // A removed folder's inode number is often reused by the next one, so comparing
                 // identities would miss this.
@@ -234,6 +236,7 @@ impl Watch {
             }
         }
         let is_folder = || fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
+        // A new folder, with all that was created in it before it could be watched.
         if concerns && !RECURSIVE && is_folder() {
             if let Err(reason) = self.watch_folders(path) {
                 self.poll_all(&reason);
@@ -243,6 +246,7 @@ impl Watch {
 
     /// Compares each root with its last known state.
     fn check_roots(&mut self) {
+        // After lost reports nothing is certain, neither files nor folders.
         let mut rebuild = std::mem::take(&mut self.overflowed);
         if rebuild {
             self.pending.insert_all();
@@ -273,14 +277,17 @@ impl Watch {
     /// Watches all roots again, except those that are scanned. Changes during this are not
     /// reported, so the roots themselves are reported as changed.
     fn rebuild(&mut self) {
+        // Dropping the watcher removes all its watches.
         self.native = None;
         for at in 0..self.roots.len() {
+            // A scanned root stays scanned, also while others get new watches.
             if matches!(self.roots[at].watched, Watched::Polling(_)) {
                 continue;
             }
             let path = self.roots[at].path.clone();
             let watched = match self.watch_root(&path) {
                 Ok(watched) => watched,
+                // The limit of watches is shared by all roots, so all of them are scanned then.
                 Err(reason) => return self.poll_all(&reason),
             };
             let before = std::mem::replace(&mut self.roots[at].watched, watched);
@@ -292,6 +299,7 @@ impl Watch {
 
     fn watch_root(&mut self, path: &Path) -> Result<Watched, String> {
         let Some(folder) = FolderId::at(path) else { return Ok(Watched::Nothing) };
+        // Requested by the application, or the fallback of `poll_all`.
         if self.poll {
             return Ok(Watched::Polling(stamps(path)));
         }
@@ -302,6 +310,7 @@ impl Watch {
         if self.native.is_none() {
             let sender = self.sender.clone();
             let handler = move |event: notify::Result<Event>| {
+                // Reading a file must not wake the thread: the loader itself reads them all.
                 if !event.as_ref().is_ok_and(|event| is_read(event.kind)) {
                     // If the receiver is gone, the thread is about to end.
                     let _ = sender.send(Message::Event(event));

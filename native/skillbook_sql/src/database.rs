@@ -54,6 +54,7 @@ impl<D: Driver> Database<D> {
         &self,
         work: impl FnOnce(&mut D::Connection) -> Result<Option<T>, Error>,
     ) -> Result<Option<T>, Error> {
+        // The lock is held only to take a reader, not while it works.
         let idle = lock(&self.readers).as_mut().ok_or_else(Error::closed)?.pop();
         let reader = match idle {
             Some(reader) => Some(reader),
@@ -81,6 +82,8 @@ impl<D: Driver> Database<D> {
         work: impl FnOnce(&mut D::Connection) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let mut writer = lock(&self.writer);
+        // The check must be under the writer's lock: `abandon` may run while this call waits for
+        // it.
         if writer.epoch != epoch {
             return Err(Error::closed());
         }

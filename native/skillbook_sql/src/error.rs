@@ -339,6 +339,7 @@ impl fmt::Display for Error {
         if let Some(sql) = &self.sql {
             let sql = sql.trim();
             match sql.char_indices().nth(MAX_SQL) {
+                // Statements may carry whole documents, if a caller does not use parameters.
                 Some((end, _)) => write!(f, "\n  in: {}…", &sql[..end])?,
                 None => write!(f, "\n  in: {sql}")?,
             }

@@ -12,6 +12,19 @@
 //!
 //! Statements are checked twice: by [`statement`], which knows both dialects, and by
 //! SQLite's own authorizer, in case the two parse a statement differently.
+//!
+//! ```
+//! use std::time::Duration;
+//! use skillbook_sql::{sqlite::Sqlite, Connection, Driver};
+//!
+//! let mut connection = Sqlite::new(":memory:", Duration::from_secs(5)).open_writer()?;
+//! connection.execute_batch("create table t (x); insert into t values (1)")?;
+//! connection.begin(0)?;
+//! assert_eq!(connection.query("delete from t", &[])?.count, 1);
+//! connection.rollback(0)?;
+//! assert_eq!(connection.query("select x from t", &[])?.count, 1);
+//! # Ok::<(), skillbook_sql::Error>(())
+//! ```
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -71,6 +84,7 @@ impl Sqlite {
         // SQLite cannot take an absolute path for a `file:` URI, and a later change of the working
         // directory does not matter to readers that are opened then.
         let path = std::path::absolute(path).map_err(|error| cannot(error.to_string()))?;
+        // SQLite's own message would be "unable to open database file".
         if path.is_dir() {
             return Err(cannot("expected a file, it is a folder".to_owned()));
         }
@@ -147,6 +161,8 @@ impl SqliteConnection {
         inner.execute_batch("pragma foreign_keys = on; pragma synchronous = full")?;
 
         let interrupt = self.interrupt.clone();
+        // The handler runs inside the statement, on its thread. Returning true makes SQLite fail
+        // with INTERRUPT.
         inner.progress_handler(STEPS, Some(move || interrupt.is_set()))?;
         let guard = Arc::clone(&self.guard);
         inner.authorizer(Some(move |context: AuthContext<'_>| {
@@ -199,18 +215,22 @@ impl SqliteConnection {
     }
 
     fn run(&self, sql: &str, params: &[Value], may_write: bool) -> Result<Option<Rows>, Error> {
+        // The scanner goes first: it gives better errors, and knows more refusals than the
+        // authorizer.
         let scanned = statement::one(sql, Dialect::Sqlite, params.len())?;
         // A refusal during an earlier statement (inside a virtual table, say) need not have become
         // an error, so it may still be set.
         lock(&self.guard).refused = None;
         let mut statement =
             self.inner.prepare_cached(scanned.text()).map_err(|error| self.error(error, true))?;
+        // SQLite itself knows whether a prepared statement writes.
         if !may_write && !statement.readonly() {
             return Ok(None);
         }
         self.bind(&mut statement, params)?;
 
         let step_error = |error| self.error(error, false);
+        // `changes` is not reset by a statement that changes nothing, so the total is compared.
         let changed_before = self.inner.total_changes();
         let mut found = Rows::default();
         let mut cursor = statement.raw_query();
@@ -278,6 +298,7 @@ impl Connection for SqliteConnection {
 
     fn rollback(&mut self, level: u32) -> Result<(), Error> {
         match level {
+            // Some errors (a full disk, say) have rolled back already.
             _ if !self.in_transaction() => Ok(()),
             0 => self.internal("rollback"),
             _ => self.internal(&format!("rollback to level_{level}; release level_{level}")),
@@ -333,6 +354,7 @@ fn read_value(value: ValueRef<'_>, row: &rusqlite::Row<'_>, index: usize) -> Res
     Ok(match value {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(value) => Value::Int(value),
+        // Erlang has no infinite floats.
         ValueRef::Real(value) if value.is_finite() => Value::Float(value),
         ValueRef::Real(_) => {
             let column = row.as_ref().column_name(index).unwrap_or_default().to_owned();
@@ -393,7 +415,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_engine_refuses_what_the_scanner_refuses() {
+    fn engine_and_scanner_refuse_the_same() {
         let sqlite = Sqlite::new(":memory:", Duration::ZERO).open_writer().unwrap();
         sqlite.inner.execute_batch("create table t (x)").unwrap();
         for (sql, is_refused) in [

@@ -267,7 +267,7 @@ fn full_text_search_is_there_and_follows_its_table() {
 }
 
 #[test]
-fn only_what_reads_is_run_by_read() {
+fn read_runs_only_reading_statements() {
     let folder = folder();
     let driver = file(&folder);
     let mut writer = driver.open_writer().unwrap();

@@ -184,7 +184,7 @@ fn other_drivers_of_sqlite_get_question_marks() {
 }
 
 #[test]
-fn what_would_change_one_connection_is_refused() {
+fn session_changes_are_refused() {
     let session = |word: &str| format!("`{word}` would affect only one of several connections");
     let pragma = |name: &str| {
         format!("`pragma {name}` with a value would affect only one of several connections")
@@ -294,7 +294,7 @@ fn what_would_change_one_connection_is_refused() {
 }
 
 #[test]
-fn what_a_statement_does() {
+fn kinds_of_statements() {
     use Kind::{Other, Read, Rows};
     let rows: &[(&str, &[Dialect], Kind)] = &[
         ("select 1", BOTH, Read),
@@ -359,7 +359,7 @@ fn what_a_statement_does() {
 }
 
 #[test]
-fn the_first_word_tells_what_may_read() {
+fn the_first_word_decides_about_reading() {
     for (sql, expected) in [
         ("-- a\n /* b /* c */ */ ( SELECT 1)", true),
         ("with a as (delete from t returning *) select * from a", true),
@@ -432,7 +432,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_text_is_cut_into_is_cut_no_further(
+    fn splitting_a_statement_again_gives_the_same(
         text in prop_oneof![
             proptest::collection::vec(inner(), 0..8).prop_map(|texts| texts.concat()),
             any::<String>(),

@@ -44,6 +44,8 @@ impl Catalog {
         sources: impl Iterator<Item = &'a Assembled> + Clone,
     ) -> Catalog {
         let sources = || sources.clone();
+        // Entries keep the rank of their source: later sources win, and names are only sorted
+        // later.
         let all: Vec<(u32, &Arc<Entry>)> = (0..)
             .zip(sources())
             .flat_map(|(rank, source)| source.entries.iter().map(move |entry| (rank, entry)))
@@ -53,6 +55,9 @@ impl Catalog {
             .flat_map(|(rank, source)| source.indexes.iter().map(move |index| (rank, index)))
             .collect();
         let none = Names::default();
+        // Three cases, from cheap to expensive: nothing about names has changed (an edit of a
+        // text), some names have (they are merged with those before), or there is no generation
+        // before.
         let names = match before {
             Some(before) if before.names.hold_for(&before.entries, &all, &indexes) => {
                 before.names.clone()
@@ -63,6 +68,7 @@ impl Catalog {
         let entries = names.sorted(&all);
         let mut findings: Vec<_> = sources().flat_map(|source| &source.findings).cloned().collect();
         findings.extend(unused::diagnose_indexes(&entries, &names));
+        // A stable sort, so that findings at one place stay in the order of the sources.
         findings.sort_by(|a, b| a.diagnostic.place().cmp(&b.diagnostic.place()));
         let unselected = sources().flat_map(|source| &source.unselected).cloned().collect();
         Catalog { generation, entries, names, unselected, findings }

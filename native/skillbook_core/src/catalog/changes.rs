@@ -30,11 +30,15 @@ impl<'a> Changes<'a> {
     /// Compares two generations: the entries that are used where all are seen, and under `changed`
     /// also the names whose unused entries differ. Another profile may use those.
     pub fn between_generations(old: &'a Catalog, new: &'a Catalog) -> Changes<'a> {
+        // The choice of an unrestricted view comes first, because only its entries can be called
+        // added or removed.
         let mut changes = Changes::between(old.used(), new.used());
         let mut known: FxHashSet<&str> = [&changes.added, &changes.changed, &changes.removed]
             .iter()
             .flat_map(|entries| entries.iter().map(|entry| &*entry.name))
             .collect();
+        // An entry that is replaced for us may be the one that another profile uses. Its name
+        // counts as changed, unless it is listed already.
         let all = Changes::between(old.entries(), new.entries());
         let count = changes.changed.len();
         let differ = [all.added, all.changed, all.removed].into_iter().flatten();
@@ -84,6 +88,7 @@ impl<'a> Changes<'a> {
 
 /// Whether two entries of one name are the same for every reader.
 fn same(a: &Arc<Entry>, b: &Arc<Entry>) -> bool {
+    // A file that was read again is another object, so texts are compared too.
     let documents = Arc::ptr_eq(&a.document, &b.document) || a.document.is_same(&b.document);
     let rest = |entry: &Entry| (entry.kind, entry.selection, entry.trust);
     Arc::ptr_eq(a, b)
@@ -117,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_differs() {
+    fn lists_the_differences() {
         let old = catalog(&[], &[("a/SKILL.md", "1"), ("b/SKILL.md", "1"), ("c/SKILL.md", "1")]);
         type Row<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], [&'a [&'a str]; 3]);
         let rows: [Row; 6] = [

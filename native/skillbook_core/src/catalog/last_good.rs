@@ -31,10 +31,13 @@ pub fn keep(
     bytes: &[u8],
     needs_description: bool,
 ) -> Option<Document> {
+    // Without a document there are no fields, so only the reason can be reported.
     let mut diagnostics = match again {
         Err(diagnostic) => vec![diagnostic.clone()],
         Ok(document) => broken(good, document, bytes, needs_description)?,
     };
+    // Closed when in doubt: showing a document that somebody is hiding is worse than losing it
+    // until its next save.
     if touches_labels(&good.text, bytes) {
         return None;
     }
@@ -64,9 +67,11 @@ fn broken(
         return Some(diagnostics);
     }
     let Some(fields) = new.fields() else {
+        // Invalid labels hide the document on purpose, and the old version must not undo that.
         let hidden = diagnostics.iter().any(|diagnostic| diagnostic.code == Code::LabelsInvalid);
         return (!hidden).then_some(diagnostics);
     };
+    // An index needs no description, so a missing one does not break it.
     let index = new.is_skill_file() && fields.name.is_none() && fields.domain.is_some();
     let had = good.fields().is_some_and(|fields| fields.description.is_some());
     let gone = needs_description && !index && had && described(fields, &mut diagnostics).is_none();
@@ -78,6 +83,7 @@ fn touches_labels(old: &str, new: &[u8]) -> bool {
     // UTF-16 text has a zero byte beside each ASCII letter, and its labels count too.
     let plain: Vec<u8> = new.iter().copied().filter(|byte| *byte != 0).collect();
     let new = String::from_utf8_lossy(&plain);
+    // Lines that the old text has do not count, even if they mention labels (in an example, say).
     let known = statements(old);
     statements(&new).iter().any(|statement| !known.contains(statement))
 }
@@ -118,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_what_was_used_before_a_broken_edit() {
+    fn keeps_the_last_good_version() {
         let rows: &[(&[u8], bool, Option<&str>)] = &[
             (b"---\nname: a\ndescription: e\n---\n", true, None),
             (b"---\nname: a\n", true, Some("frontmatter_unclosed")),

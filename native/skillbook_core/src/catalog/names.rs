@@ -66,6 +66,8 @@ impl Names {
         (names.first, several) =
             NameTable::new(&names.hashes, |a, b| entry(a).name == entry(b).name);
 
+        // Aliases and domains of unchanged entries: the old lists with new ids, without the entries
+        // that are gone.
         let still =
             |ids: &[EntryId]| ids.iter().filter_map(|id| moved[id.0 as usize]).collect::<Vec<_>>();
         names.aliases =
@@ -90,6 +92,7 @@ impl Names {
                 domains.entry(domain.clone()).or_default().entries.push(id);
             }
         }
+        // Lists may have become empty, and new ids were appended behind old ones.
         names.aliases.retain(|_, ids| !ids.is_empty());
         for ids in names.aliases.values_mut() {
             ids.sort_by_key(|id| (names.priorities[id.0 as usize].low, *id));
@@ -123,6 +126,8 @@ impl Names {
         let mut names = Names { order, priorities, hashes: hashed, ..Names::default() };
         let mut moved = vec![None; old.len()];
         let mut new = Vec::with_capacity(fresh.len());
+        // Both the old entries and the new ones are sorted by name, so this is a merge: copy old
+        // entries up to the place of the next new one, then add that one.
         let mut take_over = |names: &mut Names, ids: Range<usize>| {
             for id in ids {
                 if let Some(at) = unchanged.at(before.order[id] as usize) {
@@ -189,6 +194,7 @@ impl Names {
 
     /// The entries with this name. `entries` are those that this was built from.
     pub fn named(&self, entries: &[Arc<Entry>], name: &str) -> Range<u32> {
+        // The hash decides nearly always, so the name is read only for the entry that is found.
         let wanted = hash(name);
         let is =
             |id: u32| self.hashes[id as usize][0] == wanted && &*entries[id as usize].name == name;
@@ -216,6 +222,7 @@ struct Unchanged {
 
 impl Unchanged {
     fn new(names: &Names, old: &[Arc<Entry>], all: &[Ranked<Entry>]) -> Unchanged {
+        // `order` maps ids to positions; this is the inverse.
         let mut ids = vec![0; old.len()];
         for (id, at) in names.order.iter().enumerate() {
             ids[*at as usize] = id;

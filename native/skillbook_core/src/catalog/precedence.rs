@@ -69,6 +69,8 @@ impl Conflicts {
         let priority = |id: EntryId| priorities[id.0 as usize];
         let ids = || (0..).map(EntryId).zip(priorities);
 
+        // Records against entries of files. Commands are left out: text from the store never
+        // replaces code that runs.
         let parts = alike(priorities, hashes);
         let files =
             parts[1].iter().copied().filter(|id| entry(*id).kind != Kind::Command).collect();
@@ -115,6 +117,7 @@ impl Conflicts {
         let rank = |id: EntryId| priorities[id.0 as usize].rank;
         let mut unused = Vec::new();
         for ids in &self.names {
+            // 1. Entries of one name.
             let candidates = ids.clone().map(EntryId).filter(|id| shown[id.0 as usize] != 0);
             let candidates = candidates.map(|id| (id, priorities[id.0 as usize]));
             let before = unused.len();
@@ -126,6 +129,8 @@ impl Conflicts {
                 unused.push(Unused { id, why, by });
             }
         };
+        // 2. Records against names and titles. Only records that are still shown count: one that
+        // lost its own name above replaces nothing.
         for [stored, files] in &self.titles {
             let stored = stored.iter().copied().filter(|id| shown[id.0 as usize] != 0);
             let Some(last) = stored.min_by_key(|id| (std::cmp::Reverse(rank(*id)), *id)) else {
@@ -137,6 +142,7 @@ impl Conflicts {
                 .for_each(|id| lose(*id, Why::Shadowed, last, shown));
         }
         // Names are found before aliases, so this entry would take the alias by its name.
+        // 3. Entries of low trust against aliases of trusted entries that are still shown.
         for [trusted, low] in &self.aliases {
             let Some(owner) = trusted.iter().copied().rfind(|id| shown[id.0 as usize] != 0) else {
                 continue;
@@ -158,6 +164,8 @@ fn alike(priorities: &[Priority], hashes: &[Hashes]) -> [Vec<EntryId>; 2] {
             .filter(move |(_, priority)| priority.stored == stored && !(stored && priority.low))
     };
     let mut parts = [true, false].map(|stored| those(stored).map(|(id, _)| id).collect::<Vec<_>>());
+    // Reduce the larger side by the hashes of the smaller one, then the smaller side by those that
+    // are left. A collision of hashes only leaves an entry in; names are compared later.
     let fewer = usize::from(parts[1].len() < parts[0].len());
     for (part, by) in [(1 - fewer, fewer), (fewer, 1 - fewer)] {
         let known: FxHashSet<u32> = parts[by].iter().flat_map(|id| hashes[id.0 as usize]).collect();
@@ -185,6 +193,7 @@ fn resolve<T: Copy>(
     let mut candidates = candidates.peekable();
     let mut used = None;
     while let Some((mut own, mut priority)) = candidates.next() {
+        // Within a source the first wins, unless its trust is low and the other's is not.
         while let Some((other, of)) = candidates.next_if(|(_, other)| other.rank == priority.rank) {
             if priority.low && !of.low {
                 lose(own, Why::Duplicate, other);
@@ -193,6 +202,7 @@ fn resolve<T: Copy>(
                 lose(other, Why::Duplicate, own);
             }
         }
+        // Then the source's winner against the winner of the sources before it.
         used = match used {
             Some(earlier) if priority.low => {
                 lose(own, Why::Refused, earlier);

@@ -2,6 +2,37 @@
 //!
 //! A folder is assembled as a whole, because the meaning of a file depends on its neighbours. A
 //! record has no neighbours, so a change costs as much as the change, not as the source.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use skillbook_core::catalog::records::Records;
+//! use skillbook_core::page::record::{Origin, Record};
+//! use skillbook_core::source::{Source, SourceKind};
+//!
+//! let source = Source { root: "/store".into(), kind: SourceKind::Stored, ..Source::default() };
+//! let mut records = Records::new(Arc::new(source));
+//! let note = Record {
+//!     id: 1,
+//!     name: "weekly".into(),
+//!     is_skill: false,
+//!     title: String::new(),
+//!     description: String::new(),
+//!     content: "# Weekly plan".into(),
+//!     tags: Vec::new(),
+//!     labels: Vec::new(),
+//!     include_in_prompt: true,
+//!     proactive_for: Vec::new(),
+//!     excluded_for: Vec::new(),
+//!     origin: Origin::User,
+//!     version: 1,
+//!     schedule: None,
+//!     timezone: None,
+//!     writers: Vec::new(),
+//! };
+//! assert!(records.put([note.clone()], &[]));
+//! assert!(!records.put([note], &[]), "nothing has changed");
+//! assert_eq!(records.assembled().entries.len(), 1);
+//! ```
 
 use std::collections::BTreeMap;
 use std::mem::take;
@@ -74,6 +105,7 @@ impl Records {
             let id = record.id;
             let document = Document::stored(&self.source.root, &record);
             let known = self.made.get(&id);
+            // The same version of a record may be handed over more than once.
             if known.is_some_and(|known| known.document.is_same(&document)) {
                 continue;
             }
@@ -93,6 +125,8 @@ impl Records {
         let differs = !changes.entries.is_empty();
         let mut entries = Vec::with_capacity(self.assembled.entries.len() + changes.entries.len());
         // Most entries stay, and need not be looked at: they are copied in runs.
+        // Changes are sorted like the entries, so this is a merge: each change cuts the run of
+        // unchanged entries before it.
         let mut before = take(&mut self.assembled.entries).into_iter();
         for ((path, id), entry) in changes.entries {
             let place = |entry: &Arc<Entry>| {

@@ -13,12 +13,14 @@ use crate::source::{SourceKind, Trust};
 pub(crate) fn diagnose(entry: &Entry, why: Why, by: &Entry) -> Diagnostic {
     let name = &*entry.name;
     match why {
+        // A record with this entry's title as its name, or the other way round.
         Why::Shadowed if entry.name != by.name => {
             let same = called(entry)
                 .find(|text| called(by).any(|other| other == *text))
                 .unwrap_or_default();
             replaced(name, entry, by, &format!(": both are called `{same}`"))
         }
+        // Its name is an alias of the other entry.
         Why::Refused if entry.name != by.name => {
             refused(format!("`{name}` is an alias of {}", by.document.path), entry)
         }

@@ -2,6 +2,16 @@
 //!
 //! No document, field or line is dropped or changed without one. `docs/diagnostics.md` explains
 //! every code; a test below compares the page with [`Code::ALL`].
+//!
+//! # Adding a code
+//!
+//! 1. Add a line to `codes!` below, and a row to a table of `docs/diagnostics.md`.
+//! 2. Call [`Diagnostic::new`] where the problem is found, with a place and a hint. A fix belongs
+//!    there only if there is one right answer.
+//! 3. While a source is assembled, a finding names the entries that it is about
+//!    (`catalog/finding.rs`), and only a reader who sees all of them sees it. A finding that
+//!    depends on which entries are used is made for each view, in `view/relations.rs`.
+//! 4. Add a row to the tests beside the place where it is found.
 
 use std::ops::Range;
 

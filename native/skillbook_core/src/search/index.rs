@@ -91,10 +91,11 @@ impl Index {
         for term in 0..earlier.term_count() {
             terms.number(earlier.term(term));
         }
-        let mut kept = vec![None; earlier.documents.len()];
+        let mut moved = vec![None; earlier.documents.len()];
         let mut unread = Vec::new();
         // An address identifies a document only because the weak references keep it from being
         // reused.
+        // 1. Find the documents that the earlier index knows. Each is used at most once.
         let known: FxHashMap<*const Document, usize> = earlier
             .documents
             .iter()
@@ -105,10 +106,10 @@ impl Index {
             match known
                 .get(&Arc::as_ptr(&entry.document))
                 .copied()
-                .filter(|old| kept[*old].is_none())
+                .filter(|old| moved[*old].is_none())
             {
                 Some(old) => {
-                    kept[old] = Some(place as u32);
+                    moved[old] = Some(place as u32);
                     lengths[place] = earlier.lengths[old];
                 }
                 None => unread.push(place),
@@ -116,29 +117,35 @@ impl Index {
         }
         // A vector that grows step by step leaves as much garbage in the allocator. Reserved memory
         // that is never touched costs nothing.
+        // 2. Read the new documents into a list of postings.
         let bytes: usize = unread.iter().map(|place| entries[*place].document.text.len()).sum();
         let mut fresh = Vec::with_capacity(bytes / BYTES_FOR_A_TERM);
         for place in unread {
             lengths[place] = terms.read(place as u32, &entries[place], &mut fresh);
         }
-        let kept = || {
+        // 3. The postings that stay, with the new numbers of their documents, then the new ones.
+        // This is iterated twice, to count and to fill, instead of being stored.
+        let copied = || {
             (0..earlier.term_count()).flat_map(|term| {
                 let (places, counts) = earlier.postings(term);
-                let moved = places
+                let copies = places
                     .iter()
                     .zip(counts)
-                    .filter_map(|(old, count)| Some((kept[*old as usize]?, *count)));
-                moved.map(move |(place, count)| (term, place, count))
+                    .filter_map(|(old, count)| Some((moved[*old as usize]?, *count)));
+                copies.map(move |(place, count)| (term, place, count))
             })
         };
-        let all = || kept().chain(fresh.iter().copied());
+        let all = || copied().chain(fresh.iter().copied());
 
+        // 4. Count the postings of each term. Terms without any belong to removed documents and are
+        // dropped.
         let mut sizes = vec![0usize; terms.list.len()];
         all().for_each(|(term, ..)| sizes[term as usize] += 1);
         let mut order: Vec<u32> =
             (0..sizes.len() as u32).filter(|term| sizes[*term as usize] > 0).collect();
         order.sort_unstable_by_key(|term| &terms.list[*term as usize]);
 
+        // 5. Lay out terms and postings in order, and fill them (a counting sort by term).
         let mut index = Index { lengths, ..Index::default() };
         index.documents = entries.iter().map(|entry| Arc::downgrade(&entry.document)).collect();
         let total = sizes.iter().sum();

@@ -22,6 +22,8 @@ impl Scores {
     fn add(&mut self, index: &Index, scope: &Scope, word: &Word, counts: u8) {
         let mut first = 0;
         for (at, (term, share)) in word.terms.iter().enumerate() {
+            // Entries that the view does not list have a body weight of 0. They add nothing, and
+            // they do not count for the rarity either.
             let (places, counts) = index.postings(*term);
             let mut having = 0;
             for (place, count) in places.iter().zip(counts) {
@@ -36,11 +38,13 @@ impl Scores {
                 first = having;
             }
         }
+        // A word that is not a term itself is as rare as all its replacements together.
         let any = || self.occurrences.iter().map(|occurrences| u32::from(*occurrences > 0.0)).sum();
         let rarity = scope.rarity(if word.exact { first } else { any() }) * (K1 + 1.0);
         for ((total, words), occurrences) in
             self.total.iter_mut().zip(&mut self.words).zip(&mut self.occurrences)
         {
+            // BM25's saturation: the tenth occurrence adds much less than the second.
             *total += rarity * *occurrences / (K1 + *occurrences);
             *words += if *occurrences > 0.0 { counts } else { 0 };
             *occurrences = 0.0;
@@ -65,6 +69,7 @@ pub fn rank(
     for word in wanted.words.iter().filter(|word| !word.terms.is_empty()) {
         scores.add(index, scope, word, 1);
     }
+    // A name in the query adds to the score, but does not count as a further word.
     for term in &wanted.names {
         scores.add(index, scope, &Word { terms: vec![(*term, 1.0)], exact: true }, 0);
     }
@@ -84,7 +89,10 @@ pub fn rank(
         if score <= least && (score <= 0.0 || rank_named(place) == 0) {
             continue;
         }
+        // Scores are rounded before they are compared, so that the order does not depend on the
+        // last bits of a float. Equal scores are ordered by name.
         let key = (rank_named(place), (score + 0.5) as u32, Reverse(place));
+        // The filters of a query cost more than a comparison, so they come last.
         let full = best.len() == limit;
         if full && best.peek().is_some_and(|Reverse(worst)| *worst >= key) || !admits(place) {
             continue;

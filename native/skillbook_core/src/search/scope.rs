@@ -26,6 +26,7 @@ impl Scope {
             count += 1;
             total += u64::from(length(id));
         });
+        // Summed as integers: the sum of floats would depend on the order of entries.
         let average = (total as f64 / f64::from(count.max(1))).max(1.0);
         for id in listed() {
             body[id as usize] = BODY / (1.0 - B + B * (f64::from(length(id)) / average) as f32);

@@ -83,6 +83,8 @@ pub fn of(entry: &Entry, place: u32, index: &Index, wanted: &QueryTerms) -> Snip
         present.count as usize,
     );
     let blank = description.text.trim().is_empty();
+    // The description is written to be read, so it is preferred to a part of the body that is
+    // equally good.
     if description.words >= present.count && !blank {
         return description.snippet();
     }
@@ -109,6 +111,8 @@ impl<'a> Text<'a> {
     /// that may contain the most. Parts that cannot beat the best one are not read.
     fn read_parts(&mut self, words: u32, present: &EntryTerms) {
         let most: Vec<u32> = (0..Parts::BITS).map(|part| present.most(part)).collect();
+        // Parts with the most possible words first, in adjacent runs. As soon as the best snippet
+        // has as many words as any remaining part could give, the search ends.
         for hoped in (words + 1..=present.count).rev() {
             let mut part = 0;
             while let Some(next) = most[part..].iter().position(|most| *most == hoped) {
@@ -132,6 +136,8 @@ impl<'a> Text<'a> {
         let mut counts = vec![0u32; count];
         let (mut run, mut words) = (VecDeque::new(), 0);
         for found in matches {
+            // A sliding window over the matches: as long as a snippet, with the number of each word
+            // in it.
             let too_far = |first: &Match| found.end - first.start > LENGTH;
             while let Some(first) = run.front().copied().filter(too_far) {
                 if self.words as usize == count {
@@ -160,12 +166,15 @@ impl<'a> Text<'a> {
             [only] => (only.start, only.end),
             [] => (0, 0),
         };
+        // Begin a little before the first match, but not so early that the last match does not fit.
         let mut start = first.saturating_sub(LEAD.min(LENGTH.saturating_sub(last - first)));
         let mut end = (start + LENGTH).max(last).min(self.text.len());
+        // At the end of the text, use the full length by beginning earlier.
         if end == self.text.len() {
             start = start.min(first.min(end.saturating_sub(LENGTH)));
         }
         let blank = |c: char| c.is_whitespace();
+        // Cut at character boundaries first, then at whitespace if there is any nearby.
         start = floor(self.text, start);
         end = floor(self.text, end).max(last);
         // Cut between words if there is whitespace to cut at.
@@ -258,6 +267,7 @@ fn one_line(text: &str, range: Range<usize>, matches: &[Match]) -> Snippet {
     if goes_on(&text[..range.start]) {
         out.text.push('…');
     }
+    // Positions change when whitespace collapses, so highlights are converted word by word.
     let mut rest = matches.iter().peekable();
     let part = &text[range.clone()];
     for word in part.split_whitespace() {
@@ -292,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_what_matches() {
+    fn marks_matches() {
         let long = "filler ".repeat(60);
         let rows: [(String, &[&str], &[&str], String); 10] = [
             (String::new(), &["plan"], &[], String::new()),

@@ -48,34 +48,38 @@ impl QueryTerms {
     /// The terms of a query among the entries of a scope.
     pub fn new(index: &Index, scope: &Scope, text: &str) -> QueryTerms {
         let text = cut(text);
+        // A term counts only if a listed entry has it. Otherwise the query would be answered
+        // differently because of a hidden entry.
         let find =
             |term: &str| index.find(term).filter(|term| scope.shows_any(index.postings(*term).0));
         let mut names = Vec::new();
-        let mut written = Vec::new();
+        let mut query_words = Vec::new();
         for chunk in text.split_whitespace() {
+            // `email.send` is a name and two words.
             names.extend(find(&whole(chunk)));
             for word in words(chunk).map(|place| &chunk[place]) {
                 let parts = parts(word);
                 let joined = if parts.len() > 1 { find(&stemmed(word)) } else { None };
                 let short = parts.into_iter().filter(|part| part.len() <= LONGEST);
-                written.extend(short.map(|part| QueryWord {
+                query_words.extend(short.map(|part| QueryWord {
                     folded: folded(part),
                     stem: stemmed(part),
                     joined,
                 }));
             }
         }
-        written.retain(|word| !word.stem.is_empty());
-        written.truncate(WORDS);
+        query_words.retain(|word| !word.stem.is_empty());
+        query_words.truncate(WORDS);
         names.truncate(WORDS);
         names.sort_unstable();
         names.dedup();
-        let last = written.len().saturating_sub(1);
+        let last = query_words.len().saturating_sub(1);
         // Of a repeated word the last counts, because the last word may be a prefix.
-        let again =
-            |at: usize| written[at + 1..].iter().any(|later| later.stem == written[at].stem);
-        let once = (0..written.len()).filter(|at| !again(*at));
-        let words = once.map(|at| word(index, scope, &written[at], at == last)).collect();
+        let again = |at: usize| {
+            query_words[at + 1..].iter().any(|later| later.stem == query_words[at].stem)
+        };
+        let once = (0..query_words.len()).filter(|at| !again(*at));
+        let words = once.map(|at| word(index, scope, &query_words[at], at == last)).collect();
         QueryTerms { words, names, name: find(&whole(text)) }
     }
 }
@@ -85,12 +89,13 @@ fn cut(text: &str) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
-fn word(index: &Index, scope: &Scope, written: &QueryWord, last: bool) -> Word {
-    let QueryWord { folded, stem, joined } = written;
+fn word(index: &Index, scope: &Scope, query_word: &QueryWord, last: bool) -> Word {
+    let QueryWord { folded, stem, joined } = query_word;
     let shown = |term: &u32| scope.shows_any(index.postings(*term).0);
     let exact = index.find(stem).filter(shown);
     let mut terms: Vec<(u32, f32)> =
         exact.into_iter().chain(*joined).map(|term| (term, 1.0)).collect();
+    // Prefixes: for the word that may still be typed, and for words that match nothing.
     if last || terms.is_empty() {
         let share = if exact.is_some() { LONGER } else { ONLY_LONGER };
         // The terms that add the fewest letters are the most likely, so the limit cuts the others.
@@ -103,6 +108,8 @@ fn word(index: &Index, scope: &Scope, written: &QueryWord, last: bool) -> Word {
         );
     }
     if terms.is_empty() {
+        // Similar words only if there is nothing better: a query for a rare word must not be
+        // answered with common ones.
         terms = misspelt(index, scope, folded, stem);
     }
     Word { terms, exact: exact.is_some() }
@@ -119,6 +126,7 @@ fn misspelt(index: &Index, scope: &Scope, folded: &str, word: &str) -> Vec<(u32,
     };
     let distance = |term: u32| {
         let other = index.term(term);
+        // Bytes are letters only in ASCII, so the quick test is for ASCII alone.
         let near = match word.is_ascii() && other.is_ascii() {
             true => {
                 other.len().abs_diff(length) <= limit
@@ -154,7 +162,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_within_edits_is_near(
+        fn near_accepts_all_words_within_the_limit(
             word in "[a-c]{1,8}",
             other in "[a-c]{1,8}",
             limit in 1..3usize,

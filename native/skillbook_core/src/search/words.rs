@@ -17,6 +17,7 @@ const INSIDE: u8 = 1;
 const BETWEEN: u8 = 0;
 const BEYOND: u8 = 2;
 const KINDS: [u8; 256] = {
+    // Computed at compile time.
     let mut kinds = [BEYOND; 256];
     let mut at = 0;
     while at < 128 {
@@ -82,6 +83,7 @@ fn five(bytes: &[u8], at: usize) -> u8 {
 fn word_at(text: &str, at: usize) -> Option<Range<usize>> {
     let before = text.as_bytes()[..at].last().map_or(BETWEEN, |byte| KINDS[*byte as usize]);
     let kind = KINDS[text.as_bytes()[at] as usize];
+    // Most positions are decided by two table lookups.
     if before == INSIDE || kind == BETWEEN || !text.is_char_boundary(at) {
         return None;
     }
@@ -148,6 +150,7 @@ pub fn parts(word: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut begin, mut small) = (0, false);
     for (at, c) in word.char_indices() {
+        // Only between a small letter and a capital: `HTTPServer` and `B1C` stay whole.
         if small && c.is_uppercase() {
             parts.push(&word[begin..at]);
             begin = at;
@@ -167,6 +170,7 @@ pub fn fold(text: &str, out: &mut String) {
     } else {
         // NFKD also decomposes full-width letters and ligatures, so they are found by their usual
         // forms.
+        // Lower case comes after decomposition: some capitals decompose into a letter and marks.
         let bare = text.nfkd().filter(|c| !is_combining_mark(*c));
         out.extend(bare.flat_map(char::to_lowercase));
     }
@@ -176,10 +180,12 @@ pub fn fold(text: &str, out: &mut String) {
 /// may be cut too, which does not matter: texts and queries are cut alike.
 pub fn stem(word: &mut String) {
     let ends = |endings: &[&str]| endings.iter().any(|ending| word.ends_with(ending));
+    // "gas", "status", "class" and "analysis" are not plurals.
     if word.len() < 4 || !word.ends_with('s') || ends(&["ss", "us", "is"]) {
         return;
     }
     let long = word.len() > 4;
+    // "queries", but not "ties".
     if long && word.ends_with("ies") {
         word.truncate(word.len() - 3);
         word.push('y');
@@ -215,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn splits_text_at_what_is_no_letter_or_digit() {
+    fn splits_text_at_other_characters() {
         let rows: [(&str, &[&str]); 8] = [
             ("", &[]),
             (" .-_ ", &[]),

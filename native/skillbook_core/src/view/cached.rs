@@ -13,7 +13,7 @@ use super::visible::Visible;
 use crate::catalog::Catalog;
 use crate::search::index::Index;
 
-/// The number of profiles whose visible sets are kept. A set takes one byte per entry.
+/// The number of profiles whose visible sets are cached. A set takes one byte per entry.
 const MAX_PROFILES: usize = 64;
 
 /// A catalog with the caches that its views share.
@@ -58,6 +58,8 @@ impl CachedCatalog {
     /// Lets the search index be built from that of the previous generation, which is faster if most
     /// documents are the same.
     pub fn search_from(&self, before: &CachedCatalog) {
+        // If nobody has searched since, the generation before may still hold an older index. It is
+        // as good a start.
         let earlier = match before.search.get() {
             Some(index) => Some(index.clone()),
             None => lock(&before.earlier_search).clone(),
@@ -72,11 +74,13 @@ impl CachedCatalog {
 
     /// Caches a visible set in place of the oldest.
     pub(super) fn cache(&self, visible: Arc<Visible>) {
-        let mut kept = lock(&self.visible);
-        if kept.len() == MAX_PROFILES {
-            kept.remove(0);
+        let mut cached = lock(&self.visible);
+        if cached.len() == MAX_PROFILES {
+            // The oldest goes, not the least recently used: 64 profiles are rarely exceeded, and a
+            // set is quickly built again.
+            cached.remove(0);
         }
-        kept.push(visible);
+        cached.push(visible);
     }
 }
 

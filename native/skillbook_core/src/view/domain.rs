@@ -6,6 +6,27 @@
 //!
 //! A page may also name hidden commands in its text. Each line that does is left out, because the
 //! page must look to this reader as if the commands had never been written.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use skillbook_core::catalog::{assemble::assemble, Catalog};
+//! # use skillbook_core::page::document::Document;
+//! # use skillbook_core::source::Source;
+//! # use skillbook_core::view::{CachedCatalog, Profile, View};
+//! # let source = Arc::new(Source { root: "/s".into(), ..Source::default() });
+//! # let text = b"---\nname: email.send\ndescription: Send an email\n---\nSends to `--to`.\n";
+//! # let document = Arc::new(Document::parse("/s", "email/send.md", text));
+//! # let catalog = Catalog::build(1, vec![assemble(&source, vec![document], Vec::new())]);
+//! # let catalog = Arc::new(CachedCatalog::new(catalog));
+//! # let view = View::new(catalog, &Profile::unrestricted()).unwrap();
+//! // `view` shows the command `email.send`, and the domain has no index of its own.
+//! let domain = view.domain("email").unwrap();
+//! assert_eq!(
+//!     domain.body(),
+//!     "# email\n\n| Skill | Description |\n|-------|-------------|\n\
+//!      | email.send | Send an email |\n"
+//! );
+//! ```
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -51,6 +72,7 @@ impl<'a> DomainView<'a> {
     /// Returns `None` if the view shows none of the commands: then the domain does not exist for
     /// it.
     fn new(view: &'a View, domain: &'a Domain) -> Option<DomainView<'a>> {
+        // A domain is only as visible as its commands, also if its index has no labels.
         if !domain.entries.iter().any(|id| view.shows(*id)) {
             return None;
         }
@@ -138,17 +160,21 @@ impl<'a> DomainView<'a> {
     /// Rendering the result again does not change it. That is why the table of skills is the first
     /// one of its section that lists something.
     fn rendered(&self, page: &str) -> String {
+        // 1. Remove every line that names something hidden, except table rows.
         let page = &self.without_hidden(page);
         let lines: Vec<_> = sections::lines(page).collect();
         let section = sections::section(page, SECTION).map(|text| {
             let start = offset(page, text);
             start..start + text.len()
         });
+        // 2. Find the table of skills, and the commands that the page does not mention.
         let tables = self.tables(&lines, section.as_ref());
         let first = tables.first().cloned().unwrap_or(0..0);
         let missing =
             self.missing(&lines, |at| first.contains(&at) || !self.hides_part(lines[at].text));
         // A table that lists nothing is removed, and the next one becomes the table of skills.
+        // 3. Choose the table to render. With commands to add it is the first one, otherwise the
+        // first that lists something.
         let is_shown = |table: &Range<usize>| {
             lines[table.clone()].iter().any(|row| self.row_of(row).is_some())
         };
@@ -160,12 +186,14 @@ impl<'a> DomainView<'a> {
         let mut is_gone = vec![false; lines.len()];
         tables[..at].iter().for_each(|table| is_gone[table.clone()].fill(true));
         let mut out = String::with_capacity(page.len());
+        // 4. Copy the page around it, without tables and rows that were dropped.
         let keep = |out: &mut String, range: Range<usize>| {
             let goes =
                 |at: usize| is_gone[at] || is_row(&lines[at]) && self.hides_part(lines[at].text);
-            let kept = range.filter(|at| !goes(*at));
-            kept.for_each(|at| out.push_str(&page[lines[at].start..lines[at].end]));
+            let rest = range.filter(|at| !goes(*at));
+            rest.for_each(|at| out.push_str(&page[lines[at].start..lines[at].end]));
         };
+        // 5. Render the table in its place, or below if the page has none.
         if let Some(table) = tables.get(at) {
             keep(&mut out, 0..table.start);
             self.push_table(&mut out, &lines[table.clone()], missing);
@@ -187,6 +215,7 @@ impl<'a> DomainView<'a> {
                     Code::Inside | Code::Outside => None,
                 });
                 push_whole(&mut out, "");
+                // An open code block would swallow the new table, so it is closed first.
                 push_whole(&mut out, fence.unwrap_or_default());
                 out.push('\n');
             }
@@ -219,6 +248,7 @@ impl<'a> DomainView<'a> {
         if rendered.is_empty() {
             return;
         }
+        // The header may name something hidden too.
         match head.is_empty() || head.iter().any(|line| self.hides_part(line.text)) {
             true => out.push_str(HEAD),
             false => head.iter().for_each(|line| out.push_str(line.text)),
@@ -365,6 +395,7 @@ fn cell(row: &str) -> Option<String> {
     }
     let marks = |char: char| char.is_whitespace() || matches!(char, '`' | '*');
     let bare = text.trim_matches(marks);
+    // `[email.send](send.md)`.
     let label =
         bare.strip_prefix('[').and_then(|link| link.split_once("](")).map(|(label, _)| label);
     Some(label.unwrap_or(bare).trim_matches(marks).to_owned())
@@ -403,7 +434,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_what_may_be_names() {
+    fn finds_possible_names() {
         let rows: [(&str, &[&str]); 8] = [
             ("| email.send | Send |\n", &["email.send", "email.send"]),
             ("  | `diary` | Write |", &["diary"]),
@@ -420,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_what_a_line_is_about() {
+    fn finds_the_subject_of_a_line() {
         for (line, expected) in [
             ("| email.send | Send |\n", Some("email.send")),
             ("|`email.send`|", Some("email.send")),

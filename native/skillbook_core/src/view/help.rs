@@ -1,4 +1,23 @@
 //! The answers of `get_skill`, from the list of everything down to one file of a skill.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use skillbook_core::catalog::{assemble::assemble, Catalog};
+//! # use skillbook_core::page::document::Document;
+//! # use skillbook_core::source::Source;
+//! # use skillbook_core::view::{CachedCatalog, Profile, View};
+//! # let source = Arc::new(Source { root: "/s".into(), ..Source::default() });
+//! # let text = b"---\nname: email.send\ndescription: Send an email\n---\nSends to `--to`.\n";
+//! # let document = Arc::new(Document::parse("/s", "email/send.md", text));
+//! # let catalog = Catalog::build(1, vec![assemble(&source, vec![document], Vec::new())]);
+//! # let catalog = Arc::new(CachedCatalog::new(catalog));
+//! # let view = View::new(catalog, &Profile::unrestricted()).unwrap();
+//! use skillbook_core::view::help::Help;
+//!
+//! // `view` shows the command `email.send`.
+//! assert_eq!(view.help("email.send"), Some(Help::Text("Sends to `--to`.".into())));
+//! assert_eq!(view.help("email.drop"), None);
+//! ```
 
 use super::domain::DomainView;
 use super::view::View;
@@ -38,6 +57,7 @@ impl View {
         if path.is_empty() {
             return Some(Help::Text(self.help_top_level()));
         }
+        // A skill and a domain may have one name; then both answers are given.
         if let Some(id) = self.find_named(path) {
             let skill = self.skill_text(id)?;
             return Some(Help::Text(match self.domain_beside(path, id) {
@@ -142,6 +162,7 @@ impl View {
     /// A skill's name with one of its files. Only files that were found at load are answered, so a
     /// path cannot lead anywhere else.
     fn help_file(&self, path: &str) -> Option<Help> {
+        // Any slash may end the skill's name, because names may contain slashes.
         path.match_indices('/').find_map(|(at, _)| {
             let (name, file) = (&path[..at], &path[at + 1..]);
             let id = self.find(name)?;

@@ -1,5 +1,4 @@
-//! Profiles, and the rule that decides what a profile may see. This is the only place that decides
-//! it.
+//! Profiles, and the rule that decides which entries a profile may see. No other place decides it.
 //!
 //! Three things must hold for an entry to be visible:
 //!
@@ -94,6 +93,7 @@ impl Rule {
     }
 
     pub fn includes(&self, fields: &Fields) -> bool {
+        // Exclusion wins over inclusion.
         let proactive = fields.proactive_for.contains(&self.profile.id);
         !self.profile.is_among(&fields.excluded_for) && (proactive || fields.include_in_prompt)
     }

@@ -129,6 +129,8 @@ fn cycles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
             }
         }
     };
+    // Peel off nodes that lead nowhere, and then those that lead only to peeled ones. The rest all
+    // lead to cycles.
     let ends = (0..edges.len()).filter(|node| ways[*node] == 0).collect();
     remove(ends, &mut ways, &mut gone);
     let mut found = Vec::new();
@@ -138,6 +140,8 @@ fn cycles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
         let mut path: Vec<usize> = Vec::new();
         let mut next = Some(start).filter(|start| !gone[*start]);
         while let Some(node) = next {
+            // Walk on until a node of the current path comes up again: that is a cycle. Removing
+            // its nodes may leave others without a way on, which are peeled off too.
             match place[node] {
                 None => {
                     place[node] = Some(path.len());
@@ -180,6 +184,7 @@ fn references(view: &View, found: &mut Vec<Diagnostic>) {
     if skills.peek().is_none() {
         return;
     }
+    // The paths are collected only if some skill has links.
     let known = paths(view);
     for (_, entry) in skills {
         let (root, document) = (&entry.source.root, &entry.document);

@@ -1,4 +1,24 @@
 //! Search over the entries that a view lists. The index and the scoring are in [`crate::search`].
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use skillbook_core::catalog::{assemble::assemble, Catalog};
+//! # use skillbook_core::page::document::Document;
+//! # use skillbook_core::source::Source;
+//! # use skillbook_core::view::{CachedCatalog, Profile, View};
+//! # let source = Arc::new(Source { root: "/s".into(), ..Source::default() });
+//! # let text = b"---\nname: email.send\ndescription: Send an email\n---\nSends to `--to`.\n";
+//! # let document = Arc::new(Document::parse("/s", "email/send.md", text));
+//! # let catalog = Catalog::build(1, vec![assemble(&source, vec![document], Vec::new())]);
+//! # let catalog = Arc::new(CachedCatalog::new(catalog));
+//! # let view = View::new(catalog, &Profile::unrestricted()).unwrap();
+//! use skillbook_core::view::search::Query;
+//!
+//! // `view` shows the command `email.send`, "Send an email".
+//! let hits = view.search(&Query { limit: 1, ..Query::new("emial") });
+//! assert_eq!(hits[0].snippet.text, "Send an email");
+//! assert_eq!(hits[0].snippet.highlights, [(8, 5)]);
+//! ```
 
 use super::view::View;
 use crate::catalog::entry::Entry;

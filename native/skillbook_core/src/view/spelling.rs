@@ -54,6 +54,7 @@ impl Name {
     pub fn distance(&self, other: &Name, limit: usize) -> Option<usize> {
         // One edit removes at most one kind of character and adds at most one.
         let (gone, come) = (self.letters & !other.letters, other.letters & !self.letters);
+        // Two cheap tests before the edit distance, which is quadratic in the length.
         let far = self.length.abs_diff(other.length) > limit
             || gone.count_ones().max(come.count_ones()) as usize > limit;
         let distance =

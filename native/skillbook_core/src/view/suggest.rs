@@ -35,18 +35,21 @@ impl View {
         }
         let catalog = self.catalog();
         let all = catalog.known_names();
-        let asked = Name::new(name, 0);
-        let limit = (asked.length / 3).min(4);
+        let unknown = Name::new(name, 0);
+        let limit = (unknown.length / 3).min(4);
 
+        // The number of words that a name shares with the unknown one.
         let mut shared: FxHashMap<u32, usize> = FxHashMap::default();
         for places in words(name).iter().filter_map(|word| all.by_word.get(word)) {
             for place in places {
                 *shared.entry(*place).or_default() += 1;
             }
         }
+        // Names within the edit distance first, then those with most shared words, then those with
+        // fewer words of their own. The view is asked last, since most names are not similar.
         let rank = |(place, other): (usize, &Name)| {
             let shared = shared.get(&(place as u32)).copied().unwrap_or(0);
-            let distance = asked.distance(other, limit);
+            let distance = unknown.distance(other, limit);
             if distance.is_none() && shared == 0 {
                 return None;
             }

@@ -29,8 +29,9 @@ impl View {
     /// none.
     pub fn tools(&self, id: EntryId, profile: Option<&[String]>) -> Option<Vec<String>> {
         let Some(entry) = self.entry(id) else { return Some(Vec::new()) };
-        let own = asked(entry);
+        let own = allowed_tools(entry);
         match (own, profile) {
+            // A profile without a list allows everything, which a stranger's skill must not use.
             (_, None) if entry.trust <= Trust::Low => Some(Vec::new()),
             (own, None) => own.map(<[String]>::to_vec),
             (None, Some(profile)) => Some(profile.to_vec()),
@@ -40,13 +41,14 @@ impl View {
 }
 
 /// The field, or `None` if it is missing. A field that cannot be read allows nothing.
-fn asked(entry: &Entry) -> Option<&[String]> {
+fn allowed_tools(entry: &Entry) -> Option<&[String]> {
     let fields = entry.fields();
     fields.data.get("allowed-tools").is_some().then_some(&*fields.allowed_tools)
 }
 
 /// The tools that both lists allow, in the order of the first.
 fn both(own: &[String], profile: &[String]) -> Vec<String> {
+    // Unreadable patterns are dropped on both sides, so they allow nothing.
     let profile: Vec<Tool> = profile.iter().filter_map(|tool| Tool::read(tool)).collect();
     let mut out: Vec<String> = Vec::new();
     for tool in own.iter().filter_map(|tool| Tool::read(tool)) {
@@ -106,6 +108,8 @@ impl<'a> Tool<'a> {
 
     /// The narrower of two tools, if the name and the argument of one contain those of the other.
     fn common(self, other: Tool<'a>) -> Option<Tool<'a>> {
+        // Names and arguments are narrowed independently: `mcp__x__*(a)` and `mcp__x__read` give
+        // `mcp__x__read(a)`.
         let name = match (star(other.name, self.name), star(self.name, other.name)) {
             (true, _) => self.name,
             (false, true) => other.name,
@@ -127,6 +131,7 @@ impl<'a> Argument<'a> {
             None if text.is_empty() || text == "*" => Argument::Any,
             None => Argument::Text(text),
             Some("") => Argument::Any,
+            // `Bash(git *:*)` has no defined meaning.
             Some(words) if words.contains('*') => return None,
             Some(words) => Argument::Words(words),
         })
@@ -184,6 +189,8 @@ fn is_plain(argument: &str) -> bool {
 
 /// Whether a text matches a pattern in which only `*` is special.
 fn star(pattern: &str, text: &str) -> bool {
+    // Greedy matching of the parts between stars is enough, because only the last part must end the
+    // text.
     let mut parts = pattern.split('*');
     let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };
     let Some(last) = parts.next_back() else { return rest.is_empty() };

@@ -26,6 +26,8 @@ impl View {
     /// The view of a profile. Its visible set is computed once and cached in the catalog, for the
     /// last 64 profiles.
     pub fn new(catalog: Arc<CachedCatalog>, profile: &Profile) -> Result<View, BadGlob> {
+        // Two threads may build the same set at once. That is harmless: both are equal, and the
+        // lock is not held for the time of building.
         if let Some(view) = View::cached(&catalog, profile) {
             return Ok(view);
         }
@@ -132,6 +134,8 @@ impl View {
     pub(crate) fn shadowed_in_prompt(&self) -> impl Iterator<Item = (EntryId, &Entry)> {
         let shadowed = self.unused().iter().filter(|unused| unused.why == Why::Shadowed);
         let shadowed = shadowed.map(|unused| (unused.id, &**self.catalog.entry(unused.id)));
+        // A replaced entry is mentioned only beside its winner: without that, the mention would be
+        // the only sign of the name.
         let beside = |entry: &Entry| self.find_named(&entry.name).is_some_and(|id| self.lists(id));
         shadowed.filter(move |(_, entry)| self.visible.rule.in_prompt(entry) && beside(entry))
     }

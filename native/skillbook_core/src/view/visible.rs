@@ -69,6 +69,7 @@ impl Visible {
             }
         };
         let mut about: Vec<u8> = catalog.entries().iter().map(about).collect();
+        // First the rule, then precedence: only visible entries compete.
         let unused = catalog.resolve(&mut about);
         let count = about.iter().filter(|about| **about != 0).count();
         let (prompt, relations, search) = Default::default();

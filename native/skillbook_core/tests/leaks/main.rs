@@ -22,7 +22,7 @@ use world::*;
 
 proptest! {
     #[test]
-    fn a_view_tells_nothing_of_what_it_hides(
+    fn no_word_of_a_hidden_document_shows(
         specs in proptest::collection::vec(spec(), 1..7),
         source_labels in labels(),
         index_labels in labels(),
@@ -133,7 +133,7 @@ proptest! {
     })]
 
     #[test]
-    fn what_is_hidden_is_as_if_it_had_never_been_written(
+    fn hidden_entries_equal_missing_ones(
         folders in proptest::collection::vec(folder(), 4),
         members in proptest::collection::vec(member(), 1..9),
         edits in proptest::collection::vec(edit(), 9),

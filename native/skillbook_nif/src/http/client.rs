@@ -77,11 +77,14 @@ pub(super) fn client(settings: Settings) -> Result<ResourceArc<ClientResource>, 
             Some(modified.map_err(|error| authorities_missing(path, &plain(&error)))?)
         }
     };
+    // Building takes milliseconds and happens under the lock, so that two callers do not build the
+    // same client.
     let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(client) = known(&mut clients, &settings, stamp) {
         return Ok(client);
     }
     let client = ResourceArc::new(build(&settings)?);
+    // A client with an older file of authorities must not be used again.
     clients.retain(|(old, _, _)| *old != settings);
     if clients.len() == MOST_CLIENTS {
         clients.remove(0);
@@ -118,6 +121,7 @@ fn build(settings: &Settings) -> Result<ClientResource, Fault> {
         .map_err(|error| Fault::new(atoms::certificate(), format!("TLS: {error}")))?
         .with_root_certificates(roots)
         .with_no_client_auth();
+    // With TLS the protocol is negotiated; without it, HTTP/2 needs prior knowledge.
     tls.alpn_protocols = match settings.protocol {
         Protocol::Auto => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
         Protocol::Http1 => vec![b"http/1.1".to_vec()],
@@ -126,6 +130,7 @@ fn build(settings: &Settings) -> Result<ClientResource, Fault> {
 
     let mut builder = Client::builder()
         .tls_backend_preconfigured(tls)
+        // Redirects are followed in Elixir, for all adapters alike.
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(Duration::from_millis(settings.connect_timeout))
         .pool_max_idle_per_host(IDLE_CONNECTIONS)

@@ -30,6 +30,7 @@ pub(super) fn fault(error: &reqwest::Error) -> Fault {
     if let Some(tls) = causes.iter().find_map(|cause| cause.downcast_ref::<rustls::Error>()) {
         return tls_fault(tls);
     }
+    // reqwest counts everything before the request as connecting: DNS, TCP, proxy.
     if error.is_connect() {
         return match error.is_timeout() {
             true => Fault::new(atoms::connect_timeout(), ""),
@@ -37,6 +38,7 @@ pub(super) fn fault(error: &reqwest::Error) -> Fault {
         };
     }
     match causes.iter().find_map(|cause| cause.downcast_ref::<hyper::Error>()) {
+        // hyper has no predicate for this error.
         Some(error) if error.to_string() == "message head is too large" => {
             Fault::new(atoms::malformed(), "its header is too long")
         }
@@ -63,6 +65,7 @@ fn broken(causes: &[&(dyn Error + 'static)]) -> Fault {
 fn connect_text(causes: &[&(dyn Error + 'static)]) -> String {
     let texts: Vec<String> = causes.iter().map(|cause| cause.to_string()).collect();
     let has = |beginning: &str| texts.iter().any(|text| text.starts_with(beginning));
+    // hyper-util marks the stage only in its text.
     if has("dns error") {
         return "no address was found for this host".to_owned();
     }

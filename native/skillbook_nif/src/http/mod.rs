@@ -37,12 +37,12 @@ mod atoms {
 
 /// A request in progress.
 pub struct StreamResource {
-    asks: UnboundedSender<Ask>,
+    calls: UnboundedSender<Call>,
     task: AbortHandle,
     is_left: AtomicBool,
 }
 
-pub enum Ask {
+pub enum Call {
     Next(Reply),
     /// Skip the rest of the body. If it arrives at once, the connection goes back to the pool.
     Leave,
@@ -103,20 +103,22 @@ fn http_request<'a>(
         Ok(request) => request,
         Err(fault) => return Ok(fault.encode(env)),
     };
+    // Without any authority every handshake would fail, with a confusing error.
     if request.url().scheme() == "https" && !client.has_authorities {
         let text =
             "the system has no certificate authorities to check the server's certificate with";
         return Ok(Fault::new(atoms::certificate(), text).encode(env));
     }
-    let (asks, asked) = unbounded_channel();
+    let (calls, received) = unbounded_channel();
     let work = Work {
         client: client.client.clone(),
         idle: Duration::from_millis(limits.idle_timeout),
         deadline: Instant::now() + Duration::from_millis(limits.timeout),
     };
     let reply = Reply::new(reference, panicked);
-    let task = runtime()?.spawn(work.run(request, reply, asked)).abort_handle();
-    let stream = StreamResource { asks, task, is_left: AtomicBool::new(false) };
+    // The task owns everything it needs; this function returns at once.
+    let task = runtime()?.spawn(work.run(request, reply, received)).abort_handle();
+    let stream = StreamResource { calls, task, is_left: AtomicBool::new(false) };
     Ok((atoms::ok(), ResourceArc::new(stream)).encode(env))
 }
 
@@ -154,7 +156,7 @@ fn secret(mut value: HeaderValue) -> HeaderValue {
 #[rustler::nif]
 fn http_next(stream: ResourceArc<StreamResource>, reference: Term) -> Atom {
     // If the task has ended, the message is dropped, and dropping its reply answers the call.
-    let _ = stream.asks.send(Ask::Next(Reply::new(reference, panicked)));
+    let _ = stream.calls.send(Call::Next(Reply::new(reference, panicked)));
     atoms::ok()
 }
 
@@ -163,7 +165,7 @@ fn http_next(stream: ResourceArc<StreamResource>, reference: Term) -> Atom {
 fn http_leave(stream: ResourceArc<StreamResource>) -> Atom {
     stream.is_left.store(true, Ordering::Release);
     // The task may have ended already.
-    let _ = stream.asks.send(Ask::Leave);
+    let _ = stream.calls.send(Call::Leave);
     atoms::ok()
 }
 
@@ -174,22 +176,24 @@ struct Work {
 }
 
 impl Work {
-    async fn run(self, request: Request, reply: Reply, mut asked: UnboundedReceiver<Ask>) {
+    async fn run(self, request: Request, reply: Reply, mut received: UnboundedReceiver<Call>) {
         let mut response = match self.respond(request).await {
             Ok(response) => response,
             Err(fault) => return reply.send(|env| fault.encode(env)),
         };
         reply.send(|env| encode_head(env, &response));
         loop {
-            let Ok(ask) = timeout_at(self.deadline, asked.recv()).await else {
+            // The deadline also ends a request whose reader never asks again.
+            let Ok(call) = timeout_at(self.deadline, received.recv()).await else {
                 // The connection is freed now. The reader gets the error with its next call.
                 drop(response);
-                if let Some(Ask::Next(reply)) = asked.recv().await {
+                if let Some(Call::Next(reply)) = received.recv().await {
                     reply.send(|env| too_late().encode(env));
                 }
                 return;
             };
-            let Some(Ask::Next(reply)) = ask else {
+            // The reader has left, or its process has died.
+            let Some(Call::Next(reply)) = call else {
                 let rest = async {
                     let mut left = LEAVING_BYTES;
                     while let Ok(Some(piece)) = response.chunk().await {
@@ -201,6 +205,7 @@ impl Work {
                 return;
             };
             match self.piece(&mut response).await {
+                // The length is known and nothing is left, so a further message is saved.
                 Ok(Some(piece)) if response.content_length() == Some(0) => {
                     return reply.send(|env| (atoms::last(), binary(env, &piece)).encode(env));
                 }

@@ -93,6 +93,7 @@ impl Folder {
     /// Takes over the files that an earlier listing of this folder has read. Returns whether the
     /// listings differ.
     pub fn adopt_files(&mut self, old: &mut Folder, fresh: Freshness) -> bool {
+        // Both lists are sorted by name.
         let mut before = std::mem::take(&mut old.markdown).into_iter().peekable();
         let mut same = true;
         for file in &mut self.markdown {
@@ -167,12 +168,14 @@ impl Folder {
         claimed: bool,
         out: &mut Vec<(String, &'a mut MarkdownFile)>,
     ) {
+        // The folder's own `SKILL.md` decides for it; without one, the decision from above holds.
         let own = self
             .markdown(SKILL_FILE)
             .and_then(|file| file.read.as_ref())
             .and_then(ReadFile::document);
         let claimed = own.map_or(claimed, |document| document.claims_folder());
         for file in self.markdown.iter_mut().filter(|file| file.name != SKILL_FILE) {
+            // A file that was a document before may have become a resource.
             if claimed {
                 file.read = None;
             } else if !file.is_fresh() {

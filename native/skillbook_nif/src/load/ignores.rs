@@ -50,6 +50,7 @@ impl Ignores {
         diagnostics: &mut Vec<Diagnostic>,
     ) -> Option<Arc<Ignores>> {
         let mut files = Vec::new();
+        // In the order of precedence, not in that of the folder.
         for name in NAMES.iter().filter(|name| names.contains(name)) {
             let path = if folder.is_empty() {
                 format!("{root}/{name}")
@@ -75,10 +76,12 @@ impl Ignores {
     pub fn leaves_out(&self, path: &str, is_folder: bool) -> Option<(&str, &str)> {
         let mut level = Some(self);
         while let Some(ignores) = level {
+            // Each level matches the path relative to its own folder, as git does.
             let below = path[ignores.folder.len()..].trim_start_matches('/');
             for file in &ignores.files {
                 match file.matcher.matched(below, is_folder) {
                     Match::Ignore(glob) => return Some((glob.original(), &file.path)),
+                    // A rule with `!` in a deeper folder overrides the rules above.
                     Match::Whitelist(_) => return None,
                     Match::None => {}
                 }
@@ -94,6 +97,7 @@ fn read(path: &str) -> Result<String, Diagnostic> {
     File::open(path)
         .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
         .map_err(|error| unreadable(path.to_owned(), &error.to_string()))?;
+    // The limit bounds the time for compiling the rules.
     if bytes.len() as u64 > MAX_BYTES {
         let message = format!(
             "an ignore file may have {MAX_BYTES} bytes, this file has more; it is not used"

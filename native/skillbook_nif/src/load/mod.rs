@@ -1,11 +1,11 @@
-//! Finds and reads the files of a source, and looks again only at what has changed.
+//! Finds and reads the files of a source, and on a reload only those that have changed.
 //!
 //! Loading has three steps: list the folders, read the `SKILL.md` files, and read the other
 //! Markdown files, without those that a `SKILL.md` claims as resources of its skill.
 //!
-//! A reload with changed paths lists and reads only what they affect (`touched`). With links or
-//! changed ignore files that could miss something; then all folders are listed, and files with
-//! unchanged size and times are not read (`read`).
+//! A reload with changed paths lists and reads only the files that they affect (`touched`). With
+//! links or changed ignore files that could miss something; then all folders are listed, and files
+//! with unchanged size and times are not read (`read`).
 //!
 //! # Threads
 //!
@@ -94,10 +94,12 @@ impl LoadedFolder {
             Some(tree) => tree.real.clone(),
             None => fs::canonicalize(root).unwrap_or_else(|_| root.to_owned()),
         };
+        // Paths outside the root concern other sources.
         let below: Vec<&Path> =
             changed.iter().filter_map(|path| touched::below(path, root, &real)).collect();
         match &self.tree {
             _ if below.is_empty() => Touched::Some(Paths::default()),
+            // With links, a path may show up under several names.
             Some(tree) if !tree.has_links => touched(&tree.top, root, &below),
             _ => Touched::All,
         }
@@ -107,6 +109,7 @@ impl LoadedFolder {
         let source = self.source.clone();
         let mut old = self.tree.take();
         let had_tree = old.is_some();
+        // First try to update only the affected folders.
         let partial = match (paths, &mut old) {
             (Some(paths), Some(tree)) => Some(update(&source.root, &mut tree.top, paths)),
             _ => None,
@@ -129,6 +132,7 @@ impl LoadedFolder {
                 return differs;
             }
         };
+        // Two passes, because the `SKILL.md` files decide which other files are documents at all.
         let reader = DocumentReader::new(&source, &self.assembled);
         let mut files = Vec::new();
         tree.top.skill_files("", &mut files);
@@ -137,6 +141,7 @@ impl LoadedFolder {
         tree.top.other_documents("", false, &mut files);
         let others_differ = read(&reader, files);
         let differs = listing_differs || skills_differ || others_differ;
+        // Nothing is assembled if all files are the same.
         if differs {
             let mut found = Found::default();
             tree.top.collect("", &mut found);
@@ -154,6 +159,7 @@ fn walk(source: &Source, old: Option<Folder>) -> Result<(Tree, bool), Assembled>
     let real = match fs::canonicalize(&source.root) {
         Ok(real) if real.is_dir() => real,
         Ok(_) => return Err(refused(source, Code::SourceMissing, "expected a folder, got a file")),
+        // An optional source that does not exist is empty, without a diagnostic.
         Err(error) if source.optional && error.kind() == ErrorKind::NotFound => {
             return Err(Assembled::default())
         }
@@ -161,6 +167,7 @@ fn walk(source: &Source, old: Option<Folder>) -> Result<(Tree, bool), Assembled>
             return Err(refused(source, Code::SourceMissing, &format!("cannot be read: {error}")))
         }
     };
+    // After the check for existence, so that a missing source is reported as missing.
     if source.trust == Trust::None {
         return Err(untrusted(source));
     }
@@ -186,11 +193,13 @@ fn update(root: &str, top: &mut Folder, paths: &Paths) -> Option<bool> {
         let Some(ignores) = parent_ignores(top, path) else { continue };
         let Some(folder) = top.at_mut(path) else { continue };
         let mut new = walker.listing(path, ignores.as_ref());
+        // Both can affect files elsewhere in the tree.
         if new.has_links() || new.ignores != folder.ignores {
             return None;
         }
         differs |= new.adopt_files(folder, Freshness::Yes);
         for (name, below) in &mut new.folders {
+            // A folder that was known keeps its tree; a new one is listed with everything in it.
             *below = match folder.folders.remove(name) {
                 Some(known) => known,
                 None => walker.below(&folder::join(path, name), new.ignores.as_ref()),
@@ -227,6 +236,7 @@ fn parent_ignores(top: &Folder, path: &str) -> Option<Option<Arc<ignores::Ignore
 
 /// Reads these files where needed. Returns whether any of them differs.
 fn read(reader: &DocumentReader, mut files: Vec<(String, &mut MarkdownFile)>) -> bool {
+    // Threads read into results of their own; the tree is updated afterwards, by one thread.
     let results = {
         let jobs: Vec<(&str, &MarkdownFile)> =
             files.iter().map(|(path, file)| (path.as_str(), &**file)).collect();

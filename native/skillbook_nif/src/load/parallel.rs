@@ -18,6 +18,7 @@ pub fn parallel<T: Sync, S, R: Send>(
 ) -> Vec<R> {
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if items.len() < PARALLEL { 1 } else { available.min(MAX_THREADS) };
+    // Threads take items one at a time, so a few large files do not hold up the others.
     let next = AtomicUsize::new(0);
     let run = || {
         let mut state = state();
@@ -36,6 +37,7 @@ pub fn parallel<T: Sync, S, R: Send>(
         for other in others {
             match other.join() {
                 Ok(part) => results.extend(part),
+                // Rustler turns it into an Erlang error.
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }

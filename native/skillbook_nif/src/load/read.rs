@@ -34,7 +34,7 @@ pub struct ReadFile {
     /// The document in use, or the reason why there is none.
     pub result: Result<Arc<Document>, Diagnostic>,
     /// Whether the document is the last good version, because an edit broke it.
-    kept: bool,
+    is_last_good: bool,
     /// The file's metadata; `None` if the file must be read to know whether it has changed.
     stamp: Option<Stamp>,
 }
@@ -97,6 +97,7 @@ impl DocumentReader<'_> {
         buffer: &mut Vec<u8>,
     ) -> Option<(ReadFile, bool)> {
         let full = format!("{}/{path}", self.source.root);
+        // One `stat` instead of reading the file.
         if let (Some(ReadFile { stamp: Some(stamp), .. }), Freshness::Stamp) = (old, fresh) {
             if fs::metadata(&full).is_ok_and(|metadata| Stamp::of(&metadata) == *stamp) {
                 return None;
@@ -110,13 +111,17 @@ impl DocumentReader<'_> {
             file.take(MAX_BYTES + 1).read_to_end(buffer)?;
             Ok(stamp)
         });
+        // A file that has just changed may change again within the resolution of its times. Without
+        // a stamp it is read again next time.
         let stamp = read.as_ref().ok().filter(|stamp| stamp.is_old(self.now)).copied();
-        let (result, kept) = match read {
+        let (result, is_last_good) = match read {
             Ok(_) => self.parse(path, full, old, buffer),
             Err(error) => self.failed(full, old, &error),
         };
-        let new = ReadFile { result, kept, stamp };
+        let new = ReadFile { result, is_last_good, stamp };
         Some(match old {
+            // The old object is kept, so that later steps recognise an unchanged document by its
+            // address.
             Some(old) if old.is_same(&new) => {
                 (ReadFile { result: old.result.clone(), ..new }, false)
             }
@@ -142,7 +147,7 @@ impl DocumentReader<'_> {
         }
         match old {
             // An empty text may also be that of a document that is not UTF-8.
-            Some(ReadFile { result: Ok(document), kept: false, .. })
+            Some(ReadFile { result: Ok(document), is_last_good: false, .. })
                 if !bytes.is_empty() && document.text.as_bytes() == bytes =>
             {
                 (Ok(document.clone()), false)
@@ -175,6 +180,8 @@ impl DocumentReader<'_> {
         bytes: &[u8],
     ) -> (Result<Arc<Document>, Diagnostic>, bool) {
         let kept = good.and_then(|good| {
+            // Only a version without fields or description can be worse than the old one; the
+            // search for the entry below is skipped for all others.
             let broken = match &new {
                 Ok(new) => new.fields().is_none_or(|fields| fields.description.is_none()),
                 Err(_) => true,

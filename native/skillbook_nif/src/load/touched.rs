@@ -1,4 +1,4 @@
-//! Decides what must be looked at again when paths have changed.
+//! Decides which folders and files must be read again when paths have changed.
 //!
 //! A path says only that something happened there. It may be a file or a folder, new or gone, so
 //! each is compared with the tree and with the disk. Too much is harmless, too little would miss a
@@ -46,7 +46,8 @@ pub fn below<'a>(path: &'a Path, root: &Path, real: &Path) -> Option<&'a Path> {
     path.strip_prefix(root).or_else(|_| path.strip_prefix(real)).ok()
 }
 
-/// What the paths affect in a source without links. All of them are below its root.
+/// The folders and files that the paths affect, in a source without links. All paths are below its
+/// root.
 pub fn touched(folder: &Folder, root: &Path, below: &[&Path]) -> Touched {
     let mut paths = Paths::default();
     for path in below {
@@ -59,9 +60,11 @@ pub fn touched(folder: &Folder, root: &Path, below: &[&Path]) -> Touched {
 
 /// `None` if everything must be looked at.
 fn touch(root: &Folder, full: &Path, below: &Path, paths: &mut Paths) -> Option<()> {
+    // The root itself, or a folder above it.
     if below.as_os_str().is_empty() {
         return None;
     }
+    // `..` and the like are not paths that a watcher reports, so they are not trusted.
     let names: Vec<&OsStr> = below
         .components()
         .map(|component| match component {
@@ -72,12 +75,14 @@ fn touch(root: &Folder, full: &Path, below: &Path, paths: &mut Paths) -> Option<
     let mut folder = root;
     let mut path = String::new();
     for (at, name) in names.iter().enumerate() {
+        // Its rules may concern every file below.
         if is_ignore_file(name) {
             return None;
         }
         if is_skipped(name) {
             return Some(());
         }
+        // A name that is not UTF-8 gets a diagnostic from the listing of its folder.
         let Some(name) = name.to_str() else {
             list(full, &path, paths);
             return Some(());
@@ -85,6 +90,7 @@ fn touch(root: &Folder, full: &Path, below: &Path, paths: &mut Paths) -> Option<
         let next = join(&path, name);
         match folder.folders.get(name) {
             Some(known) => (folder, path) = (known, next),
+            // A known file that still exists: only its content can have changed.
             None if at + 1 == names.len()
                 && folder.has_file(name)
                 && is_file(&full.join(&next)) =>
@@ -99,6 +105,7 @@ fn touch(root: &Folder, full: &Path, below: &Path, paths: &mut Paths) -> Option<
             }
         }
     }
+    // The path is a known folder: it may have been replaced with all its content.
     if is_folder(&full.join(&path)) {
         paths.trees.insert(path);
     } else {

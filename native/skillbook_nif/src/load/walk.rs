@@ -62,6 +62,8 @@ impl Walker<'_> {
         let mut root = self.list("", None, None);
         let names: Vec<String> = std::mem::take(&mut root.folders).into_keys().collect();
         let above = root.ignores.as_ref();
+        // The folders of the root are the skills of a typical source, so they are a good unit of
+        // work.
         let folders = parallel(&names, || (), |(), name| self.visit(name, above, None));
         root.folders = names.into_iter().zip(folders).collect();
         self.follow_links(real, &mut root);
@@ -101,6 +103,8 @@ impl Walker<'_> {
             for entry in listed {
                 let entry = entry?;
                 let (name, kind) = (entry.file_name(), entry.file_type()?);
+                // Names are filtered before anything is stored: `node_modules` may hold a hundred
+                // thousand files.
                 if !is_skipped(&name) {
                     match name.into_string() {
                         Ok(name) => entries.push((name, kind)),
@@ -114,6 +118,7 @@ impl Walker<'_> {
                 } else if let Some(name) = ignores::NAMES.into_iter().find(|own| name == *own) {
                     ignore_files.push((name, kind));
                 }
+                // A single folder with too many files ends the walk, without reading all its names.
                 if entries.len() > MAX_FILES {
                     self.count.fetch_add(entries.len(), Ordering::Relaxed);
                     break;
@@ -167,6 +172,7 @@ impl Walker<'_> {
         let rule =
             folder.ignores.as_ref().and_then(|ignores| ignores.leaves_out(path, kind.is_dir()));
         let Some((line, file)) = rule else { return false };
+        // Other ignored files are not worth a diagnostic: nobody misses them.
         if kind.is_dir() || kind.is_symlink() || is_markdown(path) {
             self.count.fetch_add(1, Ordering::Relaxed);
             let message = format!("ignored by the line `{line}` of {file}");
@@ -179,6 +185,7 @@ impl Walker<'_> {
 
     fn add(&self, path: &str, name: String, kind: FileType, folder: &mut Folder) {
         self.count.fetch_add(1, Ordering::Relaxed);
+        // Links are followed at the end, when all files are known under their own paths.
         if kind.is_symlink() {
             folder.links.push(name);
         } else if kind.is_dir() {
@@ -209,10 +216,13 @@ impl Walker<'_> {
         }
         let mut known = FxHashSet::default();
         know(root, real, &mut known);
+        // A folder behind a link may contain links itself.
         while !links.is_empty() && !self.is_full() {
+            // Sorted, so that of two links to one file always the same one is followed.
             links.sort();
             for link in std::mem::take(&mut links) {
                 let (parent, name) = split(&link);
+                // Its folder may have been left out meanwhile, because of too many files.
                 let Some(parent) = root.at_mut(parent) else { continue };
                 match self.target(&link, real) {
                     Err(diagnostic) => parent.diagnostics.push(diagnostic),
@@ -256,12 +266,14 @@ impl Walker<'_> {
                 return Err(broken(full, format!("the link cannot be followed: {error}")))
             }
         };
+        // Compared after resolving all links, so `..` and links to links cannot get around it.
         if !target.starts_with(real) {
             let message = "the link leaves the source's folder and is not followed";
             let diagnostic = Diagnostic::new(Code::EscapingLink, Severity::Warning, message);
             return Err(diagnostic.hint("make its target a source of its own").in_file(full));
         }
         let parent = Path::new(&full).parent().and_then(|parent| fs::canonicalize(parent).ok());
+        // A link to its own parent would have no end.
         if kind.is_dir() && parent.is_some_and(|parent| parent.starts_with(&target)) {
             return Err(broken(full, "the link leads to a folder that contains it".into()));
         }

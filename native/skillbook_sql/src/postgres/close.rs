@@ -21,6 +21,7 @@ impl Session {
         // A cancel request travels on a connection of its own and may overtake the statement that
         // it is meant for, so it is repeated.
         for _ in 0..8 {
+            // Free means that no statement runs any more.
             if self.state.try_lock().is_ok() {
                 break;
             }

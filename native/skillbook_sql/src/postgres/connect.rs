@@ -65,6 +65,7 @@ impl Server {
     /// Checks the settings and reads the file of certificate authorities. Does not connect.
     pub fn new(address: &Address, timeouts: Timeouts) -> Result<Server, Error> {
         let label = format!("{}:{}/{}", address.host, address.port, address.database);
+        // As in libpq: a Unix socket never leaves the machine, so it needs no TLS.
         let is_socket = address.host.starts_with('/');
         let mode = if is_socket { SslMode::Disable } else { address.ssl_mode };
         let tls = tls::connector(mode, address.authorities.as_deref())
@@ -76,6 +77,7 @@ impl Server {
             .user(&address.user)
             .dbname(&address.database)
             .application_name(&address.application_name)
+            // This limit is per address; `connect` below limits the whole.
             .connect_timeout(timeouts.connect)
             // Keepalives detect a lost network within a minute, also while the connection is idle.
             .keepalives_idle(Duration::from_secs(30))
@@ -121,9 +123,11 @@ impl Server {
                 plain.ssl_mode(tokio_postgres::config::SslMode::Disable);
                 self.open_with(&plain, on_event).await
             }
+            // Errors about anything but TLS are final.
             opened => opened,
         }
         .map_err(refused)?;
+        // Once per connection; all later statements rely on these.
         let settings = format!(
             "set default_transaction_read_only = on; set standard_conforming_strings = on; \
              set timezone = 'UTC'; \
@@ -143,6 +147,8 @@ impl Server {
         let (client, mut connection) = config.connect(self.tls.clone()).await?;
         let ended = Arc::new(StdMutex::new(None));
         let end = Arc::clone(&ended);
+        // tokio-postgres splits a connection: the client sends, and this task reads from the socket
+        // until it ends.
         let task = tokio::spawn(async move {
             let reason = loop {
                 match poll_fn(|context| connection.poll_message(context)).await {
@@ -150,6 +156,7 @@ impl Server {
                         channel: heard.channel().to_owned(),
                         payload: heard.payload().to_owned(),
                     }),
+                    // Notices are of no interest.
                     Some(Ok(_)) => {}
                     Some(Err(error)) => break reason(&error),
                     None => break "it was closed".to_owned(),

@@ -50,6 +50,7 @@ pub(super) fn describe(error: &tokio_postgres::Error, timeouts: Timeouts) -> Err
         "23514" => ErrorKind::Constraint(Constraint::Check),
         // An exclusion constraint, or a trigger's `raise`.
         "P0001" => ErrorKind::Constraint(Constraint::Other),
+        // Serialization failure and deadlock: the transaction can be tried again.
         "40001" | "40P01" => ErrorKind::Busy,
         "55P03" => return Error::new(ErrorKind::Busy, Detail::Locked(timeouts.lock)),
         "42P01" => ErrorKind::NoSuchTable,
@@ -57,6 +58,7 @@ pub(super) fn describe(error: &tokio_postgres::Error, timeouts: Timeouts) -> Err
         "42501" | "0A000" => ErrorKind::Other,
         "25P02" => return Error::rolled_back(),
         "25006" => ErrorKind::ReadOnly,
+        // Statements that are not allowed in a transaction, such as `vacuum`.
         "25001" | "2D000" => ErrorKind::Refused,
         "57P01" | "57P02" | "57P03" | "57P05" | "25P03" => ErrorKind::Closed,
         // The server could not parse a parameter as its type.
@@ -65,6 +67,7 @@ pub(super) fn describe(error: &tokio_postgres::Error, timeouts: Timeouts) -> Err
         {
             ErrorKind::Params
         }
+        // The classes of SQLSTATE, for codes that are not listed above.
         _ if code.starts_with("23") => ErrorKind::Constraint(Constraint::Other),
         _ if code.starts_with("42") => ErrorKind::Syntax,
         _ if code.starts_with("XX") => ErrorKind::Corrupt,

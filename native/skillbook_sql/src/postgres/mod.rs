@@ -21,6 +21,32 @@
 //! because a call goes on after its caller has died: the future runs on the runtime's threads, not
 //! in the caller's process. [`Session::close`] does not wait for that lock. It asks the server to
 //! cancel the statement, and then ends the connection.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use skillbook_sql::postgres::{Address, Mode, Server, SslMode, Timeouts};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let address = Address {
+//!     host: "localhost".into(),
+//!     port: 5432,
+//!     user: "app".into(),
+//!     password: None,
+//!     database: "app".into(),
+//!     application_name: "skillbook".into(),
+//!     ssl_mode: SslMode::Prefer,
+//!     authorities: None,
+//! };
+//! let second = Duration::from_secs(1);
+//! let timeouts = Timeouts { statement: 15 * second, lock: 5 * second, connect: 5 * second };
+//! let session = Server::new(&address, timeouts)?.connect(|_event| ()).await.map_err(|e| e.error)?;
+//! let rows = session.query("select 1 as one", &[], Mode::Read).await?;
+//! assert_eq!(rows.unwrap().columns, ["one"]);
+//! # Ok(())
+//! # }
+//! ```
 
 mod close;
 mod connect;

@@ -48,12 +48,14 @@ impl Session {
         mode: Mode,
     ) -> Result<Option<Rows>, Error> {
         self.check_mode(state, mode)?;
+        // A text with obvious writes is not sent to a reading session at all.
         let scanned = statement::one(sql, Dialect::Postgres, params.len())?;
         if mode == Mode::Read && scanned.kind() != Kind::Read {
             return Ok(None);
         }
 
         state.began = Some(Instant::now());
+        // At most two rounds: the second prepares again after a stale plan.
         let mut heal = true;
         let found = loop {
             let prepared = self.prepare(state, scanned.text(), mode).await?;
@@ -62,7 +64,7 @@ impl Session {
             let found = match mode {
                 Mode::Read => self.limited(self.fetch(&prepared.statement, &sent)).await,
                 Mode::Write => self.write(&prepared.statement, &sent).await,
-                Mode::Inside => self.inside(state, &prepared, &sent).await,
+                Mode::Inside => self.in_savepoint(state, &prepared, &sent).await,
             };
             match found {
                 // The schema has changed since the statement was prepared. Prepare it again, once.
@@ -79,6 +81,7 @@ impl Session {
                 found => break found,
             }
         };
+        // After a change of the schema all plans of this session may be stale.
         if scanned.kind() == Kind::Other {
             state.prepared.clear();
         }
@@ -93,6 +96,7 @@ impl Session {
 
     async fn run_batch(&self, state: &mut State, sql: &str, mode: Mode) -> Result<(), Error> {
         self.check_mode(state, mode).map_err(|error| error.in_statement_unless_alone(sql))?;
+        // Statements are sent one at a time, so that an error names the one that failed.
         let statements = statement::all(sql, Dialect::Postgres)?;
         state.prepared.clear();
         for text in statements.iter().map(|statement| statement.text()) {
@@ -100,7 +104,7 @@ impl Session {
             let simple = async { self.client.batch_execute(text).await.map_err(Failure::Driver) };
             let done = match mode {
                 Mode::Inside => self.limited(simple).await,
-                Mode::Read | Mode::Write => self.alone(simple).await,
+                Mode::Read | Mode::Write => self.in_transaction(simple).await,
             };
             done.map_err(|failure| {
                 self.error(state, failure, mode).in_statement_unless_alone(text)
@@ -131,6 +135,7 @@ impl Session {
 
     async fn fetch(&self, statement: &Statement, params: &[Param]) -> Result<Rows, Failure> {
         let columns = statement.columns();
+        // Rows are decoded as they arrive; the driver keeps no second copy of the result.
         let mut stream = pin!(self.client.query_raw(statement, params).await?);
         let mut found = Rows::default();
         while let Some(row) = stream.next().await {
@@ -156,7 +161,7 @@ impl Session {
     }
 
     async fn write(&self, statement: &Statement, params: &[Param]) -> Result<Rows, Failure> {
-        self.alone(self.fetch(statement, params)).await
+        self.in_transaction(self.fetch(statement, params)).await
     }
 
     /// Runs a statement in the open transaction.
@@ -165,16 +170,18 @@ impl Session {
     /// prepared. The server reports that as an error, which fails the whole transaction. So a
     /// statement that returns rows and was prepared before this transaction runs in a savepoint the
     /// first time; then it can be prepared again.
-    async fn inside(
+    async fn in_savepoint(
         &self,
         state: &State,
         prepared: &Prepared,
         params: &[Param],
     ) -> Result<Rows, Failure> {
         let work = self.fetch(&prepared.statement, params);
+        // Nothing can be stale: this transaction has used the statement, or it returns no rows.
         if prepared.transaction == state.transaction || prepared.statement.columns().is_empty() {
             return self.limited(work).await;
         }
+        // All three are sent together, so the savepoint costs no extra round trip.
         let (saved, done, released) = self
             .limited(async {
                 let (save, release) = ("savepoint plan", "release savepoint plan");

@@ -87,10 +87,13 @@ impl Session {
         }
         let is_open = self.is_open.load(Ordering::Acquire);
         match mode {
+            // The transaction is gone with the connection, so trying again elsewhere would lose its
+            // first half.
             Mode::Inside if self.client.is_closed() => {
                 Err(self.lost(Detail::LostInTransaction, ErrorKind::Closed))
             }
             Mode::Inside if !is_open || state.is_failed => Err(Error::rolled_back()),
+            // Nothing was sent, so the caller may use another connection.
             Mode::Read | Mode::Write if self.client.is_closed() => {
                 Err(self.lost(Detail::NotSent, ErrorKind::NotSent))
             }
@@ -102,11 +105,21 @@ impl Session {
     pub async fn listen(&self, channel: &str, listens: bool) -> Result<(), Error> {
         let mut state = self.state.lock().await;
         let verb = if listens { "listen" } else { "unlisten" };
-        self.own(&mut state, &format!("{verb} \"{}\"", channel.replace('"', "\"\"")), Mode::Read)
-            .await
+        self.execute(
+            &mut state,
+            &format!("{verb} \"{}\"", channel.replace('"', "\"\"")),
+            Mode::Read,
+        )
+        .await
     }
 
-    pub(super) async fn own(&self, state: &mut State, sql: &str, mode: Mode) -> Result<(), Error> {
+    /// Runs a statement of this driver, such as `commit`, without preparing it.
+    pub(super) async fn execute(
+        &self,
+        state: &mut State,
+        sql: &str,
+        mode: Mode,
+    ) -> Result<(), Error> {
         state.began = Some(Instant::now());
         let done = self
             .limited(async { self.client.batch_execute(sql).await.map_err(Failure::Driver) })
@@ -120,6 +133,7 @@ impl Session {
         &self,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
+        // A statement may first wait for the writer's lock, and then run up to its own limit.
         let limit = self.timeouts.statement + self.timeouts.lock + GRACE;
         match timeout(limit, work).await {
             Ok(done) => done,
@@ -153,6 +167,7 @@ impl Session {
         if error.as_db_error().is_some() {
             let fatal =
                 error.as_db_error().and_then(DbError::parsed_severity) == Some(Severity::Fatal);
+            // After a FATAL error the server closes the connection.
             self.is_broken.fetch_or(fatal, Ordering::AcqRel);
             return describe(&error, self.timeouts);
         }

@@ -25,6 +25,7 @@ pub(super) fn connector(
     mode: SslMode,
     authorities: Option<&str>,
 ) -> Result<MakeRustlsConnect, Error> {
+    // Named explicitly: a process-wide default could be missing, or set by another library.
     let provider = Arc::new(ring::default_provider());
     // As in libpq: naming authorities means that they are to be checked.
     let mode =
@@ -38,6 +39,8 @@ pub(super) fn connector(
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| cannot(error.to_string()))?
+        // rustls calls every custom verifier dangerous. Ours is: `require` means encryption without
+        // authentication, as in libpq.
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
@@ -111,6 +114,7 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         let (verifier, name_counts) = match &self.verify {
+            // `prefer` and `require` protect against listening, not against an active attacker.
             Verify::Nothing => return Ok(ServerCertVerified::assertion()),
             Verify::Chain(verifier) => (verifier, false),
             Verify::All(verifier) => (verifier, true),

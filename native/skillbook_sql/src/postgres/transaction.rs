@@ -31,19 +31,26 @@ impl Session {
         let mut state = self.state.lock().await;
         if level > 0 {
             self.check_mode(&state, Mode::Inside)?;
-            return self.own(&mut state, &format!("savepoint level_{level}"), Mode::Inside).await;
+            return self
+                .execute(&mut state, &format!("savepoint level_{level}"), Mode::Inside)
+                .await;
         }
         self.check_mode(&state, Mode::Write)?;
         state.transaction += 1;
         state.is_failed = false;
+        // Set before sending: if this future is dropped in between, the session must not be lent
+        // again.
         self.is_open.store(true, Ordering::Release);
         let begun = self
             .limited(async { self.client.batch_execute(&BEGIN).await.map_err(Failure::Driver) })
             .await;
         match begun {
             Ok(()) => Ok(()),
+            // The lock was not available in time, or the connection is lost.
             Err(failure) => {
                 let error = self.begin_error(failure);
+                // `begin` may have succeeded and the lock failed, so there may be a transaction to
+                // end.
                 self.end(&mut state, "rollback").await;
                 Err(error)
             }
@@ -56,10 +63,10 @@ impl Session {
         self.check_mode(&state, Mode::Inside)?;
         if level > 0 {
             return self
-                .own(&mut state, &format!("release savepoint level_{level}"), Mode::Inside)
+                .execute(&mut state, &format!("release savepoint level_{level}"), Mode::Inside)
                 .await;
         }
-        let done = self.own(&mut state, COMMIT, Mode::Write).await;
+        let done = self.execute(&mut state, COMMIT, Mode::Write).await;
         // A failed commit ends the transaction too.
         self.is_open.store(false, Ordering::Release);
         done
@@ -76,7 +83,7 @@ impl Session {
             _ => {
                 let back =
                     format!("rollback to savepoint level_{level}; release savepoint level_{level}");
-                self.own(&mut state, &back, Mode::Inside).await?;
+                self.execute(&mut state, &back, Mode::Inside).await?;
                 state.is_failed = false;
             }
         }
@@ -84,7 +91,7 @@ impl Session {
     }
 
     pub(super) async fn end(&self, state: &mut State, sql: &str) {
-        if self.own(state, sql, Mode::Read).await.is_err() {
+        if self.execute(state, sql, Mode::Read).await.is_err() {
             self.is_broken.store(true, Ordering::Release);
             self.task.abort();
         }
@@ -94,7 +101,7 @@ impl Session {
 
     /// Runs `work` in a transaction of its own. `begin`, the statement and `commit` are sent
     /// together, so this costs one round trip; if one part fails, the server skips the rest.
-    pub(super) async fn alone<T>(
+    pub(super) async fn in_transaction<T>(
         &self,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
@@ -109,6 +116,8 @@ impl Session {
             })
             .await?;
         if let Err(error) = begun {
+            // A lost connection is reported by the caller's mode: whether the statement ran is
+            // unknown.
             return Err(match error.is_closed() {
                 true => Failure::Driver(error),
                 false => Failure::Known(self.begin_error(Failure::Driver(error))),

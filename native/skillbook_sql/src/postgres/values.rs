@@ -76,6 +76,7 @@ pub(super) fn encode(value: &Value, ty: &Type, number: usize) -> Result<Param, E
     let whole = |least: i64, most: i64| {
         let found = match value {
             Value::Int(value) => Some(*value),
+            // Floats above 2^53 are not exact, so they are refused where an integer is expected.
             Value::Float(value) if value.fract() == 0.0 && value.abs() < 9.0e15 => {
                 Some(*value as i64)
             }
@@ -99,6 +100,7 @@ pub(super) fn encode(value: &Value, ty: &Type, number: usize) -> Result<Param, E
         _ => None,
     };
     let sent = match *ty {
+        // NULL fits every type.
         _ if *value == Value::Null => Ok(Param::Null),
         Type::BOOL => {
             whole(0, 1).map(|value| Param::Binary(vec![value as u8])).or_else(|_| match value {
@@ -134,6 +136,7 @@ pub(super) fn encode(value: &Value, ty: &Type, number: usize) -> Result<Param, E
         },
     };
     match sent {
+        // Text cannot contain NUL in PostgreSQL.
         Ok(Param::Text(text)) if text.contains('\0') => {
             wrong("text without NUL characters".to_owned())
         }
@@ -230,6 +233,8 @@ pub(super) fn decode(ty: &Type, bytes: &[u8]) -> Option<Value> {
         Type::INT4 => Value::Int(i32::from_be_bytes(fixed(bytes)?).into()),
         Type::INT8 => Value::Int(i64::from_be_bytes(fixed(bytes)?)),
         Type::OID => Value::Int(u32::from_be_bytes(fixed(bytes)?).into()),
+        // By way of its shortest decimal form: 0.1 as f32 would otherwise become
+        // 0.10000000149011612.
         Type::FLOAT4 => finite(f32::from_be_bytes(fixed(bytes)?).to_string().parse().ok()?)?,
         Type::FLOAT8 => finite(f64::from_be_bytes(fixed(bytes)?))?,
         Type::NUMERIC => numeric(bytes)?,
@@ -237,6 +242,7 @@ pub(super) fn decode(ty: &Type, bytes: &[u8]) -> Option<Value> {
         Type::DATE => Value::Text(date(i32::from_be_bytes(fixed(bytes)?))),
         Type::TIMESTAMP => Value::Text(timestamp(i64::from_be_bytes(fixed(bytes)?), "")),
         Type::TIMESTAMPTZ => Value::Text(timestamp(i64::from_be_bytes(fixed(bytes)?), "Z")),
+        // Fractions of a second are dropped, as in timestamps.
         Type::TIME => {
             Value::Text(clock(i64::from_be_bytes(fixed(bytes)?).div_euclid(MICROS_PER_SECOND)))
         }
@@ -270,7 +276,7 @@ fn numeric(bytes: &[u8]) -> Option<Value> {
         bytes.get(at * 2..at * 2 + 2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
     };
     let (count, weight, sign, scale) = (word(0)?, word(1)? as i16, word(2)?, word(3)?);
-    let mut written = match sign {
+    let mut digits = match sign {
         0 => String::new(),
         0x4000 => "-".to_owned(),
         _ => return None,
@@ -278,20 +284,22 @@ fn numeric(bytes: &[u8]) -> Option<Value> {
     // The digits are groups of four; the first group counts 10000 to the power of the weight.
     let group =
         |at: i32| if (0..i32::from(count)).contains(&at) { word(4 + at as usize) } else { Some(0) };
+    // The integer part, with groups that are not stored as zeros.
     for at in 0..=i32::from(weight).max(0) {
         let at = if weight < 0 { -1 } else { at };
-        write!(written, "{:04}", group(at)?).ok()?;
+        write!(digits, "{:04}", group(at)?).ok()?;
     }
+    // A scale of 0 means that the value was declared or computed as an integer.
     if scale == 0 {
-        if let Ok(whole) = written.parse() {
+        if let Ok(whole) = digits.parse() {
             return Some(Value::Int(whole));
         }
     }
-    written.push('.');
+    digits.push('.');
     for at in 1..=i32::from(scale.div_ceil(4)) {
-        write!(written, "{:04}", group(i32::from(weight) + at)?).ok()?;
+        write!(digits, "{:04}", group(i32::from(weight) + at)?).ok()?;
     }
-    finite(written.parse().ok()?)
+    finite(digits.parse().ok()?)
 }
 
 fn date(days: i32) -> String {
@@ -320,6 +328,7 @@ fn clock(seconds: i64) -> String {
 
 /// The date of a day since 2000-01-01, by Howard Hinnant's algorithm `civil_from_days`.
 fn day(days: i64) -> String {
+    // Years begin in March here, so that the leap day is the last day of a year.
     let days = days + EPOCH_DAYS + 719_468;
     let era = days.div_euclid(146_097);
     let of_era = days.rem_euclid(146_097);
@@ -352,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_become_what_the_server_expects() {
+    fn parameters_are_encoded_for_their_type() {
         let text = |text: &str| Value::Text(text.to_owned());
         for (value, ty, expected) in [
             (Value::Null, Type::INT4, "null"),

@@ -1,8 +1,8 @@
 //! Collects the tokens of one statement, and decides its kind and whether it is refused.
 //!
 //! Only keywords at certain places count. The first words (`create or replace temp table`), after
-//! `explain` and its options, say what kind of statement it is. Later words matter only where they
-//! can change that: `insert` in a common table expression, `for update`, `into` of a `select`. A
+//! `explain` and its options, decide the kind of statement. Later words matter only where they can
+//! change that: `insert` in a common table expression, `for update`, `into` of a `select`. A
 //! keyword behind a dot is a column's name and does not count. A column called `update` makes a
 //! read look like a write; that is harmless, because it then only runs on the writing connection.
 
@@ -89,6 +89,8 @@ impl<'a> Builder<'a> {
         match self.dialect {
             // The body of a trigger contains statements and ends with `; end`.
             Dialect::Sqlite => {
+                // The token before this semicolon is `end`, and before that stands the last
+                // semicolon of the body.
                 let ends = self.last.is_some_and(|last| last.is("end"))
                     && self.before == Some(Token::Sign(b';'));
                 self.creates(&["trigger"]) && !ends
@@ -144,6 +146,7 @@ impl<'a> Builder<'a> {
             Token::Sign(b'(') if self.head.is_empty() => {}
             _ => self.has_head = true,
         }
+        // The name so far was a schema: `create table temp.t`.
         if token == Token::Sign(b'.') && self.name_at.is_some_and(|at| at + 1 == self.count) {
             self.schema = self.last.map_or("", |last| last.name());
         }
@@ -161,6 +164,7 @@ impl<'a> Builder<'a> {
 
     fn take_explained(&mut self, token: Token<'a>) {
         match (self.explain, token) {
+            // The options are over; now comes the statement.
             (Explain::Options, Token::Sign(b')')) if self.depth == 0 => {
                 self.explain = Explain::Begun
             }
@@ -180,6 +184,7 @@ impl<'a> Builder<'a> {
             _ => self.has_head = true,
         }
         let is_analyze = token.is("analyze") || token.is("analyse");
+        // `explain analyze` runs its statement, so its kind is that of the statement.
         self.is_analyzed |=
             self.explain != Explain::Yes && self.dialect == Dialect::Postgres && is_analyze;
     }
@@ -193,11 +198,14 @@ impl<'a> Builder<'a> {
         match self.dialect {
             Dialect::Sqlite => {
                 self.has_changes |= is(word, &["insert", "update", "delete"])
+                    // `replace` alone is also a function.
                     || (word.eq_ignore_ascii_case("into") && follows("replace"));
             }
             Dialect::Postgres => {
                 self.has_changes |= is(word, &["insert", "update", "delete", "merge"]);
+                // `for update` is found by its keyword; these are the other row locks.
                 self.has_locks |= follows("for") && is(word, &["share", "key", "no"]);
+                // `select … into t` creates a table.
                 let makes_table =
                     word.eq_ignore_ascii_case("into") && !follows("insert") && !follows("merge");
                 self.is_temporary |= self.makes_table
@@ -242,6 +250,7 @@ impl<'a> Builder<'a> {
             Dialect::Sqlite if is(first, &["insert", "update", "delete", "replace"]) => Kind::Rows,
             Dialect::Postgres if is(first, &["insert", "update", "delete", "merge"]) => Kind::Rows,
             Dialect::Sqlite if reads(first, self.dialect) => Kind::Read,
+            // Other statements: a change of the schema, or unknown ones, which are treated alike.
             _ if !is_read || self.makes_table => Kind::Other,
             _ if self.has_changes || self.has_locks => Kind::Rows,
             _ => Kind::Read,
@@ -259,9 +268,12 @@ impl<'a> Builder<'a> {
         };
         let is_first = |words: &[&str]| is(first, words);
         match self.dialect {
+            // A transaction opened by a statement would stay open on a connection that goes back to
+            // the pool.
             _ if is_first(&["begin", "commit", "end", "rollback", "savepoint", "release"]) => {
                 Some(Refusal::Transaction)
             }
+            // `vacuum` attaches a database of its own, so the authorizer would refuse it too.
             Dialect::Sqlite if is_first(&["attach", "detach", "vacuum"]) => Some(Refusal::Attach),
             Dialect::Sqlite
                 if is_first(&["pragma"]) && self.is_set && !is_query_pragma(self.pragma) =>

@@ -66,6 +66,7 @@ pub enum Dialect {
 pub(super) fn reads(word: &str, dialect: Dialect) -> bool {
     match dialect {
         Dialect::Sqlite => is(word, &["select", "values", "pragma"]),
+        // `table t` is short for `select * from t`.
         Dialect::Postgres => is(word, &["select", "values", "table", "show"]),
     }
 }

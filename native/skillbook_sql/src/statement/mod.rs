@@ -94,6 +94,7 @@ pub fn may_read(sql: &str) -> bool {
     let mut scan = Scanner::new(sql, Dialect::Postgres);
     loop {
         match scan.token() {
+            // `(select 1) union …` begins with a parenthesis.
             Some((_, Token::Sign(b'('))) => {}
             Some((_, Token::Word(word))) => {
                 return reads(word, Dialect::Postgres) || is(word, &["with", "explain"])
@@ -104,6 +105,7 @@ pub fn may_read(sql: &str) -> bool {
 }
 
 fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Statement<'_>>, Error> {
+    // SQLite ends a statement at a NUL, and would not see the rest.
     if memchr(0, sql.as_bytes()).is_some() {
         return Err(Error::new(ErrorKind::Syntax, Detail::NulByte));
     }
@@ -111,6 +113,7 @@ fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Statement<'_>>, Error> 
     let mut found = Vec::new();
     let mut builder = Builder::new(dialect);
     while let Some((start, token)) = scan.token() {
+        // A semicolon ends a statement, except in the body of a trigger, rule or function.
         if token == Token::Sign(b';') && !builder.is_inside() {
             found.extend(std::mem::replace(&mut builder, Builder::new(dialect)).finish(sql));
         } else {

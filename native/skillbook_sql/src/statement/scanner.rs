@@ -1,10 +1,10 @@
 //! Splits SQL into tokens, by the lexical rules of each dialect.
 //!
 //! The rules are those of SQLite's `tokenize.c` and of PostgreSQL's `scan.l` with
-//! `standard_conforming_strings` on, as far as they decide where a token ends. The differences are
-//! what an attacker would use to hide a statement: PostgreSQL nests comments, ends a line comment
-//! at a carriage return, and has dollar quotes and `E''` strings; SQLite has brackets, backticks
-//! and variables with parentheses.
+//! `standard_conforming_strings` on, as far as they decide where a token ends. Ignoring their
+//! differences would let an attacker hide a statement: PostgreSQL nests comments, ends a line
+//! comment at a carriage return, and has dollar quotes and `E''` strings; SQLite has brackets,
+//! backticks and variables with parentheses.
 //!
 //! A string, name or comment that is not closed goes on to the end of the text. The database then
 //! reports it.
@@ -77,6 +77,7 @@ impl<'a> Scanner<'a> {
     fn begun(&mut self, start: usize, first: u8) -> Token<'a> {
         let is_sqlite = self.dialect == Dialect::Sqlite;
         match first {
+            // SQLite accepts a string where a name is expected: `create table 'temp'.t`.
             b'\'' => {
                 self.quoted(b'\'');
                 match is_sqlite {
@@ -91,6 +92,7 @@ impl<'a> Scanner<'a> {
                 self.at = self.find(b']', start + 1);
                 Token::Name(&self.sql[start..self.at])
             }
+            // SQLite's own placeholders are scanned so that the error can name them.
             b'$' | b'?' | b':' | b'@' | b'#' if is_sqlite => self.variable(start),
             b'$' => self.dollar(start),
             b'0'..=b'9' => {
@@ -98,9 +100,11 @@ impl<'a> Scanner<'a> {
                 Token::Value
             }
             byte if is_word(byte) => {
+                // Both dialects allow `$` inside a word.
                 self.skip_while(|byte| is_word(byte) || byte == b'$');
                 let word = &self.sql[start..self.at];
                 if !is_sqlite
+                    // `E'…'` has backslash escapes, so `\'` does not end it.
                     && word.eq_ignore_ascii_case("e")
                     && self.bytes.get(self.at) == Some(&b'\'')
                 {
@@ -220,6 +224,7 @@ impl<'a> Scanner<'a> {
         }
         self.at += 1;
         let tag = &self.bytes[start..self.at];
+        // Nothing inside has a meaning until the same tag comes again.
         let end = memmem::find(&self.bytes[self.at..], tag).map(|at| self.at + at + tag.len());
         self.at = end.unwrap_or(self.bytes.len());
         Token::Value
@@ -251,6 +256,7 @@ impl<'a> Scanner<'a> {
             }
         }
         match &self.sql[start..self.at] {
+            // A lone colon, as in `a::int`.
             ":" => Token::Sign(b':'),
             name => Token::Placeholder(name),
         }

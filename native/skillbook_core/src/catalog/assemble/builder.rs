@@ -56,6 +56,7 @@ impl<'a> Builder<'a> {
 
     pub fn make(&mut self, document: &'a Arc<Document>) -> Assembly {
         let mut notes = document.diagnostics.clone();
+        // Without readable fields there is no entry; the document's diagnostics say why.
         let entry = match document.fields() {
             None => None,
             Some(fields) if self.source.kind == SourceKind::Stored => {
@@ -67,6 +68,8 @@ impl<'a> Builder<'a> {
             Some(fields) => self.other_file(document, fields, &mut notes),
         };
         let entry = entry.map(Arc::new);
+        // An entry that no glob selects is still built: `explain` must be able to say why it is
+        // missing.
         let is_selected = entry.as_ref().is_some_and(|entry| self.selects(entry, &mut notes));
         let finding = |diagnostic: Diagnostic| {
             let diagnostic = diagnostic.in_file(document.path.as_str());
@@ -102,6 +105,8 @@ impl<'a> Builder<'a> {
             notes.push(Diagnostic::new(Code::InlineWins, Severity::Warning, message).hint(hint));
         }
         let fields = entry.fields();
+        // A source of low trust may hold files from strangers. Their text can be read, but must not
+        // run code or start on a schedule.
         let lost = [
             ("handler", fields.handler.is_some() && entry.handler().is_none()),
             ("schedule", fields.schedule.is_some() && entry.schedule().is_none()),
@@ -152,6 +157,7 @@ impl<'a> Builder<'a> {
             Kind::Note => self.note(document, fields),
             kind => self.entry(document, fields, name, kind),
         };
+        // A record's trust is that of its author, which may be lower than that of the store.
         Some(Entry { trust: stored.trust, ..entry })
     }
 
@@ -240,9 +246,12 @@ impl<'a> Builder<'a> {
         fields: &Fields,
         notes: &mut Notes,
     ) -> Option<Entry> {
+        // The closest `SKILL.md` upwards decides the possible kinds of this file.
         let domain = match self.folders.nearest(document.folder()).1 {
             Some(Role::Skill) => return None,
             Some(Role::Both(domain)) => {
+                // Only pages with a command's name leave the skill; all other files are its
+                // resources.
                 let is_command =
                     fields.name.as_deref().is_some_and(|name| command_name(name).is_some());
                 if !is_command {
@@ -287,6 +296,7 @@ impl<'a> Builder<'a> {
         };
         match command_name(name) {
             Some((own, action)) => {
+                // The name wins, with a warning.
                 let place = format!("{own}/{action}.md");
                 // The folders of the domains may be nested in others, if the source is a whole
                 // project.
@@ -328,6 +338,7 @@ impl<'a> Builder<'a> {
         name: &str,
         notes: &mut Notes,
     ) -> Option<Entry> {
+        // A name without a dot is a skill's.
         let Some((domain, action)) = command_name(name) else {
             check_name(document, name, Kind::Skill, notes);
             return Some(self.entry(document, fields, name, Kind::Skill));
@@ -370,12 +381,15 @@ impl<'a> Builder<'a> {
             source: self.source.clone(),
             trust: self.source.trust,
             document: document.clone(),
+            // Without a selection the entry is put into `unselected` later.
             selection: self.source.selects(name).unwrap_or(Selection::Available),
             files: Vec::new(),
         }
     }
 
     fn labels(&self, fields: &Fields) -> Vec<String> {
+        // Labels add up, so that a source can restrict everything in it and a document cannot lift
+        // that.
         let mut labels = [self.source.labels.as_slice(), fields.labels.as_slice()].concat();
         labels.sort();
         labels.dedup();

@@ -35,6 +35,7 @@ impl<'a> Folders<'a> {
             !document.is_skill_file()
                 && document.fields.name.as_deref().is_some_and(|name| command_name(name).is_some())
         };
+        // Folders with at least one command, for the last rule below.
         let mut commands: Vec<_> =
             documents.iter().filter(|document| is_command(document)).map(|d| d.folder()).collect();
         commands.sort_unstable();
@@ -47,6 +48,7 @@ impl<'a> Folders<'a> {
             Some(Fields { name: None, domain: Some(domain), .. }) => {
                 Role::Domain(domain.as_str().into())
             }
+            // Neither name nor domain: next to commands it is their index, otherwise a skill.
             Some(_) if commands.binary_search(&document.folder()).is_ok() => {
                 Role::Domain(folder_name(source, document).into())
             }
@@ -109,6 +111,7 @@ impl<'a> Folders<'a> {
         documents: &[Arc<Document>],
         files: &[String],
     ) -> FxHashMap<String, Vec<String>> {
+        // Pages are looked for only if some folder is both, which is rare.
         let has_both = self.roles.values().any(|role| matches!(role, Role::Both(_)));
         let pages = documents.iter().filter(|document| has_both && self.is_page(document));
         let pages: FxHashSet<&str> = pages.map(|document| document.relative()).collect();
@@ -116,6 +119,7 @@ impl<'a> Folders<'a> {
         for path in files {
             let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
             let (folder, role) = self.nearest(parent);
+            // The skill's own page is not one of its files.
             let is_own_document = name == SKILL_FILE && parent == folder;
             if is_own_document
                 || !matches!(role, Some(Role::Skill | Role::Both(_)))

@@ -7,6 +7,20 @@
 //!
 //! Assembling again after a change reuses the result of every document that is still the same
 //! object in the same surroundings.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use skillbook_core::catalog::assemble::assemble;
+//! use skillbook_core::page::document::Document;
+//! use skillbook_core::source::Source;
+//!
+//! let source = Arc::new(Source { root: "/s".into(), ..Source::default() });
+//! let page = b"---\nname: pdf\ndescription: Work with PDF files\n---\n";
+//! let documents = vec![Arc::new(Document::parse("/s", "pdf/SKILL.md", page))];
+//! let files = vec!["pdf/SKILL.md".to_owned(), "pdf/forms.md".to_owned()];
+//! let skill = &assemble(&source, documents, files).entries[0];
+//! assert_eq!((&*skill.name, &skill.files[..]), ("pdf", &["forms.md".to_owned()][..]));
+//! ```
 
 mod builder;
 mod folders;
@@ -56,6 +70,8 @@ pub fn assemble_again(
     files: Vec<String>,
     earlier: &Assembled,
 ) -> Assembled {
+    // Sorted, so that "the first by path" is the first, and so that earlier results can be found in
+    // one pass.
     documents.sort_by(|a, b| a.path.cmp(&b.path));
     let folders = Folders::new(source, &documents);
     let mut builder = Builder { source, folders, resources: FxHashMap::default(), index: None };
@@ -63,6 +79,7 @@ pub fn assemble_again(
     let mut out = Assembled::default();
     out.entries.reserve(documents.len());
     out.made.reserve(documents.len());
+    // Earlier results are in the same order; `find_unchanged` walks along them.
     let mut earlier = earlier.made.as_slice();
     for document in &documents {
         let made = match find_unchanged(document, &mut earlier)

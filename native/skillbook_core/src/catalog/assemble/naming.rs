@@ -28,6 +28,7 @@ pub(super) fn differs(
     place: String,
 ) -> Diagnostic {
     let other = format!("write name: {expected}");
+    // Suggest the name that other readers accept; if both or neither are accepted, offer both ways.
     let hint = match (odd(expected, kind), odd(name, kind)) {
         (None, Some(_)) => other,
         (Some(_), None) => place,
@@ -53,6 +54,7 @@ pub(super) fn check_name(document: &Document, name: &str, kind: Kind, notes: &mu
         push(Code::NameTooLong, message, Some("shorten it".to_owned()));
     }
     if let Some(message) = odd(name, kind) {
+        // One suggestion per name.
         let plainer = plainer(name, kind).filter(|_| !differs);
         push(Code::NameCharacters, message, plainer.map(|name| format!("call it {name}")));
     }
@@ -67,8 +69,9 @@ fn odd(name: &str, kind: Kind) -> Option<String> {
     if let Some(odd) = name.chars().find(|c| *c != '-' && !is_plain(*c, kind)) {
         return Some(format!("expected {words} in the name, got {odd:?} in {}", quote(name)));
     }
-    let loose = |word: &str| word.starts_with('-') || word.ends_with('-') || word.contains("--");
-    let found = name.split('.').any(loose);
+    let misplaced =
+        |word: &str| word.starts_with('-') || word.ends_with('-') || word.contains("--");
+    let found = name.split('.').any(misplaced);
     found.then(|| {
         format!("expected each `-` between two letters or digits of the name, got {}", quote(name))
     })

@@ -29,6 +29,28 @@
 //!
 //! The bytes come from a database that others may have written to. Reading them never panics and
 //! never loops: malformed bytes end early.
+//!
+//! # Example
+//!
+//! ```
+//! use skillbook_core::search::rows::{pack, rank, BlockRow, Limit, SearchDocument, Unit};
+//!
+//! let document = |id, content: &str| SearchDocument {
+//!     id,
+//!     content: content.to_owned(),
+//!     ..SearchDocument::default()
+//! };
+//! let run = pack(&[document(7, "plans for May"), document(9, "notes")]);
+//!
+//! let term = || ("plan".to_owned(), "plan".to_owned());
+//! let rows: Vec<_> = run
+//!     .blocks
+//!     .iter()
+//!     .map(|block| BlockRow { range: 0, gone: &[], documents: &block.documents, places: &[] })
+//!     .collect();
+//! let found = rank(&[Unit::Any(vec![term()])], &[], &rows, run.count, Limit::Newest(10));
+//! assert_eq!((found.total, found.hits[0].0), (1, 7));
+//! ```
 
 mod pack;
 mod rank;
@@ -90,6 +112,7 @@ impl Stems {
 
     /// The stem of a form. Forms with letters beyond a to z are their own stems.
     pub(super) fn of(&self, form: &str) -> String {
+        // The stemmer is made for English words; digits and other letters confuse it.
         if form.bytes().all(|byte| byte.is_ascii_lowercase()) {
             self.0.stem(form).into_owned()
         } else {
@@ -105,6 +128,7 @@ struct Packed<'a>(&'a [u8]);
 impl<'a> Packed<'a> {
     fn number(&mut self) -> Option<u64> {
         let mut number = 0;
+        // Nine bytes hold 63 bits. Longer numbers were not written here.
         for (at, byte) in self.0.iter().enumerate().take(9) {
             number |= u64::from(byte & 127) << (7 * at);
             if byte & 128 == 0 {
@@ -183,6 +207,8 @@ fn postings<'a>(documents: &'a [u8], places: &'a [u8]) -> impl Iterator<Item = P
     let (mut documents, mut places, mut id) = (Packed(documents), Packed(places), 0u64);
     std::iter::from_fn(move || {
         id = id.wrapping_add(documents.number()?);
+        // The lowest bit says whether a count for titles follows: most words are not in titles, and
+        // this saves them a byte.
         let counts = documents.number()?;
         let titles = if counts & 1 == 1 { documents.number()? } else { 0 };
         Some(Posting {
@@ -209,6 +235,8 @@ impl<'a> BlockReader<'a> {
     /// Advances to the next term, which is then in `term`. Returns its packed postings and places.
     fn next(&mut self) -> Option<(&'a [u8], &'a [u8])> {
         let shared = usize::try_from(self.documents.number()?).ok()?;
+        // A malformed length beyond the term before truncates nothing, and gives a wrong but
+        // harmless term.
         self.term.truncate(shared);
         self.term.extend(self.documents.counted()?);
         Some((self.documents.counted()?, self.places.counted().unwrap_or_default()))

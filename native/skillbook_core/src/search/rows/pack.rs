@@ -68,6 +68,7 @@ impl Run {
 
 /// Packs documents into a run. If several have one id, the last counts.
 pub fn pack(documents: &[SearchDocument]) -> Run {
+    // Ids must ascend, because postings store differences.
     let by_id: FxHashMap<u64, &SearchDocument> =
         documents.iter().map(|document| (document.id, document)).collect();
     let mut order: Vec<_> = by_id.into_values().collect();
@@ -123,8 +124,10 @@ impl RunBuilder {
                     left -= 1;
                 }
             }
+            // After each title and before the text.
             at += GAP;
         }
+        // Stems first, which have places for phrases; then the words as written, which have none.
         for (found, with_places) in found.iter_mut().zip([true, false]) {
             found.sort_unstable();
             for group in found.chunk_by(|one, other| one >> 32 == other >> 32) {
@@ -166,6 +169,7 @@ impl RunBuilder {
     }
 
     fn form(&mut self, form: &str) -> [u32; 2] {
+        // Stemming costs more than a lookup, and most words repeat.
         if let Some(terms) = self.known.get(form) {
             return *terms;
         }
@@ -210,6 +214,7 @@ impl BlockWriter {
             self.block.first = String::from_utf8_lossy(term).into_owned();
             self.last.clear();
         }
+        // Front coding: neighbouring terms share long prefixes.
         let shared = self.last.iter().zip(term).take_while(|(one, other)| one == other).count();
         let out = &mut self.block.documents;
         push(shared as u64, out);
@@ -262,6 +267,7 @@ impl StoredRun<'_> {
 /// which takes long, before a transaction has assigned their ids.
 pub fn merge(runs: &[StoredRun<'_>]) -> Run {
     let gone: Vec<FxHashSet<u64>> = runs.iter().map(|run| ids(run.gone).collect()).collect();
+    // The ids that remain, under their new numbers.
     let left = runs.iter().zip(&gone).flat_map(|(run, gone)| {
         ids(run.ids).filter(|id| !gone.contains(id)).filter_map(|id| run.number(id))
     });
@@ -272,6 +278,8 @@ pub fn merge(runs: &[StoredRun<'_>]) -> Run {
     let mut cursors: Vec<Cursor> = runs.iter().map(Cursor::new).collect();
     let mut blocks = BlockWriter::default();
     let (mut documents, mut places, mut all) = (Vec::new(), Vec::new(), Vec::new());
+    // A merge of sorted runs: the smallest term of all cursors, with the postings of every run that
+    // has it.
     while let Some(term) = cursors
         .iter()
         .filter(|cursor| cursor.found.is_some())
@@ -292,6 +300,7 @@ pub fn merge(runs: &[StoredRun<'_>]) -> Run {
                 cursor.advance();
             }
         }
+        // Runs may have overlapping ids, and new numbers need not keep the order.
         all.sort_unstable_by_key(|posting| posting.id);
         documents.clear();
         places.clear();
@@ -300,6 +309,7 @@ pub fn merge(runs: &[StoredRun<'_>]) -> Run {
             posting.push(before, &mut documents, &mut places);
             before = posting.id;
         }
+        // A term whose documents are all gone is dropped.
         if !all.is_empty() {
             blocks.add(&term, &documents, &places);
         }
@@ -387,7 +397,7 @@ mod tests {
             .1
     }
 
-    fn kept<'a>(run: &'a Run, gone: &'a [u8]) -> StoredRun<'a> {
+    fn stored<'a>(run: &'a Run, gone: &'a [u8]) -> StoredRun<'a> {
         let blocks =
             run.blocks.iter().map(|block| (&block.documents[..], &block.places[..])).collect();
         StoredRun { ids: &run.ids, gone, blocks, numbers: &[] }
@@ -447,13 +457,13 @@ mod tests {
     }
 
     #[test]
-    fn what_has_gone_is_counted_once() {
+    fn removed_documents_are_counted_once() {
         let run = pack(&[document(1, &[], "a"), document(5, &[], "a b"), document(9, &[], "b")]);
         let (gone, count) = without(&run.ids, &[], &[5, 6]);
         assert_eq!((ids(&gone).collect::<Vec<_>>(), count), (vec![5], 1));
         let (gone, count) = without(&run.ids, &gone, &[5, 1]);
         assert_eq!((ids(&gone).collect::<Vec<_>>(), count), (vec![1, 5], 1));
-        assert_eq!(merge(&[kept(&run, &gone)]), pack(&[document(9, &[], "b")]));
+        assert_eq!(merge(&[stored(&run, &gone)]), pack(&[document(9, &[], "b")]));
     }
 
     #[test]
@@ -466,14 +476,14 @@ mod tests {
         let first = packed(&[0, 1, 2]);
         let numbers = [70, 9, 500];
         assert_eq!(
-            merge(&[StoredRun { numbers: &numbers, ..kept(&first, &[]) }]),
+            merge(&[StoredRun { numbers: &numbers, ..stored(&first, &[]) }]),
             packed(&numbers)
         );
     }
 
     proptest::proptest! {
         #[test]
-        fn merged_runs_are_what_their_documents_give_together(
+        fn merging_equals_packing_all_documents(
             texts in proptest::collection::vec("([a-c]{1,2}s?|[ .é\u{301}]){0,20}", 0..7),
             kept_in in proptest::collection::vec(0..4u8, 7),
         ) {
@@ -491,7 +501,7 @@ mod tests {
             let these: Vec<u64> =
                 (0..).zip(&kept_in).filter(|(_, run)| **run == 3).map(|(id, _)| id).collect();
             let (gone, _) = without(&runs[0].ids, &[], &these);
-            let all = [kept(&runs[0], &gone), kept(&runs[1], &[]), kept(&runs[2], &[])];
+            let all = [stored(&runs[0], &gone), stored(&runs[1], &[]), stored(&runs[2], &[])];
             let left: Vec<_> = documents
                 .iter()
                 .filter(|document| !these.contains(&document.id))

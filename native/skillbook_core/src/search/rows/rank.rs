@@ -108,6 +108,7 @@ pub fn rank(
     limit: Limit,
 ) -> Found {
     let ranks = Ranks::new();
+    // The caller numbers rows by range: first those of the units, then the filters.
     let ranges: Vec<_> = units.iter().flat_map(Unit::ranges).chain(filters).collect();
     let mut found: Vec<Vec<Occurrence>> = vec![Vec::new(); ranges.len()];
     for row in rows {
@@ -120,6 +121,7 @@ pub fn rank(
             found.sort_unstable_by_key(|(id, ..)| *id);
         }
     }
+    // The documents that pass all filters. From here on nothing else exists.
     let passed = found.split_off(ranges.len() - filters.len());
     let within = passed.iter().map(|found| ids_of(found)).reduce(|one, other| both(&one, &other));
     let documents = within.as_ref().map_or(documents, Vec::len);
@@ -140,6 +142,7 @@ pub fn rank(
                 Unit::Any(_) => any(found, &ranks),
                 Unit::Phrase(_) => phrase(&found, &ranks),
             };
+            // Filtered documents must not count for the rarity either.
             if let Some(within) = &within {
                 scored.retain(|(id, _)| within.binary_search(id).is_ok());
             }
@@ -148,6 +151,7 @@ pub fn rank(
             scored
         })
         .collect();
+    // Documents with only some of the words are a fallback, never mixed in.
     let all = of_all(&weighed);
     if all.is_empty() {
         best(of_any(&weighed), false, limit)
@@ -195,6 +199,8 @@ fn any(ranges: Vec<Vec<Occurrence>>, ranks: &Ranks) -> Scored {
             .map(|group| (group[0].0, ranks.of(sum(group, |one| one.1), sum(group, |one| one.2))))
             .collect()
     };
+    // Where a document is in several ranges, the higher rank stays: it sorts first, and the others
+    // are removed as duplicates.
     let mut ranges = ranges.into_iter().map(ranked);
     let first = ranges.next().unwrap_or_default();
     ranges.fold(first, |mut all, more| {
@@ -212,6 +218,8 @@ fn phrase(words: &[Vec<Occurrence>], ranks: &Ranks) -> Scored {
     let mut begins: Option<Vec<(u64, f64, Vec<u64>)>> = None;
     for (at, found) in words.iter().enumerate() {
         let at = at as u64;
+        // The place where the phrase would begin, if this is its word number `at`. Places of all
+        // words that agree are phrases.
         let starts = |places: &[u8]| {
             ids(places).filter_map(|place| place.checked_sub(at)).collect::<Vec<u64>>()
         };
@@ -236,6 +244,7 @@ fn phrase(words: &[Vec<Occurrence>], ranks: &Ranks) -> Scored {
 /// The documents that match all units. Scores are added in the order of the query: floating-point
 /// addition is not associative, and the same query must give the same scores.
 fn of_all(weighed: &[Scored]) -> Scored {
+    // Only documents of the rarest unit can have all of them.
     let Some(fewest) = weighed.iter().min_by_key(|scored| scored.len()) else {
         return Vec::new();
     };
@@ -262,6 +271,8 @@ fn best(scored: Scored, all: bool, limit: Limit) -> Found {
     let (Limit::Level(count) | Limit::Newest(count)) = limit;
     if let Some(last) = count.checked_sub(1).filter(|last| *last < total) {
         let (_, (_, score), _) =
+            // Everything at least as good as the last hit; ties are for the caller or the ids to
+            // decide.
             hits.select_nth_unstable_by_key(last, |(_, score)| Reverse(*score));
         let score = *score;
         hits.retain(|(_, other)| *other >= score);
@@ -335,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_level_at_the_limit_is_left_to_the_caller() {
+    fn ties_at_the_limit_are_left_to_the_caller() {
         let index = index(&[("a", "x"), ("b", "x"), ("c", "x x")]);
         let two = found(&index, &[], &[word("x")], &[], 3, 2);
         assert_eq!((ids(&two), two.total), (vec![3, 1, 2], 3));
