@@ -6,8 +6,8 @@ defmodule Skillbook.Lint do
   their examples can be parsed and exist, whether Usage, Flags and Examples agree, and whether
   texts have a size that models read well. [Diagnostics](diagnostics.md) explains every code.
 
-  Linting is for authors and other trusted code: without `:profile` it reads all pages, whatever
-  their visibility labels are.
+  Linting is for authors and other trusted code: without `:profile` it reads all pages, also those
+  with visibility labels.
 
   ## Options of `run/2` and `fix/2`
 
