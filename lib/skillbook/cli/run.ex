@@ -8,11 +8,10 @@ defmodule Skillbook.CLI.Run do
   alias Skillbook.Support.JSON
 
   @impl true
-  def switches, do: [json: :boolean]
+  def switches, do: [command: :string, json: :boolean]
 
   @impl true
-  def args([file]), do: {:ok, [file]}
-  def args([]), do: {:error, "`run` expects a file with a model's reply, or - for standard input"}
+  def args(args) when length(args) < 2, do: {:ok, args}
   def args([_, arg | _]), do: {:error, "`run` takes one file, got also: #{arg}"}
 
   @impl true
@@ -22,40 +21,71 @@ defmodule Skillbook.CLI.Run do
   def help do
     """
     Usage: skillbook [OPTIONS] run FILE [--json]
+           skillbook [OPTIONS] run -c COMMAND [--json]
 
     Runs the commands in the `cmd` blocks of a model's reply, one after the other. Prints the text
     for the user, each command with its result, and the report for the model. FILE `-` is standard
     input.
 
     Options:
+      -c, --command COMMAND
+                        run one command instead of a reply, and print only its result
       --json            print one JSON object: text, results, incomplete, notes, report
 
     Exit status: 1 if a command failed, or did not run because its block was cut off.
 
     Examples:
       skillbook run examples/monday.md
+      skillbook run -c 'tasks.create --title "Call the bank"'
       some-model "What is due today?" | skillbook run -
       skillbook --db :memory: run reply.md --json
     """
   end
 
   @impl true
-  def run(%{args: [file]} = options) do
-    case read(file) do
-      {:ok, text} ->
-        Session.with_book(options, :write, fn book ->
-          report = Skillbook.run(Session.view(book, options), text, by: :user)
+  def run(%{args: args} = options) do
+    case {options.flags[:command], args} do
+      {nil, []} ->
+        usage("`run` expects a file with a model's reply, or - for standard input")
 
-          if options.flags[:json],
-            do: put_json(report),
-            else: put(report, Terminal.new(options.color))
+      {nil, [file]} ->
+        case read(file) do
+          {:ok, text} -> run(options, text, &put/2)
+          {:error, reason} -> usage(["cannot read #{file}: ", reason(reason)])
+        end
 
-          status(report)
-        end)
+      {command, []} ->
+        run(options, block(command), &put_outcomes/2)
 
-      {:error, reason} ->
-        Terminal.usage_error(["cannot read #{file}: ", reason(reason)], "run --help")
+      {_command, [file]} ->
+        usage("`run` takes a file or --command, got both: #{file}")
     end
+  end
+
+  defp run(options, reply, put) do
+    Session.with_book(options, :write, fn book ->
+      report = Skillbook.run(Session.view(book, options), reply, by: :user)
+
+      if options.flags[:json],
+        do: put_json(report),
+        else: put.(report, Terminal.new(options.color))
+
+      status(report)
+    end)
+  end
+
+  defp usage(message), do: Terminal.usage_error(message, "run --help")
+
+  @doc "A `cmd` block of a command, with a fence longer than any run of backticks in it."
+  def block(command) do
+    longest =
+      ~r/`+/
+      |> Regex.scan(command)
+      |> Enum.map(fn [run] -> byte_size(run) end)
+      |> Enum.max(fn -> 0 end)
+
+    fence = String.duplicate("`", max(longest + 1, 3))
+    "#{fence}cmd\n#{command}\n#{fence}\n"
   end
 
   defp read("-") do
@@ -94,6 +124,9 @@ defmodule Skillbook.CLI.Run do
     |> Terminal.write()
   end
 
+  defp put_outcomes(report, terminal),
+    do: for(result <- report.results, do: Terminal.put(outcome(terminal, result)))
+
   # A section is one binary, so that `put/2` can flatten the list.
   defp section(_terminal, _title, ""), do: []
 
@@ -116,7 +149,7 @@ defmodule Skillbook.CLI.Run do
     content = Terminal.safe(terminal, String.trim_trailing(result.content || ""))
 
     [
-      Terminal.style(terminal, color(result.status), to_string(result.status)),
+      Terminal.style(terminal, color(result.status), status_text(result.status)),
       duration(result.duration),
       "\n",
       content
@@ -129,6 +162,10 @@ defmodule Skillbook.CLI.Run do
         "> ",
         Terminal.safe(terminal, String.trim_trailing(text))
       ])
+
+  # The page of a command without a handler.
+  defp status_text(:template), do: "ok: instructions for the model to follow"
+  defp status_text(status), do: to_string(status)
 
   @doc "The colour of a status."
   def color(:error), do: :red

@@ -98,7 +98,7 @@ defmodule Skillbook.CLI.Shell do
   defp command(text) do
     case Skillbook.Command.parse(text) do
       {:error, %{kind: kind}} when kind in [:unclosed_quote, :unclosed_heredoc] -> :more
-      _ -> if joins?(text), do: :more, else: {:run, fence(text)}
+      _ -> if joins?(text), do: :more, else: {:run, Run.block(text)}
     end
   end
 
@@ -106,18 +106,6 @@ defmodule Skillbook.CLI.Shell do
   defp joins?(text) do
     [backslashes] = Regex.run(~r/\\*\z/, text)
     rem(byte_size(backslashes), 2) == 1
-  end
-
-  # Longer than any run of backticks in the command, so that its text may have code blocks.
-  defp fence(text) do
-    longest =
-      ~r/`+/
-      |> Regex.scan(text)
-      |> Enum.map(fn [run] -> byte_size(run) end)
-      |> Enum.max(fn -> 0 end)
-
-    fence = String.duplicate("`", max(longest + 1, 3))
-    "#{fence}cmd\n#{text}\n#{fence}\n"
   end
 
   # A new view for each line: a command sees the last reload, and never half of one.

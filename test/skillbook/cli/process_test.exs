@@ -99,7 +99,8 @@ defmodule Skillbook.CLI.ProcessTest do
     options = [:binary, :stderr_to_stdout, :exit_status, args: args, cd: folder, env: env]
     port = Port.open({:spawn_executable, @skillbook}, options)
 
-    time = "\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d"
+    # A full minute has no seconds.
+    time = "\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d(:\\d\\d)?"
     output = until(port, "", ~r/^#{time}  notes\.tea  ok  .*\n  The tea is ready\.$/m)
     output = until(port, output, ~r/^#{time}  notes\.tick  (ok|failed)  /m)
     assert output =~ ~r/^notes\.tick  #{time} \+00:00  default  every second/m
@@ -175,6 +176,26 @@ defmodule Skillbook.CLI.ProcessTest do
     refute output =~ "echo: one"
   end
 
+  test "run -c prints the result of one command", %{folder: folder} do
+    assert {output, 0} = skillbook(folder, ["run", "-c", "notes.echo --text 'a ``` b'"])
+    assert output =~ ~r/\Aok, .*\necho: a ``` b\n\z/
+
+    assert {output, 1} = skillbook(folder, ["run", "--command", "notes.eco"])
+    assert output =~ ~r/\Aerror, .*\nunknown skill "notes.eco"; did you mean notes.echo\?/
+
+    assert {json, 0} = skillbook(folder, ["run", "--json", "-c", "notes.echo --text one"])
+
+    assert {:ok, %{"text" => "", "results" => [%{"status" => "ok"}]}} =
+             Skillbook.Support.JSON.decode(json)
+  end
+
+  test "run prints the page of a command without a handler", %{folder: folder} do
+    page = "---\nname: notes.greet\ndescription: Greets\n---\nSay hello.\n"
+    File.write!(Path.join(folder, "skills/notes/greet.md"), page)
+    assert {output, 0} = skillbook(folder, ["run", "-c", "notes.greet"])
+    assert output =~ ~r/\Aok: instructions for the model to follow, .*\nSay hello\.\n\z/
+  end
+
   test "run --json prints one object", %{folder: folder} do
     assert {output, 0} = skillbook(folder, ["run", "good.md", "--json"])
 
@@ -198,7 +219,7 @@ defmodule Skillbook.CLI.ProcessTest do
     assert prompt =~ "notes"
     assert {"## Domains\n" <> _, 0} = skillbook(folder, ["prompt", "--section", "domains"])
 
-    assert {"Left out for lack of room: " <> _, 0} =
+    assert {"Left out for lack of space: " <> _, 0} =
              skillbook(folder, ["prompt", "--max-chars", "300"])
 
     assert {"", 2} = skillbook(folder, ["prompt", "--format", "xml", "--section", "rules"])
@@ -330,6 +351,12 @@ defmodule Skillbook.CLI.ProcessTest do
           {["lint", "--no-builtins", "--dir", "skills/notes", "no"],
            "skillbook: `lint` expects folders or files, got: no, which does not exist\n" <>
              "See: skillbook lint --help\n"},
+          {["run"],
+           "skillbook: `run` expects a file with a model's reply, or - for standard input\n" <>
+             "See: skillbook run --help\n"},
+          {["run", "good.md", "-c", "notes.echo"],
+           "skillbook: `run` takes a file or --command, got both: good.md\n"},
+          {["list", "-c", "x"], "skillbook: unknown option `-c`\n"},
           {["run", "no/such.md"],
            "skillbook: cannot read no/such.md: no such file or directory\n"},
           {["run", "skills"],
