@@ -226,11 +226,11 @@ defmodule Skillbook.VaultTest do
           end)
 
         for line <- [
-              "broken.md: its frontmatter is taken for text: ",
+              "broken.md: its frontmatter is read as text: ",
               "hiding.md is not indexed: its frontmatter, which has visibility_labels, cannot be read: ",
-              "map.md is not indexed: its visibility_labels are no list of texts",
-              "binary.md is not indexed: it is no text in UTF-8",
-              "zero.md is not indexed: it is no text in UTF-8",
+              "map.md is not indexed: its visibility_labels are not a list of texts",
+              "binary.md is not indexed: it is not text in UTF-8",
+              "zero.md is not indexed: it is not text in UTF-8",
               "huge.md is not indexed: it has more than 2097152 bytes",
               "link is a symbolic link, and links are not followed",
               "link.md is a symbolic link, and links are not followed",

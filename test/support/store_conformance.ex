@@ -251,7 +251,7 @@ defmodule Skillbook.StoreConformance do
           assert told(
                    Store.create(ann, %{name: "milk", title: "Other", content: "", kind: :note})
                  ) ==
-                   ~s(the store has an entry "milk" already. Update it, or take another name)
+                   ~s(the store already has an entry "milk". Update it, or choose another name)
         end
 
         test "replaces a file of the same name, until it is deleted", %{book: book, ann: ann} do
@@ -264,7 +264,7 @@ defmodule Skillbook.StoreConformance do
 
         test "tells what is wrong with a field, and does nothing", %{book: book, ann: ann} do
           assert told(Store.create(ann, %{name: "Milk", title: "Milk", content: "x"})) ==
-                   "expected small letters, digits and single dashes between them, at most 64 characters, as the name " <>
+                   "expected lowercase letters, digits and single dashes between them, at most 64 characters, as the name " <>
                      "of an entry, got: \"Milk\". Write for example: milk"
 
           assert revision(book) == 0
@@ -373,11 +373,11 @@ defmodule Skillbook.StoreConformance do
                 {"mlik", ~s(the store has no entry "mlik"; did you mean milk?)},
                 {"weather", ~s(the store has no entry "weather")},
                 {"haiku",
-                 ~s("haiku" comes from a file, which the store neither changes nor keeps versions of. Create an entry of this name to replace it)},
+                 ~s("haiku" comes from a file: the store cannot change it and has no versions of it. Create an entry with this name to replace it)},
                 {"mail.send",
-                 ~s("mail.send" comes from a file, which the store neither changes nor keeps versions of. Change the file)},
+                 ~s("mail.send" comes from a file: the store cannot change it and has no versions of it. Change the file)},
                 {"post",
-                 ~s("post" comes from a file, which the store neither changes nor keeps versions of. Create an entry of this name to replace it)}
+                 ~s("post" comes from a file: the store cannot change it and has no versions of it. Create an entry with this name to replace it)}
               ] do
             for call <- [
                   &Store.update(ann, &1, %{title: "x"}),
@@ -445,7 +445,7 @@ defmodule Skillbook.StoreConformance do
           for call <- calls, expected <- [1, 3] do
             assert told(call.(expected_version: expected)) ==
                      ~s("milk" is at version 2, which "boss" wrote at 2026-03-01T09:31:00Z, not at the expected version ) <>
-                       "#{expected}. Read it again and make the change to what it is now"
+                       "#{expected}. Read it again and repeat the change"
           end
 
           assert revision(book) == revision
@@ -466,7 +466,7 @@ defmodule Skillbook.StoreConformance do
           assert Store.list(ann, include_disabled: true) == {:ok, []}
 
           deleted =
-            ~s(the entry "milk" was deleted at 2026-03-01T09:31:00Z. Restore one of its versions, or create it anew)
+            ~s(the entry "milk" was deleted at 2026-03-01T09:31:00Z. Restore one of its versions, or create a new entry)
 
           assert told(Store.fetch(ann, "milk")) == deleted
           assert told(Store.delete(ann, "milk")) == deleted
@@ -692,7 +692,9 @@ defmodule Skillbook.StoreConformance do
 
         test "that are not there", %{ann: ann} do
           for number <- [0, -1, 5, 9_999_999_999] do
-            text = ~s("milk" has no version #{number} that can be read here; its last one is 4)
+            text =
+              ~s("milk" has no version #{number} that this profile can read; its last version is 4)
+
             assert told(Store.version(ann, "milk", number)) == text
             assert told(Store.diff(ann, "milk", 1, number)) == text
             assert told(Store.diff(ann, "milk", number, 1)) == text
@@ -763,10 +765,10 @@ defmodule Skillbook.StoreConformance do
           boss: boss
         } do
           lacks =
-            ~s("milk" lacks "external", which all that this profile writes carries, so it cannot change it. Create an entry of another name)
+            ~s("milk" lacks "external", which this profile must set on every entry, so the profile cannot change it. Create an entry with another name)
 
           keep =
-            ~s(expected labels with "external", which all that this profile writes carries, got none of that. Write them too)
+            ~s(expected labels with "external", which this profile must set on every entry. Add them)
 
           none = ~s(the store has no entry "milk")
 
@@ -808,7 +810,7 @@ defmodule Skillbook.StoreConformance do
           note(boss)
 
           lacks =
-            ~s("milk" lacks "external", which all that this profile writes carries, so it cannot change it. Create an entry of another name)
+            ~s("milk" lacks "external", which this profile must set on every entry, so the profile cannot change it. Create an entry with another name)
 
           for call <- [
                 &Store.update(mail, &1, %{edit: {:append, "x"}}),
@@ -842,7 +844,7 @@ defmodule Skillbook.StoreConformance do
                 &Store.diff(bob, "milk", &1, 2)
               ] do
             assert told(call.(1)) ==
-                     ~s("milk" has no version 1 that can be read here; its last one is 2)
+                     ~s("milk" has no version 1 that this profile can read; its last version is 2)
           end
         end
       end
@@ -853,8 +855,8 @@ defmodule Skillbook.StoreConformance do
           guest = Skillbook.view(book, "guest")
 
           unseen = fn name ->
-            ~s(expected an entry that this profile sees itself, got "#{name}", which is outside of its skills or ) <>
-              "excludes it. Take another name, or leave the profile out of excluded_for"
+            ~s(expected an entry that this profile can see, got "#{name}", which is not among its skills or ) <>
+              "excludes it. Choose another name, or leave the profile out of excluded_for"
           end
 
           skill = %{kind: :skill, title: "Milk", description: "d", content: "x"}
@@ -888,7 +890,7 @@ defmodule Skillbook.StoreConformance do
 
           # One that would be where the other is.
           assert told(Store.update(boss, "milk", %{labels: []})) ==
-                   ~s(the store has an entry "milk" already. Update it, or take another name)
+                   ~s(the store already has an entry "milk". Update it, or choose another name)
 
           assert {:ok, _} = Store.delete(bob, "milk")
           assert {:ok, _} = Store.update(boss, "milk", %{labels: []})
@@ -937,8 +939,8 @@ defmodule Skillbook.StoreConformance do
           milk = note(ann)
 
           told =
-            "expected a write to the store outside of a transaction, got one inside: its entry could not be seen before " <>
-              "that is over. Write when the transaction is done"
+            "expected a write to the store outside a transaction, got one inside: other readers " <>
+              "could not see the entry before the transaction commits. Write after the transaction"
 
           {:ok, results} =
             SQL.transaction(sql(book), fn _sql ->
@@ -1170,7 +1172,7 @@ defmodule Skillbook.StoreConformance do
                 {%{schedule: "@daily", timezone: "Berlin"},
                  ~s(expected the name of a time zone, got "Berlin"; write Europe/Berlin)},
                 {%{timezone: "Europe/Berlin"},
-                 "an entry needs the schedule: when it runs in its timezone. Write for example: 0 8 * * 1"},
+                 "an entry needs the schedule: the cron expression that the timezone is for. Write for example: 0 8 * * 1"},
                 {%{schedule: 5},
                  "expected text of at most 256 characters without NUL as the schedule of an entry, got: 5"},
                 {%{schedule: "* * * * *"},
@@ -1190,8 +1192,9 @@ defmodule Skillbook.StoreConformance do
 
           # Nobody to run it as.
           refused =
-            &(~s(expected that a profile of the book sets a schedule, got "#{&1}", which is none, or has fewer rights here than ) <>
-                "that profile. Leave the schedule out; who has the profile may add it")
+            &(~s(expected a profile of the book to set the schedule, got "#{&1}", which is not a ) <>
+                "profile of the book or has fewer rights here. Leave the schedule out; " <>
+                "the profile itself can add it")
 
           {:ok, stranger} = Profile.new(id: "stranger")
 
@@ -1200,7 +1203,7 @@ defmodule Skillbook.StoreConformance do
                 {Profile.narrow(ann.profile, ["*"]), refused.("ann")},
                 {%{ann.profile | grants: :all}, refused.("ann")},
                 {Profile.unrestricted(),
-                 "expected a profile of the book to run as, got a view of all. Take the view of a profile, or give the book the " <>
+                 "expected a profile of the book to run as, got an unrestricted view. Use the view of a profile, or give the book the " <>
                    ~s(option schedules: [run_as: "default"])}
               ] do
             view = Skillbook.view(book, profile)
@@ -1217,8 +1220,8 @@ defmodule Skillbook.StoreConformance do
           for name <- ["milk", "bread"], do: timed(ann, %{name: name})
 
           too_many =
-            "expected at most 2 entries with a schedule of one creator, got one more. Take the schedule of another one away, or " <>
-              "delete that"
+            "expected at most 2 entries with a schedule of one creator, got one more. " <>
+              "Remove the schedule of another entry, or delete that entry"
 
           car = %{name: "car", title: "Car", kind: :note, content: "", schedule: "@hourly"}
           assert told(Store.create(ann, car)) == too_many
@@ -1358,10 +1361,12 @@ defmodule Skillbook.StoreConformance do
             end)
 
           for text <- [
-                "narrowed does not run by its schedule: expected that it was changed by a profile of the book, got one with fewer " <>
-                  "rights than that; restore a version of before, or create it anew",
-                "strange does not run by its schedule: expected that it was changed by one of the profiles ann, bob, boss, default, " <>
-                  "guest, mail, spy, team, got \"stranger\"; give the book that profile, or create the entry anew",
+                "narrowed does not run by its schedule: expected the entry to be changed by " <>
+                  "a profile of the book, got a profile with fewer rights; " <>
+                  "restore an earlier version, or create the entry again",
+                "strange does not run by its schedule: expected the entry to be changed by " <>
+                  "one of the profiles ann, bob, boss, default, guest, mail, spy, team, " <>
+                  "got: \"stranger\"; add that profile to the book, or create the entry again",
                 "imported does not run by its schedule: expected an entry that was written here, got an imported one, which has low " <>
                   "trust; create it anew"
               ],

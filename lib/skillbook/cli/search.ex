@@ -55,7 +55,7 @@ defmodule Skillbook.CLI.Search do
 
   @impl true
   def run(%{vaults: [_ | _], flags: flags} = options) do
-    most = Vault.most()
+    most = Vault.max_limit()
 
     cond do
       flags[:kind] ->

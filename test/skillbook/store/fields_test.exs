@@ -44,7 +44,7 @@ defmodule Skillbook.Store.FieldsTest do
     end
   end
 
-  @name "expected small letters, digits and single dashes between them, at most 64 characters, as the name of an entry, got: "
+  @name "expected lowercase letters, digits and single dashes between them, at most 64 characters, as the name of an entry, got: "
   @title "expected one line of 1 to 200 characters as the title of an entry, got: "
   @tags "expected at most 32 texts of 1 to 64 characters on one line as the tags of an entry, got: "
 
@@ -169,10 +169,10 @@ defmodule Skillbook.Store.FieldsTest do
           {:skill, "", "---\ndescription: About milk\n---\n", :skill}
         ] do
       stored = %Stored{kind: kind, description: description, content: content}
-      assert Fields.settle(stored) == {:ok, %{stored | kind: expected}}, inspect(stored)
+      assert Fields.resolve_kind(stored) == {:ok, %{stored | kind: expected}}, inspect(stored)
     end
 
-    assert {:error, error} = Fields.settle(%Stored{kind: :skill, content: "Two bottles."})
+    assert {:error, error} = Fields.resolve_kind(%Stored{kind: :skill, content: "Two bottles."})
 
     assert Exception.message(error) ==
              "expected text of 1 to 1024 characters for a skill as the description of an entry, got: \"\". " <>

@@ -167,7 +167,7 @@ defmodule Skillbook.Store.FollowerTest do
     send(follower, {:skillbook_notify_lost, "skillbook"})
     assert change(book).added == ["c"]
     refute_received {:listens, _, _}
-    send(follower, :look)
+    send(follower, :refresh)
     assert_receive {:listens, ^follower, "skillbook"}, @patience
   end
 
@@ -183,7 +183,7 @@ defmodule Skillbook.Store.FollowerTest do
     log =
       capture_log(fn ->
         FakeSQL.away(name, true)
-        send(process(book, Follower), :look)
+        send(process(book, Follower), :refresh)
 
         assert_receive {[:skillbook, :store, :away], %{system_time: _},
                         %{book: ^book, kind: :other}},
@@ -215,7 +215,7 @@ defmodule Skillbook.Store.FollowerTest do
     assert [line] = lines
 
     assert line =~
-             "the book #{inspect(book)} cannot read its database and goes on with what it has: the server is gone"
+             "the book #{inspect(book)} cannot read its database; its catalog stays as it is: the server is gone"
 
     refute_received {[:skillbook, :store, :away], _, _}
   end
@@ -228,8 +228,8 @@ defmodule Skillbook.Store.FollowerTest do
     FakeSQL.away(name, true)
 
     text =
-      "the catalog of the book #{inspect(book)} does not show revision #{revision} yet; what was written is in the " <>
-        "database, and is shown once it can be read"
+      "the catalog of the book #{inspect(book)} does not show revision #{revision} yet; " <>
+        "the write is in the database, and is shown once the database answers"
 
     log =
       capture_log(fn ->
@@ -253,7 +253,7 @@ defmodule Skillbook.Store.FollowerTest do
     Follower.sync(book, write_rows(sql(book), [stored("bread")]))
     SQL.query!(sql(book), "delete from skillbook_entries where name = 'bread'")
     SQL.query!(sql(book), "update skillbook_settings set value = '1' where key = 'revision'")
-    send(process(book, Follower), :look)
+    send(process(book, Follower), :refresh)
     :sys.get_state(process(book, Follower))
     assert names(book) == ["milk"]
   end
@@ -282,7 +282,7 @@ defmodule Skillbook.Store.FollowerTest do
       log = capture_log(fn -> Follower.sync(book, write_rows(sql(book), [stored("other")])) end)
 
       assert log =~
-               "leaves the row #{id(book, "bad")} of skillbook_entries out, which it cannot read: " <>
+               "skips the row #{id(book, "bad")} of skillbook_entries, which cannot be read: " <>
                  reason
 
       assert "good" in names(book) and "bad" not in names(book)
@@ -389,7 +389,7 @@ defmodule Skillbook.Store.FollowerTest do
       stop_supervised!(book)
 
       text =
-        "the book #{inspect(book)} stopped before its catalog showed revision 7; what was written is in the database"
+        "the book #{inspect(book)} stopped before its catalog showed revision 7; the write is in the database"
 
       assert {:error, %SQL.Error{kind: :closed} = error} = Task.await(writer, @patience)
       assert Exception.message(error) == text

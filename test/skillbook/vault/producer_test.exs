@@ -102,7 +102,9 @@ defmodule Skillbook.Vault.ProducerTest do
         assert await(book, counts(unchanged: 5)) == :ok
       end)
 
-    assert log =~ "the vault drive will be tried again, for it could not be indexed: timeout"
+    assert log =~
+             "the vault drive is indexed again later, because it could not be indexed: timeout"
+
     assert found(book, "yearly") == ["Plans/Q1.md"]
   end
 
@@ -125,7 +127,10 @@ defmodule Skillbook.Vault.ProducerTest do
 
     assert log =~ "the vault drive: 1a could not be read: 503 Service Unavailable"
     assert log =~ "the vault drive: 3c could not be read: broken"
-    assert log =~ "the vault drive will be tried again, for 1 of its documents could not be read"
+
+    assert log =~
+             "the vault drive is indexed again later, because 1 of its documents could not be read"
+
     assert found(book, "text") == ["Last.md", "Plans/Q1.md", "Trip.md"]
   end
 
