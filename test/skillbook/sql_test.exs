@@ -6,7 +6,7 @@ defmodule Skillbook.SQLTest do
   doctest Skillbook.SQL.SQLite
   doctest Skillbook.SQL.Migrations
 
-  test "the list of migrations is in order" do
+  test "migrations are listed in order" do
     {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :migrations_in_order)
 
     {:ok, versions} =
@@ -59,7 +59,7 @@ defmodule Skillbook.SQL.SQLiteTest do
   alias Skillbook.SQL.SQLiteTest.Databases
 
   describe "start_link" do
-    test "says what is wrong with a path, and does not exit" do
+    test "returns an error for a wrong path, without an exit" do
       folder = Databases.folder(%{})
       File.mkdir_p!(folder)
       File.write!(Path.join(folder, "text"), String.duplicate("This is not a database. ", 100))
@@ -80,7 +80,7 @@ defmodule Skillbook.SQL.SQLiteTest do
       assert_raise ArgumentError, fn -> SQLite.handle(:never) end
     end
 
-    test "refuses options that are none" do
+    test "refuses unknown options" do
       for {options, message} <- [
             {[pth: "a.db", name: :a],
              "expected the options [:path, :name, :busy_timeout], got: :pth"},
@@ -97,7 +97,7 @@ defmodule Skillbook.SQL.SQLiteTest do
       end
     end
 
-    test "gives the running one for a name that is taken" do
+    test "returns the running database for a taken name" do
       {:ok, pid} = SQLite.start_link(path: ":memory:", name: :taken)
 
       assert SQLite.start_link(path: ":memory:", name: :taken) ==
@@ -110,7 +110,7 @@ defmodule Skillbook.SQL.SQLiteTest do
     assert_raise ArgumentError, message, fn -> SQLite.handle(:nobody) end
   end
 
-  test "a stopped database is closed, for a transaction in the middle too", context do
+  test "a stopped database is closed, also for a running transaction", context do
     {:ok, pid} =
       SQLite.start_link(path: Path.join(Databases.folder(context), "a.db"), name: :stopped)
 
@@ -130,7 +130,7 @@ defmodule Skillbook.SQL.SQLiteTest do
     assert_raise ArgumentError, fn -> SQLite.handle(:stopped) end
   end
 
-  test "a database that is restarted by its supervisor has lost nothing", context do
+  test "a database restarted by its supervisor loses nothing", context do
     name = :restarted
     start_supervised!({SQLite, path: Path.join(Databases.folder(context), "a.db"), name: name})
     SQL.query!(SQLite.handle(name), "create table t (id integer)")
@@ -139,7 +139,8 @@ defmodule Skillbook.SQL.SQLiteTest do
     Process.exit(before, :kill)
     assert_receive {:DOWN, ^monitor, :process, _, :killed}
 
-    # Until the new one runs, the name still gives the handle of the old one, which takes no writes.
+    # Until the new one runs, the name still gives the handle of the old one, which takes no
+    # writes.
     wait(fn -> match?({:ok, _}, SQL.query(SQLite.handle(name), "insert into t values (1)")) end)
     assert one(SQLite.handle(name), "select count(*) from t") == 1
   end
@@ -165,7 +166,7 @@ defmodule Skillbook.SQL.SQLiteTest do
     for sql <- both, do: assert(one(sql, "select id from u") == 47)
   end
 
-  test "the engine does the waiting for another operating system's process with the handle's own limit",
+  test "a write waits for another operating system process up to busy_timeout",
        context do
     path = Path.join(Databases.folder(context), "shared.db")
 
@@ -180,7 +181,8 @@ defmodule Skillbook.SQL.SQLiteTest do
               %Error{
                 kind: :busy,
                 message:
-                  "another process has held the database for more than 50 ms; try again\n  in: insert into t values (2)",
+                  "another process has held the database for more than 50 ms; try again\n  " <>
+                    "in: insert into t values (2)",
                 sql: "insert into t values (2)"
               }}
 
@@ -189,7 +191,7 @@ defmodule Skillbook.SQL.SQLiteTest do
     assert SQL.query!(second, "insert into t values (2)").num_rows == 1
   end
 
-  test "a process of the operating system that is killed loses no acknowledged write",
+  test "a killed operating system process loses no acknowledged write",
        context do
     path = Path.join(Databases.folder(context), "killed.db")
     ebin = :skillbook |> :code.lib_dir(:ebin) |> to_string()
@@ -203,7 +205,8 @@ defmodule Skillbook.SQL.SQLiteTest do
     for pair <- Stream.iterate(1, &(&1 + 1)) do
       {:ok, _} =
         Skillbook.SQL.transaction(sql, fn sql ->
-          for half <- 1..2, do: Skillbook.SQL.query!(sql, "insert into t values ($1, $2)", [pair, half])
+          for half <- 1..2,
+              do: Skillbook.SQL.query!(sql, "insert into t values ($1, $2)", [pair, half])
           {:ok, nil}
         end)
 

@@ -1,8 +1,9 @@
 defmodule Skillbook.EctoRepo do
   @moduledoc false
-  # Stands for an application's Ecto repo with its adapter of SQLite: what `Skillbook.SQL.Ecto` uses of one, in the shapes
-  # that Ecto documents, over a database of ours. Like the adapter it knows the placeholders `?1` and `?2`, gives errors as
-  # texts, and does not say how many rows changed. A savepoint it only tells of, to the calling process.
+  # Stands for an application's Ecto repo with its adapter of SQLite: what `Skillbook.SQL.Ecto`
+  # uses of one, in the shapes that Ecto documents, over a database of ours. Like the adapter it
+  # knows the placeholders `?1` and `?2`, gives errors as texts, and does not say how many rows
+  # changed. A savepoint it only tells of, to the calling process.
 
   alias Skillbook.SQL
   alias Skillbook.SQL.SQLite
@@ -21,9 +22,9 @@ defmodule Skillbook.EctoRepo do
 
   def query(statement, [], [])
       when statement in ["savepoint skillbook", "release savepoint skillbook"],
-      do: told(statement)
+      do: record(statement)
 
-  def query("rollback to savepoint skillbook" = statement, [], []), do: told(statement)
+  def query("rollback to savepoint skillbook" = statement, [], []), do: record(statement)
 
   def query("select changes()", [], []),
     do: {:ok, result(["changes()"], [[Process.get(:changes)]])}
@@ -64,7 +65,7 @@ defmodule Skillbook.EctoRepo do
 
   def rollback(value), do: raise(%Rollback{value: value})
 
-  defp told(statement) do
+  defp record(statement) do
     send(self(), {:statement, statement})
     {:ok, result([], [])}
   end

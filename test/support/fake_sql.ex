@@ -1,7 +1,7 @@
 defmodule Skillbook.FakeSQL do
   @moduledoc false
-  # A connection that can be away, and tells who listens of notices: SQLite behind it. With `:tells` it tells that process
-  # who listens to which channel.
+  # A connection that can be away, and tells who listens of notices: SQLite behind it. With
+  # `:tells` it tells that process who listens to which channel.
 
   @behaviour Skillbook.SQL
 

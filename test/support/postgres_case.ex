@@ -1,6 +1,7 @@
 defmodule Skillbook.PostgresCase do
   @moduledoc false
-  # Databases on the server that SKILLBOOK_POSTGRES names, one a test, and servers of a test's own.
+  # Databases on the server that SKILLBOOK_POSTGRES names, one a test, and servers of a test's
+  # own.
 
   import ExUnit.Callbacks
 
@@ -48,7 +49,7 @@ defmodule Skillbook.PostgresCase do
     start(for {:busy_timeout, patience} <- Map.to_list(context), do: {:queue_timeout, patience})
   end
 
-  @doc "A server of the test's own: its folder and the URL of its superuser. It stops with the test."
+  @doc "Starts a server for the test: its folder and the URL of its superuser."
   def server(settings \\ []) do
     folder =
       Path.join(

@@ -42,7 +42,8 @@ defmodule Skillbook.StoredRows do
   defp raise_revision(sql) do
     SQL.query!(
       sql,
-      "update skillbook_settings set value = cast(cast(value as bigint) + 1 as text) where key = 'revision'"
+      "update skillbook_settings set value = cast(cast(value as bigint) + 1 as text) where " <>
+        "key = 'revision'"
     )
 
     [[revision]] =

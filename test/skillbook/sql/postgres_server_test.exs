@@ -7,7 +7,7 @@ defmodule Skillbook.SQL.PostgresServerTest do
   alias Skillbook.SQL
   alias Skillbook.SQL.{Error, Postgres}
 
-  test "a server that was restarted: calls fail while it is away, and work again" do
+  test "during a restart of the server calls fail, and work afterwards" do
     {folder, url} = server()
     sql = start(url: url, name: :restarted_postgres, queue_timeout: 300)
     SQL.query!(sql, "create table t (id int)")
@@ -32,7 +32,7 @@ defmodule Skillbook.SQL.PostgresServerTest do
     assert_receive {:skillbook_notify, "notes", "back"}, 5000
   end
 
-  test "a server that dies while it works: nobody knows of a write, a transaction is over" do
+  test "if the server dies, a write is lost and a transaction is closed" do
     {folder, url} = server(["fsync=on", "synchronous_commit=on"])
     sql = start(url: url, name: :dying_postgres)
     SQL.query!(sql, "create table t (id int)")
@@ -74,7 +74,7 @@ defmodule Skillbook.SQL.PostgresServerTest do
     assert SQL.query!(sql, "select id from t").rows == []
   end
 
-  test "TLS means what libpq's words for it say" do
+  test "TLS modes behave as in libpq" do
     folder = Path.join(System.tmp_dir!(), "skillbook_tls_#{System.unique_integer([:positive])}")
     File.mkdir_p!(folder)
     on_exit(fn -> File.rm_rf!(folder) end)

@@ -15,7 +15,8 @@ for dialect <- [:sqlite, :postgres] do
 
     @time "2026-02-17T12:00:00Z"
 
-    # Those that others refer to come first. What a row needs beside texts that are "x" and numbers that are 1.
+    # Those that others refer to come first. What a row needs beside texts that are "x" and
+    # numbers that are 1.
     @tables [
       tasks: [
         title: "Water the beans",
@@ -118,7 +119,8 @@ for dialect <- [:sqlite, :postgres] do
         if SQL.dialect(sql) == :sqlite,
           do: "select name, lower(type) from pragma_table_info($1) order by cid",
           else:
-            "select column_name, data_type from information_schema.columns where table_name = $1 " <>
+            "select column_name, data_type from information_schema.columns where table_name " <>
+              "= $1 " <>
               "and is_generated = 'NEVER' order by ordinal_position"
 
       SQL.query!(sql, query, [table]).rows
@@ -128,7 +130,8 @@ for dialect <- [:sqlite, :postgres] do
       query =
         if SQL.dialect(sql) == :sqlite,
           do:
-            "select name from sqlite_master where type = 'table' and name like 'skillbook%' and name not like '%_fts%'",
+            "select name from sqlite_master where type = 'table' and name like 'skillbook%' " <>
+              "and name not like '%_fts%'",
           else:
             "select table_name from information_schema.tables where table_name like 'skillbook%'"
 
@@ -142,13 +145,18 @@ for dialect <- [:sqlite, :postgres] do
       end
     end
 
-    test "what a database of the version before holds stays, and is found", context do
+    test "data of the previous version stays and is found", context do
       {sql, _place, store} = old_database(context)
       # A second segment of the same labels, and one with others.
       fill(sql, "skillbook_document_segments", vault: "drive", labels: "[]")
       fill(sql, "skillbook_document_segments", vault: "drive", labels: ~s(["board"]))
 
-      for {segment, id, text} <- [{2, "2", "Spending on hotels"}, {3, "3", "Spending on lawyers"}] do
+      for {segment, id, text} <- [
+            {2, "2", "Spending on hotels"},
+            {3, "3",
+             "Spending on " <>
+               "lawyers"}
+          ] do
         note = [vault: "drive", external_id: id, path: "#{id}.md", links: "[]", frontmatter: "{}"]
         fill(sql, "skillbook_documents", [segment_id: segment] ++ note)
         fill(sql, "skillbook_document_texts", document_id: String.to_integer(id), content: text)
@@ -213,7 +221,7 @@ for dialect <- [:sqlite, :postgres] do
       assert found.(all, "spend", []) == {1, ["3.md"]}
     end
 
-    test "it is taken back, and tasks and memories stay", context do
+    test "undoing the migration keeps tasks and memories", context do
       {sql, _place, _store} = old_database(context)
 
       columns =
@@ -251,7 +259,7 @@ for dialect <- [:sqlite, :postgres] do
     System.halt(1)
     """
 
-    test "killed in the middle, it goes on when the database is opened again", context do
+    test "after a crash the backfill continues when the database is opened", context do
       {sql, place, store} = old_database(context)
 
       {:ok, _} =

@@ -1,6 +1,6 @@
 defmodule Skillbook.Store.DurabilityTest do
-  # Writers in another process of the operating system, which is killed at a random moment, again and again, on one and the
-  # same database.
+  # Writers in another process of the operating system, which is killed at a random moment, again
+  # and again, on one and the same database.
   use ExUnit.Case, async: true
 
   alias Skillbook.SQL
@@ -11,7 +11,8 @@ defmodule Skillbook.Store.DurabilityTest do
   @rounds 100
   @notes 4
 
-  # Each write that was acknowledged becomes a line of `log`, through no process or buffer of the virtual machine.
+  # Each write that was acknowledged becomes a line of `log`, through no process or buffer of the
+  # virtual machine.
   @script ~S"""
   [database, log, round, notes] = System.argv()
   {:ok, _} = Application.ensure_all_started(:skillbook)
@@ -28,7 +29,9 @@ defmodule Skillbook.Store.DurabilityTest do
       written =
         case Skillbook.Store.fetch(view, name) do
           {:ok, _} -> Skillbook.Store.update(view, name, %{edit: {:append, text}})
-          {:error, _} -> Skillbook.Store.create(view, %{name: name, kind: :note, title: name, content: text})
+          {:error, _} ->
+            fields = %{name: name, kind: :note, title: name, content: text}
+            Skillbook.Store.create(view, fields)
         end
 
       {:ok, stored} = written
@@ -43,7 +46,7 @@ defmodule Skillbook.Store.DurabilityTest do
   System.halt(1)
   """
 
-  test "no acknowledged write is lost, no version number occurs twice, and the database opens at once",
+  test "a killed process loses no acknowledged write and repeats no version number",
        context do
     folder = context.tmp_dir
     database = Path.join(folder, "store.db")
@@ -99,7 +102,8 @@ defmodule Skillbook.Store.DurabilityTest do
 
     versions =
       SQL.query!(sql, """
-      select e.name, v.version, v.content from skillbook_entry_versions v join skillbook_entries e on e.id = v.entry_id
+      select e.name, v.version, v.content
+      from skillbook_entry_versions v join skillbook_entries e on e.id = v.entry_id
       order by v.version
       """).rows
 

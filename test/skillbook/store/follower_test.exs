@@ -50,7 +50,7 @@ defmodule Skillbook.Store.FollowerTest do
     end
   end
 
-  test "a book has what its database holds from the first view on", %{tmp_dir: folder} do
+  test "the first view of a book has all entries of its database", %{tmp_dir: folder} do
     first = open(folder)
 
     write_rows(sql(first), [
@@ -66,7 +66,7 @@ defmodule Skillbook.Store.FollowerTest do
     assert Follower.sync(book, 1) == :ok
   end
 
-  test "a database of another shape stops a book's start", %{tmp_dir: folder} do
+  test "a book does not start with a database of another schema", %{tmp_dir: folder} do
     book = open(folder)
     SQL.query!(sql(book), "drop table skillbook_entries")
     stop_supervised!(book)
@@ -78,7 +78,7 @@ defmodule Skillbook.Store.FollowerTest do
     assert Exception.message(error) =~ "no such table: skillbook_entries"
   end
 
-  test "a store goes before files, those that commands write too", %{tmp_dir: folder} do
+  test "the store's entries go before files, also before written ones", %{tmp_dir: folder} do
     skill = "---\nname: milk\ndescription: d\n---\nA file"
     write(folder, %{"one/milk.md" => skill, "two/milk.md" => skill})
 
@@ -94,7 +94,7 @@ defmodule Skillbook.Store.FollowerTest do
     assert body(book, "milk") == "Body of milk"
   end
 
-  test "what was written shows when sync returns, and subscribers were told", %{tmp_dir: folder} do
+  test "sync returns after the write is visible", %{tmp_dir: folder} do
     book = open(folder)
     :telemetry.listen(book)
     assert Follower.sync(book, write_rows(sql(book), [stored("milk"), stored("bread")])) == :ok
@@ -126,17 +126,17 @@ defmodule Skillbook.Store.FollowerTest do
     assert Follower.sync(book, 1) == :ok
   end
 
-  test "another book on the same file sees a write by asking", %{tmp_dir: folder} do
+  test "another book on the same file sees a write by polling", %{tmp_dir: folder} do
     writer = open(folder)
     reader = open(folder, store_poll: 20)
-    # Nobody is told of it.
+    # No process is notified.
     write_rows(sql(writer), [stored("milk")])
     assert change(reader).added == ["milk"]
     assert names(reader) == ["milk"]
     assert names(writer) == []
   end
 
-  test "another book on the same database is told of a write", %{tmp_dir: folder} do
+  test "another book on the same database is notified of a write", %{tmp_dir: folder} do
     {writer, reader} = {open(folder), open(folder)}
     # It has looked once, so it is known to share the database.
     :sys.get_state(process(reader, Follower))
@@ -145,7 +145,7 @@ defmodule Skillbook.Store.FollowerTest do
     assert names(reader) == ["milk"]
   end
 
-  test "a connection that listens is asked no more than needed", %{tmp_dir: folder} do
+  test "a listening connection is rarely polled", %{tmp_dir: folder} do
     options = [path: Path.join(folder, "store.db"), tells: self()]
     book = open(folder, store: {FakeSQL, options}, store_poll: 10)
     assert_receive {:listens, follower, "skillbook"}, @patience
@@ -171,7 +171,7 @@ defmodule Skillbook.Store.FollowerTest do
     assert_receive {:listens, ^follower, "skillbook"}, @patience
   end
 
-  test "a database that is away is waited for, and read from where it was", %{tmp_dir: folder} do
+  test "after an outage the database is read from the last revision on", %{tmp_dir: folder} do
     name = :"away_#{System.unique_integer([:positive])}"
     store = {FakeSQL, path: Path.join(folder, "store.db"), name: name}
     book = open(folder, store: store, store_poll: 10)
@@ -215,12 +215,13 @@ defmodule Skillbook.Store.FollowerTest do
     assert [line] = lines
 
     assert line =~
-             "the book #{inspect(book)} cannot read its database; its catalog stays as it is: the server is gone"
+             "the book #{inspect(book)} cannot read its database; its catalog stays as it " <>
+               "is: the server is gone"
 
     refute_received {[:skillbook, :store, :away], _, _}
   end
 
-  test "a writer whose database went away is not kept waiting for ever", %{tmp_dir: folder} do
+  test "a writer waits for a lost database for a limited time", %{tmp_dir: folder} do
     name = :"late_#{System.unique_integer([:positive])}"
     book = open(folder, store: {FakeSQL, path: Path.join(folder, "store.db"), name: name})
     :telemetry.listen(book)
@@ -247,7 +248,7 @@ defmodule Skillbook.Store.FollowerTest do
     assert names(book) == ["milk"]
   end
 
-  test "an older state of the database that is put back is shown as it is", %{tmp_dir: folder} do
+  test "a restored older database replaces the catalog's entries", %{tmp_dir: folder} do
     book = open(folder)
     Follower.sync(book, write_rows(sql(book), [stored("milk")]))
     Follower.sync(book, write_rows(sql(book), [stored("bread")]))
@@ -258,7 +259,7 @@ defmodule Skillbook.Store.FollowerTest do
     assert names(book) == ["milk"]
   end
 
-  test "a row that cannot be read is left out and told of", %{tmp_dir: folder} do
+  test "an unreadable row is skipped and logged", %{tmp_dir: folder} do
     book = open(folder)
 
     texts = "expected a list of texts in JSON in the column"
@@ -290,7 +291,7 @@ defmodule Skillbook.Store.FollowerTest do
     end
   end
 
-  test "readers see whole generations while a thousand changes come", %{tmp_dir: folder} do
+  test "readers see whole generations during a thousand changes", %{tmp_dir: folder} do
     book = open(folder)
 
     change = fn n ->
@@ -318,7 +319,7 @@ defmodule Skillbook.Store.FollowerTest do
     assert Task.await_many(readers, @patience) == [1000, 1000]
   end
 
-  test "each of many writers sees what it wrote, also while files are read", %{tmp_dir: folder} do
+  test "each of many writers sees its write, also during a reload of files", %{tmp_dir: folder} do
     files = Path.join(folder, "files")
     write(files, for(n <- 1..300, do: {"x/n#{n}.md", page("x.n#{n}")}))
     book = open(folder, sources: [files], watch: false)
@@ -359,7 +360,7 @@ defmodule Skillbook.Store.FollowerTest do
   end
 
   @tag capture_log: true
-  test "a database in memory that crashes takes its entries with it", %{tmp_dir: folder} do
+  test "a crash of an in-memory database loses its entries", %{tmp_dir: folder} do
     book = open(folder, store: ":memory:")
     Follower.sync(book, write_rows(sql(book), [stored("milk")]))
     assert names(book) == ["milk"]
@@ -372,7 +373,7 @@ defmodule Skillbook.Store.FollowerTest do
     assert names(book) == ["bread"]
   end
 
-  test "a writer is told when the book stops", %{tmp_dir: folder} do
+  test "a writer gets an error when the book stops", %{tmp_dir: folder} do
     name = :"stopped_#{System.unique_integer([:positive])}"
 
     book =
@@ -389,7 +390,8 @@ defmodule Skillbook.Store.FollowerTest do
       stop_supervised!(book)
 
       text =
-        "the book #{inspect(book)} stopped before its catalog showed revision 7; the write is in the database"
+        "the book #{inspect(book)} stopped before its catalog showed revision 7; the write " <>
+          "is in the database"
 
       assert {:error, %SQL.Error{kind: :closed} = error} = Task.await(writer, @patience)
       assert Exception.message(error) == text
@@ -397,12 +399,13 @@ defmodule Skillbook.Store.FollowerTest do
     end)
   end
 
-  test "the option for how often it is asked" do
+  test "the option store_poll" do
     for value <- [0, :infinity, "1"] do
       assert {:error, error} = Skillbook.start_link(name: :polled, store_poll: value)
 
       assert Exception.message(error) ==
-               "expected a number of milliseconds as the option :store_poll of a book, got: #{inspect(value)}"
+               "expected a number of milliseconds as the option :store_poll of a book, got: " <>
+                 "#{inspect(value)}"
     end
   end
 end

@@ -1,6 +1,6 @@
 defmodule Skillbook.Store.HostileTest do
-  # Texts that are made to do harm, through commands and tools: they are kept or refused as texts, and what is said of an
-  # entry stays on its line.
+  # Texts that are made to do harm, through commands and tools: they are kept or refused as texts,
+  # and what is said of an entry stays on its line.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.Support.JSON
@@ -135,7 +135,7 @@ defmodule Skillbook.Store.HostileTest do
       "content" => content
     }
 
-  # A text that was refused is told of briefly, and without what a terminal would obey.
+  # An error quotes a refused text briefly, without control characters.
   defp quoted(content) do
     assert String.valid?(content)
     assert String.length(content) < 1_000, String.slice(content, 0, 300)
@@ -191,7 +191,7 @@ defmodule Skillbook.Store.HostileTest do
   end
 
   @tag timeout: 600_000
-  test "texts stay in their place", %{book: book} do
+  test "texts are stored and returned unchanged", %{book: book} do
     plain = shape_of(book, :tool, skill("plain"))
 
     for {text, index} <- Enum.with_index(@pieces),
@@ -199,7 +199,7 @@ defmodule Skillbook.Store.HostileTest do
   end
 
   @tag timeout: 600_000
-  test "random texts stay in their place", %{book: book} do
+  test "random texts are stored and returned unchanged", %{book: book} do
     plain = shape_of(book, :tool, skill("plain"))
 
     :rand.seed(:exsss, String.to_integer(System.get_env("SKILLBOOK_HOSTILE_SEED", "1")))
@@ -214,7 +214,7 @@ defmodule Skillbook.Store.HostileTest do
     end
   end
 
-  test "facts of an entry and its changes each have a line", %{book: book} do
+  test "each fact of an entry and of a change has a line", %{book: book} do
     kept =
       for text <- @pieces,
           given = %{skill("plain") | "description" => "About " <> text},
@@ -233,7 +233,7 @@ defmodule Skillbook.Store.HostileTest do
              Enum.filter(@pieces, &(&1 =~ ~r/[\0\v\f\e]/))
   end
 
-  test "names and titles that are asked for", %{book: book} do
+  test "hostile names and titles are looked up", %{book: book} do
     create(book, :tool, skill("milk"))
 
     for text <-
@@ -264,7 +264,7 @@ defmodule Skillbook.Store.HostileTest do
     assert {:ok, [%{name: "one", version: 1}]} = Store.list(Skillbook.view(book, "ann"))
   end
 
-  test "large texts are kept up to the limit, and told of briefly", %{book: book} do
+  test "large texts are stored up to the limit and truncated in errors", %{book: book} do
     whole = String.duplicate("aaaaaaa\n", div(@large, 16))
 
     # A command line has a limit of its own, which its quotes and escapes count to.
@@ -291,7 +291,7 @@ defmodule Skillbook.Store.HostileTest do
     end
   end
 
-  test "the tables are there at the end", %{book: book} do
+  test "the tables still exist at the end", %{book: book} do
     for text <- @pieces, do: create(book, :tool, skill(text))
     sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
     assert %{rows: [[count]]} = SQL.query!(sql, "select count(*) from skillbook_entries")

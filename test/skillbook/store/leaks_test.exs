@@ -1,6 +1,7 @@
 defmodule Skillbook.Store.LeaksTest do
-  # What a profile may not see is in nothing that it gets: one book has hidden entries in its store and its files, in
-  # another one they were never written, and all that is asked of both and done in both is answered alike.
+  # What a profile may not see is in nothing that it gets: one book has hidden entries in its
+  # store and its files, in another one they were never written, and all that is asked of both and
+  # done in both is answered alike.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.Support.JSON
@@ -107,16 +108,19 @@ defmodule Skillbook.Store.LeaksTest do
     end
   end
 
-  # Workflows in the folder that commands write to, whose index names those that are hidden too, as commands write it.
+  # Workflows in the folder that commands write to, whose index names those that are hidden too,
+  # as commands write it.
   defp workflows(rows, labels, names) do
     rows = Enum.map_join(rows, "\n", &"| workflows.#{&1} | About stew |")
 
     index =
-      "---\ndomain: workflows\ndescription: Flows\n---\n## Available Skills\n\n| Skill | Description |\n|---|---|\n#{rows}\n"
+      "---\ndomain: workflows\ndescription: Flows\n---\n## Available Skills\n\n| Skill | " <>
+        "Description |\n|---|---|\n#{rows}\n"
 
     for name <- names, into: %{"workflows/SKILL.md" => index} do
       front =
-        "name: workflows.#{name}\ndescription: About stew\nschedule: '@daily'\nrun_as: default\n#{labels}"
+        "name: workflows.#{name}\ndescription: About stew\nschedule: '@daily'\nrun_as: " <>
+          "default\n#{labels}"
 
       body = "# workflows.#{name}\n\n## Behavior\n\n```cmd\ntasks.search\n```\n"
 
@@ -503,7 +507,8 @@ defmodule Skillbook.Store.LeaksTest do
      )}
   end
 
-  # It is for trusted code and tells of what is hidden; of what is seen it tells what the profile gets.
+  # It is for trusted code and tells of what is hidden; of what is seen it tells what the profile
+  # gets.
   defp explained(book, profile, name) do
     for %{hidden: []} = file <- Skillbook.explain(book, name, profile).files,
         file.state in [:used, :index],
@@ -552,12 +557,14 @@ defmodule Skillbook.Store.LeaksTest do
         |> Enum.take(4)
 
       flunk(
-        "#{about}\nwith and without what is hidden:\n#{inspect(differences, pretty: true, printable_limit: 2_000)}"
+        "#{about}\nwith and without what is " <>
+          "hidden:\n#{inspect(differences, pretty: true, printable_limit: 2_000)}"
       )
     end
   end
 
-  # What runs by a schedule runs as these, when the test says so, and at the same time in both books.
+  # What runs by a schedule runs as these, when the test says so, and at the same time in both
+  # books.
   defp start(folder, files, profiles) do
     write(folder, files)
     clock = :atomics.new(1, []) |> tap(&:atomics.put(&1, 1, DateTime.to_unix(@now)))
@@ -627,7 +634,7 @@ defmodule Skillbook.Store.LeaksTest do
   end
 
   @tag timeout: :infinity
-  test "with hidden entries and without, all is the same", %{tmp_dir: folder} do
+  test "hidden entries change no result", %{tmp_dir: folder} do
     for number <- @seed..(@seed + @cases - 1)//1 do
       :rand.seed(:exsss, number)
       readers = readers()
@@ -651,7 +658,8 @@ defmodule Skillbook.Store.LeaksTest do
 
       about = fn done ->
         fn ->
-          "seed #{number}, #{inspect(readers)}, after\n#{Enum.map_join(Enum.reverse(done), "\n", &inspect/1)}"
+          "seed #{number}, #{inspect(readers)}, " <>
+            "after\n#{Enum.map_join(Enum.reverse(done), "\n", &inspect/1)}"
         end
       end
 

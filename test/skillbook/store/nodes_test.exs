@@ -42,7 +42,7 @@ defmodule Skillbook.Store.NodesTest do
   end
 
   @tag timeout: 180_000
-  test "what is written while the database is away is refused, and what is written after it is seen again" do
+  test "writes during an outage are refused, and writes after it are visible" do
     {folder, url} = PostgresCase.server()
     [a, b] = peers = Enum.map([:a, :b], &Peers.start(name: &1))
 

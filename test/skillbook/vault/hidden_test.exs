@@ -1,6 +1,7 @@
 defmodule Skillbook.Vault.HiddenTest do
-  # What a profile does not hold does not exist for it: all that it gets of a vault is, to the last digit and in the same
-  # order, what it gets of a database into which nothing hidden was ever written.
+  # What a profile does not hold does not exist for it: all that it gets of a vault is, to the
+  # last digit and in the same order, what it gets of a database into which nothing hidden was
+  # ever written.
   use ExUnit.Case, async: true
   use Skillbook.SkillsCase
 
@@ -13,7 +14,8 @@ defmodule Skillbook.Vault.HiddenTest do
 
   for dialect <- [:sqlite, :postgres] do
     @tag dialect: dialect
-    test "#{dialect}: searches of a restricted profile tell nothing of what is hidden", context do
+    test "#{dialect}: searches of a restricted profile reveal nothing about hidden documents",
+         context do
       :rand.seed(:exsss, {1, 2, 3})
       [whole, bare] = for _ <- 1..2, do: start(context)
 

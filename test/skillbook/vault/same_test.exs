@@ -1,11 +1,13 @@
 defmodule Skillbook.Vault.SameTest do
-  # The same documents give the same hits, scores and order on both databases, whatever was there before, and whatever is asked.
+  # The same documents give the same hits, scores and order on both databases, whatever was there
+  # before, and whatever is asked.
   use ExUnit.Case, async: true
   use Skillbook.SkillsCase
 
   alias Skillbook.{SQL, Vault, View}
 
-  @words ~w(plan planning plans planned budget strategy strategies quarter quarterly Ann café cafés meeting meet rare Straße 日本 x1)
+  @words ~w(plan planning plans planned budget strategy strategies quarter quarterly Ann café
+            cafés meeting meet rare Straße 日本 x1)
   @rounds 25
   @searches 12
 
@@ -48,7 +50,7 @@ defmodule Skillbook.Vault.SameTest do
     {:ok, books: books}
   end
 
-  test "generated documents and queries", %{books: books} do
+  test "generated queries have the same results on both databases", %{books: books} do
     seed = :erlang.phash2(make_ref())
     :rand.seed(:exsss, {1, 2, seed})
 
@@ -69,7 +71,7 @@ defmodule Skillbook.Vault.SameTest do
     end
   end
 
-  test "hostile queries are words, or nothing", %{books: books} do
+  test "hostile queries are words or match nothing", %{books: books} do
     for book <- books do
       :ok = Vault.put(book, "a", %{id: "1", path: "Plan.md", content: "plan of the budget, ﬁ"})
       :ok = Vault.put(book, "a", %{id: "2", path: "x.md", content: "a b title drop table 1"})
