@@ -194,7 +194,7 @@ defmodule Skillbook.SQL.SQLiteTest do
   test "a killed operating system process loses no acknowledged write",
        context do
     path = Path.join(Databases.folder(context), "killed.db")
-    ebin = :skillbook |> :code.lib_dir(:ebin) |> to_string()
+    ebin = Application.app_dir(:skillbook, "ebin")
 
     script = ~S"""
     [path] = System.argv()

@@ -10,6 +10,15 @@ defmodule Skillbook.Search.Index do
   # A *run* holds documents of a segment that were indexed together, in rows that never change. A
   # removed document is marked in its run. Runs are merged into larger ones, without the removed
   # documents. `native/skillbook_core/src/search/rows` describes the packed format.
+  #
+  # ## Adding a kind of document
+  #
+  # 1. Choose a key, `{kind, scope, labels}`, so that all documents of a segment have the same
+  #    readers.
+  # 2. In the transaction that writes a document, call `join/3` and `put/3`, and `remove/3` for
+  #    the previous version. Search with `find/5` over the segments that the reader sees.
+  # 3. Write `searched/2` and add a line to `Skillbook.Search.Backfill`, for migrations that
+  #    change the index.
 
   alias Skillbook.SQL.Values
   alias Skillbook.Search.Query
@@ -92,7 +101,7 @@ defmodule Skillbook.Search.Index do
   def field(name, value) do
     term = @field <> name <> @field <> value
 
-    # Databases limit the length of keys. No short term has two prefixes, so none equals a digest.
+    # Databases limit the length of keys. The doubled prefix keeps digests apart from other terms.
     if byte_size(term) <= @max_term_bytes,
       do: term,
       else: @field <> @field <> Base.encode16(:crypto.hash(:sha256, term))

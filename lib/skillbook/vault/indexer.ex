@@ -154,7 +154,7 @@ defmodule Skillbook.Vault.Indexer do
   defp reason(reason), do: inspect(reason)
 
   # Not every atom is an error of a file.
-  defp posix('unknown POSIX error' ++ _, reason), do: to_string(reason)
+  defp posix(~c"unknown POSIX error" ++ _, reason), do: to_string(reason)
   defp posix(text, _reason), do: to_string(text)
 
   defp index(state, under, reported) do
