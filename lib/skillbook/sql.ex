@@ -211,7 +211,7 @@ defmodule Skillbook.SQL do
   end
 
   @doc """
-  Runs `fun` with the handle in a transaction. There is one writing transaction at a time.
+  Runs `fun` with the handle in a transaction. Only one transaction writes at any time.
 
   If `fun` returns `{:ok, value}`, the transaction is committed; if it returns `{:error, reason}`,
   it is rolled back. Both are returned. A raise, throw or exit in `fun` rolls back and is

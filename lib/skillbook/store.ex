@@ -320,7 +320,7 @@ defmodule Skillbook.Store do
 
   @doc false
   # Whether the view's profile may change an entry with this name and these labels.
-  @spec check_own_labels(View.t(), %{name: String.t(), labels: [String.t()]}) ::
+  @spec check_own_labels(View.t(), Stored.t() | Skillbook.Entry.t()) ::
           :ok | {:error, StoreError.t()}
   defdelegate check_own_labels(view, entry), to: Write
 

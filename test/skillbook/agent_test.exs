@@ -542,7 +542,10 @@ defmodule Skillbook.AgentTest do
       result = run(book, [change, cmd("new"), "Done."])
       assert kinds(result) == [:prompt, :input, :reply, :report, :news, :reply, :report, :reply]
       assert [[prompt | _], [prompt | _] = second, [prompt | _]] = asked()
-      assert last(second) =~ "\n\n# Changes in the list of `get_skill`\n\nNew:\n\n- new: Brand new"
+
+      assert last(second) =~
+               "\n\n# Changes in the list of `get_skill`\n\nNew:\n\n- new: Brand new"
+
       assert ["# Changes" <> _] = events(:news)
 
       # And in the next run.
@@ -550,7 +553,10 @@ defmodule Skillbook.AgentTest do
       Skillbook.reload(book)
       result = run(book, ["Done."], [transcript: result.transcript], "More.")
       assert [[^prompt | _] = messages] = asked()
-      assert last(messages) == "# Changes in the list of `get_skill`\n\nRemoved:\n\n- new\n\nMore."
+
+      assert last(messages) ==
+               "# Changes in the list of `get_skill`\n\nRemoved:\n\n- new\n\nMore."
+
       assert Enum.take(kinds(result), -3) == [:news, :input, :reply]
     end
 

@@ -3,6 +3,8 @@ defmodule Skillbook.StoreTest do
 
   doctest Skillbook.Store
   doctest Skillbook.StoreError
+  doctest Skillbook.Store.Version
+  doctest Skillbook.Stored
 
   def start_store(context),
     do: Path.join(context.tmp_dir, "#{System.unique_integer([:positive])}/store.db")

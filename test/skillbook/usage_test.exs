@@ -33,7 +33,7 @@ defmodule Skillbook.UsageTest do
   @profiles [[id: "ann"], [id: "bob", grants: ["private"]], [id: "strict", writes: :deny]]
 
   defp start(context, options \\ []) do
-    # Nothing is written down by the clock in a test.
+    # No timed writes during a test.
     defaults = [
       sources: [context.skills],
       builtins: false,
@@ -130,7 +130,7 @@ defmodule Skillbook.UsageTest do
     sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
     run(book, "ann", ["x.run", "x.list"])
 
-    # The first row of the flush goes in and the second does not.
+    # The first row of the flush is stored, the second is not.
     SQL.query!(sql, """
     create trigger broken before insert on skillbook_usage when new.name = 'x.run'
     begin select raise(abort, 'no'); end
@@ -152,7 +152,7 @@ defmodule Skillbook.UsageTest do
     Process.exit(Process.whereis(Module.concat(book, UsageWriter)), :kill)
     assert_receive {:DOWN, ^monitor, :process, _, :killed}
 
-    # The supervisor starts the registration anew after it.
+    # The supervisor then restarts the registration.
     writer = Module.concat(book, UsageWriter)
     await(fn -> Skillbook.Book.find(book) && Process.whereis(writer) end)
 
@@ -226,7 +226,7 @@ defmodule Skillbook.UsageTest do
       sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
       hour = fn time -> div(DateTime.to_unix(time), 3600) end
 
-      # It thins out once a day, at the first time.
+      # Old hours are combined once a day, at the first write.
       :ok = Writer.flush(book)
 
       for time <- [~U[2026-03-01 09:10:00Z], ~U[2026-03-01 10:00:00Z], ~U[2026-03-02 00:00:00Z]],
@@ -304,7 +304,7 @@ defmodule Skillbook.UsageTest do
       assert stored.() == days
     end
 
-    # What comes late for a day that is one already is added to it.
+    # Late counts are added to an existing day.
     :ok = Writer.store(sql, [{{hour.(~U[2026-02-01 12:00:00Z]), "x.run", "bob", "run"}, 1, 5}])
     assert Writer.thin(sql, ~D[2026-04-01], 59) == :ok
     assert stored.() == List.replace_at(days, 1, ["2026-02-01", "bob", 3, 15])

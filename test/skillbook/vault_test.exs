@@ -9,11 +9,13 @@ defmodule Skillbook.VaultTest do
 
   doctest Skillbook.Vault
   doctest Skillbook.Vault.Hit
+  doctest Skillbook.VaultError
+  doctest Skillbook.Search.Query
 
   @moduletag :tmp_dir
 
-  # A busy machine is slow to tell.
-  @patience 20_000
+  # Long, for busy machines.
+  @timeout 20_000
 
   for dialect <- [:sqlite, :postgres] do
     describe "#{dialect}:" do
@@ -154,7 +156,7 @@ defmodule Skillbook.VaultTest do
         assert ["budget.md", "a.md", "d.md", "c.md"] == paths(book, "budget")
         assert "c.md" == hd(paths(book, "rare budget"))
         {:ok, %{hits: hits}} = Vault.search(View.all(book), "budget")
-        # The same in both databases.
+        # On both databases.
         assert Enum.map(hits, & &1.score) == [0.0801, 0.042, 0.032, 0.0256]
       end
 
@@ -264,11 +266,11 @@ defmodule Skillbook.VaultTest do
         for name <- ["a.md", "b.md"],
             do: File.touch!(Path.join(folder, name), {{2020, 1, 1}, {0, 0, 0}})
 
-        # Their times are others, their hashes are not.
+        # Other times, the same hashes.
         assert {:ok, %{indexed: 0, removed: 0, unchanged: 2, skipped: 0, failed: 0}} =
                  Vault.sync(book, "notes")
 
-        # Of the same size and time as before: it is not looked at.
+        # With the same size and time it is not read again.
         File.write!(Path.join(folder, "a.md"), "two")
         File.touch!(Path.join(folder, "a.md"), {{2020, 1, 1}, {0, 0, 0}})
         assert {:ok, %{indexed: 0}} = Vault.sync(book, "notes")
@@ -304,7 +306,7 @@ defmodule Skillbook.VaultTest do
           for book <- [book, other, book, other],
               do: Task.async(fn -> Vault.sync(book, "notes") end)
 
-        for {:ok, counts} <- Task.await_many(syncs, @patience),
+        for {:ok, counts} <- Task.await_many(syncs, @timeout),
             do: assert({counts.indexed, counts.removed} == {0, 0})
 
         assert paths(other, "one") == ["a.md"]
@@ -413,7 +415,7 @@ defmodule Skillbook.VaultTest do
     :ok = Vault.subscribe(book)
 
     if Enum.sort(paths(book, query)) != paths do
-      assert_receive {:skillbook_vault, ^book, "notes", _counts}, @patience
+      assert_receive {:skillbook_vault, ^book, "notes", _counts}, @timeout
       await(book, query, paths)
     end
   end

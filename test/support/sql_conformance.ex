@@ -1,6 +1,6 @@
 defmodule Skillbook.SQLConformance do
   @moduledoc """
-  What every connection of `Skillbook.SQL` must do, as tests.
+  The tests of `Skillbook.SQL` that run on every connection.
 
       use Skillbook.SQLConformance, start: &MyTest.start_database/1
 
@@ -48,7 +48,7 @@ defmodule Skillbook.SQLConformance do
     @moduledoc false
     @behaviour Skillbook.SQL.Migrations
 
-    # Calls what its process has for it, and never ends.
+    # Calls the function in its process dictionary, and never ends.
     @impl true
     def up(_dialect) do
       Process.get(__MODULE__).()
@@ -59,7 +59,7 @@ defmodule Skillbook.SQLConformance do
   @doc "Three migrations, the last of which fails."
   def migrations, do: [{1, "tables", Tables}, {2, "row", Row}, {3, "broken", Broken}]
 
-  @doc "What is written, into a column of which type, and what is read."
+  @doc "Parameters, the types of their columns, and the values that are read."
   def values(dialect) do
     blob = if dialect == :postgres, do: "bytea", else: "blob"
 
@@ -102,7 +102,7 @@ defmodule Skillbook.SQLConformance do
     }
   end
 
-  @doc "Statements that every connection refuses, and with which message."
+  @doc "Statements that every connection refuses, with the error message."
   def refused(dialect) do
     transaction =
       "transactions are begun and ended by the transaction function, not by statements"
@@ -159,7 +159,7 @@ defmodule Skillbook.SQLConformance do
     end
   end
 
-  @doc "Statements in which a semicolon ends nothing, and the text that each reads."
+  @doc "Statements with semicolons that do not end them, and the text that each reads."
   def quoted(dialect) do
     both = [
       {"select ';' as \"a;\"", ";"},
@@ -218,7 +218,7 @@ defmodule Skillbook.SQLConformance do
     {pid, monitor} = spawn_monitor(fn -> fun.(fn -> send(test, :ready) end) end)
 
     receive do
-      # A statement after `ready.()` is under way by then.
+      # Time for a statement after `ready.()` to start.
       :ready -> Process.sleep(30)
     end
 
@@ -553,8 +553,8 @@ defmodule Skillbook.SQLConformance do
                      SQL.transaction(sql, fn sql ->
                        add(sql, 2)
 
-                       assert SQL.transaction(sql, fn sql -> {:error, add(sql, 3).num_rows} end) ==
-                                {:error, 1}
+                       fail = fn sql -> {:error, add(sql, 3).num_rows} end
+                       assert SQL.transaction(sql, fail) == {:error, 1}
 
                        assert_raise RuntimeError, fn ->
                          SQL.transaction(sql, &(add(&1, 4) && raise("boom")))
@@ -695,7 +695,7 @@ defmodule Skillbook.SQLConformance do
             release =
               hold(sql, &(add(&1, 2) && SQL.query!(&1, "create table later (id integer)")))
 
-            # The writer goes on only after these.
+            # The writer continues after these.
             for _ <- 1..30, do: Task.async(fn -> assert count(sql) == 1 end) |> Task.await()
             assert {:error, %Error{kind: :no_such_table}} = SQL.query(sql, "select * from later")
 
@@ -707,8 +707,8 @@ defmodule Skillbook.SQLConformance do
           test "read during long reads, which stop when their process is killed", %{
             sql: sql
           } do
-            # One more than can run at a time: if they went on, the last could not begin and the
-            # read neither.
+            # One more than can run concurrently: if they continued, the last one and the read
+            # could not start.
             for _ <- 0..:erlang.system_info(:dirty_io_schedulers) do
               kill(fn ready ->
                 ready.()
@@ -776,7 +776,7 @@ defmodule Skillbook.SQLConformance do
 
           assert SQL.query!(sql, "select id from t").rows == []
 
-          # Nor a savepoint: what surrounds it goes on.
+          # Nor a savepoint; the outer transaction continues.
           assert {:ok, :done} =
                    SQL.transaction(sql, fn sql ->
                      SQL.query!(sql, "insert into t values (2)")
@@ -833,7 +833,7 @@ defmodule Skillbook.SQLConformance do
         test "that are killed leave the database unchanged", %{sql: sql} do
           stuck = List.replace_at(migrations(), 2, {3, "stuck", Skillbook.SQLConformance.Stuck})
 
-          # The two before it are written by then.
+          # The first two are written by then.
           kill(fn ready ->
             Process.put(Skillbook.SQLConformance.Stuck, ready)
             SQL.Migrations.run(sql, stuck)

@@ -1,6 +1,6 @@
 defmodule Skillbook.StoreConformance do
   @moduledoc """
-  What `Skillbook.Store` must do on every database, as tests.
+  The tests of `Skillbook.Store` that run on every database.
 
       use Skillbook.StoreConformance, start: &MyTest.start_store/1
 
@@ -170,7 +170,7 @@ defmodule Skillbook.StoreConformance do
         stored
       end
 
-      # As it is now, in a view that is made now.
+      # The current state, in a new view.
       defp shown(book, profile, name) do
         case View.fetch(Skillbook.view(book, profile), name) do
           {:ok, entry} -> entry.body
@@ -495,7 +495,7 @@ defmodule Skillbook.StoreConformance do
           assert %{version: 3} = note(ann, %{content: "Another."})
           assert {:ok, [%{version: 3, action: :create}]} = Store.history(ann, "milk")
 
-          # What was read of the first is no version of the second.
+          # Versions of the first entry are not versions of the second.
           for stale <- [1, 2] do
             assert {:error, %StoreError{kind: :version_conflict, actual: 3}} =
                      Store.update(ann, "milk", %{edit: {:replace, "x"}}, expected_version: stale)
@@ -521,7 +521,7 @@ defmodule Skillbook.StoreConformance do
                 {%{excluded_for: ["bob"]}, %{labels: ["a"]}, 1},
                 {%{excluded_for: ["bob"]}, %{excluded_for: ["bob", "guest"]}, 3},
                 {%{excluded_for: ["bob", "guest"]}, %{excluded_for: ["bob"]}, 1},
-                # A note that excludes somebody is only left out of their prompt.
+                # A note that excludes a profile is left out of its prompt only.
                 {%{excluded_for: ["bob"], kind: :note}, %{}, 3}
               ] do
             SQL.query!(sql(book), "delete from skillbook_entries")
@@ -532,7 +532,7 @@ defmodule Skillbook.StoreConformance do
             assert {first, second, created.version} == {first, second, version}
           end
 
-          # What somebody may not see has no part in what they write.
+          # Hidden entries do not affect a write.
           SQL.query!(sql(book), "delete from skillbook_entries")
           note(boss, %{labels: ["z"]})
           {:ok, _} = Store.delete(boss, "milk")
@@ -619,7 +619,7 @@ defmodule Skillbook.StoreConformance do
                 {"Milk", "milk-3"},
                 {"🎉", "note"},
                 {"🎂", "note-2"},
-                # A file's skill of that name and another title stays.
+                # A file's skill with that name and another title is not hidden.
                 {"Haiku", "haiku-2"},
                 {long, long},
                 {long <> "!", String.duplicate("a", 54) <> "-2"}
@@ -848,7 +848,7 @@ defmodule Skillbook.StoreConformance do
           assert {:ok, :added, %{labels: ["external"]}} = Store.put_note(mail, "Letter", "x")
           assert {:ok, :updated, %{labels: ["external"]}} = Store.put_note(mail, "Letter", "y")
           assert {:ok, %{entry: _}} = Store.update(boss, "letter", %{labels: []})
-          # The version before had it.
+          # The previous version had it.
           assert {:error, %StoreError{kind: :own_labels}} = Store.restore(mail, "letter", 1)
         end
 
@@ -908,10 +908,10 @@ defmodule Skillbook.StoreConformance do
           free = note(bob, %{content: "Of bob."})
           assert {hidden.name, free.name, free.version} == {"milk", "milk", 1}
           assert {:ok, %{content: "Of bob."}} = Store.fetch(bob, "milk")
-          # Who sees both works with the older one.
+          # A profile that sees both uses the older one.
           assert {:ok, %{content: "Of ann."}} = Store.fetch(boss, "milk")
 
-          # One that would be where the other is.
+          # An update to the other entry's labels.
           assert error_text(Store.update(boss, "milk", %{labels: []})) ==
                    ~s(the store already has an entry "milk". Update it, or choose another name)
 
@@ -934,7 +934,7 @@ defmodule Skillbook.StoreConformance do
             for step <- 1..50 do
               now = DateTime.add(@now, step)
 
-              # What the spy writes carries its label, and it cannot change what does not.
+              # The spy's entries have its label, and it cannot change entries without it.
               {call, arguments} = random_call(now, [[], ["secret"]])
               apply(Store, call, [spy | arguments])
 
@@ -995,7 +995,7 @@ defmodule Skillbook.StoreConformance do
           views = for _ <- 1..2, do: Skillbook.view(book(options), "ann")
           note(hd(views), %{content: ""})
 
-          # Who says what they read, and who only learns what was there before.
+          # With an expected version, and without one but with the previous entry.
           results =
             for(writer <- 1..8, do: {writer, Enum.at(views, rem(writer, 2))})
             |> Enum.map(fn {writer, view} ->
@@ -1164,7 +1164,7 @@ defmodule Skillbook.StoreConformance do
           {:ok, entry} = View.fetch(Skillbook.view(book, "ann"), "milk")
           assert {entry.schedule, entry.timezone} == {"0 8 * * 1", "Europe/Berlin"}
 
-          # What is not named stays, and a time zone goes with its schedule.
+          # Other fields stay, and the time zone is removed with its schedule.
           {:ok, %{entry: second}} = Store.update(ann, "milk", %{schedule: "0 9 * * 1"})
           assert {second.schedule, second.timezone} == {"0 9 * * 1", "Europe/Berlin"}
           {:ok, %{entry: third}} = Store.update(ann, "milk", %{schedule: ""})
@@ -1220,7 +1220,7 @@ defmodule Skillbook.StoreConformance do
           assert Store.list(ann) == {:ok, []}
           assert %{schedule: "*/5 * * * *"} = timed(ann, %{schedule: "*/5 * * * *"})
 
-          # Nobody to run it as.
+          # No profile to run it as.
           refused =
             &(~s(expected a profile of the book to set the schedule, got "#{&1}", which is ) <>
                 ~s(not a ) <>
@@ -1240,7 +1240,7 @@ defmodule Skillbook.StoreConformance do
               ] do
             view = Skillbook.view(book, profile)
             assert error_text(Store.update(view, "milk", %{schedule: "@daily"})) == text
-            # What else it may do it may still do.
+            # All other writes are still allowed.
             assert {:ok, _} = Store.update(view, "milk", %{tags: ["by" <> profile.id]})
           end
         end
@@ -1259,10 +1259,10 @@ defmodule Skillbook.StoreConformance do
           assert error_text(Store.create(ann, car)) == too_many
           assert {:ok, _} = Store.create(ann, %{car | schedule: nil})
           assert error_text(Store.update(ann, "car", %{schedule: "@daily"})) == too_many
-          # It is ann's whoever makes it run.
+          # It belongs to ann, no matter which profile enables it.
           assert error_text(Store.update(bob, "car", %{schedule: "@daily"})) == too_many
           assert {:ok, _} = Store.create(bob, %{car | name: "bobs"})
-          # Those that have one may have another, and one that is taken away leaves room.
+          # An existing schedule may change, and a removed one frees its place.
           assert {:ok, _} = Store.update(ann, "bread", %{schedule: "@daily"})
           assert {:ok, _} = Store.disable(ann, "bread")
           assert error_text(Store.update(ann, "car", %{schedule: "@daily"})) == too_many
@@ -1330,7 +1330,7 @@ defmodule Skillbook.StoreConformance do
                 {ann, :update, [%{edit: {:append, "And cream.\n"}}], ["a", "b"]},
                 {boss, :update, [%{edit: {:append, "And bread.\n"}}], ["a", "b"]},
                 {bob, :update, [%{schedule: "0 9 * * 1"}], ["b"]},
-                # With the version its writers come back, and who brought it back.
+                # A restore brings back the version's writers, and adds its own.
                 {ann, :restore, [1], ["a", "b"]},
                 {boss, :restore, [1], :all},
                 {boss, :restore, [6], ["a", "b"]},
@@ -1342,7 +1342,7 @@ defmodule Skillbook.StoreConformance do
               ] do
             assert {:ok, _} = apply(Store, call, [view, "milk" | arguments])
             found = for {owner, grants, id} <- rights(book), do: {owner, grants, id == owner}
-            # With others it has nobody's own id.
+            # With several writers, the id belongs to none of them.
             assert {call, found} ==
                      {call, if(expected, do: [{"boss", expected, expected == :all}], else: [])}
           end
@@ -1384,7 +1384,7 @@ defmodule Skillbook.StoreConformance do
               timed(ann, %{name: "strange"})
               view = Skillbook.view(book, stranger)
               {:ok, _} = Store.update(view, "strange", %{title: "Strange"})
-              # What the application itself writes runs as the option says.
+              # Entries of the application run as the profile of the option.
               timed(View.all(book), %{name: "application"})
               {:ok, _} = Store.update(View.all(book), "application", %{title: "Application"})
               timed(ann, %{name: "imported", content: "From outside."}, by: :import)
@@ -1439,7 +1439,7 @@ defmodule Skillbook.StoreConformance do
           assert [{"milk", ^at, :template, "guest", text}] = last(book, "guest")
           assert text =~ "The page of milk."
 
-          # What everybody sees takes the place of the file's.
+          # An entry without labels hides the file's.
           guest = Skillbook.view(book, "guest")
           timed(guest, %{content: "Of guest."})
           assert Enum.all?(Scheduler.registered(book), &match?({{"milk", _}, _}, &1))
@@ -1464,7 +1464,7 @@ defmodule Skillbook.StoreConformance do
           assert {row.status, row.text} ==
                    {:failed, "The profile bob and its author do not both see it."}
 
-          # It is not that of the entry which bob sees.
+          # It is not the entry that bob sees.
           assert last(book, "bob") == []
         end
 

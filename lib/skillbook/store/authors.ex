@@ -2,7 +2,7 @@ defmodule Skillbook.Store.Authors do
   @moduledoc false
   # Decides which profile a scheduled entry of the store runs as.
   #
-  # An entry runs for its creator, with no more rights than any profile that changed what it runs.
+  # An entry runs for its creator, with no more rights than any other of its writers.
   # `:writers` of an entry holds the ids of these profiles, the creator first. `nil` in it is a
   # profile whose rights differ from the book's profile of that id, such as the narrowed profile
   # of a sub-agent: its rights are not stored, so such an entry cannot run.
@@ -11,7 +11,7 @@ defmodule Skillbook.Store.Authors do
 
   @type t :: [String.t() | nil]
 
-  # A change of any other field, such as the tags, does not change what runs.
+  # Fields that are executed. Changing another field, such as the tags, makes no one a writer.
   @executed_fields ~w(kind title description content attachments schedule timezone)a
 
   @doc "The writers of an entry after the profile has changed it; `before` is its previous state."

@@ -2,7 +2,7 @@ defmodule Skillbook.Store.Read do
   @moduledoc false
   # Reads entries and their versions for a view, and resolves names for reads and writes.
   #
-  # `Skillbook.Store.Table` returns rows whoever asks. This module drops the rows that the view's
+  # `Skillbook.Store.Table` returns all rows. This module drops those that the view's
   # profile may not see, before any result, count or suggestion depends on them.
   #
   # `at` is a map with the database (`:sql`) and the view. In a write it also has `:named`, the

@@ -58,7 +58,8 @@ defmodule Skillbook.Vault.Indexer do
       vault.watch and Code.ensure_loaded?(module) and function_exported?(module, :watch, 1)
 
     watch = if watches?, do: module.watch(options)
-    # `watch` is kept because it may hold a resource that ends with its last reference.
+    # The result of `watch/1` stays in the state: it may be a resource that ends with its last
+    # reference.
     {:ok, %{book: book, vault: vault, sql: sql, watch: watch, retry: nil}, {:continue, :first}}
   end
 

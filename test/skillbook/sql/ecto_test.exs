@@ -10,7 +10,7 @@ defmodule Skillbook.SQL.EctoTest do
     def __adapter__, do: Ecto.Adapters.MyXQL
   end
 
-  # What each adapter gives for a statement that fails, as its documentation says.
+  # Errors of each adapter for failed statements, from its documentation.
   defmodule Failing do
     def __adapter__, do: Ecto.Adapters.Postgres
     def in_transaction?, do: false
@@ -24,7 +24,7 @@ defmodule Skillbook.SQL.EctoTest do
     end
   end
 
-  # A repo over PostgreSQL that tells what it is asked for.
+  # A repo for PostgreSQL that sends its statements to the test.
   defmodule Turns do
     def __adapter__, do: Ecto.Adapters.Postgres
     def in_transaction?, do: Process.get(__MODULE__, false)

@@ -1,5 +1,5 @@
 defmodule Skillbook.SQL.PostgresServerTest do
-  # With servers of their own, which are stopped and started again.
+  # Each test starts, stops and restarts its own server.
   use ExUnit.Case, async: true
 
   import Skillbook.PostgresCase
@@ -52,7 +52,7 @@ defmodule Skillbook.SQL.PostgresServerTest do
 
     stop_server(folder, "immediate")
     assert {:error, %Error{kind: kind} = error} = Task.await(write, 30_000)
-    # The server may say that it ends, or just end.
+    # The server may announce its end, or just end.
     assert kind in [:closed, :lost]
 
     assert Exception.message(error) =~
@@ -86,7 +86,7 @@ defmodule Skillbook.SQL.PostgresServerTest do
     {_folder, plain} = server()
     {tls_folder, _url} = server()
     stop_server(tls_folder)
-    # The server reads a key only of its own user.
+    # The server only reads a key file of its user.
     for file <- [key, certificate], do: install(file, tls_folder)
     data = Path.join(tls_folder, "data")
 
@@ -100,7 +100,7 @@ defmodule Skillbook.SQL.PostgresServerTest do
     used = "select case when ssl then 1 else 0 end from pg_stat_ssl where pid = pg_backend_pid()"
     by_name = fn url -> String.replace(url, "127.0.0.1", "localhost") end
     unknown = "invalid peer certificate: UnknownIssuer"
-    # The stranger has the authority's name.
+    # The foreign authority has the same name.
     signed = "invalid peer certificate: BadSignature"
     not_found = "server does not support TLS"
 
@@ -152,7 +152,7 @@ defmodule Skillbook.SQL.PostgresServerTest do
   defp certificates(folder, host) do
     File.mkdir_p!(folder)
     name = {:Extension, {2, 5, 29, 17}, false, [dNSName: to_charlist(host)]}
-    # rustls refuses what OTP writes for other elliptic curves, and for RSA from OTP 28.
+    # rustls refuses OTP's keys for other elliptic curves, and for RSA from OTP 28.
     strong = [key: {:namedCurve, :ed25519}]
 
     %{server_config: server, client_config: client} =
@@ -172,7 +172,7 @@ defmodule Skillbook.SQL.PostgresServerTest do
     )
 
     File.write!(Path.join(folder, "server.key"), pem.([key]))
-    # What a client trusts is the authority of its server.
+    # A client trusts the authority of its server.
     authority = Path.join(folder, "authority.pem")
 
     File.write!(

@@ -64,7 +64,8 @@ defmodule Skillbook.SQL.PostgresTest do
              }},
             {[
                url:
-                 "postgres://[::1]:6000/a?user=b&password=c+d&sslmode=verify-full&sslrootcert=/ca.pem"
+                 "postgres://[::1]:6000/a?user=b&password=c+d&sslmode=verify-full" <>
+                   "&sslrootcert=/ca.pem"
              ],
              %{
                host: "::1",
@@ -418,7 +419,7 @@ defmodule Skillbook.SQL.PostgresTest do
           "select count(*) from pg_stat_activity where datname = current_database()"
         ).rows
 
-      # The listener opens its own only when somebody listens.
+      # The listener connects for the first subscriber.
       assert count in 1..4
     end
 
@@ -564,7 +565,7 @@ defmodule Skillbook.SQL.PostgresTest do
 
     message =
       ~s(expected the URL of a PostgreSQL server in SKILLBOOK_POSTGRES; start one for the ) <>
-        ~s(tests with\n\n    bin/postgres-for-tests run mix test)
+        ~s(tests:\n\n    bin/postgres-for-tests run mix test)
 
     ebin = Application.app_dir(:skillbook, "ebin")
     {output, 1} = System.cmd("elixir", ["-pa", ebin, "-e", script], stderr_to_stdout: true)

@@ -10,10 +10,10 @@ defmodule Skillbook.Store.FollowerTest do
 
   @moduletag :tmp_dir
 
-  # A busy machine is slow.
-  @patience 30_000
+  # Long, for busy machines.
+  @timeout 30_000
 
-  # A poll that is never waited for: what comes without it came by a notice or by `sync/2`.
+  # Longer than the test, so updates come from notifications or `sync/2`.
   @never 3_600_000
 
   defp sql(book), do: Book.sql(Book.fetch!(book))
@@ -35,14 +35,14 @@ defmodule Skillbook.Store.FollowerTest do
   end
 
   defp change(book) do
-    assert_receive {:skillbook, ^book, %Change{} = change}, @patience
+    assert_receive {:skillbook, ^book, %Change{} = change}, @timeout
     Map.take(change, [:added, :changed, :removed])
   end
 
   defp process(book, what),
     do: Process.whereis(Module.concat(book, List.last(Module.split(what))))
 
-  # The process that takes the place of one.
+  # The process that replaces another.
   defp another(book, what, pid) do
     case process(book, what) do
       other when other in [nil, pid] -> Process.sleep(5) && another(book, what, pid)
@@ -122,7 +122,7 @@ defmodule Skillbook.Store.FollowerTest do
     gone = stored("milk", id: milk, deleted_at: ~U[2026-03-01 09:30:00Z])
     Follower.sync(book, write_rows(sql(book), [gone]))
     assert names(book) == ["bread"]
-    # What shows already is not waited for.
+    # A visible revision needs no wait.
     assert Follower.sync(book, 1) == :ok
   end
 
@@ -138,7 +138,7 @@ defmodule Skillbook.Store.FollowerTest do
 
   test "another book on the same database is notified of a write", %{tmp_dir: folder} do
     {writer, reader} = {open(folder), open(folder)}
-    # It has looked once, so it is known to share the database.
+    # After its first query, its database is known to be shared.
     :sys.get_state(process(reader, Follower))
     Follower.sync(writer, write_rows(sql(writer), [stored("milk")]))
     assert change(reader).added == ["milk"]
@@ -148,7 +148,7 @@ defmodule Skillbook.Store.FollowerTest do
   test "a listening connection is rarely polled", %{tmp_dir: folder} do
     options = [path: Path.join(folder, "store.db"), tells: self()]
     book = open(folder, store: {FakeSQL, options}, store_poll: 10)
-    assert_receive {:listens, follower, "skillbook"}, @patience
+    assert_receive {:listens, follower, "skillbook"}, @timeout
     :sys.get_state(follower)
 
     for {payload, name} <- [{"1", "a"}, {"what is this", "b"}] do
@@ -157,18 +157,18 @@ defmodule Skillbook.Store.FollowerTest do
       assert change(book).added == [name]
     end
 
-    # A notice of what shows is no reason to look.
+    # A notification of a visible revision causes no query.
     write_rows(sql(book), [stored("c")])
     send(follower, {:skillbook_notify, "skillbook", "2"})
     :sys.get_state(follower)
     assert names(book) == ["a", "b"]
 
-    # What was missed while nobody listened is looked for.
+    # Missed notifications cause a query.
     send(follower, {:skillbook_notify_lost, "skillbook"})
     assert change(book).added == ["c"]
     refute_received {:listens, _, _}
     send(follower, :refresh)
-    assert_receive {:listens, ^follower, "skillbook"}, @patience
+    assert_receive {:listens, ^follower, "skillbook"}, @timeout
   end
 
   test "after an outage the database is read from the last revision on", %{tmp_dir: folder} do
@@ -187,9 +187,9 @@ defmodule Skillbook.Store.FollowerTest do
 
         assert_receive {[:skillbook, :store, :away], %{system_time: _},
                         %{book: ^book, kind: :other}},
-                       @patience
+                       @timeout
 
-        # Reading goes on, and a writer waits.
+        # Reads continue, and a writer waits.
         assert names(book) == ["bread", "milk", "rye"]
         path = Path.join(folder, "store.db")
         {:ok, other} = SQL.SQLite.start_link(path: path, name: :"#{name}_other")
@@ -204,10 +204,10 @@ defmodule Skillbook.Store.FollowerTest do
 
         writer = Task.async(fn -> Follower.sync(book, revision) end)
         FakeSQL.away(name, false)
-        assert Task.await(writer, @patience) == :ok
+        assert Task.await(writer, @timeout) == :ok
         assert names(book) == ["oats", "rye"]
         assert change(book) == %{added: ["oats"], changed: [], removed: ["bread", "milk"]}
-        assert_receive {[:skillbook, :store, :back], %{duration: _}, %{book: ^book}}, @patience
+        assert_receive {[:skillbook, :store, :back], %{duration: _}, %{book: ^book}}, @timeout
         GenServer.stop(other)
       end)
 
@@ -316,7 +316,7 @@ defmodule Skillbook.Store.FollowerTest do
       end
 
     for n <- 1..1000, do: Watcher.put_stored(book, rows(change.(n)), :some)
-    assert Task.await_many(readers, @patience) == [1000, 1000]
+    assert Task.await_many(readers, @timeout) == [1000, 1000]
   end
 
   test "each of many writers sees its write, also during a reload of files", %{tmp_dir: folder} do
@@ -336,7 +336,7 @@ defmodule Skillbook.Store.FollowerTest do
         end)
       end
 
-    Task.await_many([reloads | writers], @patience)
+    Task.await_many([reloads | writers], @timeout)
     assert length(names(book)) == 380
   end
 
@@ -346,12 +346,13 @@ defmodule Skillbook.Store.FollowerTest do
       book = open(folder)
       Follower.sync(book, write_rows(sql(book), [stored("before")]))
       pid = process(book, unquote(what))
-      # It waits while the watcher does, and the process that it waits for is gone then.
+      # The writer waits while the watcher is suspended, and then for a process that no longer
+      # exists.
       :sys.suspend(process(book, unquote(what)))
       revision = write_rows(sql(book), [stored("milk")])
       writer = Task.async(fn -> Follower.sync(book, revision) end)
       Process.exit(pid, :kill)
-      assert Task.await(writer, @patience) == :ok
+      assert Task.await(writer, @timeout) == :ok
       assert names(book) == ["before", "milk"]
       another(book, unquote(what), pid)
       Follower.sync(book, write_rows(sql(book), [stored("rye")]))
@@ -386,14 +387,14 @@ defmodule Skillbook.Store.FollowerTest do
       FakeSQL.away(name, true)
       :telemetry.listen(book)
       writer = Task.async(fn -> Follower.sync(book, 7) end)
-      assert_receive {[:skillbook, :store, :away], _, %{book: ^book}}, @patience
+      assert_receive {[:skillbook, :store, :away], _, %{book: ^book}}, @timeout
       stop_supervised!(book)
 
       text =
         "the book #{inspect(book)} stopped before its catalog showed revision 7; the write " <>
           "is in the database"
 
-      assert {:error, %SQL.Error{kind: :closed} = error} = Task.await(writer, @patience)
+      assert {:error, %SQL.Error{kind: :closed} = error} = Task.await(writer, @timeout)
       assert Exception.message(error) == text
       assert {:error, ^error} = Follower.sync(book, 7)
     end)

@@ -1,5 +1,5 @@
 defmodule Skillbook.Store.NodesTest do
-  # Two virtual machines with one database: what is written on one is read on the other.
+  # Two virtual machines share a database, and each reads the writes of the other.
   use ExUnit.Case, async: true
 
   import Skillbook.Eventually
@@ -31,7 +31,7 @@ defmodule Skillbook.Store.NodesTest do
         name = "note-#{round}"
         text = "written #{round} by #{inspect(writer)}"
         {:ok, _, _} = Peers.store(writer, :nodes, :put_note, [name, text, []])
-        # The writer itself sees it at once.
+        # The writer sees it immediately.
         assert Peers.read(writer, :nodes, name) == text
         assert eventually(fn -> Peers.read(reader, :nodes, name) == text end)
       end
@@ -64,7 +64,7 @@ defmodule Skillbook.Store.NodesTest do
     assert {:error, %Skillbook.SQL.Error{}} =
              Peers.store(a, :nodes, :put_note, ["meanwhile", "2", []])
 
-    # What was read before is still there.
+    # Entries read before remain visible.
     assert Peers.read(b, :nodes, "before") == "1"
 
     ^url = PostgresCase.start_server(folder)

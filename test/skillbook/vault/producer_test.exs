@@ -1,5 +1,5 @@
 defmodule Skillbook.Vault.ProducerTest do
-  # The producer of docs/vaults.md, as it stands there, over a drive that is a process.
+  # The producer of docs/vaults.md, verbatim, with a process as the drive.
   use ExUnit.Case, async: true
   use Skillbook.SkillsCase
 
@@ -7,8 +7,8 @@ defmodule Skillbook.Vault.ProducerTest do
 
   alias Skillbook.{Profile, TestDrive, Vault, View}
 
-  # The indexer tries again after five seconds, and a busy machine is slow.
-  @patience 30_000
+  # The indexer retries after five seconds, and machines may be busy.
+  @timeout 30_000
 
   setup_all do
     [_, code] =
@@ -98,7 +98,7 @@ defmodule Skillbook.Vault.ProducerTest do
         :ok = TestDrive.put(drive, "1a", text: "The yearly plan")
         assert await(book, counts(indexed: 1)) == :ok
         :ok = TestDrive.fail(drive, {:files, 2}, nil)
-        # Nobody asks for it.
+        # Not called.
         assert await(book, counts(unchanged: 5)) == :ok
       end)
 
@@ -181,7 +181,7 @@ defmodule Skillbook.Vault.ProducerTest do
     receive do
       {:skillbook_vault, ^book, "drive", ^counts} -> :ok
     after
-      @patience -> {:nothing_told, Process.info(self(), :messages)}
+      @timeout -> {:timeout, Process.info(self(), :messages)}
     end
   end
 

@@ -1,10 +1,10 @@
 defmodule Skillbook.SQL.Migrations.V7 do
   @moduledoc false
-  # Adds schedules to the entries of the store, and tells their firings apart from those of files.
+  # Adds schedules to the entries of the store, and separates their firings from those of files.
 
   # Without `@behaviour`, like V1.
   def up(dialect) do
-    # `writers` are the ids of the profiles that wrote what the entry runs, the creator first, as
+    # `writers` are the ids of the profiles that wrote the entry, the creator first, as
     # JSON.
     columns =
       for table <- ~w(entries entry_versions),

@@ -1,6 +1,6 @@
-defmodule Skillbook.Vault.SameTest do
-  # The same documents give the same hits, scores and order on both databases, whatever was there
-  # before, and whatever is asked.
+defmodule Skillbook.Vault.DatabasesTest do
+  # The same documents have the same hits, scores and order on both databases, for any history and
+  # query.
   use ExUnit.Case, async: true
   use Skillbook.SkillsCase
 
@@ -95,7 +95,7 @@ defmodule Skillbook.Vault.SameTest do
     for book <- books, do: assert({:ok, %{total: 2}} = Vault.search(View.all(book), nil))
   end
 
-  # Put, replaced by other texts, moved, given labels, deleted.
+  # Puts, replaces, moves, labels and deletes documents.
   defp change(books) do
     for _ <- 1..4 do
       vault = Enum.random(["a", "b"])
@@ -161,7 +161,7 @@ defmodule Skillbook.Vault.SameTest do
         [vault: "b"]
       ])
 
-  # Each highlight is a word or more of the snippet, and they stand in their order.
+  # Each highlight is one or more words of the snippet, and they are in order.
   defp assert_marked(hit) do
     ends = for {start, length} <- hit.highlights, do: {start, start + length}
     assert ends == Enum.sort(ends)
@@ -170,7 +170,7 @@ defmodule Skillbook.Vault.SameTest do
         do: assert(binary_part(hit.snippet, start, length) =~ ~r/\A[\p{L}\p{N}\p{M}]+\z/u)
   end
 
-  # Of one word: notes that are called so come before all others.
+  # For one word, notes with that name come first.
   defp assert_titles_first(query, hits) do
     case Skillbook.Search.Query.parse(query) do
       {:ok, [{:word, stem}]} ->

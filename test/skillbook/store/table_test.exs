@@ -1,4 +1,4 @@
-defmodule Skillbook.Store.StoredTest do
+defmodule Skillbook.Store.TableTest do
   use ExUnit.Case, async: true
 
   alias Skillbook.SQL.{Migrations, SQLite}
