@@ -72,7 +72,7 @@ defmodule Skillbook.Frontmatter do
       iex> data
       %{"description" => "Note: short"}
       iex> {diagnostic.line, diagnostic.column, diagnostic.message}
-      {2, 14, "an unquoted value may not contain a colon before a blank; read as: description: \"Note: short\""}
+      {2, 14, "an unquoted value may not contain a colon followed by a space; read as: description: \"Note: short\""}
 
   What cannot be mended is an error:
 

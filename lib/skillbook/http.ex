@@ -265,7 +265,7 @@ defmodule Skillbook.HTTP do
   # For adapters without a time limit of their own, and for endless gzip.
   defp in_time(state, next) do
     if System.monotonic_time(:millisecond) >= state.call.deadline,
-      do: stop(state, :timeout, "the time for the whole answer is over"),
+      do: stop(state, :timeout, "the time limit for the whole response has passed"),
       else: next.(state)
   end
 

@@ -91,9 +91,9 @@ defmodule Skillbook.Prompt do
       ["  email  Send, find and draft mail", "  tasks  tasks.create, tasks.search"]
 
       iex> {:ok, catalog} = Skillbook.Catalog.load(["test/support/fixtures/skills"])
-      iex> text = Skillbook.Prompt.text(Skillbook.View.all(catalog), max_tokens: 390)
+      iex> text = Skillbook.Prompt.text(Skillbook.View.all(catalog), max_tokens: 400)
       iex> text |> String.split("\\n") |> Enum.at(-2)
-      "Left out for lack of room: 3 commands and 1 skill. `get_skill` lists everything, `get_skill: NAME` reads one of them."
+      "Left out for lack of space: 3 commands and 1 skill. `get_skill` lists everything, `get_skill: NAME` shows one entry."
   """
   @spec text(View.t(), keyword()) :: String.t()
   def text(view, options \\ [])

@@ -546,7 +546,10 @@ defmodule Skillbook.AgentTest do
       result = run(book, [change, cmd("new"), "Done."])
       assert kinds(result) == [:prompt, :input, :reply, :report, :news, :reply, :report, :reply]
       assert [[prompt | _], [prompt | _] = second, [prompt | _]] = asked()
-      assert last(second) =~ "\n\n# Changes of what `get_skill` lists\n\nNew:\n\n- new: Brand new"
+
+      assert last(second) =~
+               "\n\n# Changes in the list of `get_skill`\n\nNew:\n\n- new: Brand new"
+
       assert ["# Changes" <> _] = events(:news)
 
       # And in the next run.
@@ -554,7 +557,10 @@ defmodule Skillbook.AgentTest do
       Skillbook.reload(book)
       result = run(book, ["Done."], [transcript: result.transcript], "More.")
       assert [[^prompt | _] = messages] = asked()
-      assert last(messages) == "# Changes of what `get_skill` lists\n\nGone:\n\n- new\n\nMore."
+
+      assert last(messages) ==
+               "# Changes in the list of `get_skill`\n\nRemoved:\n\n- new\n\nMore."
+
       assert Enum.take(kinds(result), -3) == [:news, :input, :reply]
     end
 

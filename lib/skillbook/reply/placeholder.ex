@@ -64,7 +64,7 @@ defmodule Skillbook.Reply.Placeholder do
     for part <- Regex.split(@written, text, include_captures: true, trim: true) do
       cond do
         part == "{{" -> "{"
-        part =~ ~r/\A#{@written.source}\z/u -> {:name, String.slice(part, 1..-2)}
+        part =~ ~r/\A#{@written.source}\z/u -> {:name, String.slice(part, 1..-2//1)}
         true -> part
       end
     end

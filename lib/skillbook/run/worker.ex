@@ -3,8 +3,6 @@ defmodule Skillbook.Run.Worker do
   # A process that works for a caller, under the supervisor of a book. It is not linked, so that a crash does not reach the
   # caller, but it ends when the caller does, whatever it is doing.
 
-  require Logger
-
   @type t :: Task.t()
 
   @doc "Starts one that waits for `run/2`."

@@ -159,13 +159,13 @@ defmodule Skillbook.Agent.DispatchTest do
 
       assert commands == """
 
-             `get_skill: NAME` shows one of them whole.
+             `get_skill: NAME` shows one in full.
 
                mail.send  Does mail.send
 
              ## Skills
 
-             Read a skill with `get_skill: NAME` before you do what it describes.
+             Before a task that a skill describes, read the skill with `get_skill: NAME`.
 
              - poem: Poems
              """

@@ -74,7 +74,7 @@ defmodule Skillbook.Handlers.Markdown.Search do
   defp more(0), do: []
 
   defp more(count),
-    do: ["#{count} more; narrow the search, or raise --limit (at most #{Vault.most()})"]
+    do: ["#{count} more; narrow the search, or raise --limit (at most #{Vault.max_limit()})"]
 
   defp hit(hit, several_vaults?) do
     vault = if several_vaults?, do: " in #{hit.vault}", else: ""

@@ -147,7 +147,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
   defp check_interval(schedule, context) do
     min_interval = Book.fetch!(context.book).schedules[:min_interval]
-    ScheduleRules.apart(schedule, min_interval, context.now)
+    ScheduleRules.check_interval(schedule, min_interval, context.now)
   end
 
   # A page never runs with more rights than its builder has, and never as another profile, which
@@ -185,7 +185,9 @@ defmodule Skillbook.Handlers.Workflow.Build do
   # The same rule as for entries of the store.
   defp cast_labels(flags, context) do
     labels = Enum.sort(Enum.uniq((flags["labels"] || []) ++ context.profile.labels))
-    with :ok <- Store.held(context.view, labels), do: {:ok, Map.put(flags, "labels", labels)}
+
+    with :ok <- Store.check_held_labels(context.view, labels),
+         do: {:ok, Map.put(flags, "labels", labels)}
   end
 
   # The builder holds its labels, so only the name can hide it from the builder.
