@@ -95,7 +95,8 @@ defmodule Skillbook.BuiltinSkillsTest do
   end
 
   # Flags with a form of their own, which the handler parses.
-  @own_form ~w(agent.dispatch/id tasks.create/parent tasks.delete/id tasks.get/id tasks.update/id tasks.update/parent
+  @own_form ~w(agent.dispatch/id tasks.create/parent tasks.delete/id tasks.get/id
+               tasks.update/id tasks.update/parent
                workflow.build/domain workflow.build/flags workflow.build/name workflow.build/steps
                workflow.run/with workflow.show/run)
 
@@ -240,8 +241,12 @@ defmodule Skillbook.BuiltinSkillsTest do
     reads = for entry <- entries, entry.effects == :read, do: entry.name
 
     assert reads ==
-             ~w(markdown.search memory.search notes.get notes.list results.read skills.diff skills.history skills.list skills.load skills.read
-               tasks.get tasks.search workflow.list workflow.run workflow.show workflows.daily_digest)
+             ~w(
+               markdown.search memory.search notes.get notes.list results.read
+               skills.diff skills.history skills.list skills.load skills.read
+               tasks.get tasks.search
+               workflow.list workflow.run workflow.show workflows.daily_digest
+             )
   end
 
   # A database of its own for each command, with the tasks that pages speak of.

@@ -842,7 +842,9 @@ defmodule Skillbook.SchedulerTest do
       year(
         queue,
         until,
-        Enum.reduce(due, counts, fn {name, at, at}, all -> Map.update(all, name, 1, &(&1 + 1)) end)
+        Enum.reduce(due, counts, fn {name, at, at}, counts ->
+          Map.update(counts, name, 1, &(&1 + 1))
+        end)
       )
     else
       counts

@@ -7,7 +7,7 @@ end
 defmodule Skillbook.WorkflowTest do
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.Reply.Placeholder
+  alias Skillbook.Reply.{Pipeline, Placeholder}
   alias Skillbook.{Command, Hostile, PolicyError, Profile, Workflow, WorkflowError}
 
   @moduletag :tmp_dir
@@ -321,8 +321,7 @@ defmodule Skillbook.WorkflowTest do
       line = Command.line(%Command{name: "w.flow", raw: "", flags: %{"a" => a, "b" => b}})
       assert {:ok, %Command{flags: %{"a" => ^a, "b" => ^b}, args: []}} = Command.parse(line)
 
-      [result] =
-        Skillbook.Reply.Pipeline.commands(view, [line], now: @now, assigns: assigns(self()))
+      [result] = Pipeline.commands(view, [line], now: @now, assigns: assigns(self()))
 
       assert %{status: :ok} = result
       both = "<#{a}|#{b}>"
@@ -337,7 +336,10 @@ defmodule Skillbook.WorkflowTest do
     view =
       book_with(
         folder,
-        workflow("x.say {a} --in \"<{a}>\"", usage: "[--a <text>]", flags: "--a  One (default: x)")
+        workflow("x.say {a} --in \"<{a}>\"",
+          usage: "[--a <text>]",
+          flags: "--a  One (default: x)"
+        )
       )
 
     for {json, args, inside} <- [
@@ -350,7 +352,7 @@ defmodule Skillbook.WorkflowTest do
       line = ~s(w.flow {"a": #{json}})
 
       assert [%{status: :ok}] =
-               Skillbook.Reply.Pipeline.commands(view, [line], now: @now, assigns: assigns(self()))
+               Pipeline.commands(view, [line], now: @now, assigns: assigns(self()))
 
       assert_received {:got, %{"in" => ^inside}, ^args}
     end

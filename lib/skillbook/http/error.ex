@@ -21,9 +21,9 @@ defmodule Skillbook.HTTP.Error do
 
   ## Examples
 
-      iex> error = %Skillbook.HTTP.Error{kind: :connect, reason: "refused", place: "localhost:8080"}
+      iex> error = %Skillbook.HTTP.Error{kind: :connect, reason: "refused", place: "a.example:80"}
       iex> Exception.message(error)
-      "localhost:8080: refused"
+      "a.example:80: refused"
   """
 
   @type kind ::

@@ -88,8 +88,8 @@ defmodule Skillbook.Handlers.WorkflowTest do
         {block.("tasks.search | notes.add"),
          "error: `workflows.flow` was not built: step 1 cannot be read: `|` is not " <>
            "supported: this is not a shell\n  tasks.search | notes.add\n               ^\n" <>
-           "hint: there are no pipes; one command a line, and {1} as a value in the next " <>
-           "stands for the result of the first; quote it (\"|\") if it is part of a value"},
+           "hint: write one command per line, and use {1} as a value for the result of the " <>
+           "first; quote it (\"|\") if it is part of a value"},
         {build.("--flags to"),
          ~s(error: --flags must be a line for each flag of the workflow, as in the Flags ) <>
            ~s(section of a page, got "to". ) <>
@@ -519,8 +519,10 @@ defmodule Skillbook.Handlers.WorkflowTest do
     test "lists commands without a handler, with their schedules", %{context: context} do
       assert run(context, "workflow.list") == """
              2 workflows:
-             workflows.daily_digest [0 8 * * 1-5, next 2026-02-18 08:00 +00:00] - Summarize overdue tasks, tasks due today and tasks due soon
-             workflows.weekly_review - Look back on the week, tidy the task list and plan the next week\
+             workflows.daily_digest [0 8 * * 1-5, next 2026-02-18 08:00 +00:00] - Summarize \
+             overdue tasks, tasks due today and tasks due soon
+             workflows.weekly_review - Look back on the week, tidy the task list and plan the \
+             next week\
              """
 
       run(

@@ -12,7 +12,7 @@ defmodule Skillbook.Scheduler.DigestTest do
   @name "workflows.morning"
 
   @commands ~S"""
-  workflow.build --name morning --description "What the day brings" --schedule "0 8 * * 1-5" --steps <<STEPS
+  workflow.build --name morning --description Digest --schedule "0 8 * * 1-5" --steps <<STEPS
   ```cmd
   # name: late
   tasks.search --overdue --assignee {user} --sort priority
@@ -38,9 +38,9 @@ defmodule Skillbook.Scheduler.DigestTest do
   """
 
   @prose ~S"""
-  workflow.build --name morning --description "What the day brings" --schedule "0 8 * * 1-5" --steps <<STEPS
-  Look up what is late and what is due today with `tasks.search`, and what is wished for with `memory.search`. Store it as
-  one note with `notes.add`, under the title "Digest of" and the day.
+  workflow.build --name morning --description Digest --schedule "0 8 * * 1-5" --steps <<STEPS
+  Search for late tasks and tasks due today with `tasks.search`, and for wishes with
+  `memory.search`. Store it as one note with `notes.add`, under the title "Digest of" and the day.
   STEPS
   """
 

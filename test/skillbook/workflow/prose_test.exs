@@ -16,7 +16,7 @@ defmodule Skillbook.Workflow.ProseTest do
 
   ## Behavior
 
-  Look for what is late with `tasks.search --overdue`, then remember it with `memory.save`. See x.none.
+  Search with `tasks.search --overdue`, then save the result with `memory.save`. See x.none.
   """
 
   defmodule Tells do
@@ -191,8 +191,8 @@ defmodule Skillbook.Workflow.ProseTest do
 
       result = carry_out(book, "x.tidy --to bob \"a b\"")
 
-      assert %{status: :ok, name: "x.tidy", content: "Nothing is late.", effects: [:memory_saved]} =
-               result
+      assert %{status: :ok, name: "x.tidy", content: "Nothing is late."} = result
+      assert result.effects == [:memory_saved]
 
       assert %{run: 1, agent: %{status: :done, turns: 2}, steps: [_, _]} = result.data
 
@@ -219,7 +219,7 @@ defmodule Skillbook.Workflow.ProseTest do
 
              ## Behavior
 
-             Look for what is late with `tasks.search --overdue`, then remember it with `memory.save`. See x.none.\
+             Search with `tasks.search --overdue`, then save the result with `memory.save`. See x.none.\
              """
 
       shown = show(book, "workflow.show x.tidy --run R-1")
@@ -416,8 +416,10 @@ defmodule Skillbook.Workflow.ProseTest do
     {book, _set} = start(folder, model: script([]))
 
     assert show(book, "workflow.run x.tidy --with to=bob --dry-run").content == """
-           x.tidy is a page for a model to follow; it runs no commands itself. It names the commands tasks.search, memory.save.
-           In a conversation, calling it returns its text. Elsewhere, for example on a schedule, an agent gets this message:
+           x.tidy is a page for a model to follow; it runs no commands itself. It names the \
+           commands tasks.search, memory.save.
+           In a conversation, calling it returns its text. Elsewhere, for example on a schedule, \
+           an agent gets this message:
 
            Carry out this page. It was called as: x.tidy --to bob
            It is 2026-03-01T08:00:00Z, UTC. You act for "ann".
@@ -426,7 +428,7 @@ defmodule Skillbook.Workflow.ProseTest do
 
            ## Behavior
 
-           Look for what is late with `tasks.search --overdue`, then remember it with `memory.save`. See x.none.\
+           Search with `tasks.search --overdue`, then save the result with `memory.save`. See x.none.\
            """
 
     refute_received {:asked, _, _}

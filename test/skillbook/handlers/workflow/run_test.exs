@@ -4,6 +4,7 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
   alias Skillbook.{Profile, Source}
 
   @moduletag :tmp_dir
+  @now ~U[2026-03-01 08:00:00Z]
 
   @flow """
   # x.flow
@@ -44,8 +45,7 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
   defp run(book, line, profile \\ "runs", options \\ []) do
     view = Skillbook.view(book, profile)
 
-    [result] =
-      Skillbook.run(view, "```cmd\n#{line}\n```", [now: ~U[2026-03-01 08:00:00Z]] ++ options).results
+    [result] = Skillbook.run(view, "```cmd\n#{line}\n```", [now: @now] ++ options).results
 
     result
   end
