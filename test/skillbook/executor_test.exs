@@ -68,7 +68,7 @@ defmodule Skillbook.ExecutorTest do
                    execute(folder, "Skillbook.TestHandlers.#{handler}", "x.run")
 
           assert Exception.message(error) =~
-                   "`x.run` failed: its handler gave an answer that cannot be read."
+                   "`x.run` failed: its handler returned an invalid value."
         end)
 
       assert log =~ "skill x.run: expected {:ok, text}"

@@ -99,21 +99,16 @@ defmodule Skillbook.FlagsTest do
 
     test "refuses words that are left over" do
       rows = [
-        {%{}, ["report"], [],
-         ~s("report" stands without a flag. Put its flag in front: --FLAG "report")},
-        {%{}, ["-due", "x"], [],
-         ~s("-due x" stands without a flag. A flag begins with two dashes: --due)},
-        {%{}, ["/due"], [],
-         ~s("/due" stands without a flag. A flag begins with two dashes: --due)},
-        {%{}, ["due=x y"], [],
-         ~s("due=x y" stands without a flag. A flag begins with two dashes: --due)},
-        {%{}, ["-5"], [], ~s("-5" stands without a flag. Put its flag in front: --FLAG "-5")},
-        {%{}, ["/a/b"], [],
-         ~s("/a/b" stands without a flag. Put its flag in front: --FLAG "/a/b")},
+        {%{}, ["report"], [], ~s("report" has no flag. Put a flag in front: --FLAG "report")},
+        {%{}, ["-due", "x"], [], ~s("-due x" has no flag. A flag begins with two dashes: --due)},
+        {%{}, ["/due"], [], ~s("/due" has no flag. A flag begins with two dashes: --due)},
+        {%{}, ["due=x y"], [], ~s("due=x y" has no flag. A flag begins with two dashes: --due)},
+        {%{}, ["-5"], [], ~s("-5" has no flag. Put a flag in front: --FLAG "-5")},
+        {%{}, ["/a/b"], [], ~s("/a/b" has no flag. Put a flag in front: --FLAG "/a/b")},
         {%{}, ["T-1", "T-2"], ["id"],
-         ~s("T-2" is one word too many: only --id may be given without the flag's name, once. Put its flag in front: --FLAG "T-2")},
+         ~s("T-2" is one word too many: only --id may be given without the flag's name, once. Put a flag in front: --FLAG "T-2")},
         {%{"id" => "T-1"}, ["T-1"], ["id"],
-         ~s("T-1" is one word too many: only --id may be given without the flag's name, once. Put its flag in front: --FLAG "T-1")}
+         ~s("T-1" is one word too many: only --id may be given without the flag's name, once. Put a flag in front: --FLAG "T-1")}
       ]
 
       for {flags, args, names, text} <- rows,

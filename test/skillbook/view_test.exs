@@ -172,9 +172,9 @@ defmodule Skillbook.ViewTest do
     message = &Exception.message(%UnknownSkillError{name: "x", suggestions: &1})
 
     assert message.(["a"]) ==
-             ~s(unknown skill "x"; did you mean a? To list what there is, write: get_skill)
+             ~s(unknown skill "x"; did you mean a? To list all skills, write: get_skill)
 
     assert message.(["a", "b", "c"]) ==
-             ~s(unknown skill "x"; did you mean a, b or c? To list what there is, write: get_skill)
+             ~s(unknown skill "x"; did you mean a, b or c? To list all skills, write: get_skill)
   end
 end

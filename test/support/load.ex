@@ -36,19 +36,19 @@ defmodule Skillbook.Load do
         |> Enum.frequencies()
       end)
 
-    # What ran is over; what is kept is bounded.
+    # All handlers have ended, and stored results are within their limit.
     wait(fn -> Task.Supervisor.children(Module.concat(@book, Tasks)) == [] end)
-    gate = :sys.get_state(Module.concat(@book, Gate))
-    %{running: 0, calls: calls, waiting: waiting, skills: skills} = gate
-    true = {calls, waiting, skills} == {%{}, %{}, %{}}
+    limit = :sys.get_state(Module.concat(@book, ConcurrencyLimit))
+    %{running: 0, calls: calls, queues: queues, skills: skills} = limit
+    true = {calls, queues, skills} == {%{}, %{}, %{}}
 
-    for name <- [Gate, Breaker, Kept] do
+    for name <- [ConcurrencyLimit, CircuitBreaker, StoredResults] do
       {:monitors, []} =
         @book |> Module.concat(name) |> GenServer.whereis() |> Process.info(:monitors)
     end
 
-    kept = :sys.get_state(Module.concat(@book, Kept)).bytes
-    true = kept <= 32 * 1024 * 1024
+    stored = :sys.get_state(Module.concat(@book, StoredResults)).bytes
+    true = stored <= 32 * 1024 * 1024
     broken = @book |> Skillbook.diagnostics() |> length()
     Supervisor.stop(supervisor)
     wait(fn -> nothing_new?(left(), before) end)
@@ -59,7 +59,7 @@ defmodule Skillbook.Load do
       results: statuses,
       milliseconds: div(microseconds, 1000),
       out_of_service: broken,
-      kept_bytes: kept,
+      kept_bytes: stored,
       left_memory: left().memory - before.memory
     }
   end

@@ -84,7 +84,7 @@ defmodule Skillbook.Catalog.DeclarationTest do
       {%{}, [], "--id is required and missing. Add it as: --id VALUE"},
       {%{"id" => "1"}, ["2"],
        "\"2\" is one word too many: only --id may be given without the flag's name, once. " <>
-         "Put its flag in front: --FLAG \"2\""},
+         "Put a flag in front: --FLAG \"2\""},
       {%{"id" => "1", "cuont" => "2"}, [],
        "unknown flag --cuont; did you mean --count? Known flags: --id, --count, --n, --to, --mode, --due, --all, " <>
          "--note, --tags, --on, --off"},

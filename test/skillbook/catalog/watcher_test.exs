@@ -367,7 +367,8 @@ defmodule Skillbook.Catalog.WatcherTest do
         end)
 
       assert log =~
-               "the book #{inspect(book)} gets no reports of changed files and looks through its folders instead: " <>
+               "the book #{inspect(book)} gets no notifications of changed files " <>
+                 "and polls its folders instead: " <>
                  "/srv/notes: NFS does not report changes"
     end
 

@@ -325,11 +325,11 @@ defmodule Skillbook.Flags.TypedTest do
       {"x.none", {%{"n" => 3}, []}},
       {"x.long --n 7", {%{"n" => 7}, []}},
       {"x.one a b",
-       ~s("b" is one word too many: only --id may be given without the flag's name, once. Put its flag in front: --FLAG "b")},
+       ~s("b" is one word too many: only --id may be given without the flag's name, once. Put a flag in front: --FLAG "b")},
       {"x.many a --title b",
        ~s("a" is one word too many: only --title may be given without the flag's name, once. ) <>
-         ~s(Put its flag in front: --FLAG "a")},
-      {"x.none a", ~s("a" stands without a flag. Put its flag in front: --FLAG "a")}
+         ~s(Put a flag in front: --FLAG "a")},
+      {"x.none a", ~s("a" has no flag. Put a flag in front: --FLAG "a")}
     ]
 
     for {line, expected} <- rows do

@@ -10,10 +10,10 @@ defmodule Skillbook.Reply.ExcerptTest do
     accent = "e\u0301"
 
     rows = [
-      {"abc", 3, :whole},
-      {"", 1, :whole},
-      {"äöü", 3, :whole},
-      {"abc", :infinity, :whole},
+      {"abc", 3, :fits},
+      {"", 1, :fits},
+      {"äöü", 3, :fits},
+      {"abc", :infinity, :fits},
       {"abc", 2, {"ab", 2}},
       {"äöü", 2, {"äö", 2}},
       # Behind a line, if that is not before the half.
@@ -50,7 +50,7 @@ defmodule Skillbook.Reply.ExcerptTest do
     rest = Excerpt.from(text, from)
 
     case Excerpt.cut(rest, max) do
-      :whole ->
+      :fits ->
         [rest]
 
       {page, shown} ->

@@ -83,30 +83,29 @@ defmodule Skillbook.Reply.PlaceholderTest do
   end
 
   test "what has no result", %{view: view} do
-    again = "Write that command again"
-    quoted = ~S(as plain text it stands in quotes)
+    correct = "Correct that command, and write this one after it"
+    quoted = "to write it as plain text, put it in quotes"
 
     rows = [
-      {["x.fail", "x.send {1}"],
-       "`{1}` has no value: command 1 gave an error. #{again} as it should be, and this one behind it"},
+      {["x.fail", "x.send {1}"], "`{1}` has no value: command 1 failed. #{correct}"},
       {["x.get", "x.fail", "x.send {last}"],
-       "`{last}` has no value: command 2 gave an error. #{again} as it should be, and this one behind it"},
-      {["x.nothing", "x.send {1}"],
-       "`{1}` has no value: command 1 gave an error. #{again} as it should be, and this one behind it"},
+       "`{last}` has no value: command 2 failed. #{correct}"},
+      {["x.nothing", "x.send {1}"], "`{1}` has no value: command 1 failed. #{correct}"},
       {["x.send {last}"],
-       "`{last}` has no value: this is the first command of the reply, and placeholders stand for results of the same " <>
-         "reply. Write the value itself; #{quoted}: \"{last}\""},
+       "`{last}` has no value: this is the first command of the reply, and placeholders refer " <>
+         "to results of the same reply. Write the value itself; #{quoted}: \"{last}\""},
       {["x.get", "x.send {2}"],
-       "`{2}` has no value: this is command 2 of the reply, and only those before it have a result. " <>
+       "`{2}` has no value: this is command 2 of the reply, " <>
+         "and only those before it have a result. " <>
          "Name one of them, or write the value itself; #{quoted}: \"{2}\""},
       {["x.get", "x.send {0}"],
-       "`{0}` has no value: this is command 2 of the reply, and only those before it have a result, counted from 1. " <>
+       "`{0}` has no value: this is command 2 of the reply, " <>
+         "and only those before it have a result, counted from 1. " <>
          "Name one of them, or write the value itself; #{quoted}: \"{0}\""},
-      {["x.send {1}", "x.send {1}"],
-       "`{1}` has no value: command 1 gave an error. #{again} as it should be, and this one behind it"},
+      {["x.send {1}", "x.send {1}"], "`{1}` has no value: command 1 failed. #{correct}"},
       {["get_skill {3}"],
-       "`{3}` has no value: this is the first command of the reply, and placeholders stand for results of the same reply. " <>
-         "Write the value itself; #{quoted}: \"{3}\""}
+       "`{3}` has no value: this is the first command of the reply, and placeholders refer " <>
+         "to results of the same reply. Write the value itself; #{quoted}: \"{3}\""}
     ]
 
     for {lines, text} <- rows do
@@ -127,8 +126,8 @@ defmodule Skillbook.Reply.PlaceholderTest do
              run(view, ["x.get", "x.send {1} {1} {1}"], long, max_result: 10).results
 
     assert Exception.message(error) ==
-             "`{1}` is too long: all that placeholders of a command stand for may have 16777216 bytes. " <>
-               "Ask for less in the command that it stands for"
+             "`{1}` is too long: the values of a command's placeholders may have 16777216 bytes " <>
+               "in total. Ask for less in the command that it refers to"
   end
 
   test "who is asked sees the value", %{tmp_dir: folder} do

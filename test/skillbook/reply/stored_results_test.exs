@@ -26,7 +26,7 @@ defmodule Skillbook.Reply.StoredResultsTest do
     result
   end
 
-  defp kept(book), do: :ets.tab2list(Module.concat(book, Kept))
+  defp kept(book), do: :ets.tab2list(Module.concat(book, StoredResults))
 
   test "a long result is cut, and says how to read on", %{tmp_dir: folder} do
     book = book(sources: [folder], max_result: 35)
@@ -156,7 +156,7 @@ defmodule Skillbook.Reply.StoredResultsTest do
 
   test "who cannot read on is told to ask for less", %{tmp_dir: folder} do
     told =
-      "[Cut: these are the characters 1 to 30 of 100; 70 are left out. They cannot be read on: ask for less at a time.]"
+      "[Cut: these are the characters 1 to 30 of 100; 70 are left out. The rest was not stored: ask for less at once.]"
 
     profiles = [[id: "narrow", skills: ["x.*"]]]
     without = book(sources: [folder], builtins: false, profiles: profiles)
@@ -210,7 +210,7 @@ defmodule Skillbook.Reply.StoredResultsTest do
       # As if it had never been.
       unless readable do
         assert result.content ==
-                 "there is no result #{id}, or no longer; run the command that gave it again"
+                 "there is no result #{id}, or it has expired; run its command again"
 
         assert %NotFoundError{kind: "result"} = result.error
       end
@@ -286,7 +286,7 @@ defmodule Skillbook.Reply.StoredResultsTest do
 
     assert last.content ==
              "ééé\n\n[Cut: these are the characters 2097150 to 2097152 of 2097154; 2 are left out. " <>
-               "They cannot be read on: ask for less at a time.]"
+               "The rest was not stored: ask for less at once.]"
 
     ids = [
       cut.id
@@ -304,7 +304,7 @@ defmodule Skillbook.Reply.StoredResultsTest do
     book = book(sources: [folder])
     view = Skillbook.view(book)
     [first, second] = for _ <- 1..2, do: run(view, "x.say", max_result: 30).metadata.cut.id
-    process = GenServer.whereis(Module.concat(book, Kept))
+    process = GenServer.whereis(Module.concat(book, StoredResults))
     send(process, {:expired, first})
     :sys.get_state(process)
     assert [{^second, _, _, _, _}] = kept(book)

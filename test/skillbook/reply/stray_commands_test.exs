@@ -73,9 +73,10 @@ defmodule Skillbook.Reply.StrayCommandsTest do
 
     assert notes(view, "Look.\n```elixir\nx\n\n```cmd\nmail.send --to a\nget_skill\n```\nDone.") ==
              [
-               "The code block that opens at line 2 of your reply was not closed before the next cmd block, so that one is a " <>
-                 "part of it, and 2 of its lines that look like commands did not run. If you meant to run this, close the " <>
-                 "code block first, and write it again:\n\n```cmd\nmail.send --to a\nget_skill\n```\n\n" <>
+               "The code block that opens at line 2 of your reply was not closed before the next " <>
+                 "cmd block, so that one is part of it, and 2 of its lines that look like " <>
+                 "commands did not run. If you meant to run this, close the code block first, " <>
+                 "and write it again:\n\n```cmd\nmail.send --to a\nget_skill\n```\n\n" <>
                  "If it was only meant to be read, go on."
              ]
 

@@ -95,9 +95,9 @@ defmodule Skillbook.Run.CircuitBreakerTest do
     path = Path.join(folder, "x/run.md")
 
     assert to_string(diagnostic) ==
-             "#{path}: error: expected answers of the handler Skillbook.TestHandlers.Call, got 2 failures in a row; " <>
+             "#{path}: error: expected results of the handler Skillbook.TestHandlers.Call, got 2 failures in a row; " <>
                "`x.run` is out of service since #{String.replace(time, " ", "T")}Z [out_of_service]\n" <>
-               "  hint: the log says what went wrong; after the cooldown the next call tries it again"
+               "  hint: see the log for the cause; after the cooldown the next call tries it again"
 
     assert diagnostic.code in Skillbook.Diagnostic.codes()
     # Another skill with the same handler has its own count, and help is no call.
@@ -226,14 +226,16 @@ defmodule Skillbook.Run.CircuitBreakerTest do
 
     test "it is out of service again if the one fails, since when it was", %{tmp_dir: folder} do
       book = cooled(folder)
-      [{_, _, :half_open, 2, since, _}] = :ets.tab2list(Module.concat(book, Breaker))
+      [{_, _, :half_open, 2, since, _}] = :ets.tab2list(Module.concat(book, CircuitBreaker))
       assert %HandlerError{kind: :crash} = run(book, :crash).error
       assert_receive {[:skillbook, :breaker, :opened], %{failures: 3}, %{skill: "x.run"}}
 
       assert_receive {[:skillbook, :breaker, :half_open], %{failures: 3}, %{skill: "x.run"}},
                      60_000
 
-      assert [{_, _, :half_open, 3, ^since, _}] = :ets.tab2list(Module.concat(book, Breaker))
+      assert [{_, _, :half_open, 3, ^since, _}] =
+               :ets.tab2list(Module.concat(book, CircuitBreaker))
+
       # An error is an answer.
       assert run(book, :error).content == "no such room"
       assert in_service?(book)

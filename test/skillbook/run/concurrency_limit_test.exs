@@ -24,7 +24,7 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
 
   defp start(folder, options) do
     book = book([sources: [folder], builtins: false] ++ options)
-    gate = GenServer.whereis(Module.concat(book, Gate))
+    gate = GenServer.whereis(Module.concat(book, ConcurrencyLimit))
     :erlang.trace(gate, true, [:receive])
     :telemetry.listen(book)
     {Skillbook.view(book), gate}
@@ -64,8 +64,8 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
   end
 
   defp empty(gate) do
-    assert %{running: 0, skills: skills, calls: calls, waiting: waiting} = :sys.get_state(gate)
-    assert {skills, calls, waiting} == {%{}, %{}, %{}}
+    assert %{running: 0, skills: skills, calls: calls, queues: queues} = :sys.get_state(gate)
+    assert {skills, calls, queues} == {%{}, %{}, %{}}
   end
 
   test "who finds no room waits, and the first comes first", %{tmp_dir: folder} do
@@ -144,7 +144,7 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
     assert result.error == %BusyError{name: "x.text", max_wait: 20}
 
     assert result.content ==
-             "`x.text` was not run: too many commands were running, and its turn did not come within 20 ms. " <>
+             "`x.text` was not run: too many commands were running, and it was still queued after 20 ms. " <>
                "Try again later, or tell the user."
 
     assert_receive {[:skillbook, :queue, :wait], %{duration: _},

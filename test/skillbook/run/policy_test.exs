@@ -196,13 +196,13 @@ defmodule Skillbook.Run.PolicyTest do
        "`x.send` was not run: it changes something, and only commands that read may run here. " <>
          "Do not try again; tell the user what you would have done."},
       {:delegate, [],
-       "`x.send` was not run: it changes something, and such commands are handed to an agent, but there is none here. " <>
-         "Tell the user what is to be done."},
+       "`x.send` was not run: it changes something, and such commands must be delegated to an agent, but no agent is available. " <>
+         "Tell the user what needs to be done."},
       {:ask, [ask: fn _ -> :deny end],
-       "`x.send` was not run: it changes something, and whoever was asked did not allow it. " <>
-         "Do not try again without being told to."},
+       "`x.send` was not run: it changes something, and the user declined. " <>
+         "Do not try again unless the user asks for it."},
       {:ask, deny.("Not before Friday."),
-       "`x.send` was not run: it changes something, and whoever was asked did not allow it: Not before Friday."}
+       "`x.send` was not run: it changes something, and the user declined: Not before Friday."}
     ]
 
     for {writes, options, message} <- rows do
@@ -216,8 +216,8 @@ defmodule Skillbook.Run.PolicyTest do
     assert run(view(folder, writes: :deny), "agent.dispatch").error.kind == :deny
 
     assert run(view(folder, writes: :delegate), "x.send").content ==
-             "`x.send` was not run: it changes something, and such commands are handed to an agent. " <>
-               "Write: agent.dispatch --mission \"WHAT IS TO BE DONE\" --skills x.send"
+             "`x.send` was not run: it changes something, and such commands must be delegated to an agent. " <>
+               "Write: agent.dispatch --mission \"WHAT TO DO\" --skills x.send"
 
     hidden = view(folder, writes: :delegate, skills: ["x.*"])
 
@@ -283,7 +283,7 @@ defmodule Skillbook.Run.PolicyTest do
         assert log =~ "skill x.send: " and log =~ line
 
         assert result.content ==
-                 "`x.send` was not run: it changes something, and nobody could be asked whether it may. " <>
+                 "`x.send` was not run: it changes something, and permission could not be requested. " <>
                    "Tell the user what you would have done."
       end
     end
