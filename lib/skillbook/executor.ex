@@ -329,19 +329,19 @@ defmodule Skillbook.Executor do
 
     for {key, [_ | _] = texts} <- texts,
         not List.improper?(texts),
-        [_ | _] = verified <- [Enum.filter(texts, &shown?(&1, view))],
+        [_ | _] = verified <- [Enum.filter(texts, &current?(&1, view))],
         into: more,
         do: {key, verified}
   end
 
-  defp shown?(%{name: name} = text, view) when is_binary(name) do
+  defp current?(%{name: name} = text, view) when is_binary(name) do
     case text?(name) and View.fetch(view, name) do
       {:ok, %Entry{name: ^name} = entry} -> Entry.activation(entry) == text
       _ -> false
     end
   end
 
-  defp shown?(_text, _view), do: false
+  defp current?(_text, _view), do: false
 
   defp text?(text), do: is_binary(text) and String.valid?(text)
 

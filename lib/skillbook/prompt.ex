@@ -145,9 +145,9 @@ defmodule Skillbook.Prompt do
     end
   end
 
-  defp mixed(what, old, new) do
+  defp mixed(kind, old, new) do
     raise ArgumentError,
-          "expected two views of one #{what}, got views of #{inspect(old)} and #{inspect(new)}"
+          "expected two views of one #{kind}, got views of #{inspect(old)} and #{inspect(new)}"
   end
 
   @doc false

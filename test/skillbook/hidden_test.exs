@@ -1,5 +1,6 @@
 defmodule Skillbook.HiddenTest do
-  # What a profile may not see is in nothing that it gets: with a hidden entry and without, all of it is the same.
+  # What a profile may not see is in nothing that it gets: with a hidden entry and without, all of
+  # it is the same.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.{Agent, Grammar, Model, Profile, Tools}
@@ -175,7 +176,7 @@ defmodule Skillbook.HiddenTest do
      Enum.map(run.transcript.messages, &{&1.kind, &1.content, &1.activations})}
   end
 
-  test "with it and without, all is the same", %{tmp_dir: folder} do
+  test "all answers are the same with and without a hidden entry", %{tmp_dir: folder} do
     # The folders' names are as long, since paths are part of answers.
     without = book(Path.join(folder, "a/skills"), seen())
     with = book(Path.join(folder, "b/skills"), Map.merge(seen(), hidden()))
@@ -197,13 +198,13 @@ defmodule Skillbook.HiddenTest do
     assert {differences, length(got)} == {[], length(expected)}
   end
 
-  test "what is asked for is all that is told of it", %{tmp_dir: folder} do
+  test "answers repeat only the name that was asked for", %{tmp_dir: folder} do
     book = book(folder, Map.merge(seen(), hidden()))
     # Who asks for nothing hidden gets no word of it.
     refute book |> everything(@guest, "nil") |> same() |> String.replace(folder, "") =~ @marker
   end
 
-  test "news of it are none", %{tmp_dir: folder} do
+  test "changes do not mention it", %{tmp_dir: folder} do
     book = book(folder, seen())
     old = view(book, @guest)
     write(folder, hidden())

@@ -1,6 +1,7 @@
 defmodule Skillbook.PathsTest do
-  # How far each piece of work travels: modules of the library, switches between them, native calls. The limits are
-  # what it takes today. A change that needs more says why; one that needs less lowers them.
+  # How far each piece of work travels: modules of the library, switches between them, native
+  # calls. The limits are what it takes today. A change that needs more says why; one that needs
+  # less lowers them.
   #
   # Alone, because it traces all processes.
   use ExUnit.Case, async: false
@@ -62,7 +63,8 @@ defmodule Skillbook.PathsTest do
     result.content
   end
 
-  # A process that is still at work on something else only adds to it, so the shortest of some runs counts.
+  # A process that is still at work on something else only adds to it, so the shortest of some
+  # runs counts.
   defp within(work, limits) do
     {_, first} = Paths.trace(fn -> work.(1) end)
 

@@ -1,6 +1,7 @@
 defmodule Skillbook.GBNF do
   @moduledoc false
-  # Enough of llama.cpp's grammars to say whether a text is accepted, and to make up texts that are.
+  # Enough of llama.cpp's grammars to say whether a text is accepted, and to make up texts that
+  # are.
 
   # What stands in for all characters where a class excludes some.
   @sample ~c"aZ09 \t\"'\\`~-_#{}[]<>|&;$!?.,:#*()=+/@%é“’—ü漢" ++

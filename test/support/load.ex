@@ -1,6 +1,7 @@
 defmodule Skillbook.Load do
   @moduledoc false
-  # Many conversations at a time on one book, with handlers of which some crash, hang or flood: for a test and for a script.
+  # Many conversations at a time on one book, with handlers of which some crash, hang or flood:
+  # for a test and for a script.
 
   alias Skillbook.{HandlerError, OutOfServiceError, Result}
 
@@ -18,7 +19,8 @@ defmodule Skillbook.Load do
     end
   end
 
-  @doc "Runs the conversations and checks each; gives figures. Raises if anything is mixed up or left behind."
+  @doc "Runs the conversations and checks each; gives figures. Raises if anything is mixed up " <>
+         "or left behind."
   def run(folder, conversations) do
     before = left()
 
@@ -103,7 +105,10 @@ defmodule Skillbook.Load do
     true = String.starts_with?(result.content, "flood for #{number}\n")
 
     [read] =
-      Skillbook.Reply.Pipeline.commands(view, ["results.read --id #{cut.id} --from #{cut.to + 1}"])
+      Skillbook.Reply.Pipeline.commands(view, [
+        "results.read --id #{cut.id} --from " <>
+          "#{cut.to + 1}"
+      ])
 
     # With so many floods it may have been dropped for newer ones, but is never another's.
     true =

@@ -1,6 +1,7 @@
 defmodule :telemetry do
   @moduledoc false
-  # Stands for the library of this name, which is no dependency: sends each event to those who asked for it.
+  # Stands for the library of this name, which is no dependency: sends each event to those who
+  # asked for it.
 
   @table :skillbook_test_telemetry
 

@@ -100,16 +100,16 @@ defmodule Skillbook.Reply.StrayCommands do
     fenced(String.split(text, "\n"), []) ++ tagged
   end
 
-  defp fenced([], found), do: found |> Enum.reverse() |> Enum.concat()
+  defp fenced([], blocks), do: blocks |> Enum.reverse() |> Enum.concat()
 
-  defp fenced([line | lines], found) do
+  defp fenced([line | lines], blocks) do
     case Regex.run(@fence, line) do
       [_, fence, info] ->
         {body, lines} = body(lines, fence, [])
-        fenced(lines, [wanted(String.downcase(info), body) | found])
+        fenced(lines, [wanted(String.downcase(info), body) | blocks])
 
       nil ->
-        fenced(lines, found)
+        fenced(lines, blocks)
     end
   end
 

@@ -1,6 +1,6 @@
 defmodule Skillbook.Catalog.FaultsTest do
-  # Every class of fault that files of strangers have, in one tree: each Markdown file is an entry, or a diagnostic names
-  # it, or the rules say that it is passed over.
+  # Every class of fault that files of strangers have, in one tree: each Markdown file is an
+  # entry, or a diagnostic names it, or the rules say that it is passed over.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.{Catalog, View}
@@ -12,7 +12,8 @@ defmodule Skillbook.Catalog.FaultsTest do
   defp matter(lines, body \\ "Body\n"), do: "---\n#{lines}\n---\n#{body}"
   defp skill(name, more \\ ""), do: matter("name: #{name}\ndescription: About it\n" <> more)
 
-  # A list of ten references to a list of ten references, nine times over: a thousand million values.
+  # A list of ten references to a list of ten references, nine times over: a thousand million
+  # values.
   defp bomb do
     levels = for n <- 1..9, do: "l#{n}: &l#{n} [#{String.duplicate("*l#{n - 1},", 10)}]\n"
     matter(["name: bomb\ndescription: d\nl0: &l0 x\n", levels])
@@ -137,7 +138,7 @@ defmodule Skillbook.Catalog.FaultsTest do
     :ok = :file.close(file)
   end
 
-  test "each file is accounted for", %{first: first, later: later} do
+  test "each file has the expected entry and diagnostics", %{first: first, later: later} do
     {:ok, catalog} = Catalog.load([first, later])
 
     entries =
@@ -182,7 +183,7 @@ defmodule Skillbook.Catalog.FaultsTest do
     assert lost == ["a-folder/SKILL.md"]
   end
 
-  test "a mended line is shown, and of two files of one name both", %{first: first, later: later} do
+  test "shows a repaired line, and both files of a duplicate name", %{first: first, later: later} do
     {:ok, catalog} = Catalog.load([first, later])
 
     messages =
@@ -204,7 +205,7 @@ defmodule Skillbook.Catalog.FaultsTest do
     end
   end
 
-  test "two sources that both name what they list are both in the XML prompt", %{
+  test "lists the entries of two sources with globs in the XML prompt", %{
     first: first,
     later: later
   } do
@@ -221,7 +222,7 @@ defmodule Skillbook.Catalog.FaultsTest do
         do: assert(prompt =~ "<location>#{folder}/replaced/SKILL.md</location>")
   end
 
-  test "each thing said names a file, and errors say what to expect", %{first: first} do
+  test "each diagnostic names a file, and errors say what was expected", %{first: first} do
     {:ok, catalog} = Catalog.load([first])
 
     for found <- Catalog.diagnostics(catalog) do

@@ -5,7 +5,7 @@ defmodule Skillbook.Reply.ExcerptTest do
 
   doctest Skillbook.Reply.Excerpt
 
-  test "where a text is cut" do
+  test "cuts after a line or between graphemes" do
     family = "👨‍👩‍👧"
     accent = "e\u0301"
 
@@ -35,7 +35,7 @@ defmodule Skillbook.Reply.ExcerptTest do
         do: assert({text, max, Excerpt.cut(text, max)} == {text, max, expected})
   end
 
-  test "pieces are the text, and none is empty or too long" do
+  test "pieces add up to the text, and none is empty or too long" do
     pieces = ["a", "\n", "ä", "e\u0301", "👨‍👩‍👧", "日本語", " ", "\r\n", "word\n"]
 
     for seed <- 1..300 do
@@ -59,12 +59,12 @@ defmodule Skillbook.Reply.ExcerptTest do
     end
   end
 
-  test "a piece does not keep the whole text in memory" do
+  test "a piece does not keep the full text in memory" do
     {page, _} = Excerpt.cut(String.duplicate("x", 1_000_000), 100)
     assert :binary.referenced_byte_size(page) == 100
   end
 
-  test "from a character on" do
+  test "returns the text from a character on" do
     rows = [
       {"aäb", 1, "aäb"},
       {"aäb", 2, "äb"},

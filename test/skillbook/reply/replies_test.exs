@@ -32,7 +32,7 @@ defmodule Skillbook.Reply.RepliesTest do
     end
   end
 
-  test "the numbers of the replies and of their outcomes" do
+  test "the numbers of replies and outcomes are as expected" do
     replies = Enum.flat_map(Replies.files(), &Replies.cases/1)
     if System.get_env("REPLIES") == "table", do: table(replies)
 

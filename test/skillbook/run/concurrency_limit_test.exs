@@ -30,7 +30,8 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
     {Skillbook.view(book), gate}
   end
 
-  # A conversation that runs one command; `name` is what its handler's message and its result are known by.
+  # A conversation that runs one command; `name` is what its handler's message and its result are
+  # known by.
   defp conversation(view, name, line) do
     test = self()
 
@@ -68,7 +69,7 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
     assert {skills, calls, queues} == {%{}, %{}, %{}}
   end
 
-  test "who finds no room waits, and the first comes first", %{tmp_dir: folder} do
+  test "queues calls over the limit, first in, first out", %{tmp_dir: folder} do
     {view, gate} = start(folder, max_running: 2)
 
     for name <- 1..5 do
@@ -98,7 +99,7 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
     refute_received {[:skillbook, :queue, :wait], _, _}
   end
 
-  test "a skill that is full holds up no other", %{tmp_dir: folder} do
+  test "a busy skill does not block another", %{tmp_dir: folder} do
     {view, gate} = start(folder, max_running: 3, max_running_per_skill: 2)
     for name <- 1..3, do: {conversation(view, name, "x.a"), heard(gate)}
     [first, second] = [runs(1), runs(2)]
@@ -117,7 +118,7 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
     empty(gate)
   end
 
-  test "a page says how many of it may run, whatever the book says", %{tmp_dir: folder} do
+  test "the limit of a page takes precedence over the book's", %{tmp_dir: folder} do
     for options <- [[], [max_running_per_skill: 5]] do
       {view, gate} = start(folder, options)
       for name <- 1..2, do: {conversation(view, name, "x.one"), heard(gate)}
@@ -129,14 +130,14 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
     end
   end
 
-  test "without a limit nobody asks", %{tmp_dir: folder} do
+  test "is not used without a limit", %{tmp_dir: folder} do
     {view, gate} = start(folder, [])
     assert [%{status: :ok}] = Pipeline.commands(view, ["x.text"])
     :sys.get_state(gate)
     refute_received {:trace, ^gate, :receive, {:"$gen_call", _, {:enter, _, _, _, _}}}
   end
 
-  test "whose turn does not come is told so", %{tmp_dir: folder} do
+  test "returns an error after max_wait", %{tmp_dir: folder} do
     {view, gate} = start(folder, max_running: 1, max_wait: 20)
     conversation(view, 1, "x.a")
     first = runs(1)
@@ -144,7 +145,8 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
     assert result.error == %BusyError{name: "x.text", max_wait: 20}
 
     assert result.content ==
-             "`x.text` was not run: too many commands were running, and it was still queued after 20 ms. " <>
+             "`x.text` was not run: too many commands were running, and it was still queued " <>
+               "after 20 ms. " <>
                "Try again later, or tell the user."
 
     assert_receive {[:skillbook, :queue, :wait], %{duration: _},
@@ -155,7 +157,7 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
     empty(gate)
   end
 
-  test "the room of who is killed is free again", %{tmp_dir: folder} do
+  test "releases the slot of a killed caller", %{tmp_dir: folder} do
     {view, gate} = start(folder, max_running: 1)
     caller = conversation(view, 1, "x.a")
     heard(gate)
@@ -175,7 +177,7 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
     empty(gate)
   end
 
-  test "who is killed while it waits never runs", %{tmp_dir: folder} do
+  test "a caller that is killed in the queue never runs", %{tmp_dir: folder} do
     {view, gate} = start(folder, max_running: 1)
 
     [_, waiting, _] =
@@ -192,7 +194,7 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
     empty(gate)
   end
 
-  test "never more than the limits say", %{tmp_dir: folder} do
+  test "never exceeds the limits", %{tmp_dir: folder} do
     {view, gate} = start(folder, max_running: 4, max_running_per_skill: 3)
     # How many run: in all, and of each skill; and the most there ever were.
     running = :atomics.new(3, [])
@@ -233,7 +235,7 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
       do: raise_to(most, place, now)
   end
 
-  test "however many are killed, wherever they are, the room is free in the end", %{
+  test "releases all slots when callers are killed at any point", %{
     tmp_dir: folder
   } do
     {view, gate} = start(folder, max_running: 3, max_running_per_skill: 2)
@@ -269,7 +271,7 @@ defmodule Skillbook.Run.ConcurrencyLimitTest do
     end
   end
 
-  test "what a handler runs itself takes no room of its caller's", %{tmp_dir: folder} do
+  test "nested calls use the slot of their caller", %{tmp_dir: folder} do
     {view, gate} = start(folder, max_running: 1, max_running_per_skill: 1, max_wait: 60_000)
 
     call = fn

@@ -7,7 +7,7 @@ defmodule Skillbook.Run.LoadTest do
   @moduletag :tmp_dir
   @moduletag :capture_log
 
-  test "conversations keep apart and leave nothing behind, whatever handlers do", %{
+  test "keeps conversations apart and leaves nothing behind, whatever handlers do", %{
     tmp_dir: folder
   } do
     write(folder, Load.pages())

@@ -1,5 +1,6 @@
 defmodule Skillbook.Support.NativeTest do
-  # What is wrong with an argument is an error in the calling process; nothing takes the virtual machine down.
+  # What is wrong with an argument is an error in the calling process; nothing takes the virtual
+  # machine down.
   use ExUnit.Case, async: true
 
   alias Skillbook.{Catalog, Command, Extractor, Frontmatter, Native, View}
