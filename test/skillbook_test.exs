@@ -470,9 +470,8 @@ defmodule SkillbookTest do
       @tag timeout: 600_000, watch: watch
       test "readers see complete generations during a thousand reloads, watch: #{watch}",
            %{tmp_dir: folder, watch: watch} do
-        # A page says its number three times, and both pages say the same, or a reader saw half of
-        # something. Only what watches may read again between the writing of the two, and then no
-        # file may be half written.
+        # Both pages contain the same number three times, or a reader saw a partial reload. The
+        # watcher may reload between the two writes, so then only each file must be consistent.
         put = fn n ->
           for name <- ["a", "b"] do
             text = page("x.#{name}", [title: n], "#{n}\n#{String.duplicate("text ", 500)}\n#{n}")

@@ -1,6 +1,6 @@
 defmodule Skillbook.CommandSkillsTest do
-  # What command skills must do, part by part and as a whole: one test for each promise, the finer
-  # rules stand in the tests of the modules.
+  # The requirements for command skills, part by part and end to end, with one test for each. The
+  # tests of the modules have the details.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.{
@@ -166,8 +166,7 @@ defmodule Skillbook.CommandSkillsTest do
       assert [%{code: :field_ignored, line: 4}] = Catalog.diagnostics(catalog)
     end
 
-    # A name that is missing is made from the path, with a warning; nothing stands in for a
-    # description.
+    # A missing name is derived from the path, with a warning; a missing description is an error.
     test "rejects files without a description, and derives missing names", %{tmp_dir: folder} do
       write(mail(folder), %{
         "email/nameless.md" => "---\ndescription: Has no name\n---\n",

@@ -117,7 +117,7 @@ defmodule Skillbook.ExecutorTest do
       result
     end
 
-    # Whose texts a result holds is believed only of what the view shows.
+    # Reported entries are only accepted if the view shows them with this text.
     text = view |> View.fetch!("x.call") |> Entry.activation()
 
     for key <- [:activates, :parts] do
@@ -163,7 +163,7 @@ defmodule Skillbook.ExecutorTest do
       {nil, "20ms", nil, 20},
       {10, "1s", 1_000, 10},
       {10, nil, nil, 10},
-      # One that cannot be read is none.
+      # An invalid limit is ignored.
       {nil, "soon", 15, 15},
       {nil, "2h", 15, 15}
     ]
@@ -222,7 +222,7 @@ defmodule Skillbook.ExecutorTest do
     assert log =~ "skill x.run crashed: an exception was raised:\n    ** (FunctionClauseError)"
     assert log =~ "Skillbook.TestHandlers.Picky.execute/2"
     refute log =~ "secret"
-    # Told of once, by who knows what it was for.
+    # Logged once, by the executor.
     refute log =~ "terminating"
   end
 

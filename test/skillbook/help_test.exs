@@ -67,7 +67,7 @@ defmodule Skillbook.HelpTest do
 
       {:ok, catalog} = Catalog.load([Path.join(root, "s")])
       File.rm!(Path.join(folder, "gone"))
-      # Since it was loaded, the file became a link to one that is none of the skill's.
+      # After the load the file became a link to a file outside of the skill.
       File.rm!(Path.join(folder, "moved"))
       File.ln_s!(Path.join(root, "s/secret"), Path.join(folder, "moved"))
       view = View.all(catalog)

@@ -1,6 +1,5 @@
 defmodule Skillbook.HiddenTest do
-  # What a profile may not see is in nothing that it gets: with a hidden entry and without, all of
-  # it is the same.
+  # A hidden entry leaves no trace in any answer: all answers are the same with and without it.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.{Agent, Grammar, Model, Profile, Tools}
@@ -8,7 +7,7 @@ defmodule Skillbook.HiddenTest do
   @moduletag :tmp_dir
   @moduletag :capture_log
 
-  # In a name, an alias, a tag, a flag and so on of what is hidden.
+  # A word in the name, an alias, a tag, a flag and so on of a hidden entry.
   @marker "zqx"
 
   @guest %Profile{id: "guest"}
@@ -117,7 +116,7 @@ defmodule Skillbook.HiddenTest do
 
   defp view(book, profile), do: Skillbook.view(book, profile)
 
-  # What differs from run to run, and not by what there is.
+  # Replaces the parts that differ between any two runs.
   defp same(term) do
     term
     |> inspect(limit: :infinity, printable_limit: :infinity, structs: false)
@@ -134,7 +133,7 @@ defmodule Skillbook.HiddenTest do
 
   defp assigns, do: [assigns: %{call: fn _, _ -> {:ok, String.duplicate("long ", 100)} end}]
 
-  # All that somebody gets who asks for these words.
+  # All answers to these words.
   defp everything(book, profile, word) do
     view = view(book, profile)
     lines = @open ++ lines(word) ++ @open
@@ -180,7 +179,7 @@ defmodule Skillbook.HiddenTest do
     # The folders' names are as long, since paths are part of answers.
     without = book(Path.join(folder, "a/skills"), seen())
     with = book(Path.join(folder, "b/skills"), Map.merge(seen(), hidden()))
-    # What is hidden fails for who sees it, and is out of service then.
+    # The hidden entry fails for a profile that sees it, until it is out of service.
     for book <- [with, without], do: everything(book, @trusted, @marker)
     assert same(everything(with, @trusted, @marker)) =~ "zqxfail` was not run: it failed"
 
@@ -200,7 +199,7 @@ defmodule Skillbook.HiddenTest do
 
   test "answers repeat only the name that was asked for", %{tmp_dir: folder} do
     book = book(folder, Map.merge(seen(), hidden()))
-    # Who asks for nothing hidden gets no word of it.
+    # Answers to other questions do not mention it.
     refute book |> everything(@guest, "nil") |> same() |> String.replace(folder, "") =~ @marker
   end
 

@@ -1,7 +1,7 @@
 defmodule Skillbook.PathsTest do
-  # How far each piece of work travels: modules of the library, switches between them, native
-  # calls. The limits are what it takes today. A change that needs more says why; one that needs
-  # less lowers them.
+  # Limits how many modules of the library each data path crosses, how often it switches between
+  # them, and how many native calls it makes. The limits are the current figures. A change that
+  # needs more says why; one that needs less lowers them.
   #
   # Alone, because it traces all processes.
   use ExUnit.Case, async: false
@@ -10,7 +10,7 @@ defmodule Skillbook.PathsTest do
 
   @moduletag :tmp_dir
 
-  # Nothing happens by itself meanwhile.
+  # No background work during the trace.
   @quiet [watch: false, store_poll: 60_000]
   @haiku "---\nname: haiku\ndescription: Writes a haiku\n---\nThree lines.\n"
 

@@ -70,7 +70,7 @@ defmodule Skillbook.SourceTest do
 
       assert names.(home) == ["user .claude", "user .agents"]
       assert names.(Path.join(home, "../home/")) == ["user .claude", "user .agents"]
-      # What is not there yet is told apart by its path alone.
+      # Missing folders are compared by path.
       assert names.(Path.join(root, "link")) == [
                "user .claude",
                "user .agents",
@@ -286,7 +286,7 @@ defmodule Skillbook.SourceTest do
       assert {Catalog.count(catalog), Enum.map(Catalog.diagnostics(catalog), & &1.code)} ==
                {0, [:source_untrusted]}
 
-      # A folder that is not there is told of as elsewhere.
+      # A missing folder is reported like that of any other source.
       gone = Path.join(root, "gone")
 
       {:ok, catalog} =

@@ -195,7 +195,7 @@ defmodule Skillbook.TelemetryTest do
     end
   end
 
-  # The names in the rows of the docs' table of events; "the same" is what the start has.
+  # The names in the rows of the table of events; "the same" means the metadata of the start.
   defp documented do
     rows =
       Regex.scan(

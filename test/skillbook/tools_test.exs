@@ -449,7 +449,7 @@ defmodule Skillbook.ToolsTest do
       {:ok, guest} = View.new(catalog, id: "guest")
       unknown = &(Tools.call(guest, %{"name" => &1}) |> elem(0) |> Map.fetch!(:content))
       assert String.replace(unknown.("labelled"), "labelled", "labexxed") == unknown.("labexxed")
-      # Who knows the name of what is hidden from models can call it, as in a command.
+      # A tool that is hidden from models can still be called by its name, like a command.
       assert {%Result{status: :template, content: "Secret."}, _} =
                Tools.call(guest, %{"name" => "hidden"})
     end

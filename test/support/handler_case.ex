@@ -2,8 +2,8 @@ defmodule Skillbook.HandlerCase do
   @moduledoc false
   # For tests that run command lines against their handlers, with a database of their own.
   #
-  # `run/3` gives what a model would read: the content of the result, or "error: " and the error's
-  # message.
+  # `run/3` returns the text that a model would read: the content of the result, or "error: " and
+  # the message of the error.
 
   use ExUnit.CaseTemplate
 

@@ -1,7 +1,7 @@
 defmodule Skillbook.Load do
   @moduledoc false
-  # Many conversations at a time on one book, with handlers of which some crash, hang or flood:
-  # for a test and for a script.
+  # Runs many concurrent conversations on one book, with handlers that crash, hang or flood: for a
+  # test and for a script.
 
   alias Skillbook.{HandlerError, OutOfServiceError, Result}
 
@@ -78,7 +78,7 @@ defmodule Skillbook.Load do
     ]
   end
 
-  # Each has a profile of its own, and says in each command whose it is.
+  # Each conversation has its own profile and writes its number in each command.
   defp conversation(view, number) do
     {:ok, profile} = Skillbook.Profile.new(id: "#{number}")
     view = %{view | profile: profile}
@@ -110,7 +110,7 @@ defmodule Skillbook.Load do
           "#{cut.to + 1}"
       ])
 
-    # With so many floods it may have been dropped for newer ones, but is never another's.
+    # Newer floods may have evicted it, but it is never the result of another conversation.
     true =
       match?(%Result{status: :ok}, read) ==
         String.contains?(read.content, "flood for #{number}\n")
@@ -126,7 +126,7 @@ defmodule Skillbook.Load do
   defp outcome(%Result{status: :error, error: %OutOfServiceError{}}), do: :out_of_service
   defp outcome(%Result{status: status}), do: status
 
-  # What the virtual machine holds; memory after everybody has cleaned up.
+  # The resources of the virtual machine; the memory after a garbage collection of all processes.
   defp left do
     for pid <- Process.list(), do: :erlang.garbage_collect(pid)
 
@@ -137,12 +137,12 @@ defmodule Skillbook.Load do
     }
   end
 
-  # What ended meanwhile was somebody else's.
+  # Processes and tables of other tests may have ended meanwhile.
   defp nothing_new?(now, before) do
     MapSet.subset?(now.processes, before.processes) and MapSet.subset?(now.tables, before.tables)
   end
 
-  # Processes end soon after who they worked for; a minute without that is a leak.
+  # Processes end soon after their callers; after a minute it is a leak.
   defp wait(done, tries \\ 6_000) do
     cond do
       done.() -> :ok

@@ -19,7 +19,7 @@ defmodule Skillbook.Catalog.FaultsTest do
     matter(["name: bomb\ndescription: d\nl0: &l0 x\n", levels])
   end
 
-  # What there is of each file: the entry's name or nil, and the codes of what is said about it.
+  # For each file: the name of its entry or nil, and the codes of its diagnostics.
   defp rows do
     deep = Enum.map_join(1..17, "/", &"d#{&1}")
     long = String.duplicate("long-", 13) <> "name"
@@ -108,7 +108,7 @@ defmodule Skillbook.Catalog.FaultsTest do
     write(first, Map.new(rows(), fn {path, bytes, _name, _codes} -> {path, bytes} end))
     write(Path.join(root, "later"), %{"replaced/SKILL.md" => skill("replaced", "title: Later")})
 
-    # What is no regular file, or none that can be read.
+    # Files that are not regular or not readable.
     File.mkdir_p!(Path.join(first, "a-folder/SKILL.md"))
     File.mkdir_p!(Path.join(first, "a-pipe"))
     {_, 0} = System.cmd("mkfifo", [Path.join(first, "a-pipe/SKILL.md")])
@@ -165,7 +165,7 @@ defmodule Skillbook.Catalog.FaultsTest do
 
     assert Map.drop(found, for({path, _, _, _} <- rows(), do: path)) == others
 
-    # The counts add up: nothing is lost, and nothing is told of that is not there.
+    # The counts add up: no file is lost, and no diagnostic has a file that does not exist.
     assert map_size(entries) == Catalog.count(catalog)
     assert Catalog.count(catalog) == Enum.count(rows(), fn {_, _, name, _} -> name end) + 1
     assert Enum.sum(for {_, codes} <- found, do: length(codes)) == length(diagnostics)
@@ -179,7 +179,7 @@ defmodule Skillbook.Catalog.FaultsTest do
     end
 
     lost = Enum.reject(written, &(is_map_key(entries, &1) or told.(&1) or &1 in @passed_over))
-    # A folder is no document, whatever its name.
+    # A folder is never a document, whatever its name.
     assert lost == ["a-folder/SKILL.md"]
   end
 

@@ -11,7 +11,7 @@ defmodule Skillbook.Catalog.OtherReadersTest do
   defp matter(lines), do: "---\n#{lines}\n---\nDo it so.\n"
   defp skill(name, more \\ ""), do: matter("name: #{name}\ndescription: What it does" <> more)
 
-  # Names and codes of what files make.
+  # The names of the entries and the codes of the diagnostics.
   defp read(root, files) do
     root = Path.join(root, "#{System.unique_integer([:positive])}")
     write(root, files)
@@ -20,8 +20,8 @@ defmodule Skillbook.Catalog.OtherReadersTest do
     {names, for(found <- Catalog.diagnostics(catalog), do: found.code)}
   end
 
-  # Who tries it, what, the files, the names and the codes here, and whether the others decide the
-  # same: `:same`, or what they do.
+  # Each row has the other reader, the case, the files, our names and codes, and the decision of
+  # the others: `:same`, or a description.
   defp cases do
     long = String.duplicate("a", 70)
 

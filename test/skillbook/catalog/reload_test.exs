@@ -28,7 +28,7 @@ defmodule Skillbook.Catalog.ReloadTest do
 
   describe "ignore files" do
     test "exclude the files that they name", %{tmp_dir: root} do
-      # The ignore files, and what of a.md, b.md, x/a.md, x/b.md, x/y/a.md is left.
+      # The ignore files, and the files that remain of a.md, b.md, x/a.md, x/b.md, x/y/a.md.
       rows = [
         {%{}, ~w(a.md b.md x/a.md x/b.md x/y/a.md)},
         {%{".gitignore" => "a.md\n"}, ~w(b.md x/b.md)},
@@ -286,7 +286,7 @@ defmodule Skillbook.Catalog.ReloadTest do
     end
   end
 
-  # Whatever happens to a tree, reading what changed gives what reading all of it gives.
+  # For random changes to a tree, refreshing the changed paths equals a full reload.
   test "refreshing changed paths equals a full reload", %{tmp_dir: root} do
     for seed <- 1..25 do
       :rand.seed(:exsss, {seed, seed, seed})
@@ -365,7 +365,7 @@ defmodule Skillbook.Catalog.ReloadTest do
         end
 
       6 when parent? ->
-        # A folder that comes whole from elsewhere, in place of what was there.
+        # A complete folder from elsewhere replaces the old one.
         inner = Path.join(away, "#{System.unique_integer([:positive])}")
         write(inner, for(_ <- 1..3, do: {random_file(), random_text()}))
         File.rm_rf!(full)
@@ -420,7 +420,7 @@ defmodule Skillbook.Catalog.ReloadTest do
     test "keeps its last valid version, or is removed", %{catalog: catalog, tmp_dir: root} do
       good = skill("a", "visibility_labels: [x]\n")
 
-      # The new text, and the codes of what is said about it, or nil if the entry goes.
+      # The new text, and the codes of its diagnostics, or nil if the entry is removed.
       rows = [
         {good, []},
         {skill("a"), []},

@@ -28,7 +28,7 @@ defmodule Skillbook.Catalog.UnreadFilesTest do
     assert read_by(fn -> Catalog.load([folder]) end) >= size
     assert read_by(fn -> Catalog.reload(catalog) end) < div(size, 2)
 
-    # A path that is named as changed is read, whatever its times are.
+    # A path in the list of changed paths is always read.
     path = Path.join(folder, "memory/save.md")
     named = File.stat!(path).size
     assert read_by(fn -> Catalog.refresh(catalog, [path]) end) in named..div(size, 2)

@@ -9,10 +9,10 @@ defmodule Skillbook.Catalog.WatcherTest do
 
   @moduletag :tmp_dir
 
-  # A busy machine is slow to tell.
+  # Notifications are slow on a busy machine.
   @patience 20_000
 
-  # A book on a folder whose files `x.a` and `x.b` it knows, and is known to follow.
+  # A book with the entries `x.a` and `x.b`, whose folder is being watched.
   defp followed(folder, options \\ []) do
     write(folder, %{"x/a.md" => page("x.a", [], "one"), "x/b.md" => page("x.b", [], "one")})
     book = book([sources: [folder], builtins: false] ++ options)
@@ -20,7 +20,7 @@ defmodule Skillbook.Catalog.WatcherTest do
     book
   end
 
-  # From the first change that was told of, all are: the folders are watched.
+  # After the first notification the folders are watched, so all changes are reported.
   defp follow(book, folder) do
     :ok = Skillbook.subscribe(book)
     write(folder, %{"follow.md" => page("is.followed", [], "#{System.unique_integer()}")})
@@ -29,8 +29,8 @@ defmodule Skillbook.Catalog.WatcherTest do
     await(book, fn -> match?({:error, _}, View.fetch(View.all(book), "is.followed")) end)
   end
 
-  # Waits for changes until it is so; gives all that were told of. A generation can be read before
-  # it is told of, so what made it so is waited for as well.
+  # Waits for changes until the condition is true, and returns all of them. A generation can be
+  # read before its notification arrives, so also waits for the notification.
   defp await(book, so?, told \\ []) do
     if so?.() and View.all(book).generation == Process.get(:told, 1) do
       told
@@ -44,7 +44,7 @@ defmodule Skillbook.Catalog.WatcherTest do
   defp names(book), do: for(entry <- View.entries(View.all(book)), do: entry.name)
   defp body(book, name), do: View.fetch!(View.all(book), name).body
 
-  # Which names the changes told of, until the book has these entries.
+  # Returns the names in all changes until the book has these entries.
   defp told_of(book, names, kind) do
     book
     |> await(fn -> names(book) == names end)
@@ -390,7 +390,7 @@ defmodule Skillbook.Catalog.WatcherTest do
 end
 
 defmodule Skillbook.WatchThreadsTest do
-  # Not beside other tests, whose books have threads too.
+  # Not async: books of other tests have threads too.
   use ExUnit.Case, async: false
   use Skillbook.SkillsCase
 

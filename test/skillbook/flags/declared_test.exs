@@ -153,7 +153,7 @@ defmodule Skillbook.Flags.DeclaredTest do
     end)
   end
 
-  # As a model writes values of the types that it is told of.
+  # Writes a value of a declared type in the ways of a model.
   defp typed(object, declaration) do
     Map.new(object, fn {name, value} ->
       flag = Enum.find(declaration.flags, &(&1.name == name))
@@ -262,7 +262,7 @@ defmodule Skillbook.Flags.DeclaredTest do
     assert length(ran) > 500
   end
 
-  # What each way of writing it gives, which is the same.
+  # Returns the result of each way of writing, which must be the same.
   defp same(view, name, declaration, given, args) do
     text = outcome(view, line(name, given, args))
 

@@ -21,7 +21,7 @@ defmodule Skillbook.Reply.ExcerptTest do
       {"a\nbcdef", 6, {"a\nbcde", 6}},
       {"ab\ncd\ne", 6, {"ab\ncd\n", 6}},
       {"\n\n\n", 2, {"\n\n", 2}},
-      # What is shown as one character stays one.
+      # A grapheme is not cut.
       {"ab" <> accent, 3, {"ab", 2}},
       {"ab" <> accent <> "c", 4, {"ab" <> accent, 4}},
       {"ab" <> family <> "c", 6, {"ab", 2}},

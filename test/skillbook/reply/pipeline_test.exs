@@ -159,7 +159,7 @@ defmodule Skillbook.Reply.PipelineTest do
           do: assert(one == Entry.activation(View.fetch!(view, name)))
     end
 
-    # What `printf Skill | sha256sum` begins with.
+    # The beginning of `printf Skill | sha256sum`.
     assert Entry.activation(View.fetch!(view, "skill")) == %{
              name: "skill",
              hash: "6df1bb18a59ab97d"

@@ -21,7 +21,7 @@ defmodule Skillbook.Reply.PlaceholderTest do
     %{view: view(folder)}
   end
 
-  # Commands without flags give `text`; the others what they got.
+  # Commands without flags return `text`; the others send their flags.
   defp run(view, lines, text, options \\ []) do
     test = self()
 

@@ -43,8 +43,7 @@ defmodule Skillbook.Reply.StoredResultsTest do
     assert_receive {[:skillbook, :result, :cut], %{characters: 100, shown: 30}, metadata}
     assert metadata == %{book: book, profile: "default", skill: "x.say", kept: true}
 
-    # What the notice says to write gives the rest, piece by piece, and nothing more is kept for
-    # it.
+    # The commands of the notices return the rest piece by piece, without storing more.
     {last, texts} = read_on(view, first, [])
     assert texts |> Enum.reverse() |> Enum.join("\n") == String.trim_trailing(lines(10))
     refute last.content =~ "[Cut"
@@ -235,7 +234,7 @@ defmodule Skillbook.Reply.StoredResultsTest do
     assert readable.() == [:ok, :ok]
     write(folder, %{"x/more.md" => page("x.more")})
     Skillbook.reload(book)
-    # What `get_skill` told of may be hidden now.
+    # Entries in an answer of `get_skill` may be hidden now.
     assert readable.() == [:ok, :error]
 
     write(folder, %{

@@ -9,7 +9,7 @@ defmodule Skillbook.Run.CircuitBreakerTest do
 
   doctest Skillbook.OutOfServiceError
 
-  # Commands whose handler does what its flag says; `failures` failures in a row put it out of
+  # Commands whose handler obeys its flag; after `failures` failures in a row they are out of
   # service.
   defp start(folder, breaker) do
     write(folder, %{

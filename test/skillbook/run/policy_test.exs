@@ -156,7 +156,7 @@ defmodule Skillbook.Run.PolicyTest do
             do: Pipeline.commands(view, ["x.change", "alter"], assigns: context.assigns)
 
         {:ok, routed} = Router.route(context.view, "x.change")
-        # As it stands, with what a handler has at hand.
+        # As written, with all that a handler has access to.
         Executor.execute(routed, %{context | entry: routed.entry})
         Executor.execute(routed, Executor.context(context.view, routed, assigns: context.assigns))
       else
