@@ -43,7 +43,9 @@ step() {
     [ "$room" -gt 0 ] || room=1
     while kill -0 "$worker" 2>/dev/null; do
       sleep 0.2
-      now=$(tail -n 1 "$step_log" | tr -cd '[:print:]' | cut -c "1-$room")
+      # Cargo ends the line of its progress with a carriage return and clears it with an escape sequence.
+      now=$(tail -c 1000 "$step_log" | tr '\r\033' '[\n*]' | grep -v '^\[K' | grep . | tail -n 1 |
+        sed 's/^ *//' | tr -cd '[:print:]' | cut -c "1-$room")
       printf '\r\033[K%s ... %s s  %s' "$title" "$(($(date +%s) - started))" "$now" >&2
     done
     wait "$worker" || step_status=$?
@@ -82,12 +84,17 @@ install_with_apt() {
   ' sh "$@" || exit 3
 }
 
-# Installs Elixir and a C compiler where they are missing; asks for Rust, which only its user can choose a way for.
-need_tools() {
+# A fresh shell may not have cargo on its PATH yet.
+find_cargo() {
   if ! has cargo && [ -x "${CARGO_HOME:-${HOME:-}/.cargo}/bin/cargo" ]; then
     PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
     export PATH
   fi
+}
+
+# Installs Elixir and a C compiler where they are missing; asks for Rust, which only its user can choose a way for.
+need_tools() {
+  find_cargo
   has cargo || [ -n "${SKILLBOOK_NIF:-}" ] || cannot_start \
     "Skillbook is built with Rust 1.91 or later, and cargo is not on the PATH." \
     "Get it from https://rustup.rs, then run this again."

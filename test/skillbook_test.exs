@@ -214,7 +214,7 @@ defmodule SkillbookTest do
 
       Skillbook.reload(book)
       new = Skillbook.view(book)
-      heading = "# Changes of what `get_skill` lists\n\n"
+      heading = "# Changes in the list of `get_skill`\n\n"
 
       assert Skillbook.changes(old, new) ==
                heading <> "New:\n\n- c: Another\n\nChanged:\n\n- a: New text\n"
@@ -235,7 +235,7 @@ defmodule SkillbookTest do
       assert Skillbook.prompt(old) =~ "  x  Old\n" and Skillbook.prompt(new) =~ "  x  New\n"
 
       assert Skillbook.changes(old, new) ==
-               "# Changes of what `get_skill` lists\n\nChanged:\n\n- x: New\n"
+               "# Changes in the list of `get_skill`\n\nChanged:\n\n- x: New\n"
     end
 
     test "needs views of one book or one catalog", %{tmp_dir: folder} do
@@ -343,8 +343,8 @@ defmodule SkillbookTest do
       assert [%{status: :error, error: %CommandError{kind: :invalid_utf8}}] = report.results
 
       assert to_string(report) =~
-               "[1] (the whole reply)\nerror\n  the text is not valid UTF-8: byte 8 begins no " <>
-                 "character"
+               "[1] (the whole reply)\nerror\n  the text is not valid UTF-8: byte 8 does not " <>
+                 "begin a character"
     end
 
     test "passes the context of the call to handlers", %{tmp_dir: folder} do

@@ -1,4 +1,5 @@
-//! A catalog of any three files: whatever is read from it is given or refused, and the same each time.
+//! A catalog of any three files: everything read from it succeeds or is refused, and is the same
+//! each time.
 #![no_main]
 
 use std::sync::Arc;

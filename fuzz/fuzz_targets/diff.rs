@@ -1,4 +1,4 @@
-//! A diff applied to the one text gives the other.
+//! A diff applied to one text gives the other.
 #![no_main]
 
 use std::time::Instant;
@@ -16,7 +16,7 @@ fuzz_target!(|texts: (&str, &str)| {
     let mut done = String::new();
     let mut at = 1;
     for line in diff.split_inclusive('\n') {
-        // The line before has no end; of one that is taken out there is nothing to take it from.
+        // The line before has no line end; if that line is removed, there is none to take away.
         if line == NO_END {
             continue;
         }

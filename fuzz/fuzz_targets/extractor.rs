@@ -1,4 +1,5 @@
-//! Whatever the chunks, a stream gives what the whole text gives; and bytes that are no text are an error, not a crash.
+//! A stream gives the same result as the whole text, however it is cut. Bytes that are not UTF-8
+//! are an error, not a crash.
 #![no_main]
 
 use std::borrow::Cow;

@@ -24,7 +24,7 @@ fuzz_target!(|line: &str| {
             FlagValue::True | FlagValue::Json(_) => 0,
         })
         .sum();
-    // `--flag=value` and `get_skill:PATH` make two of one word, a bare `--` none.
+    // `--flag=value` and `get_skill:PATH` make two words of one; a bare `--` makes none.
     assert!(values + command.args.len() <= 2 * words.len());
     let dashes = ['-', '‐', '‑', '‒', '–', '—', '―', '−', '﹣', '－'];
     if !line.contains(dashes) && !line.contains(['{', ':', '：']) {

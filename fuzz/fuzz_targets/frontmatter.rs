@@ -1,5 +1,6 @@
 #![no_main]
-//! Frontmatter of any text: no panic, places inside the text, and three ways to read the same data agree.
+//! Frontmatter of any text: no panic, positions inside the text, and three readers of the same data
+//! agree.
 
 use libfuzzer_sys::fuzz_target;
 use skillbook_core::page::frontmatter::{parse, write, Document, MAX_BLOCK};
@@ -27,7 +28,7 @@ fn check(text: &str) {
 
     let written = write(pairs, document.body);
     if written.len() - document.body.len() > MAX_BLOCK {
-        // Written out, aliases take more room.
+        // Expanded aliases take more space.
         return;
     }
     let again = parse(&written).unwrap_or_else(|error| panic!("{error} in {written:?}"));
@@ -37,7 +38,7 @@ fn check(text: &str) {
     read_by_the_library(text, &document);
 }
 
-/// A tab in a comment means nothing to YAML, and makes the fast path give up.
+/// A tab in a comment means nothing to YAML, but makes the fast path give up.
 fn read_by_the_library(text: &str, document: &Document) {
     if !document.present || !document.diagnostics.is_empty() || text.starts_with('\u{FEFF}') {
         return;

@@ -1,4 +1,5 @@
-//! Links, headings and sections of any body: places in the text, in order, and no way out of the source.
+//! Links, headings and sections of any body: positions are in the text and in order, and no link
+//! leaves the source.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

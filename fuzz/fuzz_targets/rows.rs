@@ -1,16 +1,16 @@
-//! What is in a document is found in it, however runs were merged; snippets mark places of their text, and rows that
-//! nobody packed are no crash.
+//! Every word of a document is found, however its runs were merged. Snippets mark positions in
+//! their text. Malformed rows do not crash.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use skillbook_core::search::rows::{
-    merge, pack, rank, without, words, Document, Kept, Limit, Row, Run, Unit,
+    merge, pack, rank, without, words, BlockRow, Limit, Run, SearchDocument, StoredRun, Unit,
 };
 use skillbook_core::search::snippet;
 
-fn kept<'a>(run: &'a Run, gone: &'a [u8]) -> Kept<'a> {
+fn kept<'a>(run: &'a Run, gone: &'a [u8]) -> StoredRun<'a> {
     let blocks = run.blocks.iter().map(|block| (&block.documents[..], &block.places[..])).collect();
-    Kept { ids: &run.ids, gone, blocks, numbers: &[] }
+    StoredRun { ids: &run.ids, gone, blocks, numbers: &[] }
 }
 
 fn term(text: &str) -> (String, String) {
@@ -22,7 +22,7 @@ fuzz_target!(|input: (Vec<(String, String)>, String, Vec<(Vec<u8>, Vec<u8>)>)| {
     let documents: Vec<_> = texts
         .iter()
         .zip(1..)
-        .map(|((title, content), id)| Document {
+        .map(|((title, content), id)| SearchDocument {
             id,
             titles: vec![title.clone()],
             content: content.clone(),
@@ -32,7 +32,7 @@ fuzz_target!(|input: (Vec<(String, String)>, String, Vec<(Vec<u8>, Vec<u8>)>)| {
     let index = pack(&documents);
     assert!(index.blocks.windows(2).all(|pair| pair[0].first < pair[1].first));
 
-    // Every other document has gone from the first run and is in a second one.
+    // Every other document is removed from the first run and added to a second one.
     let (moved, kept_in): (Vec<_>, Vec<_>) =
         documents.iter().cloned().partition(|document| document.id % 2 == 0);
     let ids: Vec<u64> = moved.iter().map(|document| document.id).collect();
@@ -54,7 +54,7 @@ fuzz_target!(|input: (Vec<(String, String)>, String, Vec<(Vec<u8>, Vec<u8>)>)| {
             let ranges = 0..5;
             let row = |range| {
                 let blocks = index.blocks.iter();
-                blocks.map(move |block| Row {
+                blocks.map(move |block| BlockRow {
                     range,
                     gone: &[],
                     documents: &block.documents,
@@ -79,7 +79,7 @@ fuzz_target!(|input: (Vec<(String, String)>, String, Vec<(Vec<u8>, Vec<u8>)>)| {
         (range % 4, documents.clone(), places.clone())
     };
     let packed: Vec<_> = rows.iter().enumerate().map(row).collect();
-    let read = packed.iter().map(|(range, documents, places)| Row {
+    let read = packed.iter().map(|(range, documents, places)| BlockRow {
         range: *range,
         gone: places,
         documents,
@@ -91,5 +91,5 @@ fuzz_target!(|input: (Vec<(String, String)>, String, Vec<(Vec<u8>, Vec<u8>)>)| {
     assert!(found.hits.len() <= found.total.min(10));
     let blocks = rows.iter().map(|(documents, places)| (&documents[..], &places[..])).collect();
     let gone = rows.first().map(|(_, places)| &places[..]).unwrap_or_default();
-    merge(&[Kept { ids: gone, gone, blocks, numbers: &[] }]);
+    merge(&[StoredRun { ids: gone, gone, blocks, numbers: &[] }]);
 });

@@ -1,4 +1,4 @@
-//! An expression fires at times that grow, whatever the zone and the time; an error has its place in the text.
+//! The times of any schedule ascend, in every zone. An error has its position in the text.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Whatever is looked for: no panic, and highlights are parts of the snippet, one after the other.
+//! Any query: no panic, and the highlights are in the snippet and in order.
 #![no_main]
 
 use std::sync::{Arc, OnceLock};
@@ -12,9 +12,40 @@ use skillbook_core::view::search::Query;
 use skillbook_core::view::{CachedCatalog, Profile, View};
 
 const FILES: [(&str, &str); 3] = [
-    ("email/send.md", "---\nname: email.send\ndescription: Sends a mêssage\naliases: [sendMail]\n---\n# Üsage\n\nemail.send --to ADDR\n"),
-    ("größe.md", "---\nname: größe\ndescription: ﬁnds the size, 日本語\n---\na\u{301}b ＡＢＣ \u{345}x queries, boxes\n"),
-    ("long.md", "---\nname: long\ndescription: d\n---\nabcdefghijklmnopqrstuvwxyz abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz\n"),
+    (
+        "email/send.md",
+        concat!(
+            "---\n",
+            "name: email.send\n",
+            "description: Sends a mêssage\n",
+            "aliases: [sendMail]\n",
+            "---\n",
+            "# Üsage\n",
+            "\n",
+            "email.send --to ADDR\n",
+        ),
+    ),
+    (
+        "größe.md",
+        concat!(
+            "---\n",
+            "name: größe\n",
+            "description: ﬁnds the size, 日本語\n",
+            "---\n",
+            "a\u{301}b ＡＢＣ \u{345}x queries, boxes\n",
+        ),
+    ),
+    (
+        "long.md",
+        concat!(
+            "---\n",
+            "name: long\n",
+            "description: d\n",
+            "---\n",
+            "abcdefghijklmnopqrstuvwxyz \
+             abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz\n",
+        ),
+    ),
 ];
 
 fn view() -> &'static View {

@@ -1,4 +1,5 @@
-//! The statements of any text: parts of it, cut no further, and the same whatever is asked for first.
+//! The statements of any text are parts of it, cannot be split further, and do not depend on the
+//! order of questions.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

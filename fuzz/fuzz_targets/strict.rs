@@ -1,4 +1,4 @@
-//! The strict check of any file: no panic, and places inside the text.
+//! The strict check of any file: no panic, and positions inside the text.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Words have places inside the command, in order; what is quoted comes back; errors can be shown.
+//! Words have positions inside the command and in order, quoting round-trips, and errors can be
+//! displayed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -55,5 +55,10 @@ defmodule Skillbook.CLI do
     Application.put_env(:logger, :console, device: :standard_error)
     Application.put_env(:logger, :default_handler, config: [type: :standard_error])
     {:ok, _} = Application.ensure_all_started(:logger)
+    :ok = :logger.add_primary_filter(__MODULE__, {&closed_pipe/2, nil})
   end
+
+  # A reader that leaves is no error, but from OTP 28 the terminal driver logs one.
+  defp closed_pipe(%{msg: {~c"Writer crashed (~p)", [:epipe]}}, _), do: :stop
+  defp closed_pipe(_event, _), do: :ignore
 end

@@ -260,7 +260,7 @@ defmodule Skillbook.HTTP do
   # For adapters without a limit of the whole time, and for endless gzip.
   defp in_time(state, next) do
     if System.monotonic_time(:millisecond) >= state.call.deadline,
-      do: stop(state, :timeout, "the time for the whole answer is over"),
+      do: stop(state, :timeout, "the time limit for the whole response has passed"),
       else: next.(state)
   end
 

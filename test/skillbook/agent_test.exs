@@ -542,7 +542,10 @@ defmodule Skillbook.AgentTest do
       result = run(book, [change, cmd("new"), "Done."])
       assert kinds(result) == [:prompt, :input, :reply, :report, :news, :reply, :report, :reply]
       assert [[prompt | _], [prompt | _] = second, [prompt | _]] = asked()
-      assert last(second) =~ "\n\n# Changes of what `get_skill` lists\n\nNew:\n\n- new: Brand new"
+
+      assert last(second) =~
+               "\n\n# Changes in the list of `get_skill`\n\nNew:\n\n- new: Brand new"
+
       assert ["# Changes" <> _] = events(:news)
 
       # And in the next run.
@@ -550,7 +553,10 @@ defmodule Skillbook.AgentTest do
       Skillbook.reload(book)
       result = run(book, ["Done."], [transcript: result.transcript], "More.")
       assert [[^prompt | _] = messages] = asked()
-      assert last(messages) == "# Changes of what `get_skill` lists\n\nGone:\n\n- new\n\nMore."
+
+      assert last(messages) ==
+               "# Changes in the list of `get_skill`\n\nRemoved:\n\n- new\n\nMore."
+
       assert Enum.take(kinds(result), -3) == [:news, :input, :reply]
     end
 
@@ -643,7 +649,7 @@ defmodule Skillbook.AgentTest do
       refute prompt.content =~ "secret"
 
       assert withdrawn.content =~
-               "(What stood here held a text that has changed, or can no longer be read."
+               "(This message had a text that has changed or can no longer be read."
 
       assert kept.content =~ "Be brief."
       refute Transcript.to_json(second.transcript) =~ "Hush"
@@ -887,7 +893,7 @@ defmodule Skillbook.AgentTest do
 
       assert Enum.any?(
                result.transcript.messages,
-               &(&1.kind == :note and &1.content =~ "What you read before")
+               &(&1.kind == :note and &1.content =~ "You read this earlier")
              )
 
       # It is in the note, so the last answer points there.

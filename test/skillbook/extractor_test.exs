@@ -48,8 +48,8 @@ defmodule Skillbook.ExtractorTest do
                Extractor.extract("abc\xFFdef")
 
       assert Exception.message(error) ==
-               "the text is not valid UTF-8: byte 3 begins no character\nhint: send the reply " <>
-                 "as UTF-8"
+               "the text is not valid UTF-8: byte 3 does not begin a character\nhint: send " <>
+                 "the reply as UTF-8"
     end
 
     test "large replies have the same result" do
@@ -71,7 +71,7 @@ defmodule Skillbook.ExtractorTest do
         Extractor.extract("", unclosed: :maybe)
       end
 
-      assert_raise FunctionClauseError, fn -> Extractor.extract(:text) end
+      assert_raise FunctionClauseError, fn -> apply(Extractor, :extract, [:text]) end
     end
   end
 

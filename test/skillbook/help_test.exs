@@ -140,7 +140,7 @@ defmodule Skillbook.HelpTest do
       for {option, most} <- [max_chars: 1_300, max_tokens: 330] do
         text = Prompt.text(view, [{option, most}])
         assert String.length(text) < min(String.length(whole), 1_321)
-        assert text =~ ~r/\n\nLeft out for lack of room: .*\n\z/
+        assert text =~ ~r/\n\nLeft out for lack of space: .*\n\z/
       end
 
       assert Prompt.text(view, max_chars: 0) == ""

@@ -33,7 +33,7 @@ defmodule Skillbook.HTTPTest do
         assert {name, error.kind} == {name, :timeout}
 
         assert Exception.message(error) =~
-                 ~r/\Alocalhost:\d+: the time for the whole answer is over\z/
+                 ~r/\Alocalhost:\d+: the time limit for the whole response has passed\z/
 
         assert (System.monotonic_time(:millisecond) - started) in 490..3_000, name
         assert_receive :hung_up, 5_000
@@ -443,8 +443,8 @@ defmodule Skillbook.HTTPTest do
         ])
 
       for reason <- [
-            "the proxy opens no connection: unsuccessful",
-            "the proxy opens no connection: proxy authorization required"
+            "the proxy refused the connection: unsuccessful",
+            "the proxy refused the connection: proxy authorization required"
           ] do
         assert {:error, error} = HTTP.request("https://example.test/a", proxy: proxy)
 
@@ -458,14 +458,14 @@ defmodule Skillbook.HTTPTest do
         assert {:error, error} = HTTP.request("http://example.test/a", proxy: proxy)
 
         assert Exception.message(error) ==
-                 "example.test:80: expected the proxy's URL to be such as http://proxy.example:3128"
+                 "example.test:80: expected the proxy's URL in the form http://proxy.example:3128"
       end
 
       message =
         ~r/expected :env, nil, a URL or a function that gives one as the option :proxy of an HTTP request, got: :hidden/
 
       assert_raise Skillbook.OptionError, message, fn ->
-        HTTP.request("http://a", proxy: 'http://ann:x@a')
+        HTTP.request("http://a", proxy: ~c"http://ann:x@a")
       end
     end
   end
@@ -493,8 +493,8 @@ defmodule Skillbook.HTTPTest do
 
       for {tls, cacertfile, reason} <- [
             {expired, authority, "TLS: its certificate has expired"},
-            {trusted, authority, "TLS: its certificate is from an authority that is not trusted"},
-            {trusted, nil, "TLS: its certificate is from an authority that is not trusted"}
+            {trusted, authority, "TLS: the authority of its certificate is not trusted"},
+            {trusted, nil, "TLS: the authority of its certificate is not trusted"}
           ] do
         {_server, url} = HTTPServer.start([[]], tls: tls)
 
@@ -512,7 +512,10 @@ defmodule Skillbook.HTTPTest do
       on_exit(fn -> File.rm(path) end)
       {_server, url} = HTTPServer.start([HTTPServer.answer("a")], tls: tls)
 
-      for {content, reason} <- [{nil, "no such file or directory"}, {"no PEM", "there are none"}] do
+      for {content, reason} <- [
+            {nil, "no such file or directory"},
+            {"no PEM", "it contains none"}
+          ] do
         if content, do: File.write!(path, content)
         assert {:error, %{kind: :certificate} = error} = HTTP.request(url, cacertfile: path)
         assert error.reason == "expected certificates in PEM in the file #{path}: #{reason}"

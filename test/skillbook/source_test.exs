@@ -54,9 +54,9 @@ defmodule Skillbook.SourceTest do
 
       assert to_string(found) ==
                "#{root}/app/.agents/skills: info: the source `project .agents` is not " <>
-                 "trusted, so nothing of it is read " <>
-                 "[source_untrusted]\n  hint: if you know what is in it, give it the trust " <>
-                 "low, medium or high"
+                 "trusted, so it is not read " <>
+                 "[source_untrusted]\n  hint: if you know its content, set its trust to low, " <>
+                 "medium or high"
     end
 
     test "uses a folder once", %{tmp_dir: root} do

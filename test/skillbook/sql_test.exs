@@ -192,7 +192,7 @@ defmodule Skillbook.SQL.SQLiteTest do
   test "a process of the operating system that is killed loses no acknowledged write",
        context do
     path = Path.join(Databases.folder(context), "killed.db")
-    ebin = :skillbook |> :code.lib_dir(:ebin) |> to_string()
+    ebin = Application.app_dir(:skillbook, "ebin")
 
     script = ~S"""
     [path] = System.argv()

@@ -75,11 +75,11 @@ defmodule Skillbook.Replies do
 
   defp feed(chunk, state), do: Extractor.feed(state, chunk)
 
+  defp chunks(reply, size) when byte_size(reply) < size, do: [reply]
+
   defp chunks(reply, size) do
-    case reply do
-      <<chunk::binary-size(size), rest::binary>> -> [chunk | chunks(rest, size)]
-      rest -> [rest]
-    end
+    {chunk, rest} = :erlang.split_binary(reply, size)
+    [chunk | chunks(rest, size)]
   end
 
   defp gather(events) do

@@ -15,7 +15,7 @@ defmodule Skillbook.ScheduledRows do
   end
 
   @doc "Says that a time of each entry has come."
-  def fire(book, names, at), do: for(name <- names, do: Scheduler.fire(book, name, at, at)) && :ok
+  def fire(book, names, at), do: Enum.each(names, &Scheduler.fire(book, &1, at, at))
 
   @doc "How many are not under way any more."
   def over(book) do

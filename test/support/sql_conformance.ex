@@ -105,12 +105,14 @@ defmodule Skillbook.SQLConformance do
   @doc "Statements that every connection refuses, and with which message."
   def refused(dialect) do
     transaction =
-      "a transaction is begun and ended by the transaction function, not by a statement"
+      "transactions are begun and ended by the transaction function, not by statements"
 
-    temporary = "temporary tables, views and triggers would exist in one connection of several"
-    attach = "`attach`, `detach` and `vacuum` would change one connection of several"
-    session = &"`#{&1}` would change one connection of several"
-    pragma = &"`pragma #{&1}` with a value would change one connection of several"
+    temporary =
+      "temporary tables, views and triggers would exist in only one of several connections"
+
+    attach = "`attach`, `detach` and `vacuum` would affect only one of several connections"
+    session = &"`#{&1}` would affect only one of several connections"
+    pragma = &"`pragma #{&1}` with a value would affect only one of several connections"
 
     both =
       for(word <- ~w(begin commit end rollback), do: {word, transaction}) ++

@@ -66,7 +66,10 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
         Install Rust 1.91 or later (https://rustup.rs), or set SKILLBOOK_NIF to a prebuilt library.
         """)
 
-    Mix.shell().info("Building Skillbook's native library (the first time takes a minute)")
+    Mix.shell().info(
+      "Building Skillbook's native library. " <>
+        "The first time it compiles about 200 Rust crates: two minutes on two free cores."
+    )
 
     args = [
       "build",

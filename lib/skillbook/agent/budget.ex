@@ -1,7 +1,7 @@
 defmodule Skillbook.Agent.Budget do
   @moduledoc false
-  # What a run may use, and what it has used. What a run inside of another one uses counts for both, when it is used: so it
-  # counts whatever becomes of that run.
+  # Counts the turns, tokens and time of a run against its limits. A dispatched agent counts in its
+  # own budget and in the parent's at once, so its use counts even if it crashes.
 
   alias Skillbook.Agent.Result
 
@@ -22,7 +22,7 @@ defmodule Skillbook.Agent.Budget do
   @estimated 4
   @agents 5
 
-  @doc "The time is in milliseconds, from now."
+  @doc "A budget whose `max_time`, in milliseconds, starts now."
   @spec new(pos_integer(), pos_integer(), pos_integer() | nil, t() | nil) :: t()
   def new(max_turns, max_time, max_tokens, parent) do
     %__MODULE__{
@@ -34,7 +34,7 @@ defmodule Skillbook.Agent.Budget do
     }
   end
 
-  @doc "What is left of it, and of those that it is part of."
+  @doc "The smallest rest among this budget and its parents, the time in milliseconds."
   @spec left(t()) :: %{
           turns: non_neg_integer(),
           time: non_neg_integer(),
@@ -49,7 +49,7 @@ defmodule Skillbook.Agent.Budget do
           max(budget.max_tokens - get(budget, @prompt) - get(budget, @completion), 0)
     }
 
-    # Every number is less than nil.
+    # Numbers sort before nil, so `min/2` takes the limit that exists.
     if budget.parent,
       do: Map.merge(own, left(budget.parent), fn _, one, other -> min(one, other) end),
       else: own
@@ -62,8 +62,7 @@ defmodule Skillbook.Agent.Budget do
           t(),
           %{prompt_tokens: non_neg_integer(), completion_tokens: non_neg_integer()},
           boolean()
-        ) ::
-          :ok
+        ) :: :ok
   def use_tokens(budget, usage, estimated) do
     add(budget, @prompt, usage.prompt_tokens)
     add(budget, @completion, usage.completion_tokens)

@@ -1,21 +1,26 @@
 defmodule Skillbook.DispatchError do
   @moduledoc """
-  An agent that could not be dispatched, or that ended before it was done.
+  Returned when `agent.dispatch` cannot start an agent, or the agent did not finish.
 
   ## Fields
 
-    * `:kind` - `:no_run` (the command is not part of a run of `Skillbook.Agent`), `:depth` (no further agent may be inside of
-      this one), `:handed_on` (`agent.dispatch` is among the skills, but the agent could not use it), `:limit` (too little is
-      left of the run) or `:ended` (it ran, but not to its end)
-    * `:max_depth` - for `:depth` and `:handed_on`, how many runs may be inside of each other
-    * `:limit` - for `:limit`, what is used up: `:turns`, `:time` or `:tokens`
-    * `:status` - for `:ended`, that of the `Skillbook.Agent.Result`
-    * `:text` - for `:ended`, what the agent did, for the model
+    * `:kind` - the reason:
+      * `:no_run` - the command is not part of a run of `Skillbook.Agent`
+      * `:depth` - agents are nested as deep as `:max_depth` allows
+      * `:handed_on` - `agent.dispatch` is among the skills, but `:max_depth` would not allow the
+        agent to use it
+      * `:limit` - too little of the run's `:limit` is left
+      * `:ended` - the agent ran, but did not finish
+    * `:max_depth` - for `:depth` and `:handed_on`, how many agents may be nested
+    * `:limit` - for `:limit`: `:turns`, `:time` or `:tokens`
+    * `:status` - for `:ended`, the status of its `Skillbook.Agent.Result`
+    * `:text` - for `:ended`, a report of the agent's work, for the model
 
   ## Examples
 
-      iex> Exception.message(%Skillbook.DispatchError{kind: :no_run})
-      "`agent.dispatch` was not run: it needs a model, and this command is not part of a run that has one. Do it yourself. Whoever runs the book gets such runs from `Skillbook.Agent.run/3` or `skillbook chat`"
+      iex> error = %Skillbook.DispatchError{kind: :limit, limit: :turns}
+      iex> error |> Exception.message() |> String.split(". ") |> hd()
+      "`agent.dispatch` was not run: this run has too few turns left"
   """
 
   @type t :: %__MODULE__{
@@ -31,26 +36,30 @@ defmodule Skillbook.DispatchError do
 
   @impl true
   def message(%{kind: :no_run}) do
-    "`agent.dispatch` was not run: it needs a model, and this command is not part of a run that has one. Do it yourself. " <>
-      "Whoever runs the book gets such runs from `Skillbook.Agent.run/3` or `skillbook chat`"
+    "`agent.dispatch` was not run: it needs a model, and this command is not part of a run that " <>
+      "has one. Do it yourself. Runs with a model: `Skillbook.Agent.run/3` and `skillbook chat`"
   end
 
-  def message(%{kind: :depth, max_depth: 0}),
-    do:
-      "`agent.dispatch` was not run: this run may dispatch no agents. Do it yourself, or tell the user what is to be done"
+  def message(%{kind: :depth, max_depth: 0}) do
+    "`agent.dispatch` was not run: this run may dispatch no agents. Do it yourself, or tell the " <>
+      "user what remains to be done"
+  end
 
   def message(%{kind: :depth, max_depth: max}) do
-    "`agent.dispatch` was not run: you are an agent yourself, and #{nested(max)} may be inside of each other. " <>
+    "`agent.dispatch` was not run: you are an agent yourself, and #{nested(max)} may be nested. " <>
       "Do it with your own commands, or say what is left to do"
   end
 
   def message(%{kind: :handed_on, max_depth: max}) do
-    "`agent.dispatch` was not run: the agent could not use agent.dispatch itself, since #{nested(max)} may be inside " <>
-      "of each other. Leave agent.dispatch out of --skills"
+    "`agent.dispatch` was not run: the agent could not use agent.dispatch itself, since " <>
+      "#{nested(max)} may be nested. Leave agent.dispatch out of --skills"
   end
 
   def message(%{kind: :limit, limit: limit}) do
-    "`agent.dispatch` was not run: too little is left of this run's #{limit}. Tell the user what is done and what is not"
+    left = if limit == :time, do: "too little time", else: "too few #{limit}"
+
+    "`agent.dispatch` was not run: this run has #{left} left. Tell the user what is done and " <>
+      "what is not"
   end
 
   def message(%{kind: :ended, text: text}), do: text
@@ -61,21 +70,23 @@ end
 
 defmodule Skillbook.TranscriptError do
   @moduledoc """
-  A text that is no transcript, or a transcript that cannot go on here.
+  Returned for text that is not a valid transcript, and raised for a transcript of another profile.
 
   ## Fields
 
-    * `:path` - the place in the JSON, such as `"messages[3].role"`; `nil` if it is the whole
-    * `:expected` - what should be there
-    * `:got` - what is there, as text
+    * `:path` - the place in the JSON, for example `"messages[3].role"`; `nil` for all of it
+    * `:expected` - the expected value, as text
+    * `:got` - the actual value, as text
 
   ## Examples
 
-      iex> Exception.message(%Skillbook.TranscriptError{path: "version", expected: "1", got: "2"})
+      iex> error = %Skillbook.TranscriptError{path: "version", expected: "1", got: "2"}
+      iex> Exception.message(error)
       "the transcript's version: expected 1, got: 2"
 
-      iex> Exception.message(%Skillbook.TranscriptError{expected: "one of the profile \\"bob\\"", got: "one of \\"ann\\""})
-      "the transcript: expected one of the profile \\"bob\\", got: one of \\"ann\\""
+      iex> error = %Skillbook.TranscriptError{expected: "an object", got: "[]"}
+      iex> Exception.message(error)
+      "the transcript: expected an object, got: []"
   """
 
   @type t :: %__MODULE__{path: String.t() | nil, expected: String.t(), got: String.t()}

@@ -1,6 +1,7 @@
 defmodule Skillbook.Agent.Scope do
   @moduledoc false
-  # The rights of an agent that is dispatched: those of whoever dispatches it, for the skills that they named and see.
+  # Decides the rights of a dispatched agent: the profile of its caller, narrowed to the named
+  # skills that the caller sees.
 
   alias Skillbook.Support.Options
   alias Skillbook.{Entry, FlagError, Native, Profile, View}
@@ -8,50 +9,50 @@ defmodule Skillbook.Agent.Scope do
   @dispatch "agent.dispatch"
 
   @doc """
-  The profile of an agent: the same with the skills that the names, domains and globs stand for. `agent.dispatch` has to be
-  named itself.
+  Narrows the view's profile to names, domains and globs over names; returns the names too.
 
-  What is to be handed to an agent runs there, so its `:writes` is `:run` where it was `:delegate`.
+  Globs and domains do not include `agent.dispatch`, which must be named. `writes: :delegate`
+  becomes `:run`, since the agent is the one to which writes were delegated.
   """
   @spec narrow(View.t(), [String.t()]) ::
           {:ok, Profile.t(), [String.t()]} | {:error, Exception.t()}
   def narrow(%View{profile: profile} = view, skills) do
-    listed =
+    candidates =
       for entry <- View.entries(view),
           not entry.hidden_from_model,
           entry.name != @dispatch,
           do: entry
 
-    with {:ok, found} <- Options.each(skills, &find(view, listed, &1)) do
-      names = found |> List.flatten() |> Enum.uniq()
+    with {:ok, names} <- Options.each(skills, &resolve(view, candidates, &1)) do
+      names = names |> List.flatten() |> Enum.uniq()
       writes = if profile.writes == :delegate, do: :run, else: profile.writes
-      {:ok, %{Profile.narrow(profile, Enum.map(names, &literal/1)) | writes: writes}, names}
+      {:ok, %{Profile.narrow(profile, Enum.map(names, &escape/1)) | writes: writes}, names}
     end
   end
 
-  defp find(view, listed, asked) do
-    case View.fetch(view, asked) do
+  defp resolve(view, candidates, skill) do
+    case View.fetch(view, skill) do
       {:ok, %Entry{name: name}} -> {:ok, [name]}
-      {:error, unknown} -> several(listed, asked, unknown)
+      {:error, unknown} -> resolve_domain(candidates, skill, unknown)
     end
   end
 
-  defp several(listed, asked, unknown) do
-    case for %Entry{domain: ^asked, name: name} <- listed, do: name do
-      [] -> matching(listed, asked, unknown)
+  defp resolve_domain(candidates, domain, unknown) do
+    case for %Entry{domain: ^domain, name: name} <- candidates, do: name do
+      [] -> resolve_glob(candidates, domain, unknown)
       names -> {:ok, names}
     end
   end
 
-  defp matching(listed, glob, unknown) do
-    case Native.globs_filter([glob], Enum.map(listed, & &1.name)) do
+  defp resolve_glob(candidates, glob, unknown) do
+    case Native.globs_filter([glob], Enum.map(candidates, & &1.name)) do
       {:ok, []} -> {:error, unknown}
       {:ok, names} -> {:ok, names}
-      {:error, {_glob, reason}} -> {:error, bad(glob, reason)}
+      {:error, {_glob, reason}} -> {:error, invalid(glob, reason)}
     end
   end
 
-  defp bad(glob, reason) do
+  defp invalid(glob, reason) do
     expected = "names of skills, domains, or globs over names (#{reason})"
 
     %FlagError{
@@ -63,6 +64,6 @@ defmodule Skillbook.Agent.Scope do
     }
   end
 
-  # A name may have what means something in a glob.
-  defp literal(name), do: String.replace(name, ~r/[\\?*\[\]{}]/, "[\\0]")
+  # Names may contain characters of globs.
+  defp escape(name), do: String.replace(name, ~r/[\\?*\[\]{}]/, "[\\0]")
 end

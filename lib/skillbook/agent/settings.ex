@@ -1,12 +1,13 @@
 defmodule Skillbook.Agent.Settings do
   @moduledoc false
-  # The options of runs of `Skillbook.Agent`, and those of them that a book has for runs without a conversation.
+  # Validates the options of `Skillbook.Agent.run/3`, and the subset that a book takes as `:agent`
+  # for non-interactive runs.
 
   alias Skillbook.Agent.Budget
   alias Skillbook.Support.Options
   alias Skillbook.{Model, OptionError, Profile, Transcript}
 
-  @alone [
+  @book_options [
     :model,
     :system,
     :chat,
@@ -19,14 +20,16 @@ defmodule Skillbook.Agent.Settings do
     :max_depth
   ]
 
-  @doc "Checks the options of a run."
-  @spec run(keyword()) :: :ok | {:error, OptionError.t()}
-  def run(options), do: validate(options, "a run", schema())
+  @doc "Validates the options of a run."
+  @spec validate_run(keyword()) :: :ok | {:error, OptionError.t()}
+  def validate_run(options), do: validate(options, "a run", schema())
 
-  @doc "Checks those of a book's `:agent`; `nil` is none."
-  @spec alone(keyword() | nil) :: :ok | {:error, OptionError.t()}
-  def alone(nil), do: :ok
-  def alone(options), do: validate(options, "a book's :agent", Keyword.take(schema(), @alone))
+  @doc "Validates a book's `:agent`, which may be `nil`."
+  @spec validate_book(keyword() | nil) :: :ok | {:error, OptionError.t()}
+  def validate_book(nil), do: :ok
+
+  def validate_book(options),
+    do: validate(options, "a book's :agent", Keyword.take(schema(), @book_options))
 
   defp validate(options, subject, schema) do
     with :ok <- Options.validate(options, subject, schema),
@@ -61,7 +64,8 @@ defmodule Skillbook.Agent.Settings do
       max_context: positive_or_nil,
       depth: from_zero,
       max_depth: from_zero,
-      parent: {"what context.agent.options has, or nil", &(is_nil(&1) or is_struct(&1, Budget))},
+      parent:
+        {"the :parent of context.agent.options, or nil", &(is_nil(&1) or is_struct(&1, Budget))},
       clock: {"a function without arguments", &is_function(&1, 0)}
     ]
   end

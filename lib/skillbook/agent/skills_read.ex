@@ -1,31 +1,37 @@
 defmodule Skillbook.Agent.SkillsRead do
   @moduledoc false
-  # What a conversation still holds of the skills that were read in it: so that nothing is sent twice, and that what is left
-  # out can be brought back.
+  # Tracks the skill texts in a conversation by the activations of its messages. With them it sends
+  # no text twice, compacts the conversation, restores skills that were removed, and removes texts
+  # that the profile may no longer see.
 
   alias Skillbook.Reply.Pipeline
   alias Skillbook.Transcript.Message
   alias Skillbook.{Command, Entry, Report, Result, Transcript, View}
 
-  @shown 80
+  @max_command 80
   @left_out "(Earlier messages of this conversation were left out to save room.)"
-  @withdrawn "(What stood here held a text that has changed, or can no longer be read. The commands that it answered have run.)"
+  @removed "(This message had a text that has changed or can no longer be read. " <>
+             "Its commands have run.)"
 
-  # Answers
+  # Repeated texts
 
   @doc """
-  The results as the conversation needs them, and the activations of those that go into it whole: an answer that is in it
-  already is pointed to.
+  Replaces results whose text is already in the conversation by a reference to it.
+
+  Returns the results, and the activations of those that stay whole.
   """
-  @spec results([Result.t()], Transcript.t()) :: {[Result.t()], [Message.activation()]}
-  def results(results, transcript) do
+  @spec deduplicate([Result.t()], Transcript.t()) :: {[Result.t()], [Message.activation()]}
+  def deduplicate(results, transcript) do
     {results, {_present, new}} =
       Enum.map_reduce(results, {Transcript.present(transcript), []}, fn result, {present, new} ->
         activations = activations(result)
 
-        case activations != [] && pointer(activations, result, present) do
-          pointer when is_binary(pointer) -> {%{result | content: pointer}, {present, new}}
-          _ -> {result, {present ++ activations, new ++ activations ++ parts(result)}}
+        case activations != [] && reference(activations, result, present) do
+          reference when is_binary(reference) ->
+            {%{result | content: reference}, {present, new}}
+
+          _ ->
+            {result, {present ++ activations, new ++ activations ++ parts(result)}}
         end
       end)
 
@@ -41,7 +47,7 @@ defmodule Skillbook.Agent.SkillsRead do
 
   defp activations(_result), do: []
 
-  # They say whose texts a report holds; they are nothing to point to, nor to restore.
+  # Parts are recorded so that they can be removed; they are never referred to or restored.
   defp parts(%Result{metadata: metadata} = result) do
     for part <- metadata[:parts] || [],
         do: %{
@@ -52,81 +58,85 @@ defmodule Skillbook.Agent.SkillsRead do
         }
   end
 
-  defp pointer(activations, result, present) do
-    place =
+  defp reference(activations, result, present) do
+    earlier =
       Enum.find(present, &(&1.answer == hd(activations).answer)) ||
-        only_text(activations, present)
+        same_text(activations, present)
 
-    if place && Enum.all?(activations, &above?(&1, present)) do
-      pointer = "The same is above, in the answer to `#{place.command}`; it is unchanged."
-      if String.length(pointer) < String.length(result.content), do: pointer
+    if earlier && Enum.all?(activations, &present?(&1, present)) do
+      text = "The same is above, in the answer to `#{earlier.command}`; it is unchanged."
+      if String.length(text) < String.length(result.content), do: text
     end
   end
 
-  defp above?(activation, present),
+  defp present?(activation, present),
     do: Enum.any?(present, &(&1.name == activation.name and &1.hash == activation.hash))
 
-  # An answer that is nothing but the entry's text is above wherever that text is.
-  defp only_text([%{hash: hash, answer: hash} = activation], present),
+  # An answer that is exactly the entry's text matches every message with that text.
+  defp same_text([%{hash: hash, answer: hash} = activation], present),
     do: Enum.find(present, &(&1.name == activation.name and &1.hash == hash))
 
-  defp only_text(_activations, _present), do: nil
+  defp same_text(_activations, _present), do: nil
 
   defp line(command) do
     line = command |> String.split("\n", parts: 2) |> hd() |> String.replace("`", "'")
-    if String.length(line) > @shown, do: String.slice(line, 0, @shown) <> " …", else: line
+
+    if String.length(line) > @max_command,
+      do: String.slice(line, 0, @max_command) <> " …",
+      else: line
   end
 
-  # Room
+  # Compaction
 
-  @doc "The conversation without its oldest messages, if it has more tokens."
+  @doc "As `Skillbook.Agent.compact/2`."
   @spec compact(Transcript.t(), pos_integer()) :: Transcript.t()
   def compact(transcript, max_tokens) do
     tokens = Transcript.tokens(transcript)
     if tokens <= max_tokens, do: transcript, else: drop(transcript, tokens - max_tokens)
   end
 
-  # Whole exchanges are left out, so that no report stands without the reply that it answers. What the user said last and the
-  # last exchange stay.
-  defp drop(transcript, too_many) do
+  # Only whole exchanges are removed, so every report follows its reply. The last input and the last
+  # exchange stay.
+  defp drop(transcript, excess) do
     {head, messages} = Enum.split_while(transcript.messages, &(&1.kind == :prompt))
     {old_notes, messages} = Enum.split_while(messages, &(&1.kind == :note))
     exchanges = exchanges(messages)
     last_input = exchanges |> Enum.reverse() |> Enum.find(&(hd(&1).kind == :input))
-    kept = [last_input, List.last(exchanges)]
-    size = fn messages -> messages |> Enum.map(&Transcript.estimate(&1.content)) |> Enum.sum() end
+    required = [last_input, List.last(exchanges)]
+    excess = excess - size(old_notes) + Transcript.estimate(@left_out)
 
-    {exchanges, _left} =
-      Enum.map_reduce(
-        exchanges,
-        too_many - size.(old_notes) + Transcript.estimate(@left_out),
-        fn exchange, left ->
-          if left <= 0 or exchange in kept,
-            do: {{:keep, exchange}, left},
-            else: {{:drop, exchange}, left - size.(exchange)}
-        end
-      )
+    {exchanges, _excess} =
+      Enum.map_reduce(exchanges, excess, fn exchange, excess ->
+        if excess <= 0 or exchange in required,
+          do: {{:keep, exchange}, excess},
+          else: {{:drop, exchange}, excess - size(exchange)}
+      end)
 
-    dropped = for {:drop, exchange} <- exchanges, message <- exchange, do: message
+    case for {:drop, exchange} <- exchanges, message <- exchange, do: message do
+      [] ->
+        transcript
 
-    if dropped == [] do
-      transcript
-    else
-      note = %Message{kind: :note, content: @left_out, at: List.last(dropped).at}
-      kept = for {:keep, exchange} <- exchanges, message <- exchange, do: message
-
-      gone =
-        (old_notes ++ dropped)
-        |> Enum.flat_map(& &1.activations)
-        |> Enum.reject(&Message.part?/1)
-        |> Enum.reverse()
-
-      left_out = Enum.uniq_by(gone ++ transcript.left_out, & &1.name)
-      %{transcript | messages: head ++ [note | kept], left_out: left_out}
+      dropped ->
+        note = %Message{kind: :note, content: @left_out, at: List.last(dropped).at}
+        remaining = for {:keep, exchange} <- exchanges, message <- exchange, do: message
+        left_out = left_out(old_notes ++ dropped, transcript.left_out)
+        %{transcript | messages: head ++ [note | remaining], left_out: left_out}
     end
   end
 
-  # What the user said, with what was told along with it; or a reply with what came of it.
+  defp size(messages), do: messages |> Enum.map(&Transcript.estimate(&1.content)) |> Enum.sum()
+
+  # The most recent first.
+  defp left_out(dropped, before) do
+    dropped
+    |> Enum.flat_map(& &1.activations)
+    |> Enum.reject(&Message.part?/1)
+    |> Enum.reverse()
+    |> Enum.concat(before)
+    |> Enum.uniq_by(& &1.name)
+  end
+
+  # An input with the news beside it, or a reply with its report and notes.
   defp exchanges(messages) do
     Enum.chunk_while(
       messages,
@@ -143,7 +153,7 @@ defmodule Skillbook.Agent.SkillsRead do
     )
   end
 
-  @doc "What `Skillbook.Agent.rehydrate/3` gives."
+  @doc "As `Skillbook.Agent.rehydrate/3`."
   @spec rehydrate(View.t(), Transcript.t(), non_neg_integer()) :: %{
           text: String.t(),
           activations: [Message.activation()],
@@ -153,13 +163,13 @@ defmodule Skillbook.Agent.SkillsRead do
     present =
       for activation <- Transcript.present(transcript),
           not Message.part?(activation),
+          into: MapSet.new(),
           do: activation.name
 
-    present = MapSet.new(present)
-    wanted = transcript |> Transcript.activations() |> Enum.reject(&(&1.name in present))
+    missing = transcript |> Transcript.activations() |> Enum.reject(&(&1.name in present))
 
     {results, left_out, _room} =
-      Enum.reduce(wanted, {[], [], max_tokens}, fn %{name: name}, {results, left_out, room} ->
+      Enum.reduce(missing, {[], [], max_tokens}, fn %{name: name}, {results, left_out, room} ->
         case read(view, name) do
           nil ->
             {results, left_out, room}
@@ -175,16 +185,16 @@ defmodule Skillbook.Agent.SkillsRead do
 
     results = Enum.reverse(results)
     left_out = Enum.reverse(left_out)
+    texts = [restored_text(results), left_out_text(left_out)]
 
     %{
-      text:
-        [restored(results), unrestored(left_out)] |> Enum.reject(&(&1 == "")) |> Enum.join("\n\n"),
+      text: texts |> Enum.reject(&(&1 == "")) |> Enum.join("\n\n"),
       activations: Enum.flat_map(results, &activations/1),
       left_out: left_out
     }
   end
 
-  # A name that the view does not show is passed over: it is as if it had never been there.
+  # A name that the view does not show is skipped, as if it had never been read.
   defp read(view, name) do
     with {:ok, %{name: ^name}} <- View.fetch(view, name),
          [%Result{status: :help} = result] <-
@@ -195,18 +205,19 @@ defmodule Skillbook.Agent.SkillsRead do
     end
   end
 
-  defp restored([]), do: ""
+  defp restored_text([]), do: ""
 
-  defp restored(results),
-    do: "What you read before, as it is now:\n\n#{%Report{results: results}}"
+  defp restored_text(results),
+    do: "You read this earlier; its current text:\n\n#{%Report{results: results}}"
 
-  defp unrestored([]), do: ""
+  defp left_out_text([]), do: ""
 
-  defp unrestored(names) do
-    "You also read, and there is no room for it here: #{Enum.join(names, ", ")}. `get_skill: NAME` reads it again."
+  defp left_out_text(names) do
+    "You also read these, but they do not fit here: #{Enum.join(names, ", ")}. " <>
+      "`get_skill: NAME` reads one again."
   end
 
-  @doc "The conversation with what can be restored in its note, and what `rehydrate/3` gave."
+  @doc "Adds restored skills to the note about removed messages; returns the result of `rehydrate/3` too."
   @spec restore(Transcript.t(), View.t(), non_neg_integer()) :: {Transcript.t(), map()}
   def restore(transcript, view, max_tokens) do
     restored = rehydrate(view, transcript, max_tokens)
@@ -214,11 +225,8 @@ defmodule Skillbook.Agent.SkillsRead do
     messages =
       Enum.map(transcript.messages, fn
         %{kind: :note, content: @left_out} = note when restored.text != "" ->
-          %{
-            note
-            | content: @left_out <> "\n\n" <> restored.text,
-              activations: restored.activations
-          }
+          content = @left_out <> "\n\n" <> restored.text
+          %{note | content: content, activations: restored.activations}
 
         message ->
           message
@@ -227,35 +235,34 @@ defmodule Skillbook.Agent.SkillsRead do
     {%{transcript | messages: messages}, restored}
   end
 
-  # Access
+  # Hidden texts
 
   @doc """
-  The conversation without the texts of entries that the view does not show; of those whose text is another now as well, if
-  it is not known on whose behalf they were read.
+  Removes the texts of entries that the view does not show.
+
+  Unless they were read with the rights of the view (`same_profile?`), texts that have changed since
+  are removed too.
   """
-  @spec withdraw(Transcript.t(), View.t(), known :: boolean()) :: Transcript.t()
-  def withdraw(transcript, view, known) do
+  @spec remove_hidden(Transcript.t(), View.t(), same_profile? :: boolean()) :: Transcript.t()
+  def remove_hidden(transcript, view, same_profile?) do
     messages =
       Enum.map(transcript.messages, fn message ->
-        if Enum.all?(message.activations, &shown?(&1, view, known)),
+        if Enum.all?(message.activations, &visible?(&1, view, same_profile?)),
           do: message,
-          else: %{message | content: @withdrawn, activations: []}
+          else: %{message | content: @removed, activations: []}
       end)
 
-    # These are names only.
-    %{
-      transcript
-      | messages: messages,
-        left_out: Enum.filter(transcript.left_out, &shown?(&1, view, true))
-    }
+    # Only names are stored of these, so a changed text does not matter.
+    left_out = Enum.filter(transcript.left_out, &visible?(&1, view, true))
+    %{transcript | messages: messages, left_out: left_out}
   end
 
-  defp shown?(%{name: name, hash: hash}, view, known) do
-    # An alias of that name is another entry.
+  defp visible?(%{name: name, hash: hash}, view, same_profile?) do
+    # An entry with this name as an alias is another entry.
     case View.fetch(view, name) do
       {:ok, %Entry{name: ^name} = entry} ->
-        now = Entry.activation(entry).hash
-        known or hash in [now, Message.part(now)]
+        current = Entry.activation(entry).hash
+        same_profile? or hash in [current, Message.part(current)]
 
       _ ->
         false

@@ -32,7 +32,7 @@ defmodule Skillbook.Book.Config do
     with :ok <- Options.validate(options, "a book", schema()),
          :ok <- Options.validate(options[:schedules] || [], "a book's :schedules", schedules()),
          {:ok, name} <- fetch_name(options),
-         :ok <- Settings.alone(options[:agent]),
+         :ok <- Settings.validate_book(options[:agent]),
          {:ok, roles} <- Profile.roles(options[:roles] || []),
          {:ok, profiles} <- profiles(options[:profiles] || [], roles),
          {:ok, sources} <- sources(options),

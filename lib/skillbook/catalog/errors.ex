@@ -26,7 +26,7 @@ defmodule Skillbook.FrontmatterError do
       ["frontmatter: a `key: value` is not allowed here",
        "  3 |  description: b",
        "    |             ^",
-       "hint: check how this line and the one before it are indented"]
+       "hint: check the indentation of this line and the one before it"]
   """
 
   @type kind :: :encoding | :unclosed | :invalid | :not_mapping | :too_large | :too_deep

@@ -99,7 +99,7 @@ defmodule Skillbook.CLI.Arguments do
       switches = @globals ++ module.switches()
 
       {given, args, invalid} =
-        OptionParser.parse(rest, strict: types(switches), aliases: [h: :help])
+        OptionParser.parse(rest, strict: types(switches), aliases: [h: :help, c: :command])
 
       cond do
         given[:help] ->

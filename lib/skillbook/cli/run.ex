@@ -6,11 +6,10 @@ defmodule Skillbook.CLI.Run do
   alias Skillbook.Support.JSON
 
   @impl true
-  def switches, do: [json: :boolean]
+  def switches, do: [command: :string, json: :boolean]
 
   @impl true
-  def args([file]), do: {:ok, [file]}
-  def args([]), do: {:error, "`run` expects a file with a model's reply, or - for standard input"}
+  def args(args) when length(args) < 2, do: {:ok, args}
   def args([_, arg | _]), do: {:error, "`run` takes one file, got also: #{arg}"}
 
   @impl true
@@ -20,40 +19,72 @@ defmodule Skillbook.CLI.Run do
   def help do
     """
     Usage: skillbook [OPTIONS] run FILE|- [--json]
+           skillbook [OPTIONS] run -c COMMAND [--json]
 
     Reads a model's reply, runs the commands of its `cmd` blocks one after the other, and prints what the user would
     read, each command with its result, and what goes back to the model.
 
+      -c, --command COMMAND
+                        runs one command instead of a reply, and prints its result
       --json            all of it as one JSON object: text, results, incomplete, notes, report
 
     Exit status: 1 if a command failed, or did not run because its block was cut off.
 
     Examples:
       skillbook run examples/monday.md
+      skillbook run -c 'tasks.create --title "Call the bank"'
       some-model "What is due today?" | skillbook run -
       skillbook --db :memory: run reply.md --json
     """
   end
 
   @impl true
-  def run(%{args: [file]} = options) do
-    case read(file) do
-      {:ok, text} ->
-        Session.with_book(options, :write, fn book ->
-          report = Skillbook.run(Session.view(book, options), text, by: :user)
+  def run(%{args: args} = options) do
+    case {options.flags[:command], args} do
+      {nil, []} ->
+        usage("`run` expects a file with a model's reply, or - for standard input")
 
-          if options.flags[:json],
-            do: put_json(report),
-            else: put(report, Terminal.new(options.color))
+      {nil, [file]} ->
+        case read(file) do
+          {:ok, text} -> run(options, text, &put/2)
+          {:error, reason} -> usage(["cannot read #{file}: ", reason(reason)])
+        end
 
-          status(report)
-        end)
+      {command, []} ->
+        run(options, block(command), &put_outcomes/2)
 
-      {:error, reason} ->
-        Terminal.complain(["cannot read #{file}: ", reason(reason), "\nSee: skillbook run --help"])
-
-        2
+      {_command, [file]} ->
+        usage("`run` takes a file or --command, got both: #{file}")
     end
+  end
+
+  defp run(options, reply, put) do
+    Session.with_book(options, :write, fn book ->
+      report = Skillbook.run(Session.view(book, options), reply, by: :user)
+
+      if options.flags[:json],
+        do: put_json(report),
+        else: put.(report, Terminal.new(options.color))
+
+      status(report)
+    end)
+  end
+
+  defp usage(message) do
+    Terminal.complain([message, "\nSee: skillbook run --help"])
+    2
+  end
+
+  @doc "A `cmd` block of a command. Its fence is longer than any in the command, so that a body may hold code."
+  def block(command) do
+    longest =
+      ~r/`+/
+      |> Regex.scan(command)
+      |> Enum.map(fn [run] -> byte_size(run) end)
+      |> Enum.max(fn -> 0 end)
+
+    fence = String.duplicate("`", max(longest + 1, 3))
+    "#{fence}cmd\n#{command}\n#{fence}\n"
   end
 
   defp read("-") do
@@ -92,6 +123,9 @@ defmodule Skillbook.CLI.Run do
     |> Terminal.write()
   end
 
+  defp put_outcomes(report, terminal),
+    do: for(result <- report.results, do: Terminal.put(outcome(terminal, result)))
+
   # A section is one binary, so that a list of them can be flattened.
   defp section(_terminal, _title, ""), do: []
 
@@ -114,7 +148,7 @@ defmodule Skillbook.CLI.Run do
     content = Terminal.safe(terminal, String.trim_trailing(result.content || ""))
 
     [
-      Terminal.style(terminal, color(result.status), to_string(result.status)),
+      Terminal.style(terminal, color(result.status), status_text(result.status)),
       took(result.duration),
       "\n",
       content
@@ -127,6 +161,10 @@ defmodule Skillbook.CLI.Run do
         "> ",
         Terminal.safe(terminal, String.trim_trailing(text))
       ])
+
+  # The page of a command without a handler.
+  defp status_text(:template), do: "ok: instructions for the model to follow"
+  defp status_text(status), do: to_string(status)
 
   @doc "The style of a status."
   def color(:error), do: :red

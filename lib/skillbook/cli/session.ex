@@ -6,8 +6,6 @@ defmodule Skillbook.CLI.Session do
   alias Skillbook.SQL.Postgres
   alias Skillbook.Vault
 
-  require Logger
-
   @name :skillbook_cli
   @database ".skillbook/skillbook.db"
   @shown 3

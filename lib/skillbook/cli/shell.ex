@@ -95,7 +95,7 @@ defmodule Skillbook.CLI.Shell do
   defp command(text) do
     case Skillbook.Command.parse(text) do
       {:error, %{kind: kind}} when kind in [:unclosed_quote, :unclosed_heredoc] -> :more
-      _ -> if joins?(text), do: :more, else: {:run, fence(text)}
+      _ -> if joins?(text), do: :more, else: {:run, Run.block(text)}
     end
   end
 
@@ -103,18 +103,6 @@ defmodule Skillbook.CLI.Shell do
   defp joins?(text) do
     [backslashes] = Regex.run(~r/\\*\z/, text)
     rem(byte_size(backslashes), 2) == 1
-  end
-
-  # Longer than any fence in the command, so that a body may hold code.
-  defp fence(text) do
-    longest =
-      ~r/`+/
-      |> Regex.scan(text)
-      |> Enum.map(fn [run] -> byte_size(run) end)
-      |> Enum.max(fn -> 0 end)
-
-    fence = String.duplicate("`", max(longest + 1, 3))
-    "#{fence}cmd\n#{text}\n#{fence}\n"
   end
 
   # A view a turn, so that a reload is seen by the next command and never by half of one.

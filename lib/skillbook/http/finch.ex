@@ -16,6 +16,8 @@ defmodule Skillbook.HTTP.Finch do
   """
 
   @behaviour Skillbook.HTTP.Adapter
+  # Not a dependency.
+  @compile {:no_warn_undefined, Finch}
 
   alias Skillbook.HTTP.Error
 
@@ -25,7 +27,7 @@ defmodule Skillbook.HTTP.Finch do
     limits = [pool_timeout: settings.connect_timeout, receive_timeout: settings.idle_timeout]
 
     built =
-      finch().build(request.method, URI.to_string(request.url), request.headers.(), request.body)
+      Finch.build(request.method, URI.to_string(request.url), request.headers.(), request.body)
 
     case stream_while(built, name, {:cont, nil, acc}, &part(&1, &2, fun), limits) do
       {:ok, {:halt, _status, acc}} -> {:halted, acc}
@@ -34,11 +36,8 @@ defmodule Skillbook.HTTP.Finch do
     end
   end
 
-  # Not a dependency; a function hides the module from the compiler's checks.
-  defp finch, do: Finch
-
   defp stream_while(request, name, state, fun, limits) do
-    finch().stream_while(request, name, state, fun, limits)
+    Finch.stream_while(request, name, state, fun, limits)
   rescue
     # The pool is exhausted.
     exception in RuntimeError ->
@@ -63,10 +62,10 @@ defmodule Skillbook.HTTP.Finch do
   def error(%{reason: reason} = exception, settings) do
     case reason do
       :timeout ->
-        new(:idle_timeout, "nothing came for #{Error.seconds(settings.idle_timeout)}")
+        new(:idle_timeout, "no data came for #{Error.seconds(settings.idle_timeout)}")
 
       :request_timeout ->
-        new(:timeout, "the time for the whole answer is over")
+        new(:timeout, "the time limit for the whole response has passed")
 
       :pool ->
         new(
@@ -81,22 +80,22 @@ defmodule Skillbook.HTTP.Finch do
         new(:certificate, "TLS: #{alert}")
 
       {tag, _} when is_atom(tag) ->
-        new(:malformed, "it is no HTTP: #{tag}")
+        new(:malformed, "invalid HTTP: #{tag}")
 
       tag when is_atom(tag) ->
         posix(exception, tag)
 
       _ ->
-        new(:malformed, "it is no HTTP")
+        new(:malformed, "invalid HTTP")
     end
   end
 
-  def error(_exception, _settings), do: new(:malformed, "it is no HTTP")
+  def error(_exception, _settings), do: new(:malformed, "invalid HTTP")
 
   defp posix(%{__struct__: module}, tag) do
     if module |> Module.split() |> List.last() == "TransportError",
       do: new(:connect, tag |> :inet.format_error() |> to_string()),
-      else: new(:malformed, "it is no HTTP: #{tag}")
+      else: new(:malformed, "invalid HTTP: #{tag}")
   end
 
   defp new(kind, reason), do: %Error{kind: kind, reason: reason}

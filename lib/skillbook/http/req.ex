@@ -18,6 +18,8 @@ defmodule Skillbook.HTTP.Req do
   """
 
   @behaviour Skillbook.HTTP.Adapter
+  # Not a dependency.
+  @compile {:no_warn_undefined, [Req, Req.Request]}
 
   alias Skillbook.HTTP.Finch
 
@@ -26,20 +28,16 @@ defmodule Skillbook.HTTP.Req do
     # After an error Req returns nothing of the response, so the accumulator is kept here.
     key = {__MODULE__, make_ref()}
     Process.put(key, {:waits, acc})
-    given = options[:request] || req().new()
-    made = given |> req().merge(options(request, settings, key, fun)) |> connecting(settings)
+    given = options[:request] || Req.new()
+    made = given |> Req.merge(options(request, settings, key, fun)) |> connecting(settings)
 
     try do
-      {_request, response} = req_request().run_request(made)
+      {_request, response} = Req.Request.run_request(made)
       outcome(response, Process.get(key), settings, fun)
     after
       Process.delete(key)
     end
   end
-
-  # Not dependencies; functions hide the modules from the compiler's checks.
-  defp req, do: Req
-  defp req_request, do: Req.Request
 
   defp options(request, settings, key, fun) do
     [
@@ -70,7 +68,7 @@ defmodule Skillbook.HTTP.Req do
 
     own = Keyword.put(trusted, :timeout, settings.connect_timeout)
     given = Map.get(request.options, :connect_options, [])
-    req().merge(request, connect_options: Keyword.merge(own, given))
+    Req.merge(request, connect_options: Keyword.merge(own, given))
   end
 
   defp data({:waits, acc}, data, response, fun) do

@@ -32,7 +32,7 @@ defmodule Skillbook.Model.SSE do
   defp lines(state, chunk, events) do
     case :binary.match(chunk, ["\n", "\r"]) do
       {place, 1} ->
-        <<part::binary-size(place), ending, rest::binary>> = chunk
+        {part, <<ending, rest::binary>>} = :erlang.split_binary(chunk, place)
         line = IO.iodata_to_binary([state.open, part])
         {state, events} = state |> line(unmarked(state, line)) |> ended(events)
 

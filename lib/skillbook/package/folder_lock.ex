@@ -92,7 +92,7 @@ defmodule Skillbook.Package.FolderLock do
       |> String.trim_trailing(">")
 
   defp alive?(text) do
-    Process.alive?(:erlang.list_to_pid('<' ++ to_charlist(text) ++ '>'))
+    Process.alive?(:erlang.list_to_pid(~c"<" ++ to_charlist(text) ++ ~c">"))
   rescue
     ArgumentError -> false
   end

@@ -199,7 +199,8 @@ defmodule Skillbook.Package.Git do
 
   defp contents(output, [%{content: id, size: size} | items], done) do
     head = byte_size("#{id} blob #{size}\n")
-    <<_::binary-size(head), content::binary-size(size), ?\n, rest::binary>> = output
+    {_, rest} = :erlang.split_binary(output, head)
+    {content, <<?\n, rest::binary>>} = :erlang.split_binary(rest, size)
     contents(rest, items, [content | done])
   end
 

@@ -70,7 +70,7 @@ defmodule Skillbook.Reply.Placeholder do
     for part <- Regex.split(@placeholder, text, include_captures: true, trim: true) do
       cond do
         part == "{{" -> "{"
-        part =~ ~r/\A#{@placeholder.source}\z/u -> {:name, String.slice(part, 1..-2)}
+        part =~ ~r/\A#{@placeholder.source}\z/u -> {:name, String.slice(part, 1..-2//1)}
         true -> part
       end
     end

@@ -3,8 +3,6 @@ defmodule Skillbook.Run.Worker do
   # Runs a handler in a supervised, unlinked process that is killed at the time limit or when its
   # caller exits. A crash becomes an error result.
 
-  require Logger
-
   @type t :: Task.t()
 
   @doc "Starts a worker, which waits for `run/2`."

@@ -1,10 +1,10 @@
 defmodule Skillbook.Search.Backfill do
   @moduledoc false
-  # Documents that a migration left to be indexed, in the table `skillbook_search_unindexed`.
+  # Indexes the documents that a migration left in the table `skillbook_search_unindexed`.
   #
-  # A migration is statements alone, and words are cut by the core. So a book indexes what is left when it starts, some
-  # documents in each transaction: killed in the middle, the next start goes on. Several nodes may do it at once, for each
-  # transaction takes what the others have left.
+  # A migration has only statements, and the core splits text into words. So a book indexes these
+  # documents when it starts, a batch per transaction. If it is killed, the next start continues.
+  # Several nodes may do this at once: each transaction takes documents that are left.
 
   alias Skillbook.SQL.Values
   alias Skillbook.Search.Index
@@ -14,14 +14,15 @@ defmodule Skillbook.Search.Backfill do
 
   @batch 500
 
-  # Each has `searched/2`: of ids, a segment's key, the id and the document.
+  # Each module has `searched/2`, which returns the segment's key, the id and the document of each
+  # id.
   @sources %{
     "task" => Handlers.Tasks.Table,
     "memory" => Handlers.Memory.Table,
     "vault" => Vault.Table
   }
 
-  @doc "Indexes what is left."
+  @doc "Indexes the remaining documents."
   @spec index(SQL.t()) :: :ok | {:error, SQL.Error.t()}
   def index(sql) do
     with {:ok, %{rows: [[total]]}} when total > 0 <-
@@ -47,7 +48,8 @@ defmodule Skillbook.Search.Backfill do
 
   defp batch(sql) do
     query =
-      "select kind, document_id from skillbook_search_unindexed order by kind, document_id limit #{@batch}"
+      "select kind, document_id from skillbook_search_unindexed " <>
+        "order by kind, document_id limit #{@batch}"
 
     with {:ok, %{rows: [_ | _] = rows}} <- SQL.query(sql, query),
          kinds = Enum.group_by(rows, &hd/1, &List.last/1),
@@ -75,7 +77,7 @@ defmodule Skillbook.Search.Backfill do
     end
   end
 
-  # One that was written since the migration is indexed already.
+  # A document that was written since the migration is indexed already.
   defp put(sql, key, documents) do
     documents = for {_key, id, document} <- documents, do: {id, document}
 

@@ -1,25 +1,38 @@
 defmodule Skillbook.Search.Index do
   @moduledoc false
-  # The index of documents that a database keeps: notes of vaults, tasks and memories, the same on every database.
+  # The full-text index in a database: notes of vaults, tasks and memories, with the same results
+  # on every database.
   #
-  # Documents that the same readers see are a *segment*, by their kind, a scope within it (the vault, the owner) and
-  # labels. A search reads the segments that its reader sees and nothing else, so neither score, order nor count tells of
-  # other documents. Within a segment, documents that were indexed together are a *run*: rows that never change. A document
-  # is taken away by a mark at its run, and runs are merged into larger ones, which leaves out what has gone.
-  # `native/skillbook_core/src/search/rows` says how they are packed.
+  # A *segment* has the documents that the same readers see. Its key is their kind, a scope (the
+  # vault, the owner) and labels. A search reads only the segments of its reader, so neither
+  # scores, order nor counts reveal other documents.
+  #
+  # A *run* has the documents of a segment that were indexed together, in rows that never change.
+  # To remove a document, its run is marked. Runs are merged into larger ones without removed
+  # documents. `native/skillbook_core/src/search/rows` defines the format of the rows.
+  #
+  # ## Adding a kind of document
+  #
+  # 1. Choose a key, `{kind, scope, labels}`, so that all documents of a segment have the same
+  #    readers.
+  # 2. In the transaction that writes a document, call `join/3` and `put/3`, and `remove/3` for
+  #    the previous version. Search with `find/5` over the segments that the reader sees.
+  # 3. Write `searched/2` and add a line to `Skillbook.Search.Backfill`, for migrations that
+  #    change the index.
 
   alias Skillbook.SQL.Values
   alias Skillbook.Search.Query
   alias Skillbook.Support.JSON
   alias Skillbook.{Native, SQL}
 
-  # Runs of about one size, between two of these in bytes, are merged when there are so many of them, into runs of at most
-  # the last size: larger ones would hold other writers for too long.
+  # When a segment has `@many` runs in one of these ranges of bytes, they are merged, into runs of
+  # up to `@most` bytes: a larger merge would block other writers for too long.
   @sizes [{0, 64_000}, {64_000, 512_000}, {512_000, 4_000_000}]
   @most 4_000_000
   @many 8
 
-  @runs "select id, size, documents, left_over from skillbook_search_runs where segment_id = $1 order by size, id"
+  @runs "select id, size, documents, left_over from skillbook_search_runs " <>
+          "where segment_id = $1 order by size, id"
 
   @typedoc "Kind, scope and labels of documents."
   @type key :: {String.t(), String.t(), [String.t()]}
@@ -38,27 +51,30 @@ defmodule Skillbook.Search.Index do
         }
 
   @doc """
-  The statement that gives the id of a key's segment, made where there is none, to which so many
-  documents are about to come. `labels` is the key's list as JSON.
+  The statement that returns the id of a key's segment and creates it if needed. `more` is the
+  number of documents that will be put into it; `labels` is the key's list as JSON.
   """
   @spec join({String.t(), String.t(), String.t()}, non_neg_integer()) ::
           {String.t(), [SQL.param()]}
   def join({kind, scope, labels}, more) do
     {"""
-     insert into skillbook_search_segments as s (kind, scope, labels, documents) values ($1, $2, $3, $4)
+     insert into skillbook_search_segments as s (kind, scope, labels, documents)
+     values ($1, $2, $3, $4)
      on conflict (kind, scope, labels) do update set documents = s.documents + excluded.documents
      returning id
      """, [kind, scope, labels, more]}
   end
 
-  @doc "The segment of a key (`join/2`). Called in a transaction that then puts the documents."
+  @doc """
+  The segment of a key, as in `join/2`. Call it in the transaction that puts the documents.
+  """
   @spec join(SQL.t(), key(), non_neg_integer()) :: {:ok, pos_integer()} | {:error, SQL.Error.t()}
   def join(sql, {kind, scope, labels}, more) do
     {statement, params} = join({kind, scope, JSON.encode(labels)}, more)
     with {:ok, %{rows: [[id]]}} <- SQL.query(sql, statement, params), do: {:ok, id}
   end
 
-  @doc "The segments of a kind and some scopes that have documents."
+  @doc "The segments of a kind and some scopes, without empty ones."
   @spec segments(SQL.t(), String.t(), [String.t()]) ::
           {:ok, [segment()]} | {:error, SQL.Error.t()}
   def segments(sql, kind, scopes) do
@@ -77,43 +93,45 @@ defmodule Skillbook.Search.Index do
     end
   end
 
-  # The mark of fields: see `native/skillbook_core/src/search/rows`.
+  # Marks fields: see `native/skillbook_core/src/search/rows`.
   @field "\u{E001}"
   @longest_field 1_000
 
-  @doc "The term of a document that has a value in a field; no word is such a term."
+  @doc "The term for a value of a field. It is never equal to a word."
   @spec field(String.t(), String.t()) :: String.t()
   def field(name, value) do
     term = @field <> name <> @field <> value
 
-    # Databases limit the length of what an index has. No field of another length is taken for a digest.
+    # Databases limit the length of indexed values. The doubled mark keeps a digest apart from
+    # fields.
     if byte_size(term) <= @longest_field,
       do: term,
       else: @field <> @field <> Base.encode16(:crypto.hash(:sha256, term))
   end
 
-  @doc "What takes longest of indexing documents; it needs no database."
+  @doc "Packs documents into a run. This is the slowest part of indexing, and needs no database."
   @spec pack([{pos_integer(), document()}]) :: packed()
   def pack(documents), do: Native.search_pack(documents)
 
-  @doc "Documents that were packed by their places in a list, from 0 on, by their ids."
+  @doc "Replaces the positions in a list, from 0, by which documents were packed, with their ids."
   @spec number(packed(), [pos_integer()]) :: packed()
   def number({places, _, _, _, _, blocks}, ids) do
     blocks = for {_first, documents, places} <- blocks, do: {documents, places}
     Native.search_merge([{places, "", blocks, ids}])
   end
 
-  @doc "Indexes documents of which the index has none. Called in a transaction, behind `join/2`."
+  @doc "Adds documents that are not in the index. Call it in a transaction, after `join/2`."
   @spec put(SQL.t(), pos_integer(), packed()) :: :ok | {:error, SQL.Error.t()}
   def put(sql, segment, run) do
     with {:ok, results} <- SQL.query_all(sql, run(segment, run) ++ [{@runs, [segment]}]),
          do: tidy(sql, segment, List.last(results).rows)
   end
 
-  # Its blocks find the run by its being the newest of the segment.
+  # The blocks refer to the run as the newest of the segment.
   defp run(segment, {ids, first, last, count, size, blocks}) do
     run = """
-    insert into skillbook_search_runs (segment_id, size, first_document, last_document, documents, left_over, ids, gone)
+    insert into skillbook_search_runs
+      (segment_id, size, first_document, last_document, documents, left_over, ids, gone)
     values ($1, $2, $3, $4, $5, $5, $6, $7)
     """
 
@@ -134,7 +152,7 @@ defmodule Skillbook.Search.Index do
     with {:ok, _} <- SQL.query(sql, query, [segment, more]), do: :ok
   end
 
-  @doc "Takes documents out of the index; those that it does not have are fine. Called in a transaction."
+  @doc "Removes documents; unknown ids are ignored. Call it in a transaction."
   @spec remove(SQL.t(), pos_integer(), [pos_integer()]) :: :ok | {:error, SQL.Error.t()}
   def remove(_sql, _segment, []), do: :ok
 
@@ -165,7 +183,7 @@ defmodule Skillbook.Search.Index do
     with {:ok, _} <- written, do: {:ok, count}
   end
 
-  # One merge at a time: what is left to do is done by the next that writes.
+  # One merge per write; the next write continues.
   defp tidy(sql, segment, runs) do
     with [_ | _] = these <- mergeable(runs), do: merge(sql, segment, these), else: ([] -> :ok)
   end
@@ -175,7 +193,7 @@ defmodule Skillbook.Search.Index do
     with [] <- Enum.take(mostly_gone, 1), do: Enum.find_value(@sizes, [], &many(runs, &1))
   end
 
-  # Of the runs of about one size, the smallest that together are not too large.
+  # The smallest runs in a range of sizes that together are not too large.
   defp many(runs, {least, most}) do
     alike = for [_id, bytes | _] = run <- runs, bytes >= least and bytes < most, do: run
 
@@ -194,7 +212,8 @@ defmodule Skillbook.Search.Index do
     {of_these, _} = Values.ids(sql, "run_id", runs, 1)
 
     blocks =
-      "select run_id, documents, places from skillbook_search_blocks where #{of_these} order by run_id, first"
+      "select run_id, documents, places from skillbook_search_blocks " <>
+        "where #{of_these} order by run_id, first"
 
     with {:ok, %{rows: kept}} <-
            SQL.query(
@@ -217,12 +236,13 @@ defmodule Skillbook.Search.Index do
   end
 
   @doc """
-  The documents of segments that have all units of a query and pass the filters, or those that have some where none has
-  all: `{:ok, {all?, total, hits}}`, with pairs of id and score, the best first.
+  Finds the documents of some segments that match all units of a query and all filters:
+  `{:ok, {all?, total, hits}}`, with pairs of id and score, best first. If no document matches all
+  units, it finds those that match some, and `all?` is false.
 
-  The limit is `{:level, count}`, with all that have the score of the last one, or `{:newest, count}`, where of several
-  with one score those with the highest ids come first. A filter is a field (`field/2`). Without units it is all that
-  pass the filters.
+  The limit is `{:level, count}`, which includes every document with the score of the last one, or
+  `{:newest, count}`, which orders documents of one score by descending id. A filter is a field
+  (`field/2`). Without units all documents that pass the filters are found.
   """
   @spec find(
           SQL.t(),
@@ -242,7 +262,7 @@ defmodule Skillbook.Search.Index do
          do: {:ok, Native.search_rank(units, filters, rows, documents, limit)}
   end
 
-  # One statement, so that no run is merged between the reads of two terms.
+  # A single statement, so that no merge happens between the reads of two terms.
   defp blocks(sql, segments, units, filters) do
     ranges = Enum.flat_map(units, &elem(&1, 1)) ++ filters
     places = if Enum.any?(units, &match?({:phrase, _}, &1)), do: ", b.places", else: ""
@@ -260,10 +280,10 @@ defmodule Skillbook.Search.Index do
     end
   end
 
-  # The first block of a range is the last one that begins at its first term or before.
+  # The first block of a range is the last one that begins at or before its first term.
   @from """
-  coalesce((select m.first from skillbook_search_blocks m where m.run_id = r.id and m.first <= q.lowest
-    order by m.first desc limit 1), '')
+  coalesce((select m.first from skillbook_search_blocks m
+    where m.run_id = r.id and m.first <= q.lowest order by m.first desc limit 1), '')
   """
 
   defp query(:sqlite, places, within) do
@@ -272,17 +292,19 @@ defmodule Skillbook.Search.Index do
     from (select json_extract(value, '$[0]') as place, json_extract(value, '$[1]') as lowest,
       json_extract(value, '$[2]') as highest from json_each($1)) q
     cross join skillbook_search_runs r
-    cross join skillbook_search_blocks b on b.run_id = r.id and b.first >= #{@from} and b.first <= q.highest
+    cross join skillbook_search_blocks b
+      on b.run_id = r.id and b.first >= #{@from} and b.first <= q.highest
     where #{within}
     """
   end
 
-  # With an offset, PostgreSQL looks the blocks up for each run and range, and does not join all of them.
+  # The offset makes PostgreSQL look up the blocks of each run and range, instead of joining all.
   defp query(:postgres, places, within) do
     """
     select q.place, r.gone, b.documents#{places}
     from (select cast(value ->> 0 as bigint) as place, (value ->> 1) collate "C" as lowest,
-      (value ->> 2) collate "C" as highest from json_array_elements(cast(cast($1 as text) as json))) q
+      (value ->> 2) collate "C" as highest
+      from json_array_elements(cast(cast($1 as text) as json))) q
     cross join skillbook_search_runs r
     join lateral (select documents, places from skillbook_search_blocks
       where run_id = r.id and first >= #{@from} and first <= q.highest offset 0) b on true

@@ -1,15 +1,15 @@
 defmodule Skillbook.Search.Query do
   @moduledoc false
-  # What somebody looks for in documents, as units of the index of `Skillbook.Search.Index`. All that is not a word
-  # separates words, so no character of a query is an operator by accident.
+  # Parses a query into units of `Skillbook.Search.Index`: words, prefixes and phrases. All other
+  # characters separate words, so none of them is an operator by accident.
 
   alias Skillbook.Native
 
   @most 32
-  # The mark of words as they are written: see `native/skillbook_core/src/search/rows`.
+  # Marks words as written, before stemming: see `native/skillbook_core/src/search/rows`.
   @form "\u{E000}"
 
-  @typedoc "A word by its stem, the beginning of a word, either of the two, or stems that follow each other."
+  @typedoc "A word by its stem, a prefix, a word or prefix, or a phrase of stems."
   @type unit ::
           {:word, String.t()}
           | {:prefix, String.t()}
@@ -20,7 +20,8 @@ defmodule Skillbook.Search.Query do
   @type range :: {String.t(), String.t()}
 
   @doc """
-  The units of words, "phrases" and prefixes*, once each: `{:ok, units}`, or `:error` if there are none or too many.
+  The units of words, "phrases" and prefixes*, without duplicates: `{:ok, units}`, or `:error` if
+  there are none or too many.
   """
   @spec parse(String.t()) :: {:ok, [unit()]} | :error
   def parse(text) do
@@ -32,7 +33,8 @@ defmodule Skillbook.Search.Query do
   end
 
   @doc """
-  The units of plain words, of which the last may be the beginning of a word: `{:ok, units}`, or `:error` as for `parse/1`.
+  The units of plain words, the last of which may be a prefix: `{:ok, units}`, or `:error` as for
+  `parse/1`.
 
       iex> Skillbook.Search.Query.words("plans (for) the lau")
       {:ok, [{:word, "plan"}, {:word, "for"}, {:word, "the"}, {:last, "lau", "lau"}]}
@@ -51,12 +53,12 @@ defmodule Skillbook.Search.Query do
     end
   end
 
-  # One that is too long for a word of the index is in no document.
+  # A word that is too long for the index is in no document.
   defp forms_of(word) do
     with [[]] <- Native.search_words([word]), do: [{word, word}], else: ([words] -> words)
   end
 
-  @doc "What a text for `parse/1` and `words/1` must be, for error messages."
+  @doc "The expected text of `parse/1` and `words/1`, for error messages."
   def expected, do: "text with at least one and at most #{@most} words"
 
   defp units({_piece, []}), do: []
@@ -74,7 +76,7 @@ defmodule Skillbook.Search.Query do
 
   defp stems(words), do: Enum.map(words, fn {_form, stem} -> stem end)
 
-  @doc "A unit by ranges of terms, as `Skillbook.Native.search_rank/5` takes it."
+  @doc "A unit as ranges of terms, for `Skillbook.Native.search_rank/5`."
   @spec ranges(unit()) :: {:any | :phrase, [range()]}
   def ranges({:word, stem}), do: {:any, [term(stem)]}
   def ranges({:prefix, form}), do: {:any, [forms(form)]}
@@ -87,7 +89,7 @@ defmodule Skillbook.Search.Query do
 
   defp forms(beginning), do: {@form <> beginning, @form <> beginning <> "\u{10FFFF}"}
 
-  @doc "The stems and the beginnings of words that a text is marked by."
+  @doc "The stems and prefixes that are marked in a snippet."
   @spec marks([unit()]) :: {[String.t()], [String.t()]}
   def marks(units) do
     stems = for {kind, words} <- units, kind != :prefix, stem <- List.wrap(words), do: stem

@@ -50,7 +50,8 @@ defmodule Skillbook.Store.Edit do
          }}
 
       {at, length} when not all? ->
-        <<before::binary-size(at), _::binary-size(length), rest::binary>> = content
+        {before, rest} = :erlang.split_binary(content, at)
+        {_, rest} = :erlang.split_binary(rest, length)
         {:ok, before <> with <> rest}
 
       _ ->

@@ -150,7 +150,7 @@ defmodule Skillbook.Vault.Indexer do
   defp reason(reason), do: inspect(reason)
 
   # Not all reasons are those of files.
-  defp known('unknown POSIX error' ++ _, reason), do: to_string(reason)
+  defp known(~c"unknown POSIX error" ++ _, reason), do: to_string(reason)
   defp known(text, _reason), do: to_string(text)
 
   defp index(state, under, reported) do

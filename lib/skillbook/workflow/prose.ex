@@ -52,7 +52,7 @@ defmodule Skillbook.Workflow.Prose do
 
   defp agent(view, options) do
     {agent, options} = Keyword.pop_lazy(options, :agent, fn -> Book.fetch!(view.book).agent end)
-    with {:error, error} <- Settings.alone(agent), do: raise(error)
+    with {:error, error} <- Settings.validate_book(agent), do: raise(error)
     {agent, options}
   end
 
@@ -168,7 +168,7 @@ defmodule Skillbook.Workflow.Prose do
   defp answer(entry, %{status: :done} = ended, results, run) do
     text =
       if String.trim(ended.text) == "",
-        do: NonInteractive.reported(ended),
+        do: NonInteractive.last_text(ended),
         else: String.trim(ended.text)
 
     Result.ok(text, fields(entry, ended, results, run))

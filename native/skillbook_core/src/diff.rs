@@ -1,4 +1,4 @@
-//! Two texts as a unified diff.
+//! Unified diffs of two texts, in bounded time for any input.
 
 use std::time::Instant;
 
@@ -7,14 +7,15 @@ use similar::TextDiff;
 /// The lines around each change that a hunk shows.
 const CONTEXT: usize = 3;
 
-/// The most lines between the first and the last that differ, of both texts together. The search for a short diff takes
-/// time and stack that grow with them: a tenth of a second and 64 KiB here.
+/// The maximum number of lines between the first and the last difference, of both texts together.
+/// The search for a short diff needs time and stack that grow with them: a tenth of a second and 64
+/// KiB for this many.
 const MAX_LINES: usize = 10_000;
 
-/// The hunks that `diff -u` prints after the names of the files; empty for equal texts.
+/// Returns the hunks that `diff -u` prints after the file names; empty for equal texts.
 ///
-/// Lines end at `\n` alone. Where more than 10,000 lines lie between the first and the last that differ,
-/// they are taken out and put in as a whole. `now` is the time of the call.
+/// Lines end only at `\n`. If more than 10,000 lines lie between the first and the last difference,
+/// they are removed and added as a whole. `now` is the time of the call.
 ///
 /// ```
 /// let diff = skillbook_core::diff::unified("a\nb\n", "a\nc\n", std::time::Instant::now());
@@ -24,12 +25,13 @@ pub fn unified(from: &str, to: &str, now: Instant) -> String {
     let [from, to] = [from, to].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
     let mut config = TextDiff::configure();
     if between(&from, &to) > MAX_LINES {
-        // A search whose time is over gives just that.
+        // A search without time left returns exactly that.
         config.deadline(now);
     }
     let diff = config.diff_slices(&from, &to);
     let mut out = String::new();
-    // Not the hunks' own text: it takes a carriage return for the end of a line.
+    // The hunks' own `Display` treats a carriage return as the end of a line, so the lines are
+    // written here.
     for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
         out.push_str(&format!("{}\n", hunk.header()));
         for change in hunk.iter_changes() {
@@ -43,7 +45,7 @@ pub fn unified(from: &str, to: &str, now: Instant) -> String {
     out
 }
 
-/// How many lines there are without those at both ends that are the same.
+/// The number of lines without the equal ones at both ends.
 fn between(from: &[&str], to: &[&str]) -> usize {
     let same = |pairs: &mut dyn Iterator<Item = (&&str, &&str)>| {
         pairs.take_while(|(one, other)| one == other).count()

@@ -1,21 +1,23 @@
-//! A line with a caret under a place in it, as terminals show it.
+//! Shows a place in a line by carets below it, as compilers do.
 
 use unicode_width::UnicodeWidthChar;
 
-/// How many characters of a long line are shown before the place, of it and after it.
+/// The number of characters of a long line that are shown before the place, and of the place and
+/// after it.
 const BEFORE: usize = 60;
 const AFTER: usize = 40;
 
-/// A line, or the part of a long one around a place, and what stands below it.
+/// A line, or the part of a long line around a place, and the carets below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
-    /// The line; tabs and other control characters are blanks, and an ellipsis stands for what is left out.
+    /// The line. Tabs and other control characters become spaces, and an ellipsis marks omitted
+    /// parts.
     pub text: String,
-    /// Blanks, then a caret under each column of the place, at least one.
+    /// Spaces, then a caret for each column of the place, at least one.
     pub caret: String,
 }
 
-/// The excerpt for the bytes `from` to `to` of a line, which lie between characters.
+/// The excerpt for the bytes `from` to `to` of a line. Both must be character boundaries.
 ///
 /// ```
 /// let excerpt = skillbook_core::excerpt::excerpt("見る | x", 7, 8);
@@ -47,7 +49,7 @@ pub fn excerpt(line: &str, from: usize, to: usize) -> Excerpt {
     Excerpt { text, caret: format!("{}{}", " ".repeat(indent), "^".repeat(carets)) }
 }
 
-/// How many columns the characters take.
+/// The width of the characters in columns of a terminal.
 fn width(characters: impl Iterator<Item = char>) -> usize {
     characters.map(|char| char.width().unwrap_or(0)).sum()
 }

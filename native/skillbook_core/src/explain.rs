@@ -1,11 +1,13 @@
-//! What became of a name: every file that could be meant by it, up to its place in a profile's prompt.
+//! Shows which file a name resolves to for a profile, and why, up to its place in the prompt.
 //!
-//! For trusted code only: it tells of what the profile may not see, and why.
+//! The answer lists every file that the name could mean: the one in use, shadowed ones, files that
+//! are no entries, and hidden ones with the reason. It reveals entries that the profile may not
+//! see, so it is for trusted code only.
 
 use std::sync::Arc;
 
-use crate::catalog::assemble::Finding;
-use crate::catalog::entry::{Entry, Index};
+use crate::catalog::entry::{DomainIndex, Entry};
+use crate::catalog::finding::Finding;
 use crate::catalog::{Catalog, EntryId, Unused, Why};
 use crate::glob::Globs;
 use crate::page::diagnostic::Diagnostic;
@@ -14,52 +16,53 @@ use crate::prompt::{Options, Placement, Reason};
 use crate::source::Kind;
 use crate::view::{Profile, View};
 
-/// What became of a name.
+/// The explanation of a name.
 #[derive(Debug, PartialEq)]
 pub struct Explanation {
-    /// The files that could be meant, by path; those that are used first.
+    /// The files that the name could mean, sorted by state and path; the ones in use come first.
     pub files: Vec<Explained>,
-    /// Names close to it, where no file could be meant.
+    /// Similar names, if there are no files.
     pub close: Vec<String>,
 }
 
-/// What became of a file.
+/// The explanation of a file.
 #[derive(Debug, PartialEq)]
 pub struct Explained {
-    /// The file.
+    /// The path.
     pub path: String,
-    /// The name of its entry; `None` if it became none.
+    /// The name of its entry; `None` without one.
     pub name: Option<String>,
-    /// The name of its source; `None` if it became no entry.
+    /// The name of its source; `None` without an entry.
     pub source: Option<String>,
-    /// What became of it: for the profile if it sees the file, else where all are seen.
+    /// Its state for the profile. For a hidden file, its state in the unrestricted view.
     pub state: State,
-    /// The file that is used in its place.
+    /// The file that is used instead.
     pub by: Option<String>,
-    /// Why the profile does not see it; empty if it does, or if the file is not used where all are seen.
+    /// The reasons why it is hidden from the profile. Empty if it is visible, or not used in the
+    /// unrestricted view either.
     pub hidden: Vec<String>,
-    /// Where it stands in the profile's prompt; `None` if the profile does not see it.
+    /// Its place in the profile's prompt; `None` if it is hidden.
     pub prompt: Option<String>,
-    /// What was found out about it.
+    /// Its diagnostics.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// What became of a file.
+/// The state of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// It is the entry of its name.
     Used,
     /// It is the index of a domain.
     Index,
-    /// A later source has an entry of its name, or the store one of its title.
+    /// A later source has an entry of the same name, or the store has one of the same title.
     Shadowed,
-    /// Another one of its name goes before it in its source.
+    /// Its source has another entry of the same name, which takes precedence.
     Duplicate,
     /// No glob of its source selects it.
     NotSelected,
-    /// Its source is of low trust, and another source has its name.
+    /// Its source has low trust, and another source has an entry of the same name.
     Refused,
-    /// It became no entry; its diagnostics say why.
+    /// It is not an entry; its diagnostics have the reason.
     NoEntry,
 }
 
@@ -78,7 +81,10 @@ impl State {
     }
 }
 
-/// Explains a name for a profile and a prompt of these options. A file is meant by its entry's name, by an alias, and by its own name or its folder's.
+/// Explains a name for the view's profile and a prompt with these options.
+///
+/// A name can mean a file through the name or an alias of its entry, or through the name of the
+/// file or its folder.
 pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
     let catalog = view.catalog();
     let mut files: Vec<Explained> = Vec::new();
@@ -86,7 +92,8 @@ pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
         (0..).map(EntryId).zip(catalog.entries()).filter(|(_, entry)| means(entry, name))
     {
         let hidden = hidden(view.profile(), entry);
-        // What is hidden takes no part in what the profile sees, so it is told what becomes of it where all are seen.
+        // A hidden entry does not take part in the profile's precedence. Its state comes from the
+        // unrestricted view.
         let all = if hidden.is_empty() { view.unused() } else { catalog.unused() };
         let explained = match find(all, id) {
             None => {
@@ -96,7 +103,7 @@ pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
             Some(unused) => {
                 let mut file = of_entry(view, entry, state(unused.why));
                 file.by = place_taker(catalog, all, unused);
-                file.diagnostics.push(catalog.told(unused));
+                file.diagnostics.push(catalog.diagnose(unused));
                 file.diagnostics.sort_by(|a, b| a.place().cmp(&b.place()));
                 file
             }
@@ -111,11 +118,12 @@ pub fn explain(view: &View, name: &str, options: &Options) -> Explanation {
             .domain(&domain.name)
             .and_then(|domain| domain.index().map(|index| &index.document.path));
         let all = catalog.index(domain, |_| true, |id| catalog.uses(id));
-        let is_used = |index: &Index| {
+        let is_used = |index: &DomainIndex| {
             let path = &index.document.path;
             seen == Some(path) || all.is_some_and(|used| used.document.path == *path)
         };
-        let means = |index: &Index| domain.name == name || means_path(&index.document.path, name);
+        let means =
+            |index: &DomainIndex| domain.name == name || means_path(&index.document.path, name);
         for (_, index) in domain.indexes.iter().filter(|(_, index)| is_used(index) && means(index))
         {
             let source = Some(index.source.name.clone());
@@ -145,7 +153,8 @@ fn find(unused: &[Unused], id: EntryId) -> Option<&Unused> {
     unused.binary_search_by_key(&id, |unused| unused.id).ok().map(|at| &unused[at])
 }
 
-/// The file that is used in the end: what takes an entry's place may lose it to another one. An alias takes no place.
+/// The file that is finally used instead of an entry. The first replacement may be replaced itself.
+/// An alias does not replace an entry.
 fn place_taker(catalog: &Catalog, all: &[Unused], unused: &Unused) -> Option<String> {
     let entry = catalog.entry(unused.id);
     let mut by = unused.by;
@@ -156,7 +165,7 @@ fn place_taker(catalog: &Catalog, all: &[Unused], unused: &Unused) -> Option<Str
     (unused.why != Why::Refused || by.name == entry.name).then(|| by.document.path.clone())
 }
 
-/// Close names among all, for what is asked may be hidden.
+/// Similar names in the unrestricted view, since the name may be a hidden one.
 fn close(view: &View, name: &str) -> Vec<String> {
     let all = View::new(view.catalog().clone(), &Profile::unrestricted());
     all.map_or(Vec::new(), |all| all.suggest_path(name).into_iter().map(str::to_owned).collect())
@@ -168,8 +177,8 @@ fn means(entry: &Entry, name: &str) -> bool {
         || means_path(&entry.document.path, name)
 }
 
-/// Whether a file is called so, or the folder of a `SKILL.md`, with folders above it or without, with `.md` or without;
-/// `mail.send` is also `mail/send.md`.
+/// Whether a path ends in this name, as a file or as the folder of a `SKILL.md`. `.md` may be
+/// missing, and `mail.send` also means `mail/send.md`.
 fn means_path(path: &str, name: &str) -> bool {
     let name = name.trim_end_matches('/');
     let tail = |path: &str| {
@@ -199,7 +208,7 @@ fn of_path(view: &View, path: &str, state: State) -> Explained {
 
 fn of_entry(view: &View, entry: &Arc<Entry>, state: State) -> Explained {
     let (name, source) = (Some(entry.name.to_string()), Some(entry.source.name.clone()));
-    // Records of one name have one path.
+    // Records of the same name have the same path.
     let own =
         |finding: &Finding| finding.about.first().is_none_or(|about| Arc::ptr_eq(about, entry));
     let diagnostics = found(view, &entry.document.path, own);
@@ -212,7 +221,7 @@ fn found(view: &View, path: &str, own: impl Fn(&Finding) -> bool) -> Vec<Diagnos
     findings.filter(|diagnostic| diagnostic.path.as_deref() == Some(path)).cloned().collect()
 }
 
-/// What keeps an entry from a profile.
+/// The reasons why an entry is hidden from a profile.
 fn hidden(profile: &Profile, entry: &Entry) -> Vec<String> {
     let mut reasons = Vec::new();
     let missing = entry
@@ -220,7 +229,7 @@ fn hidden(profile: &Profile, entry: &Entry) -> Vec<String> {
         .iter()
         .filter(|label| profile.grants.as_ref().is_some_and(|grants| !grants.contains(label)));
     for label in missing {
-        reasons.push(format!("the profile does not hold its label `{label}`"));
+        reasons.push(format!("the profile does not have its label `{label}`"));
     }
     let unnamed =
         |globs: &Vec<String>| Globs::new(globs).is_ok_and(|globs| !globs.matches(&entry.name));
@@ -233,14 +242,14 @@ fn hidden(profile: &Profile, entry: &Entry) -> Vec<String> {
     reasons
 }
 
-/// Where an entry that the profile sees stands in its prompt.
+/// The place of a visible entry in the prompt.
 fn placement(view: &View, options: &Options, id: EntryId) -> Option<String> {
     let entry = view.entry(id)?;
     Some(match view.placement(options, id) {
         Placement::Section(section) => format!("in the section `{}`", section.as_str()),
         Placement::Domain => "only with its domain".to_owned(),
         Placement::Cut(section) => {
-            format!("left out for lack of room, from the section `{}`", section.as_str())
+            format!("left out of the section `{}` for lack of space", section.as_str())
         }
         Placement::NotInPrompt(Reason::NotShown) => return None,
         Placement::NotInPrompt(Reason::HiddenFromModel) => {
@@ -253,7 +262,7 @@ fn placement(view: &View, options: &Options, id: EntryId) -> Option<String> {
             }
         }
         Placement::NotInPrompt(Reason::NoSection) => {
-            "nowhere: none of the sections is for it".to_owned()
+            "nowhere: no section lists entries of its kind".to_owned()
         }
     })
 }

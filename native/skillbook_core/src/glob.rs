@@ -1,18 +1,20 @@
-//! Globs over names.
+//! Globs over names, for lists of skills and tools.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// A glob that cannot be read.
+/// An invalid glob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadGlob {
     /// The glob.
     pub glob: String,
-    /// What is wrong with it.
+    /// The reason.
     pub message: String,
 }
 
-/// Globs of which a name has to match one. Case matters; `*` stands for any characters, dots and slashes among them,
-/// `?` for one.
+/// A set of globs. A name matches if it matches one of them.
+///
+/// Case matters. `*` matches any characters, including dots and slashes, and `?` matches one
+/// character.
 ///
 /// ```
 /// use skillbook_core::glob::Globs;
@@ -27,7 +29,7 @@ pub struct Globs {
 }
 
 impl Globs {
-    /// Globs that match what one of the patterns matches; without patterns they match nothing.
+    /// Compiles patterns. Without patterns the set matches nothing.
     pub fn new(patterns: &[String]) -> Result<Globs, BadGlob> {
         let bad = |glob: &str, error: globset::Error| BadGlob {
             glob: glob.to_owned(),
@@ -41,12 +43,12 @@ impl Globs {
         Ok(Globs { patterns: patterns.to_vec(), set })
     }
 
-    /// Whether a pattern matches the name.
+    /// Whether any pattern matches the name.
     pub fn matches(&self, name: &str) -> bool {
         self.set.is_match(name)
     }
 
-    /// The patterns as they were given.
+    /// The patterns, unchanged.
     pub fn patterns(&self) -> &[String] {
         &self.patterns
     }

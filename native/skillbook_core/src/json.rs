@@ -1,20 +1,23 @@
-//! JSON from files that people write.
+//! JSON from files that people write: duplicate keys are errors, and every value has a place.
+//!
+//! serde_json does not keep the places of values, so [`place`] searches the text again when a
+//! message needs one.
 
 use std::collections::HashSet;
 use std::fmt;
 
 use crate::value::Value;
 
-/// Why a text is refused, and where.
+/// An error in a JSON text, with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// What is wrong.
+    /// The message.
     pub message: String,
     /// The line, from 1.
     pub line: u32,
     /// The column in characters, from 1.
     pub column: u32,
-    /// The way to the value that is meant; empty where the text is no JSON.
+    /// The path to the value; empty if the text is not JSON.
     pub path: Vec<Step>,
 }
 
@@ -26,7 +29,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// A step from a value to one in it.
+/// A step from a value to a value inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// The value of a key.
@@ -35,7 +38,7 @@ pub enum Step {
     Index(usize),
 }
 
-/// What of a pair is meant.
+/// A part of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The key.
@@ -44,13 +47,17 @@ pub enum Part {
     Value,
 }
 
-/// Reads a JSON text; a byte order mark may come first. Values may be nested 127 deep. A key may occur once in an object.
+/// Parses a JSON text. A byte order mark may come first, values may be nested 127 deep, and a key
+/// may occur only once in an object.
 ///
 /// ```
 /// use skillbook_core::{json, value::Value};
-/// assert_eq!(json::parse("{\"a\": [1]}").unwrap().get("a"), Some(&Value::List(vec![Value::Int(1)])));
-/// assert_eq!(json::parse("{\"a\" 1}").unwrap_err().to_string(), "1:6: expected `:`");
-/// assert_eq!(json::parse("{\"a\": 1, \"a\": 2}").unwrap_err().to_string(), "1:10: expected each key once, got \"a\" again");
+/// let value = json::parse(r#"{"a": [1]}"#).unwrap();
+/// assert_eq!(value.get("a"), Some(&Value::List(vec![Value::Int(1)])));
+///
+/// let error = |text| json::parse(text).unwrap_err().to_string();
+/// assert_eq!(error(r#"{"a" 1}"#), "1:6: expected `:`");
+/// assert_eq!(error(r#"{"a": 1, "a": 2}"#), r#"1:10: expected each key once, got "a" again"#);
 /// ```
 pub fn parse(text: &str) -> Result<Value, Error> {
     let text = without_mark(text);
@@ -80,7 +87,8 @@ pub fn parse(text: &str) -> Result<Value, Error> {
     }
 }
 
-/// The line and the column of a value, or of its key, in a text that [`parse`] reads; `None` if there is no such value.
+/// The line and the column of a value, or of its key, in a valid JSON text; `None` if the value
+/// does not exist.
 ///
 /// ```
 /// use skillbook_core::json::{place, Part, Step};
@@ -104,25 +112,27 @@ fn line_and_column(text: &str, at: usize) -> (u32, u32) {
     (before.matches('\n').count() as u32 + 1, line.chars().count() as u32 + 1)
 }
 
-/// A key or a value, where [`find`] comes by it.
+/// A key or a value that [`find`] passes.
 struct Found<'a> {
     path: &'a [Step],
     part: Part,
-    /// Whether it is a key that its object had before.
+    /// Whether it is a key that its object already has.
     again: bool,
 }
 
-/// A list or an object around what comes next.
+/// A list or an object around the next token.
 enum Around {
     List,
     Object {
         keys: HashSet<String>,
-        /// Whether the key of what comes next is in the path already.
+        /// Whether the path already has the key of the next value.
         after_key: bool,
     },
 }
 
-/// Where the first key or value stands that is wanted, and the way to it; the text is JSON.
+/// The offset of the first wanted key or value, and the path to it. The text must be JSON.
+///
+/// Uses a stack of its own, so deep nesting cannot exhaust the thread's.
 fn find(text: &str, wanted: impl Fn(Found) -> bool) -> Option<(usize, Vec<Step>)> {
     let bytes = text.as_bytes();
     let mut around: Vec<Around> = Vec::new();
@@ -181,7 +191,7 @@ fn find(text: &str, wanted: impl Fn(Found) -> bool) -> Option<(usize, Vec<Step>)
     None
 }
 
-/// How long the token is with which these bytes begin.
+/// The length of the first token.
 fn token(bytes: &[u8]) -> usize {
     let length = match bytes[0] {
         b'"' => {
@@ -203,7 +213,7 @@ fn token(bytes: &[u8]) -> usize {
     length.max(1)
 }
 
-/// serde_json bounds the nesting, so the recursion is bounded too.
+/// Converts a value. serde_json limits the nesting, so the recursion is limited too.
 pub(crate) fn value(value: serde_json::Value) -> Value {
     match value {
         serde_json::Value::Null => Value::Null,

@@ -1,8 +1,28 @@
-//! Where entries come from, and what kinds of entries there are.
+//! Sources of entries: what a source contains, how far it is trusted, and which entries its globs
+//! select.
+//!
+//! ```
+//! use skillbook_core::glob::Globs;
+//! use skillbook_core::source::{Selection, Source};
+//!
+//! let inline = Globs::new(&["house-*".to_owned()]).unwrap();
+//! let source = Source { inline: Some(inline), ..Source::default() };
+//! assert_eq!(source.selects("house-rules"), Some(Selection::Inline));
+//! assert_eq!(source.selects("mail.send"), None);
+//! ```
+//!
+//! # Adding a kind of source
+//!
+//! 1. Add a variant to [`SourceKind`], and decode it in `skillbook_nif/src/catalog.rs`.
+//! 2. Say in `catalog/assemble` what its documents become, with rows in `tests/assemble.rs`, and in
+//!    `catalog/precedence.rs` which of its entries are used.
+//! 3. Add it to the schema and the docs of `Skillbook.Source`.
+//! 4. If it is not a folder, `skillbook_nif/src/load` needs a way to get its documents as paths and
+//!    bytes.
 
 use crate::glob::Globs;
 
-/// What a source holds.
+/// The kind of documents in a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SourceKind {
     /// Skills and commands: a Markdown file without frontmatter is not an entry.
@@ -14,17 +34,17 @@ pub enum SourceKind {
     Stored,
 }
 
-/// How far a source is trusted. What its documents may do grows with it.
+/// The trust level of a source. Higher levels may do more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Trust {
-    /// Nothing of it is read.
+    /// Not read at all.
     None,
-    /// Texts of strangers: its entries replace none of another source and run no handler.
+    /// Texts of strangers: entries cannot replace those of other sources or run handlers.
     Low,
-    /// Texts that the application's people chose.
+    /// Texts chosen by the people of the application.
     #[default]
     Medium,
-    /// The application's own.
+    /// The application's own texts.
     High,
 }
 
@@ -40,12 +60,12 @@ impl Trust {
     }
 }
 
-/// How a source's globs select an entry for prompts.
+/// The way in which a source's globs select an entry for prompts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Selection {
-    /// Listed, to be read when it is needed.
+    /// Listed, and read when needed.
     Available,
-    /// Its text stands in the prompt.
+    /// Its text is part of the prompt.
     Inline,
 }
 
@@ -59,29 +79,30 @@ impl Selection {
     }
 }
 
-/// Where entries come from.
+/// A source of entries.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Source {
-    /// The name by which entries refer to it.
+    /// The name that its entries refer to.
     pub name: String,
-    /// What it holds.
+    /// The kind of its documents.
     pub kind: SourceKind,
-    /// Labels that each of its documents carries besides its own.
+    /// Labels of all its documents, in addition to their own.
     pub labels: Vec<String>,
-    /// The folder, without a `/` at its end.
+    /// The folder, without a trailing `/`.
     pub root: String,
     /// Whether the folder may be missing.
     pub optional: bool,
-    /// How far it is trusted.
+    /// Its trust level.
     pub trust: Trust,
-    /// Which of its entries are listed, by name; `None` stands for all, or for none if `inline` is given.
+    /// Globs for the names of listed entries. `None` means all, or none if `inline` is given.
     pub available: Option<Globs>,
-    /// Which of its entries stand in prompts as a whole.
+    /// Globs for the names of entries that prompts include in full.
     pub inline: Option<Globs>,
 }
 
 impl Source {
-    /// How the source's globs select the entry of a name; `None` if no glob does. Both at once is inline.
+    /// The selection of a name by the globs; `None` if no glob matches. If both match, it is
+    /// inline.
     pub fn selects(&self, name: &str) -> Option<Selection> {
         let matches =
             |globs: &Option<Globs>| globs.as_ref().is_some_and(|globs| globs.matches(name));
@@ -91,12 +112,12 @@ impl Source {
         (!self.has_globs() || matches(&self.available)).then_some(Selection::Available)
     }
 
-    /// Whether it has globs that select its entries.
+    /// Whether globs select its entries.
     pub fn has_globs(&self) -> bool {
         self.available.is_some() || self.inline.is_some()
     }
 
-    /// Whether both kinds of its globs select the entry of a name.
+    /// Whether both kinds of globs match a name.
     pub fn selects_twice(&self, name: &str) -> bool {
         [&self.available, &self.inline]
             .iter()
@@ -104,7 +125,7 @@ impl Source {
     }
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `domain.action`, one file.
@@ -126,12 +147,12 @@ impl Kind {
     }
 }
 
-/// What running a command does to the world.
+/// The side effects of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effects {
-    /// It only looks.
+    /// None: it only reads.
     Read,
-    /// It changes something.
+    /// It changes data.
     Write,
 }
 

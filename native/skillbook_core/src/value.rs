@@ -1,9 +1,16 @@
-//! A value as frontmatter or JSON gives it, in the order it was written.
+//! A value of frontmatter or JSON. Mappings keep their order.
+//!
+//! ```
+//! use skillbook_core::value::Value;
+//!
+//! let value = Value::Map(vec![("name".into(), Value::Str("hello".into()))]);
+//! assert_eq!(value.get("name").and_then(Value::as_str), Some("hello"));
+//! ```
 
 /// A scalar, a list or a mapping.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Value {
-    /// `null`, `~` or nothing at all.
+    /// `null`, `~` or no value.
     #[default]
     Null,
     /// `true` or `false`.
@@ -12,16 +19,16 @@ pub enum Value {
     Int(i64),
     /// Any other number.
     Float(f64),
-    /// Text; dates and times stay text too.
+    /// Text, including dates and times.
     Str(String),
     /// A list.
     List(Vec<Value>),
-    /// A mapping in the order it was written; a key occurs once.
+    /// A mapping in its original order, without duplicate keys.
     Map(Vec<(String, Value)>),
 }
 
 impl Value {
-    /// The value of `key`, if this is a mapping that has it.
+    /// The value of `key`, if this is a mapping with that key.
     pub fn get(&self, key: &str) -> Option<&Value> {
         match self {
             Value::Map(pairs) => pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value),
@@ -37,7 +44,7 @@ impl Value {
         }
     }
 
-    /// The text of a scalar; `None` for blank text, nothing, a list or a mapping.
+    /// The text of a scalar; `None` for blank text, null, a list or a mapping.
     pub(crate) fn plain(&self) -> Option<String> {
         let text = match self {
             Value::Str(text) => text.trim().to_owned(),

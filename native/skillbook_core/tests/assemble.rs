@@ -1,4 +1,4 @@
-//! What a file means, by its name, its frontmatter and the files around it.
+//! The entries and indexes that files become, by name, frontmatter and the files around them.
 
 mod common;
 
@@ -83,7 +83,8 @@ fn skill_files() {
             &[("pdf/SKILL.md", skill("pdf")), ("pdf/forms/SKILL.md", skill("forms"))],
             &["skill forms", "skill pdf"],
         ),
-        // Neither name nor domain: named after the folder, or the index of the commands beside it.
+        // Neither name nor domain: a skill named after the folder, or the index of the commands
+        // beside it.
         (&[("pdf/SKILL.md", matter("", "d", ""))], &["skill pdf", "name_missing pdf/SKILL.md"]),
         (
             &[("email/SKILL.md", matter("", "d", "")), ("email/send.md", skill("email.send"))],
@@ -263,7 +264,7 @@ fn merges_sources() {
         source("t", SourceKind::Skills, &[], &[("a.md", &b), ("c.md", &matter("c", "d", ""))]);
     let catalog = Catalog::build(3, vec![first, later]);
     assert_eq!(catalog.generation(), 3);
-    // All stay in it, for who may not see some of them.
+    // All stay in the catalog, because some readers may not see the others.
     assert_eq!((catalog.named("a").count(), catalog.entries().len(), catalog.count()), (4, 5, 2));
     let view = all(catalog);
     assert_eq!(view.entry(view.find("a").unwrap()).unwrap().document.path, "/t/a.md");
@@ -277,7 +278,7 @@ fn merges_sources() {
         code("duplicate_name"),
         [
             "`a`: this is the same document as /s/1/SKILL.md, which is used",
-            "`a`: the name is already that of /s/1/SKILL.md, which is used"
+            "`a`: the name is already taken by /s/1/SKILL.md, which is used"
         ]
     );
     assert_eq!(code("shadowed"), ["`a` is replaced by /t/a.md from the source `t`"]);
@@ -315,9 +316,9 @@ fn the_order_of_the_documents_does_not_matter() {
     assert_eq!(outline(skills(&files)), outline(skills(&backwards)));
 }
 
-/// What is said about the name of the only file: its line and hint.
+/// The findings about the name of the only file: line and hint.
 #[test]
-fn hints_about_names_say_what_to_write() {
+fn hints_suggest_a_name() {
     let rows: &[(&str, &str, &[&str])] = &[
         (
             "pdf/SKILL.md",
@@ -362,7 +363,7 @@ fn hints_about_names_say_what_to_write() {
     }
 }
 
-/// A file of a source: where, and what it says.
+/// A file of a source: its path and its content.
 fn file() -> impl Strategy<Value = (String, String)> {
     let path = proptest::sample::select(vec![
         "SKILL.md",
@@ -392,22 +393,30 @@ fn file() -> impl Strategy<Value = (String, String)> {
 
 proptest! {
     #[test]
-    fn what_is_taken_over_is_what_would_be_made(
+    fn assembling_again_equals_assembling_anew(
         edits in proptest::collection::vec((file(), any::<bool>()), 1..30),
         kind in proptest::sample::select(vec![SourceKind::Skills, SourceKind::Notes]),
         trust in proptest::sample::select(vec![Trust::Low, Trust::Medium]),
         globs in any::<bool>(),
     ) {
         let globs = globs.then(|| Globs::new(&["a*".to_owned(), "s".to_owned()]).unwrap());
-        let source = Arc::new(Source { root: "/s".into(), kind, trust, available: globs, ..Source::default() });
+        let source = Arc::new(Source {
+            root: "/s".into(),
+            kind,
+            trust,
+            available: globs,
+            ..Source::default()
+        });
         let mut files: BTreeMap<String, Arc<Document>> = BTreeMap::new();
         let mut earlier = Assembled::default();
         for ((path, text), there) in edits {
             match there {
-                true => files.insert(path.clone(), Arc::new(Document::parse("/s", &path, text.as_bytes()))),
+                true => files
+                    .insert(path.clone(), Arc::new(Document::parse("/s", &path, text.as_bytes()))),
                 false => files.remove(&path),
             };
-            let documents: Vec<_> = files.values().filter(|document| document.path.ends_with(".md")).cloned().collect();
+            let documents: Vec<_> =
+                files.values().filter(|document| document.path.ends_with(".md")).cloned().collect();
             let paths: Vec<String> = files.keys().cloned().collect();
             let again = assemble_again(&source, documents.clone(), paths.clone(), &earlier);
             let anew = assemble(&source, documents.clone(), paths.clone());

@@ -1,4 +1,4 @@
-//! Words, flags and names of commands, and the errors for what is none.
+//! Words, flags and names of commands, and the errors for lines that are not commands.
 
 use skillbook_core::text::command::{parse, FlagValue};
 use skillbook_core::text::words::split;
@@ -420,123 +420,295 @@ fn errors() {
     let rows = [
         (
             "a --b \"c d",
-            "the double quote that opens here is never closed\n  a --b \"c d\n        ^\nhint: close the value with \", and write \\\" for a quote inside it; for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
+            concat!(
+                "the double quote that opens here is never closed\n",
+                "  a --b \"c d\n",
+                "        ^\n",
+                "hint: close the value with \", and write \\\" for a quote inside it; for a \
+                 long text use a heredoc: --flag <<EOF, the text, a line EOF",
+            ),
         ),
         (
             "a --b \"c:x\\\"",
-            "the double quote that opens here is never closed\n  a --b \"c:x\\\"\n        ^\nhint: \\\" stands for a quote inside the value: write \\\\ for a backslash at its end, or use '…'; for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
+            concat!(
+                "the double quote that opens here is never closed\n",
+                "  a --b \"c:x\\\"\n",
+                "        ^\n",
+                "hint: \\\" stands for a quote inside the value: write \\\\ for a backslash at \
+                 its end, or use '…'; for a long text use a heredoc: --flag <<EOF, the text, a \
+                 line EOF",
+            ),
         ),
         (
             "a 'it",
-            "the single quote that opens here is never closed\n  a 'it\n    ^\nhint: close the value with ', or put a value that holds an apostrophe in \"…\"; for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
+            concat!(
+                "the single quote that opens here is never closed\n",
+                "  a 'it\n",
+                "    ^\n",
+                "hint: close the value with ', or put a value with an apostrophe in \"…\"; \
+                 for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
+            ),
         ),
         (
             "a $'it",
-            "the single quote that opens here is never closed\n  a $'it\n    ^^\nhint: close the value with ', and write \\' for a quote inside it; for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
+            concat!(
+                "the single quote that opens here is never closed\n",
+                "  a $'it\n",
+                "    ^^\n",
+                "hint: close the value with ', and write \\' for a quote inside it; for a long \
+                 text use a heredoc: --flag <<EOF, the text, a line EOF",
+            ),
         ),
         (
             "a --b <<EOF --c\ntext",
-            "the heredoc that begins here has no end line `EOF`\n  a --b <<EOF --c\n        ^^^^^\nhint: after the text write a line that is EOF alone, then close the block; quote it if it is part of a value",
+            concat!(
+                "the heredoc that begins here has no end line `EOF`\n",
+                "  a --b <<EOF --c\n",
+                "        ^^^^^\n",
+                "hint: write a line with only EOF after the text, then close the block; \
+                 quote it if it is part of a value",
+            ),
         ),
         (
             "a <<EOF",
-            "the heredoc that begins here has no end line `EOF`\n  a <<EOF\n    ^^^^^\nhint: after the text write a line that is EOF alone, then close the block; quote it if it is part of a value",
+            concat!(
+                "the heredoc that begins here has no end line `EOF`\n",
+                "  a <<EOF\n",
+                "    ^^^^^\n",
+                "hint: write a line with only EOF after the text, then close the block; \
+                 quote it if it is part of a value",
+            ),
         ),
         (
             "a | b",
-            "`|` is not supported: this is not a shell\n  a | b\n    ^\nhint: there are no pipes; one command a line, and {1} as a value in the next stands for the result of the first; quote it (\"|\") if it is part of a value",
+            concat!(
+                "`|` is not supported: this is not a shell\n",
+                "  a | b\n",
+                "    ^\n",
+                "hint: write one command per line, and use {1} as a value for the result of the \
+                 first; quote it (\"|\") if it is part of a value",
+            ),
         ),
         (
             "a && b",
-            "`&&` is not supported: this is not a shell\n  a && b\n    ^^\nhint: one command a line: write the next command on a line of its own; {1} as a value there is the first one's result; quote it (\"&&\") if it is part of a value",
+            concat!(
+                "`&&` is not supported: this is not a shell\n",
+                "  a && b\n",
+                "    ^^\n",
+                "hint: write each command on its own line; {1} as a value is the result of the \
+                 first one; quote it (\"&&\") if it is part of a value",
+            ),
         ),
         (
             "a >> b",
-            "`>>` is not supported: this is not a shell\n  a >> b\n    ^^\nhint: there are no redirections; one command a line, and its result comes back to you; quote it (\">>\") if it is part of a value",
+            concat!(
+                "`>>` is not supported: this is not a shell\n",
+                "  a >> b\n",
+                "    ^^\n",
+                "hint: write one command per line; its result comes back to you; quote it \
+                 (\">>\") if it is part of a value",
+            ),
         ),
         (
             "a\nb c",
-            "one command was expected, and the next line begins another (line 2)\n  b c\n  ^\nhint: put each command on its own line of a cmd block; a value of several lines stands in quotes or in a heredoc",
+            concat!(
+                "expected one command, but the next line begins another (line 2)\n",
+                "  b c\n",
+                "  ^\n",
+                "hint: put each command on its own line of a cmd block; write a value of several \
+                 lines in quotes or as a heredoc",
+            ),
         ),
         (
             "a\n {\"b\": 1}",
-            "one command was expected, and the next line begins another (line 2)\n   {\"b\": 1}\n   ^^^^^\nhint: put each command on its own line of a cmd block; a value of several lines stands in quotes or in a heredoc",
+            concat!(
+                "expected one command, but the next line begins another (line 2)\n",
+                "   {\"b\": 1}\n",
+                "   ^^^^^\n",
+                "hint: put each command on its own line of a cmd block; write a value of several \
+                 lines in quotes or as a heredoc",
+            ),
         ),
         (
             "a {",
-            "the JSON object that opens here is never closed\n  a {\n    ^\nhint: write the whole object, up to its last }, or write flags: --name value",
+            concat!(
+                "the JSON object that opens here is never closed\n",
+                "  a {\n",
+                "    ^\n",
+                "hint: write the whole object, up to its last }, or write flags: --name value",
+            ),
         ),
         (
             "a {\"b\": \"c\",",
-            "the JSON object that opens here is never closed\n  a {\"b\": \"c\",\n    ^\nhint: write the whole object, up to its last }, or write flags: --name value",
+            concat!(
+                "the JSON object that opens here is never closed\n",
+                "  a {\"b\": \"c\",\n",
+                "    ^\n",
+                "hint: write the whole object, up to its last }, or write flags: --name value",
+            ),
         ),
         (
             "a {\"b\": 1,}",
-            "the JSON object that opens here cannot be read: trailing comma at character 9\n  a {\"b\": 1,}\n    ^\nhint: write one JSON object and nothing behind it, or write flags: --name value",
+            concat!(
+                "the JSON object that opens here cannot be read: trailing comma at character 9\n",
+                "  a {\"b\": 1,}\n",
+                "    ^\n",
+                "hint: write one JSON object and nothing after it, or write flags: --name value",
+            ),
         ),
         (
             "a {\"b\" c",
-            "the JSON object that opens here is never closed\n  a {\"b\" c\n    ^\nhint: write the whole object, up to its last }, or write flags: --name value",
+            concat!(
+                "the JSON object that opens here is never closed\n",
+                "  a {\"b\" c\n",
+                "    ^\n",
+                "hint: write the whole object, up to its last }, or write flags: --name value",
+            ),
         ),
         (
             "a {\"b\": 1e400}",
-            "the JSON object that opens here cannot be read: number out of range at character 11\n  a {\"b\": 1e400}\n    ^\nhint: write one JSON object and nothing behind it, or write flags: --name value",
+            concat!(
+                "the JSON object that opens here cannot be read: number out of range at \
+                 character 11\n",
+                "  a {\"b\": 1e400}\n",
+                "    ^\n",
+                "hint: write one JSON object and nothing after it, or write flags: --name value",
+            ),
         ),
         (
             "a {\"b\": 1} --c",
-            "more follows behind the JSON object that opens here\n  a {\"b\": 1} --c\n    ^\nhint: write one JSON object and nothing behind it, or write flags: --name value",
+            concat!(
+                "more text follows the JSON object that opens here\n",
+                "  a {\"b\": 1} --c\n",
+                "    ^\n",
+                "hint: write one JSON object and nothing after it, or write flags: --name value",
+            ),
         ),
         (
             "{\"name\": \"a.b\", \"arguments\": {\"c\": 1}}",
-            "a skill's name was expected, and JSON came\n  {\"name\": \"a.b\", \"arguments\": {\"c\": 1}}\n  ^\nhint: write the name, then the object with the flags: a.b {\"c\":1}",
+            concat!(
+                "expected a skill's name, got JSON\n",
+                "  {\"name\": \"a.b\", \"arguments\": {\"c\": 1}}\n",
+                "  ^\n",
+                "hint: write the name, then an object with the flags: a.b {\"c\":1}",
+            ),
         ),
         (
             "{\"function\": {\"name\": \"a.b\", \"arguments\": \"{\\\"c\\\": 1}\"}}",
-            "a skill's name was expected, and JSON came\n  {\"function\": {\"name\": \"a.b\", \"arguments\":…\n  ^\nhint: write the name, then the object with the flags: a.b {\"c\": 1}",
+            concat!(
+                "expected a skill's name, got JSON\n",
+                "  {\"function\": {\"name\": \"a.b\", \"arguments\":…\n",
+                "  ^\n",
+                "hint: write the name, then an object with the flags: a.b {\"c\": 1}",
+            ),
         ),
         (
             "[{\"x\": 1}]",
-            "a skill's name was expected, and JSON came\n  [{\"x\": 1}]\n  ^\nhint: write the name, then the object with the flags: tasks.create {\"title\": \"Call Bob\"}",
+            concat!(
+                "expected a skill's name, got JSON\n",
+                "  [{\"x\": 1}]\n",
+                "  ^\n",
+                "hint: write the name, then an object with the flags: tasks.create {\"title\": \
+                 \"Call Bob\"}",
+            ),
         ),
         (
             "</tool_call>",
-            "a skill's name was expected, and a tag came\n  </tool_call>\n  ^^^^^^^^^^^^\nhint: write the command alone, without tags: NAME --flag value",
+            concat!(
+                "expected a skill's name, got a tag\n",
+                "  </tool_call>\n",
+                "  ^^^^^^^^^^^^\n",
+                "hint: write the command alone, without tags: NAME --flag value",
+            ),
         ),
         (
             "``` so",
-            "a skill's name was expected, and a fence came\n  ``` so\n  ^^^\nhint: close the block with a line that holds the fence alone, and write text behind it",
+            concat!(
+                "expected a skill's name, got a fence\n",
+                "  ``` so\n",
+                "  ^^^\n",
+                "hint: close the block with a line that has only the fence, and write text \
+                 after it",
+            ),
         ),
         (
             "a \"The \"best\" b\"",
-            "the value ends at this quote, and more follows without a blank\n  a \"The \"best\" b\"\n         ^\nhint: write \\\" for a quote inside the value, or '…' around it; for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
+            concat!(
+                "the value ends at this quote, but more text follows without a space\n",
+                "  a \"The \"best\" b\"\n",
+                "         ^\n",
+                "hint: write \\\" for a quote inside the value, or '…' around it; for a long \
+                 text use a heredoc: --flag <<EOF, the text, a line EOF",
+            ),
         ),
         (
             "a 'the users' list'",
-            "no quote is open that could close here: the value in single quotes ended earlier\n  a 'the users' list'\n                    ^\nhint: put a value that holds an apostrophe in \"…\"",
+            concat!(
+                "this quote closes nothing: the value in single quotes ended earlier\n",
+                "  a 'the users' list'\n",
+                "                    ^\n",
+                "hint: put a value with an apostrophe in \"…\"",
+            ),
         ),
         (
             "a \"b\"; c",
-            "`;` is not supported: this is not a shell\n  a \"b\"; c\n       ^\nhint: one command a line: write the next command on a line of its own; {1} as a value there is the first one's result; quote it (\";\") if it is part of a value",
+            concat!(
+                "`;` is not supported: this is not a shell\n",
+                "  a \"b\"; c\n",
+                "       ^\n",
+                "hint: write each command on its own line; {1} as a value is the result of the \
+                 first one; quote it (\";\") if it is part of a value",
+            ),
         ),
         (
             "a <<< b",
-            "`<<<` is not supported: this is not a shell\n  a <<< b\n    ^^^\nhint: write the text itself behind the flag, in quotes; quote it (\"<<<\") if it is part of a value",
+            concat!(
+                "`<<<` is not supported: this is not a shell\n",
+                "  a <<< b\n",
+                "    ^^^\n",
+                "hint: write the text itself after the flag, in quotes; quote it \
+                 (\"<<<\") if it is part of a value",
+            ),
         ),
         (
             "a $(cat <<EOF\nb\nEOF\nc",
-            "the substitution that opens here is not closed: no line `)` comes behind the heredoc\n  a $(cat <<EOF\n    ^^^^^^^^^^^\nhint: there are no substitutions: write the heredoc itself, --flag <<EOF, then the text, then a line EOF",
+            concat!(
+                "the substitution that opens here is not closed: expected a line `)` after \
+                 the heredoc\n",
+                "  a $(cat <<EOF\n",
+                "    ^^^^^^^^^^^\n",
+                "hint: substitutions are not supported: write --flag <<EOF, then the text, then \
+                 a line EOF",
+            ),
         ),
         (
             "--title x",
-            "a skill's name was expected, and a flag came\n  --title x\n  ^^^^^^^\nhint: put the flags on the line of their command, before the text of a heredoc; a backslash at its end continues a line",
+            concat!(
+                "expected a skill's name, got a flag\n",
+                "  --title x\n",
+                "  ^^^^^^^\n",
+                "hint: put flags on their command's line, before the text of a heredoc; \
+                 a backslash at the end continues a line",
+            ),
         ),
         (
             "  ",
-            "a command was expected, and there is none\n  \n  ^\nhint: write a skill's name and its flags, as in: tasks.search --status todo",
+            concat!(
+                "expected a command, got none\n",
+                "  \n",
+                "  ^\n",
+                "hint: write a skill's name and its flags, for example: tasks.search --status todo",
+            ),
         ),
         (
             "a \"x\nschöne \" | 'y",
-            "the single quote that opens here is never closed (line 2)\n  schöne \" | 'y\n             ^\nhint: close the value with ', or put a value that holds an apostrophe in \"…\"; for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
+            concat!(
+                "the single quote that opens here is never closed (line 2)\n",
+                "  schöne \" | 'y\n",
+                "             ^\n",
+                "hint: close the value with ', or put a value with an apostrophe in \"…\"; \
+                 for a long text use a heredoc: --flag <<EOF, the text, a line EOF",
+            ),
         ),
     ];
     for (line, expected) in rows {
@@ -561,7 +733,7 @@ fn operators() {
         }
     }
     assert!(split("a <<<< ||| >|").is_ok());
-    // A semicolon ends a command where that is plain, and is text elsewhere.
+    // A semicolon ends a command where that is certain, and is text elsewhere.
     for (line, words) in [
         ("a \"b c\";", &["a", "b c"][..]),
         ("a 'b';", &["a", "b"]),
@@ -606,7 +778,7 @@ fn a_long_line_is_shown_around_the_place() {
     assert_eq!(shown.chars().nth(caret.chars().count() - 1), Some('|'));
 }
 
-/// Line; flag, place and what it stands for.
+/// Line; flag, position and reference.
 type PlaceholderRow = (&'static str, &'static [(Option<&'static str>, usize, Reference)]);
 
 #[test]

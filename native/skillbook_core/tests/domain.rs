@@ -9,8 +9,8 @@ const HEAD: &str = "| Skill | Description |\n|-------|-------------|\n";
 const READ: &str = "| email.read | About email.read |\n";
 const SEND: &str = "| email.send | About email.send |\n";
 
-/// What the index says to who may see `email.read`, `email.send` and `diary`, but not `email.drop`, and is not told of
-/// `email.debug`.
+/// The index for a reader who may see `email.read`, `email.send` and `diary`, but not `email.drop`,
+/// and is not shown `email.debug`.
 fn rendered(page: &str, grants: &[&str]) -> String {
     let index = format!("---\ndomain: email\ndescription: Mail\n---\n{page}");
     let files = [
@@ -25,7 +25,7 @@ fn rendered(page: &str, grants: &[&str]) -> String {
 }
 
 #[test]
-fn renders_the_rows_of_what_is_listed() {
+fn renders_rows_of_listed_commands() {
     let full = format!("{HEAD}{READ}{SEND}");
     let rows = [
         (
@@ -33,10 +33,22 @@ fn renders_the_rows_of_what_is_listed() {
             "## Available Skills\n\n## Notes\n",
             format!("## Available Skills\n\n{full}\n## Notes\n"),
         ),
-        ("two blanks", "##  Available Skills\n\nEnd", format!("##  Available Skills\n\nEnd\n\n{full}")),
+        (
+            "two blanks",
+            "##  Available Skills\n\nEnd",
+            format!("##  Available Skills\n\nEnd\n\n{full}"),
+        ),
         ("indented", "   ## available skills ##\n", format!("   ## available skills ##\n\n{full}")),
-        ("at the end", "# A\n\n## Available Skills", format!("# A\n\n## Available Skills\n\n{full}")),
-        ("another depth", "# Available Skills\n\n## More\n", format!("# Available Skills\n\n## More\n\n{full}")),
+        (
+            "at the end",
+            "# A\n\n## Available Skills",
+            format!("# A\n\n## Available Skills\n\n{full}"),
+        ),
+        (
+            "another depth",
+            "# Available Skills\n\n## More\n",
+            format!("# Available Skills\n\n## More\n\n{full}"),
+        ),
         (
             "four blanks",
             "    ## Available Skills\n",
@@ -51,16 +63,35 @@ fn renders_the_rows_of_what_is_listed() {
         (
             "code in it",
             "## Available Skills\n~~~~\n| a |\n~~~\n# No\n~~~~\n| mail |\n\nEnd\n",
-            format!("## Available Skills\n~~~~\n| a |\n~~~\n# No\n~~~~\n{HEAD}| mail |\n{SEND}\nEnd\n"),
+            format!(
+                "## Available Skills\n~~~~\n| a |\n~~~\n# No\n~~~~\n{HEAD}| mail \
+                 |\n{SEND}\nEnd\n"
+            ),
         ),
         (
             "the author's words",
             "## Available Skills\n| A | B | C |\n|:-|-|-:|\n| `email.send` | x | y |\n| mail | z |",
-            "## Available Skills\n| A | B | C |\n|:-|-|-:|\n| `email.send` | x | y |\n| mail | z |\n".to_owned(),
+            concat!(
+                "## Available Skills\n",
+                "| A | B | C |\n",
+                "|:-|-|-:|\n",
+                "| `email.send` | x | y |\n",
+                "| mail | z |\n",
+            )
+            .to_owned(),
         ),
         (
             "stale rows",
-            "## Available Skills\n| A |\n|-|\n| email.gone | x |\n| other.thing |\n| text |\n\n| b |\n",
+            concat!(
+                "## Available Skills\n",
+                "| A |\n",
+                "|-|\n",
+                "| email.gone | x |\n",
+                "| other.thing |\n",
+                "| text |\n",
+                "\n",
+                "| b |\n",
+            ),
             format!("## Available Skills\n| A |\n|-|\n{READ}{SEND}\n| b |\n"),
         ),
         (
@@ -111,12 +142,26 @@ fn renders_the_rows_of_what_is_listed() {
         (
             "a part of them",
             "- `email.read`\n- `email.send --to x`\n\nemail.drop",
-            format!("- `email.read`\n- `email.send --to x`\n\n## Available Skills\n\n{HEAD}{SEND}\n"),
+            format!(
+                "- `email.read`\n- `email.send --to x`\n\n## Available \
+                 Skills\n\n{HEAD}{SEND}\n"
+            ),
         ),
         (
             "listed elsewhere",
             "## Available Skills\n\n| A |\n|-|\n| email.read | r |\n\n## More\n\n### email.send\n",
-            "## Available Skills\n\n| A |\n|-|\n| email.read | r |\n\n## More\n\n### email.send\n".to_owned(),
+            concat!(
+                "## Available Skills\n",
+                "\n",
+                "| A |\n",
+                "|-|\n",
+                "| email.read | r |\n",
+                "\n",
+                "## More\n",
+                "\n",
+                "### email.send\n",
+            )
+            .to_owned(),
         ),
         (
             "other lines",
@@ -197,10 +242,12 @@ fn page() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_is_rendered_stays_as_it_is(page in page()) {
+    fn rendering_again_changes_nothing(page in page()) {
         let once = rendered(&page, &[]);
         prop_assert_eq!(&rendered(&once, &[]), &once);
-        let mut words = once.split(|char: char| !char.is_alphanumeric() && !"_-.".contains(char)).map(|word| word.trim_matches('.'));
+        let mut words = once
+            .split(|char: char| !char.is_alphanumeric() && !"_-.".contains(char))
+            .map(|word| word.trim_matches('.'));
         prop_assert!(!words.any(|word| word == "email.drop" || word == "email.debug"), "{}", once);
         let named = |name: &str| once.contains(name);
         prop_assert!(named("email.read") || named("mail"), "{}", once);
@@ -209,11 +256,18 @@ proptest! {
 
     #[test]
     fn a_hidden_row_is_as_a_row_of_nothing(page in page()) {
-        // What no table has is a word in a text where nothing has that name.
-        let rows: String = page.lines().filter(|line| line.starts_with('|')).map(|line| format!("{line}\n")).collect();
-        let row = |name: &str| format!("## Available Skills\n| A |\n|-|\n| {name} | x |\n{rows}| {name} |\n");
+        // A name in a text is a word if nothing has that name.
+        let rows: String = page
+            .lines()
+            .filter(|line| line.starts_with('|'))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        let row = |name: &str| {
+            format!("## Available Skills\n| A |\n|-|\n| {name} | x |\n{rows}| {name} |\n")
+        };
         let without = |text: &str| text.replace("email.drop", "email.read");
-        let [hidden, gone] = ["email.drop", "email.gone"].map(|name| rendered(&without(&row("NAME")).replace("NAME", name), &[]));
+        let [hidden, gone] = ["email.drop", "email.gone"]
+            .map(|name| rendered(&without(&row("NAME")).replace("NAME", name), &[]));
         prop_assert_eq!(hidden, gone);
     }
 }

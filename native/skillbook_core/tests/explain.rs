@@ -1,4 +1,4 @@
-//! What became of a name, in each way it can go.
+//! Explanations of a name: one row for each outcome.
 
 mod common;
 
@@ -12,7 +12,7 @@ use skillbook_core::source::{Source, SourceKind, Trust};
 use skillbook_core::view::CachedCatalog;
 
 /// `state path by hidden prompt codes` of each file.
-fn told(catalog: &Arc<CachedCatalog>, name: &str) -> (Vec<String>, Vec<String>) {
+fn listing(catalog: &Arc<CachedCatalog>, name: &str) -> (Vec<String>, Vec<String>) {
     let explanation = explain(
         &view(catalog, "p", &["held"], Some(&["mail.*", "a*", "n*", "family/*"])),
         name,
@@ -35,7 +35,7 @@ fn told(catalog: &Arc<CachedCatalog>, name: &str) -> (Vec<String>, Vec<String>) 
 }
 
 #[test]
-fn what_is_hidden_takes_no_part() {
+fn hidden_entries_take_no_part() {
     let page = |name: &str, more: &str| doc(name, more, "x");
     let other = "visibility_labels: [other]\n";
     let weekly = "title: Weekly report\n";
@@ -71,7 +71,7 @@ fn what_is_hidden_takes_no_part() {
     let records = records.into_iter().map(|text| (Trust::Medium, "areport.md".to_owned(), text));
     assembled.push(common::records(&store, records));
     let catalog = common::cached(Catalog::build(1, assembled));
-    const HELD: &str = "the profile does not hold its label `other`";
+    const HELD: &str = "the profile does not have its label `other`";
     const SHOWN: &str = "in the section `skills`";
     let rows: &[(&str, &[String])] = &[
         ("ab", &[format!("used | /s/ab.md | {SHOWN}"), format!("used | /t/ab.md | {HELD}")]),
@@ -107,12 +107,12 @@ fn what_is_hidden_takes_no_part() {
         ),
     ];
     for (name, expected) in rows {
-        assert_eq!(told(&catalog, name), (expected.to_vec(), vec![]), "{name}");
+        assert_eq!(listing(&catalog, name), (expected.to_vec(), vec![]), "{name}");
     }
 }
 
 #[test]
-fn tells_what_became_of_a_name() {
+fn explains_each_outcome() {
     let usage = "## Usage\n\nmail.send --to <a>\n";
     let files = [
         ("mail/send.md", doc("mail.send", "", usage)),
@@ -149,7 +149,7 @@ fn tells_what_became_of_a_name() {
         ("mail.quiet", &["used | /s/mail/quiet.md | nowhere: include_in_prompt is false"]),
         (
             "mail.secret",
-            &["used | /s/mail/secret.md | the profile does not hold its label `other`"],
+            &["used | /s/mail/secret.md | the profile does not have its label `other`"],
         ),
         ("mail", &["index | /s/mail/SKILL.md"]),
         (
@@ -194,20 +194,20 @@ fn tells_what_became_of_a_name() {
     ];
     for (name, expected) in rows {
         assert_eq!(
-            told(&catalog, name),
+            listing(&catalog, name),
             (expected.iter().map(|line| line.to_string()).collect(), vec![]),
             "{name}"
         );
     }
     assert_eq!(
-        told(&catalog, "zebr"),
+        listing(&catalog, "zebr"),
         (vec![], vec!["zebra".to_owned()]),
         "unknown, with a close name though it is hidden"
     );
     assert_eq!(
-        told(&catalog, "ail/send.md"),
+        listing(&catalog, "ail/send.md"),
         (vec![], vec!["mail.send".to_owned()]),
         "not a whole folder"
     );
-    assert_eq!(told(&catalog, "qqqqqq"), (vec![], vec![]));
+    assert_eq!(listing(&catalog, "qqqqqq"), (vec![], vec![]));
 }

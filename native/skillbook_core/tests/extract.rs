@@ -1,4 +1,4 @@
-//! Blocks: which fences hold commands, where they end, and what is left as the text for the user.
+//! Blocks: which fences hold commands, where they end, and which text remains for the user.
 
 use skillbook_core::text::extract::{extract, steps, Event, Extractor, Unclosed};
 use skillbook_core::text::words::split;
@@ -358,7 +358,8 @@ fn curly_quotes() {
 
 #[test]
 fn many_failing_guesses() {
-    // A code block that is never closed is text, however often; a curly quote keeps its partner on the same line.
+    // A code block that is never closed is text, however many there are. A curly quote pairs only
+    // on its own line.
     let block = "```cmd\na \"\n~~~py\n\"\nb “x y”\nc “z\n```\n";
     let text = block.repeat(1_000);
     let found = extract(&text, Unclosed::Hold).unwrap();
@@ -381,9 +382,21 @@ fn heredocs() {
             "",
             &[],
         ),
-        ("two of them", "```cmd\na <<A <<B\n1\nA\n2\nB\nb\n```", &["a <<A <<B\n1\nA\n2\nB", "b"], "", &[]),
+        (
+            "two of them",
+            "```cmd\na <<A <<B\n1\nA\n2\nB\nb\n```",
+            &["a <<A <<B\n1\nA\n2\nB", "b"],
+            "",
+            &[],
+        ),
         ("quotes in it", "```cmd\na <<E\n\"\nE\nb\n```", &["a <<E\n\"\nE", "b"], "", &[]),
-        ("fences in it", "```cmd\na <<E\n```\nx\n```\nE\nb\n```", &["a <<E\n```\nx\n```\nE", "b"], "", &[]),
+        (
+            "fences in it",
+            "```cmd\na <<E\n```\nx\n```\nE\nb\n```",
+            &["a <<E\n```\nx\n```\nE", "b"],
+            "",
+            &[],
+        ),
         (
             "a code block in it",
             "```cmd\na <<E\n```py\nx\n```\nE\nb\n```\ny",
@@ -419,7 +432,13 @@ fn heredocs() {
             "",
             &[],
         ),
-        ("an example on one line", "```cmd\na <<E\n```cmd b```\nE\nc\n```", &["a <<E\n```cmd b```\nE", "c"], "", &[]),
+        (
+            "an example on one line",
+            "```cmd\na <<E\n```cmd b```\nE\nc\n```",
+            &["a <<E\n```cmd b```\nE", "c"],
+            "",
+            &[],
+        ),
         (
             "a forgotten end line behind an example",
             "```cmd\na <<E\n```cmd\nb\n```\n```\nx\n```cmd\nc\n```",
@@ -428,7 +447,13 @@ fn heredocs() {
             &[],
         ),
         // It may be an example that was cut off.
-        ("a forgotten fence as well", "```cmd\na <<E\nx\n```cmd\nb\n```", &[], "", &["a <<E\nx\n```cmd\nb\n```"]),
+        (
+            "a forgotten fence as well",
+            "```cmd\na <<E\nx\n```cmd\nb\n```",
+            &[],
+            "",
+            &["a <<E\nx\n```cmd\nb\n```"],
+        ),
         (
             "a forgotten end line behind a code block",
             "```cmd\na <<E\n```py\nx\n```\n```\ntext\n```cmd\nb\n```",
@@ -443,7 +468,13 @@ fn heredocs() {
             "",
             &[],
         ),
-        ("indented with its block", "  ```cmd\n  a <<E\n    x\n  E\n  ```", &["a <<E\n  x\nE"], "", &[]),
+        (
+            "indented with its block",
+            "  ```cmd\n  a <<E\n    x\n  E\n  ```",
+            &["a <<E\n  x\nE"],
+            "",
+            &[],
+        ),
         (
             "the second of two has no end",
             "```cmd\na <<A <<B\n1\nA\n2\n```\ntext\n```cmd\nb\n```",
@@ -489,7 +520,19 @@ fn heredocs() {
         ),
         (
             "quotes, code and a heredoc, indented and CRLF",
-            " ```cmd\r\n a \"\r\n ```py\r\n  y(\"\")\r\n ```\r\n\" <<E\r\n ```\r\n E\r\n b\r\n ```\r\nend",
+            concat!(
+                " ```cmd\r\n",
+                " a \"\r\n",
+                " ```py\r\n",
+                "  y(\"\")\r\n",
+                " ```\r\n",
+                "\" <<E\r\n",
+                " ```\r\n",
+                " E\r\n",
+                " b\r\n",
+                " ```\r\n",
+                "end",
+            ),
             &["a \"\n```py\n y(\"\")\n```\n\" <<E\n```\nE", "b"],
             "end",
             &[],
@@ -633,15 +676,14 @@ fn the_text_for_the_user() {
 }
 
 #[test]
-fn what_does_not_change_is_borrowed() {
+fn unchanged_text_is_borrowed() {
     use std::borrow::Cow::Borrowed;
     let found = extract("x\n```cmd\na \"b\nc\" <<E\nd\nE\n```\n", Unclosed::Hold).unwrap();
     assert!(matches!(found.commands[0], Borrowed(_)));
     assert!(matches!(found.pieces[..], [Borrowed("x")]));
     let text = "x\n```sh\ny\n```\n\n`z`";
-    assert!(
-        matches!(extract(text, Unclosed::Hold).unwrap().pieces[..], [Borrowed(piece)] if piece == text)
-    );
+    let found = extract(text, Unclosed::Hold).unwrap();
+    assert!(matches!(found.pieces[..], [Borrowed(piece)] if piece == text));
 }
 
 #[test]
@@ -652,7 +694,7 @@ fn limits() {
     assert_eq!(
         error.to_string(),
         "a block may have 10000 commands, and this one has more\n\
-         hint: write fewer commands a reply and go on when their results are back"
+         hint: write fewer commands in a reply, and continue when their results are back"
     );
     assert!(extract(&"x".repeat(16 << 20), Unclosed::Hold).is_ok());
     let error = extract(&"x".repeat((16 << 20) + 1), Unclosed::Hold).unwrap_err();
@@ -693,7 +735,7 @@ fn comments_name_the_commands_of_a_text_that_is_run() {
 }
 
 #[test]
-fn what_stands_below_the_last_commands_is_kept() {
+fn text_below_the_last_commands_is_kept() {
     let rows = [
         ("```cmd\nx.y\n```\nSum it up.\n\n- briefly\n", "Sum it up.\n\n- briefly"),
         ("First:\n\n```cmd\nx.y\n```\n\nThen:\n\n```cmd\nx.z\n```\n\nSum it up.", "Sum it up."),

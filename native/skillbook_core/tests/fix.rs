@@ -1,4 +1,5 @@
-//! A fix takes its diagnostic away and changes no field; all fixes together leave nothing to fix.
+//! A fix removes its diagnostic and changes no other field; all fixes together leave nothing to
+//! fix.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use skillbook_core::value::Value;
 
 const PATH: &str = "mail/send.md";
 
-/// What is known of the text as the only file of a source: its fields and its diagnostics.
+/// The fields and diagnostics of a text that is the only file of a source.
 fn read(text: &str) -> (Value, Vec<Diagnostic>) {
     let document = Arc::new(Document::parse("/s", PATH, text.as_bytes()));
     let data = document.fields().map_or(Value::Null, |fields| fields.data.clone());
@@ -24,7 +25,7 @@ fn codes(diagnostics: &[Diagnostic]) -> Vec<Code> {
     diagnostics.iter().map(|diagnostic| diagnostic.code).collect()
 }
 
-/// Fields but the one that the fix is about, which becomes what it was read as.
+/// The fields without the one that the fix is about, which becomes the value that was read.
 fn other_fields(data: &Value, code: Code, message: &str) -> Vec<(String, Value)> {
     let Value::Map(pairs) = data else { return Vec::new() };
     let about = |key: &str| match code {
@@ -52,7 +53,7 @@ fn check(text: &str) {
             (diagnostics.iter().filter(same).count(), left.iter().filter(same).count());
         assert!(now < before, "{diagnostic:?} is still there in {mended:?}");
     }
-    // A mended line can show what else is wrong with it.
+    // A fixed line can reveal another problem in it.
     let mut text = apply(text, &all);
     for _ in 0..3 {
         text = apply(&text, &fixes(&read(&text).1));
@@ -65,7 +66,7 @@ fn fixes(diagnostics: &[Diagnostic]) -> Vec<Fix> {
 }
 
 #[test]
-fn mends_what_has_one_mending() {
+fn fixes_unambiguous_mistakes() {
     let rows = [
         ("a colon", "name: send\ndescription: Send: now", "name: send\ndescription: \"Send: now\""),
         (
@@ -122,7 +123,7 @@ fn mends_what_has_one_mending() {
             "name: send\ndescription: d\ninclude_in_prompt: no",
             "name: send\ndescription: d\ninclude_in_prompt: false",
         ),
-        // No fix: what is lost, or what could be meant, nobody knows.
+        // Without a fix: the value is lost or ambiguous.
         (
             "a list with other values",
             "name: send\ndescription: d\ntags: [a, [b]]",
@@ -164,9 +165,10 @@ proptest! {
     fn any_fix_takes_its_diagnostic_away(
         lines in prop::collection::vec(
             prop::sample::select(vec![
-                "name: send", "description: a: b", "description:glued", "title: 12", "tags: a, b", "\tindented: x",
-                "  more text", "metadata:", "  key: it's: so", "# comment", "include_in_prompt: yes", "aliases: [a: b, c]",
-                "requires:", "  - x: y: z", "- 'open", "user-invocable: 'off'", "", "license: \u{1}MIT", "\t",
+                "name: send", "description: a: b", "description:glued", "title: 12", "tags: a, b",
+                "\tindented: x", "  more text", "metadata:", "  key: it's: so", "# comment",
+                "include_in_prompt: yes", "aliases: [a: b, c]", "requires:", "  - x: y: z",
+                "- 'open", "user-invocable: 'off'", "", "license: \u{1}MIT", "\t",
                 "compatibility: \"a \"b\" c\"",
             ]),
             0..9,

@@ -1,4 +1,4 @@
-//! What `get_skill` answers.
+//! The answers of `get_skill`.
 
 mod common;
 
@@ -68,7 +68,16 @@ fn pads_up_to_a_width() {
 #[test]
 fn resolves_paths() {
     let all_of_email = "# email.read\n\n# Reading\n\nReads.\n\n---\n\n# email.send\n\nSends.";
-    let pdf = "Use it.\n\n## Files\n\nRead one with `get_skill: pdf/<file>`:\n\n- fill.py\n- references/forms.md";
+    let pdf = concat!(
+        "Use it.\n",
+        "\n",
+        "## Files\n",
+        "\n",
+        "Read one with `get_skill: pdf/<file>`:\n",
+        "\n",
+        "- fill.py\n",
+        "- references/forms.md",
+    );
     let email =
         "The index\n\n## Available Skills\n\n| Skill | Description |\n|-------|-------------|\n\
         | email.read | About email.read |\n| email.send | About email.send |";
@@ -140,6 +149,15 @@ fn lists_a_hundred_files_and_reads_all() {
 fn notes_are_listed_by_description_or_title() {
     let files = [("a.md", "# The A\n\nText"), ("b.md", "---\ndescription: About b\n---\n")];
     let view = all(Catalog::build(1, vec![source("n", SourceKind::Notes, &[], &files)]));
-    let expected = "Notes:\n\n  a  The A\n  b  About b\n\nGo on with:\n\n  get_skill: <note>             a note";
+    let expected = concat!(
+        "Notes:\n",
+        "\n",
+        "  a  The A\n",
+        "  b  About b\n",
+        "\n",
+        "Go on with:\n",
+        "\n",
+        "  get_skill: <note>             a note",
+    );
     assert_eq!(view.help_top_level(), expected);
 }

@@ -1,4 +1,4 @@
-//! What lint says of pages: a row for each side of a rule.
+//! The findings of lint: a row for each side of a rule.
 
 mod common;
 
@@ -8,10 +8,10 @@ use skillbook_core::page::diagnostic::Diagnostic;
 
 /// `code line:column message; hint` for each finding in the file.
 fn found(files: &[(&str, &str)], path: &str) -> Vec<String> {
-    told(&lint(&all(skills(files))), path)
+    listing(&lint(&all(skills(files))), path)
 }
 
-fn told(found: &[Diagnostic], path: &str) -> Vec<String> {
+fn listing(found: &[Diagnostic], path: &str) -> Vec<String> {
     let own = found
         .iter()
         .filter(|diagnostic| diagnostic.path.as_deref() == Some(&*format!("/s/{path}")));
@@ -26,8 +26,15 @@ fn told(found: &[Diagnostic], path: &str) -> Vec<String> {
     .collect()
 }
 
-const READ: &str =
-    "---\nname: mail.read\ndescription: Reads one message by its id\n---\n## Usage\n\nmail.read --id <id>\n";
+const READ: &str = concat!(
+    "---\n",
+    "name: mail.read\n",
+    "description: Reads one message by its id\n",
+    "---\n",
+    "## Usage\n",
+    "\n",
+    "mail.read --id <id>\n",
+);
 
 /// A command `mail.send` whose body begins on line 6.
 fn send(body: &str) -> Vec<String> {
@@ -39,23 +46,54 @@ fn send(body: &str) -> Vec<String> {
 #[test]
 fn pages_of_commands() {
     let rows: &[(&str, &str, &[&str])] = &[
-        ("a clean page", "## Usage\n\nmail.send --to <a>\n\n## Flags\n\n--to  Whom (required)\n\n## Examples\n\nmail.send --to a\n", &[]),
-        ("no body", " \n", &["body_missing expected a text after the frontmatter, got none; write below the frontmatter what to do"]),
-        ("no usage", "Sends.\n", &["usage_missing expected a Usage section, got none; add the lines ## Usage and mail.send with its flags"]),
+        (
+            "a clean page",
+            concat!(
+                "## Usage\n",
+                "\n",
+                "mail.send --to <a>\n",
+                "\n",
+                "## Flags\n",
+                "\n",
+                "--to  Whom (required)\n",
+                "\n",
+                "## Examples\n",
+                "\n",
+                "mail.send --to a\n",
+            ),
+            &[],
+        ),
+        (
+            "no body",
+            " \n",
+            &["body_missing expected text after the frontmatter, got none; \
+               write the instructions below the frontmatter"],
+        ),
+        (
+            "no usage",
+            "Sends.\n",
+            &["usage_missing expected a Usage section, got none; add a heading ## Usage and below \
+               it mail.send with its flags"],
+        ),
         (
             "an example that cannot be read",
             "## Usage\n\nmail.send\n\n## Examples\n\nmail.send --to \"a\n\nmail.send\n",
-            &["example_unparsable 12:16 the double quote that opens here is never closed; close the value with \", and write \\\" for a quote inside it; for a long text use a heredoc: --flag <<EOF, the text, a line EOF"],
+            &["example_unparsable 12:16 the double quote that opens here is never closed; \
+               close the value with \", and write \\\" for a quote inside it; for a long text \
+               use a heredoc: --flag <<EOF, the text, a line EOF"],
         ),
         (
             "in a block",
             "## Usage\n\nmail.send\n## Notes\n```cmd\nmail.send | wc\n```\n",
-            &["example_unparsable 11:11 `|` is not supported: this is not a shell; there are no pipes; one command a line, and {1} as a value in the next stands for the result of the first; quote it (\"|\") if it is part of a value"],
+            &["example_unparsable 11:11 `|` is not supported: this is not a shell; \
+               write one command per line, and use {1} as a value for the result of the first; \
+               quote it (\"|\") if it is part of a value"],
         ),
         (
             "an unknown command",
             "## Usage\n\nmail.sned --to <a>\n",
-            &["example_unknown 8:1 there is no command `mail.sned`; did you mean `mail.send` or `mail.read`?"],
+            &["example_unknown 8:1 there is no command `mail.sned`; did you mean `mail.send` \
+               or `mail.read`?"],
         ),
         (
             "an unknown command in a block, with no name close to it",
@@ -63,18 +101,58 @@ fn pages_of_commands() {
             &["example_unknown 13:1 there is no command `xyzzy.plugh`"],
         ),
         ("other domains are text", "## Usage\n\nmail.send\n\nnode.js is no command\n", &[]),
-        ("get_skill and other commands", "## Usage\nmail.send\n```cmd\nget_skill: mail\nmail.read --id 1\n```\n", &[]),
+        (
+            "get_skill and other commands",
+            "## Usage\nmail.send\n```cmd\nget_skill: mail\nmail.read --id 1\n```\n",
+            &[],
+        ),
         (
             "flags that are not listed",
-            "## Usage\nmail.send --to <a> [--cc <b>]\n## Flags\n--to  Whom\n## Examples\nmail.send --to a --bcc b --help\n",
+            concat!(
+                "## Usage\n",
+                "mail.send --to <a> [--cc <b>]\n",
+                "## Flags\n",
+                "--to  Whom\n",
+                "## Examples\n",
+                "mail.send --to a --bcc b --help\n",
+            ),
             &[
-                "flag_undocumented 7:21 the Flags section does not list --cc; list it there, or remove it here",
-                "flag_undocumented 11:18 the Flags section does not list --bcc; list it there, or remove it here",
+                "flag_undocumented 7:21 the Flags section does not list --cc; list it there, \
+                 or remove it here",
+                "flag_undocumented 11:18 the Flags section does not list --bcc; list it there, \
+                 or remove it here",
             ],
         ),
-        ("flags of another command", "## Usage\nmail.send\n## Flags\n--to  Whom\n## Examples\nmail.send --to a\nmail.read --id 1\n", &[]),
-        ("spelled in two ways", "## Usage\nmail.send --reply_to <a>\n## Flags\n--reply-to  Where\n", &[]),
-        ("flags in prose", "## Usage\nmail.send --to <a>\n## Flags\nIt takes --cc (required).\n## Examples\nmail.send\n", &[]),
+        (
+            "flags of another command",
+            concat!(
+                "## Usage\n",
+                "mail.send\n",
+                "## Flags\n",
+                "--to  Whom\n",
+                "## Examples\n",
+                "mail.send --to a\n",
+                "mail.read --id 1\n",
+            ),
+            &[],
+        ),
+        (
+            "spelled in two ways",
+            "## Usage\nmail.send --reply_to <a>\n## Flags\n--reply-to  Where\n",
+            &[],
+        ),
+        (
+            "flags in prose",
+            concat!(
+                "## Usage\n",
+                "mail.send --to <a>\n",
+                "## Flags\n",
+                "It takes --cc (required).\n",
+                "## Examples\n",
+                "mail.send\n",
+            ),
+            &[],
+        ),
         (
             "a flag that nothing shows",
             "## Usage\nmail.send [OPTIONS]\n## Flags\n--to  Whom\n",
@@ -82,23 +160,54 @@ fn pages_of_commands() {
         ),
         (
             "a required flag is missing",
-            "## Usage\nmail.send --to <a> --body <b>\n## Flags\n--to  Whom (required)\n--body  What (required)\n## Examples\nmail.send\n",
-            &["example_flag_missing 12:1 the example leaves out --to and --body, which the page requires; add what is missing"],
+            concat!(
+                "## Usage\n",
+                "mail.send --to <a> --body <b>\n",
+                "## Flags\n",
+                "--to  Whom (required)\n",
+                "--body  What (required)\n",
+                "## Examples\n",
+                "mail.send\n",
+            ),
+            &["example_flag_missing 12:1 the example leaves out --to and --body, which the page \
+               requires; add the missing flags"],
         ),
         (
             "contradictions",
-            "## Usage\nmail.send [--to <a>] --cc <b> [--mode] [--all <x>]\n## Flags\n--to  Whom (required)\n--cc  Copies\n--mode  One of: a, b (default: c)\n--all  All (a switch)\n",
+            concat!(
+                "## Usage\n",
+                "mail.send [--to <a>] --cc <b> [--mode] [--all <x>]\n",
+                "## Flags\n",
+                "--to  Whom (required)\n",
+                "--cc  Copies\n",
+                "--mode  One of: a, b (default: c)\n",
+                "--all  All (a switch)\n",
+            ),
             &[
-                "flag_contradiction 9:1 the Flags section requires --to, and Usage shows it in brackets; take away the brackets, or the mark (required)",
-                "flag_contradiction 10:1 the Flags section does not require --cc, and Usage shows it without brackets; put it in brackets, or mark it (required)",
-                "flag_contradiction 11:1 the Flags section gives --mode a value, and Usage shows it without one; write in Usage what stands for the value: --name <value>",
-                "flag_default 11:1 the default c of --mode is none of the values that the flag takes; correct the default or the values",
-                "flag_contradiction 12:1 the Flags section calls --all a switch, and Usage shows it with a value; show it alone, or say what its values are",
+                "flag_contradiction 9:1 the Flags section requires --to, but Usage shows it in \
+                 brackets; remove the brackets, or the mark (required)",
+                "flag_contradiction 10:1 the Flags section does not require --cc, but Usage shows \
+                 it without brackets; put it in brackets, or mark it (required)",
+                "flag_contradiction 11:1 the Flags section gives --mode a value, but Usage shows \
+                 it without one; show the value in Usage: --name <value>",
+                "flag_default 11:1 the default c of --mode is not one of the flag's values; \
+                 correct the default or the values",
+                "flag_contradiction 12:1 the Flags section calls --all a switch, but Usage shows \
+                 it with a value; show it without a value, or describe its values",
             ],
         ),
         (
             "a word stands for it",
-            "## Usage\nmail.send --to <a>\n## Flags\n--to  Whom (required)\n## Examples\nmail.send a\nmail.send --help\nmail.send {\"to\": \"a\"}\n",
+            concat!(
+                "## Usage\n",
+                "mail.send --to <a>\n",
+                "## Flags\n",
+                "--to  Whom (required)\n",
+                "## Examples\n",
+                "mail.send a\n",
+                "mail.send --help\n",
+                "mail.send {\"to\": \"a\"}\n",
+            ),
             &[],
         ),
     ];
@@ -121,7 +230,8 @@ fn names_of_commands() {
     for (name, good) in rows {
         let text = doc(name, "", "## Usage\n\nx\n").replace("About", "What is to be known about");
         let expected = format!(
-            "command_name 2:1 expected domain.action in lowercase letters, digits and `_`, each beginning with a letter, got `{name}`"
+            "command_name 2:1 expected domain.action in lowercase letters, digits and `_`, \
+             each beginning with a letter, got `{name}`"
         );
         let expected = if good { vec![] } else { vec![expected] };
         assert_eq!(found(&[("a.md", &text)], "a.md"), expected, "{name}");
@@ -133,16 +243,36 @@ fn sizes() {
     let lines = |count: usize| "x\n".repeat(count);
     let rows = [
         ("short enough", "Says what it is for, in short.", lines(500), vec![]),
-        ("many lines", "Says what it is for, in short.", lines(501), vec![
-            "body_long the text has 501 lines and about 250 tokens; 500 lines and 5000 tokens are the advice; move what is not always needed into other files of the skill's folder",
-        ]),
-        ("long lines", "Says what it is for, in short.", "x".repeat(20_004), vec![
-            "body_long the text has 1 lines and about 5001 tokens; 500 lines and 5000 tokens are the advice; move what is not always needed into other files of the skill's folder",
-        ]),
+        (
+            "many lines",
+            "Says what it is for, in short.",
+            lines(501),
+            vec![
+                "body_long the text has 501 lines and about 250 tokens; the advice is at most 500 \
+                 lines and 5000 tokens; move parts that are not always needed into other files of \
+                 the skill's folder",
+            ],
+        ),
+        (
+            "long lines",
+            "Says what it is for, in short.",
+            "x".repeat(20_004),
+            vec![
+                "body_long the text has 1 lines and about 5001 tokens; the advice is at most 500 \
+                 lines and 5000 tokens; move parts that are not always needed into other files of \
+                 the skill's folder",
+            ],
+        ),
         ("20 characters", "Twenty characters it", lines(1), vec![]),
-        ("19 characters", "Nineteen characters", lines(1), vec![
-            "description_short 3:1 the description has 19 characters; a model chooses by it; say what it does and when to use it",
-        ]),
+        (
+            "19 characters",
+            "Nineteen characters",
+            lines(1),
+            vec![
+                "description_short 3:1 the description has 19 characters; models choose skills by \
+                 it; say what it does and when to use it",
+            ],
+        ),
     ];
     for (case, description, body, expected) in rows {
         let text = format!("---\nname: a\ndescription: {description}\n---\n{body}");
@@ -158,17 +288,33 @@ fn blocks_in_skills_and_indexes() {
         )]
     };
     let index = "---\ndomain: mail\ndescription: All about mail\n---\n\n```cmd\nmail.red\n```\n";
-    let skill =
-        "---\nname: post\ndescription: How to answer letters\n---\n```cmd\nmail.red\n```\nmail.red is here text\n";
+    let skill = concat!(
+        "---\n",
+        "name: post\n",
+        "description: How to answer letters\n",
+        "---\n",
+        "```cmd\n",
+        "mail.red\n",
+        "```\n",
+        "mail.red is here text\n",
+    );
     let files = [("mail/read.md", READ), ("mail/SKILL.md", index), ("post/SKILL.md", skill)];
     assert_eq!(found(&files, "mail/SKILL.md"), unknown(7));
     assert_eq!(found(&files, "post/SKILL.md"), unknown(6));
 }
 
 #[test]
-fn what_a_view_does_not_show_is_not_there() {
+fn hidden_pages_are_not_checked() {
     let labelled = READ.replace("---\n## Usage", "visibility_labels: [own]\n---\n## Usage");
-    let send = "---\nname: mail.send\ndescription: Sends a message to people\n---\n## Usage\n\nmail.read --id 1\n";
+    let send = concat!(
+        "---\n",
+        "name: mail.send\n",
+        "description: Sends a message to people\n",
+        "---\n",
+        "## Usage\n",
+        "\n",
+        "mail.read --id 1\n",
+    );
     let catalog = common::cached(skills(&[
         ("mail/read.md", &labelled.replace("--id <id>", "\"")),
         ("mail/send.md", send),
@@ -177,12 +323,12 @@ fn what_a_view_does_not_show_is_not_there() {
         (view(&catalog, "guest", &[], None), view(&catalog, "owner", &["own"], None));
 
     assert_eq!(
-        told(&lint(&guest), "mail/send.md"),
+        listing(&lint(&guest), "mail/send.md"),
         ["example_unknown 7:1 there is no command `mail.read`; did you mean `mail.send`?"]
     );
-    assert_eq!(told(&lint(&guest), "mail/read.md"), [""; 0]);
-    assert_eq!(told(&lint(&owner), "mail/send.md"), [""; 0]);
-    assert_eq!(told(&lint(&owner), "mail/read.md").len(), 1);
+    assert_eq!(listing(&lint(&guest), "mail/read.md"), [""; 0]);
+    assert_eq!(listing(&lint(&owner), "mail/send.md"), [""; 0]);
+    assert_eq!(listing(&lint(&owner), "mail/read.md").len(), 1);
 }
 
 #[test]
@@ -191,9 +337,17 @@ fn blocks_of_another_command_line_are_left_alone() {
         ("dir /s *.log", &[]),
         ("dir | findstr x", &[]),
         ("copy \"a b", &[]),
-        ("mail.red --id 1", &["example_unknown 6:1 there is no command `mail.red`; did you mean `mail.read`?"]),
+        (
+            "mail.red --id 1",
+            &["example_unknown 6:1 there is no command `mail.red`; did you mean `mail.read`?"],
+        ),
         ("zq.zq", &["example_unknown 6:1 there is no command `zq.zq`"]),
-        ("--id 1", &["example_unparsable 6:1 a skill's name was expected, and a flag came; put the flags on the line of their command, before the text of a heredoc; a backslash at its end continues a line"]),
+        (
+            "--id 1",
+            &["example_unparsable 6:1 expected a skill's name, got a flag; \
+               put flags on their command's line, before the text of a heredoc; \
+               a backslash at the end continues a line"],
+        ),
     ];
     for (line, expected) in rows {
         let text = format!(

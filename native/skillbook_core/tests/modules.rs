@@ -1,7 +1,7 @@
-//! No module needs one that needs it: each looks only down.
+//! Modules look only down: there are no import cycles.
 //!
-//! Modules are compared with those beside them: the ones of a crate, and the ones of each folder.
-//! A folder's `mod.rs` is the folder itself, which its modules may use. Tests may use anything.
+//! Modules are compared with their siblings, in each crate and in each folder. A folder's `mod.rs`
+//! is the folder itself, which its modules may use. Tests may use anything.
 #![allow(clippy::disallowed_methods)] // These are the sources, which only a test reads.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The code of each module, by its path.
 type Sources = BTreeMap<Vec<String>, String>;
-/// Which of the modules beside it each module uses.
+/// The siblings that each module uses.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 /// The graph of each folder, by its path.
 type Graphs = BTreeMap<Vec<String>, Graph>;
@@ -44,7 +44,7 @@ fn finds_circles() {
             ],
             &["a → b → c → a"],
         ),
-        // Comments and tests need nothing.
+        // Comments and tests do not count.
         (
             &[
                 ("a", "use crate::b;"),
@@ -53,14 +53,15 @@ fn finds_circles() {
             &[],
         ),
         (&[("a", "use crate::b;"), ("b", "#[cfg(test)]\nmod tests {\n    use crate::a;\n}")], &[]),
-        // A folder is one module to those beside it.
+        // A folder is one module to its siblings.
         (&[("a::x", "use crate::b;"), ("a::y", ""), ("b", "use crate::a::y;")], &["a → b → a"]),
         (&[("a::x", "use super::y;"), ("a::y", "use crate::a::x::T;")], &["a::x → a::y → a::x"]),
         (
             &[("a::x", "use super::y;"), ("a::y", "use crate::a::{z, x::{T, U}};")],
             &["a::x → a::y → a::x"],
         ),
-        // Its own items are for its modules; what it hands on is that module's.
+        // Its own items are for its modules; a re-exported item belongs to the module that defines
+        // it.
         (
             &[("a", "mod x;\npub struct T;"), ("a::x", "use super::T;"), ("a::y", "use super::x;")],
             &[],
@@ -131,7 +132,7 @@ fn graphs(sources: &Sources) -> Graphs {
     let mut graphs = Graphs::new();
     for (module, text) in sources {
         for path in used(module, text) {
-            // An item that a folder hands on is of one of its modules.
+            // A re-exported item belongs to the folder's module that defines it.
             let item =
                 (1..=path.len()).find(|end| !known.contains(&path[..*end])).map(|end| &path[..end]);
             let path = item.and_then(|item| handed_on.get(item)).unwrap_or(&path);
@@ -147,7 +148,8 @@ fn graphs(sources: &Sources) -> Graphs {
     graphs
 }
 
-/// The items that a folder hands on with `pub use`, each with its path in one of the folder's modules.
+/// The items that a folder re-exports with `pub use`, each with its path in one of the folder's
+/// modules.
 fn handed_on(folder: &[String], text: &str) -> Vec<(Vec<String>, Vec<String>)> {
     let mut found = Vec::new();
     for public in ["pub use ", "pub(crate) use ", "pub(super) use "] {
@@ -180,7 +182,7 @@ fn used(module: &[String], text: &str) -> Vec<Vec<String>> {
     whole.flat_map(|(at, _)| paths(&text[at..])).map(absolute).collect()
 }
 
-/// The paths of `a::{b, c::{d as e}}` at the beginning of a text, each with the name that it brings.
+/// The paths of `a::{b, c::{d as e}}` at the start of a text, each with the name that it imports.
 fn paths(text: &str) -> Vec<(Vec<String>, String)> {
     let (path, rest) =
         text.split_at(text.find(|c| c != ':' && !is_in_name(c)).unwrap_or(text.len()));
@@ -195,7 +197,7 @@ fn paths(text: &str) -> Vec<(Vec<String>, String)> {
     name.map(|name| (parts, name)).into_iter().collect()
 }
 
-/// The items of a list up to the brace that closes it.
+/// The items of a list up to its closing brace.
 fn items(text: &str) -> Vec<&str> {
     let (mut found, mut start, mut depth) = (Vec::new(), 0, 0);
     for (at, sign) in text.match_indices(['{', '}', ',']) {
@@ -219,7 +221,7 @@ fn is_in_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// A circle among the modules of a folder.
+/// A cycle among the modules of a folder.
 fn circle(folder: &[String], graph: &Graph) -> Option<String> {
     graph.keys().find_map(|start| {
         let mut ways = vec![vec![start]];

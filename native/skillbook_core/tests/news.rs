@@ -1,4 +1,4 @@
-//! What is told of two generations.
+//! The text for a model about the differences between two generations.
 
 mod common;
 
@@ -16,13 +16,13 @@ const HIDDEN: &str = "disable-model-invocation: true\n";
 const LABELED: &str = "visibility_labels: [red]\n";
 
 #[test]
-fn tells_what_is_new() {
+fn lists_new_entries() {
     let open = [("a.md", doc("a", "", "1")), ("b.md", doc("b", "", "1"))];
-    let title = "# Changes of what `get_skill` lists\n\n";
+    let title = "# Changes in the list of `get_skill`\n\n";
     type Row<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, String)], &'a str);
     let rows: [Row; 8] = [
         ("the same", &[], &open, ""),
-        ("nothing left", &[], &[], "Gone:\n\n- a\n- b\n"),
+        ("nothing left", &[], &[], "Removed:\n\n- a\n- b\n"),
         (
             "one of each",
             &[],
@@ -30,7 +30,7 @@ fn tells_what_is_new() {
                 ("a.md", "---\nname: a\ndescription: >\n  Two\n  lines\n---\n".to_owned()),
                 ("c.md", doc("c", "", "")),
             ],
-            "New:\n\n- c: About c\n\nChanged:\n\n- a: Two lines\n\nGone:\n\n- b\n",
+            "New:\n\n- c: About c\n\nChanged:\n\n- a: Two lines\n\nRemoved:\n\n- b\n",
         ),
         (
             "a new body",
@@ -42,13 +42,13 @@ fn tells_what_is_new() {
             "no longer shown",
             &[],
             &[open[0].clone(), ("b.md", doc("b", LABELED, "1"))],
-            "Gone:\n\n- b\n",
+            "Removed:\n\n- b\n",
         ),
         (
             "no longer told of",
             &[],
             &[open[0].clone(), ("b.md", doc("b", HIDDEN, "1"))],
-            "Gone:\n\n- b\n",
+            "Removed:\n\n- b\n",
         ),
         (
             "not shown",
@@ -72,7 +72,7 @@ fn tells_what_is_new() {
 }
 
 #[test]
-fn tells_of_what_indexes_say() {
+fn mentions_changed_indexes() {
     let send = || ("mail/send.md", doc("mail.send", "", ""));
     let find = |more: &str| ("mail/find.md", doc("mail.find", more, ""));
     let index =
@@ -127,7 +127,7 @@ fn tells_of_what_indexes_say() {
             vec![send()],
             "New:\n\n- mail.send: About mail.send\n",
         ),
-        ("a domain less", vec![send(), described()], vec![], "Gone:\n\n- mail\n- mail.send\n"),
+        ("a domain less", vec![send(), described()], vec![], "Removed:\n\n- mail\n- mail.send\n"),
         (
             "another command alone",
             vec![send(), described()],
@@ -144,13 +144,13 @@ fn tells_of_what_indexes_say() {
             "an index that is not told of",
             vec![send(), described()],
             vec![send(), index("description: Mail\ndisable-model-invocation: true\n", "")],
-            "Gone:\n\n- mail\n",
+            "Removed:\n\n- mail\n",
         ),
     ];
     for (what, old, new, expected) in rows {
         let text = of(&new, &[]).news_since(&of(&old, &[]));
         assert_eq!(
-            text.trim_start_matches("# Changes of what `get_skill` lists\n\n"),
+            text.trim_start_matches("# Changes in the list of `get_skill`\n\n"),
             expected,
             "{what}"
         );
@@ -175,7 +175,7 @@ fn each_part_is_short() {
 }
 
 #[test]
-fn a_note_is_told_by_its_title() {
+fn a_note_is_listed_by_its_title() {
     let notes = |files: &[(&str, &str)]| {
         view(
             &common::cached(Catalog::build(1, vec![source("n", SourceKind::Notes, &[], files)])),

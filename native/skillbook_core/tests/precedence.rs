@@ -1,4 +1,4 @@
-//! Which of several entries a view uses: those that it does not show take no part.
+//! Conflicts between entries, as views resolve them. Hidden entries take no part.
 
 mod common;
 
@@ -19,8 +19,9 @@ type File<'a> = (&'a str, &'a str, &'a str);
 
 const RED: &str = "visibility_labels: [red]\n";
 
-/// The catalog of some files, with the sources in the order in which they are named first. `store` and `import` are
-/// records of one source, of medium and low trust; `low` has low trust, `notes` holds notes, and `b-only` selects `b`.
+/// The catalog of some files, with the sources in the order of their first mention. `store` and
+/// `import` are records of one source, of medium and low trust; `low` has low trust, `notes` holds
+/// notes, and `b-only` selects `b`.
 fn catalog(files: &[File]) -> Arc<CachedCatalog> {
     let parts = |path: &'_ str| -> (String, String) {
         let (source, file) = path[1..].split_once('/').unwrap();
@@ -72,7 +73,7 @@ fn text(name: &str, more: &str) -> String {
     }
 }
 
-/// The paths that are used, then those that are not: why, and by which.
+/// The paths that are used, then the others with the reason and the winner.
 fn outcome(view: &View) -> Vec<String> {
     let used = view.entries().map(|(_, entry)| entry.document.path.clone());
     let path = |id| view.catalog().entry(id).document.path.as_str();
@@ -87,10 +88,10 @@ fn outcome(view: &View) -> Vec<String> {
 fn each_view_uses_one_of_those_that_it_shows() {
     const WEEKLY: &str = "title: Weekly report\n";
     let red_weekly = format!("{RED}{WEEKLY}");
-    // The files, what is used without grants, and what with the label that the red ones have.
+    // The files; the used ones without grants; the used ones with the label of the red ones.
     type Row<'a> = (&'a [File<'a>], &'a [&'a str], &'a [&'a str]);
     let rows: &[Row] = &[
-        // The later source.
+        // A later source wins.
         (
             &[("/s/a.md", "a", ""), ("/t/a.md", "a", RED)],
             &["/s/a.md"],
@@ -106,7 +107,7 @@ fn each_view_uses_one_of_those_that_it_shows() {
             &["/u/a.md", "/s/a.md Shadowed by /u/a.md"],
             &["/u/a.md", "/s/a.md Shadowed by /t/a.md", "/t/a.md Shadowed by /u/a.md"],
         ),
-        // Of one source the first by path.
+        // Within a source the first by path wins.
         (
             &[("/s/1.md", "a", RED), ("/s/2.md", "a", "")],
             &["/s/2.md"],
@@ -133,7 +134,7 @@ fn each_view_uses_one_of_those_that_it_shows() {
             &["/s/a.md", "/low/a.md Refused by /s/a.md"],
             &["/t/a.md", "/s/a.md Shadowed by /t/a.md", "/low/a.md Refused by /s/a.md"],
         ),
-        // Nor does it take an alias, but of what is shown.
+        // It does not take an alias either, if the alias is visible.
         (
             &[
                 ("/s/o.md", "o", "visibility_labels: [red]\naliases: [post]\n"),
@@ -156,14 +157,14 @@ fn each_view_uses_one_of_those_that_it_shows() {
             &["/s/o.md", "/low/post.md Refused by /s/o.md"],
             &["/t/o.md", "/low/post.md", "/s/o.md Shadowed by /t/o.md"],
         ),
-        // What no glob selects is not used.
+        // An entry that no glob selects is not used.
         (&[("/s/a.md", "a", RED), ("/b-only/a.md", "a", "")], &[], &["/s/a.md"]),
         (
             &[("/s/b.md", "b", RED), ("/b-only/b.md", "b", "")],
             &["/b-only/b.md"],
             &["/b-only/b.md", "/s/b.md Shadowed by /b-only/b.md"],
         ),
-        // Of records the oldest.
+        // Of records the oldest wins.
         (
             &[("/s/a.md", "a", ""), ("/store/1.md", "a", ""), ("/store/2.md", "a", RED)],
             &["/store/1.md", "/s/a.md Shadowed by /store/1.md"],
@@ -202,7 +203,7 @@ fn each_view_uses_one_of_those_that_it_shows() {
             &["/store/1.md"],
             &["/s/a.md", "/store/1.md Refused by /s/a.md"],
         ),
-        // A record replaces what is called by its name or title.
+        // A record replaces skills and notes that have its name or title.
         (
             &[("/s/weekly.md", "weekly", WEEKLY), ("/store/1.md", "report", &red_weekly)],
             &["/s/weekly.md"],
@@ -235,7 +236,7 @@ fn each_view_uses_one_of_those_that_it_shows() {
             &["/store/1.md", "/s/a.md Shadowed by /store/1.md"],
             &["/store/1.md", "/s/a.md Shadowed by /t/a.md", "/t/a.md Shadowed by /store/1.md"],
         ),
-        // Of two such records the first by name is told.
+        // Of two such records the first by name is reported.
         (
             &[
                 ("/s/weekly.md", "weekly", WEEKLY),
@@ -255,7 +256,7 @@ fn each_view_uses_one_of_those_that_it_shows() {
             &["/store/2.md", "/s/weekly.md Shadowed by /store/2.md"],
             &["/store/1.md", "/s/weekly.md", "/store/2.md Duplicate by /store/1.md"],
         ),
-        // What is replaced has no alias any more.
+        // A replaced entry has no aliases.
         (
             &[
                 ("/s/x.md", "x", "title: plan\naliases: [post]\n"),
@@ -265,7 +266,7 @@ fn each_view_uses_one_of_those_that_it_shows() {
             &["/s/x.md", "/low/post.md Refused by /s/x.md"],
             &["/store/1.md", "/low/post.md", "/s/x.md Shadowed by /store/1.md"],
         ),
-        // Texts are compared exactly, and no title is no text.
+        // Texts are compared exactly, and a missing title equals nothing.
         (
             &[("/s/x.md", "x", "title: Plan\n"), ("/store/1.md", "plan", "")],
             &["/store/1.md", "/s/x.md"],
@@ -276,7 +277,7 @@ fn each_view_uses_one_of_those_that_it_shows() {
             &["/s/x.md", "/store/1.md"],
             &["/s/x.md", "/store/1.md"],
         ),
-        // Commands, other records, later sources and what low trust is called like stay.
+        // Commands, other records, later sources, and names that records of low trust have, stay.
         (
             &[("/s/mail/send.md", "mail.send", WEEKLY), ("/store/1.md", "a", WEEKLY)],
             &["/store/1.md", "/s/mail/send.md"],
@@ -349,7 +350,7 @@ fn globs_and_exclusion_hide_as_labels_do() {
 }
 
 #[test]
-fn what_is_said_of_those_that_are_not_used() {
+fn diagnostics_of_unused_entries() {
     let files = [
         ("/s/weekly.md", "weekly", "title: Weekly report\n"),
         ("/s/post.md", "post", ""),
@@ -372,16 +373,20 @@ fn what_is_said_of_those_that_are_not_used() {
             .collect()
     };
     let always = [
-        "/low/late.md: `late` is an alias of /s/tardy.md, and the source `low` has low trust, so this one is not used"
+        "/low/late.md: `late` is an alias of /s/tardy.md, and the source `low` has low trust, \
+         so this one is not used"
             .to_owned(),
-        "/low/post.md: `post` is that of /s/post.md, and the source `low` has low trust, so this one is not used"
+        "/low/post.md: `post` is the name of /s/post.md, and the source `low` has low trust, so \
+         this one is not used"
             .to_owned(),
         "/s/post.md: `post` is replaced by /store/2.md from the source `store`".to_owned(),
-        "/s/weekly.md: `weekly` is replaced by /store/1.md from the source `store`: both are called `Weekly report`"
+        "/s/weekly.md: `weekly` is replaced by /store/1.md from the source `store`: both are \
+         called `Weekly report`"
             .to_owned(),
     ];
     let refused =
-        "/store/4.md: `weekly` is that of /s/weekly.md, and it was imported with low trust, so this one is not used";
+        "/store/4.md: `weekly` is the name of /s/weekly.md, and it was imported with low trust, so \
+         this one is not used";
     assert_eq!(told(&[]), [&always[..], &[refused.to_owned()]].concat());
     let twice = "/store/3.md: `post`: another record has this name too, and is used".to_owned();
     assert_eq!(told(&["red"]), [&always[..], &[twice, refused.to_owned()]].concat());
@@ -463,7 +468,7 @@ fn a_domain_has_the_last_index_that_is_shown() {
     }
 }
 
-/// A domain's index, and what gives an entry a name, a title, an alias, trust and a text.
+/// A domain's index, and the parts of an entry: name, title, alias, trust and text.
 type Page = (u8, usize, Option<usize>, Option<usize>, bool, u8);
 
 fn page() -> impl Strategy<Value = Page> {
@@ -500,7 +505,7 @@ fn pages(kind: SourceKind, name: &str, pages: &[Page]) -> Assembled {
     source_of(source, &files.into_iter().collect::<Vec<_>>())
 }
 
-/// Takes over the entries that are the same, as a reload does.
+/// Takes over unchanged entries, as a reload does.
 fn taken_over(before: &Assembled, mut after: Assembled) -> Assembled {
     for entry in &mut after.entries {
         let is_it = |old: &&Arc<Entry>| format!("{old:?}") == format!("{entry:?}");
@@ -513,20 +518,24 @@ fn taken_over(before: &Assembled, mut after: Assembled) -> Assembled {
 
 proptest! {
     #[test]
-    fn what_a_generation_takes_over_is_what_would_be_made(
+    fn the_next_generation_equals_one_built_anew(
         first in proptest::collection::vec(proptest::collection::vec(page(), 0..5), 3),
         edits in proptest::collection::vec((0..3usize, 0..5usize, page(), 0..4u8), 1..12),
     ) {
-        const KINDS: [(SourceKind, &str); 3] =
-            [(SourceKind::Skills, "one"), (SourceKind::Skills, "two"), (SourceKind::Stored, "store")];
+        const KINDS: [(SourceKind, &str); 3] = [
+            (SourceKind::Skills, "one"),
+            (SourceKind::Skills, "two"),
+            (SourceKind::Stored, "store"),
+        ];
         let assembled = |at: usize, of: &[Page]| pages(KINDS[at].0, KINDS[at].1, of);
         let mut texts = first;
-        let mut sources: Vec<Assembled> = texts.iter().enumerate().map(|(at, of)| assembled(at, of)).collect();
+        let mut sources: Vec<Assembled> =
+            texts.iter().enumerate().map(|(at, of)| assembled(at, of)).collect();
         let mut before = Catalog::build(1, sources.clone());
         for (generation, (source, at, page, what)) in (2..).zip(edits) {
             let of = &mut texts[source];
             match (of.get_mut(at), what) {
-                // Mostly nothing but the text differs.
+                // In most cases only the text differs.
                 (Some(old), 0 | 1) => old.5 = 1 - old.5,
                 (Some(old), 2) => *old = page,
                 (Some(_), _) => drop(of.remove(at)),

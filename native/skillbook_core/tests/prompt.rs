@@ -11,36 +11,37 @@ use skillbook_core::view::View;
 
 const RULES: &str = r#"# Commands
 
-You act by writing commands. Each stands on a line of its own, in a fenced block marked `cmd`:
+You act by writing commands. Write each command on its own line, in a fenced block marked `cmd`:
 
 ```cmd
 domain.action --title "Several words" --to ann bob --urgent
 ```
 
-- A block may hold several commands, one a line. They run in this order, and their results come back to you.
-- Quote a value that has blanks in it: `--title "Several words"`.
-- Several values of a flag follow each other: `--to ann bob`.
+- A block may contain several commands, one per line. They run in order, and their results come
+  back to you.
+- Quote a value that contains spaces: `--title "Several words"`.
+- Write several values of a flag one after the other: `--to ann bob`.
 - A flag without a value is true: `--urgent`.
 - Write long text as a heredoc: `--body <<EOF`, the lines of the text, then a line with only `EOF`.
-- `{1}` in place of a value stands for the whole result of the first command of the same reply, `{last}` for that of the
-  command before: `--body {last}`. In quotes it is plain text.
-- What stands outside such blocks is your reply to the user.
-- Look up what you do not know: `get_skill` lists everything, `get_skill: NAME` shows one of them, and so does
-  `NAME --help`.
+- As a value, `{1}` is replaced by the whole result of the first command in the same reply, and
+  `{last}` by the result of the previous command: `--body {last}`. In quotes it is plain text.
+- Text outside of these blocks is your reply to the user.
+- Look things up instead of guessing: `get_skill` lists everything, and `get_skill: NAME` or
+  `NAME --help` shows one entry.
 - Use only commands and flags that exist. Do not invent any: if nothing fits, say so.
 "#;
 
 const REST: &str = r#"
 ## Domains
 
-`get_skill: NAME` lists a domain's commands, `get_skill: NAME.all` shows them whole.
+`get_skill: NAME` lists a domain's commands, `get_skill: NAME.all` shows them in full.
 
   email  Send and read mail
   tasks  tasks.list
 
 ## Skills
 
-Read a skill with `get_skill: NAME` before you do what it describes.
+Before a task that a skill describes, read the skill with `get_skill: NAME`.
 
 - pdf: About pdf
 
@@ -60,7 +61,7 @@ Vegetarian.
 
 ## Also available
 
-Not shown here; `get_skill: NAME` reads one of them.
+Not shown here. Read one with `get_skill: NAME`.
 
 - diary: My diary
 - ops
@@ -148,13 +149,13 @@ fn the_quick_reference_takes_from_each_domain() {
     assert_eq!(lines.len(), 21);
     assert_eq!(
         (lines[17], lines[18], lines[19], lines[20]),
-        ("a.x17", "b.one", "c.one", "and 7 more, which `get_skill: DOMAIN` lists")
+        ("a.x17", "b.one", "c.one", "and 7 more; list them with `get_skill: DOMAIN`")
     );
     let twenty = only(&all(skills(&files[..20])), &[Section::QuickReference]);
     assert_eq!((twenty.lines().count(), twenty.contains("more")), (22, false));
 }
 
-/// Two sources with a name in common; of the first some are inline.
+/// Two sources with a name in common. Some entries of the first are inline.
 fn sourced() -> Catalog {
     let globs = |globs: &[&str]| {
         Some(Globs::new(&globs.iter().map(|glob| glob.to_string()).collect::<Vec<_>>()).unwrap())
@@ -247,9 +248,8 @@ const SKILL_LIST: &str =
 
 const NOTES_LIST: &str = "## Notes\n- School: Monday: Math\n\n  ## Tuesday\n\n  Science\n";
 
-const SKILL_CATALOG: &str = "\
-## Available Skills
-Read one whole with `get_skill: NAME`.
+const SKILL_CATALOG: &str = "## Available Skills
+Read one in full with `get_skill: NAME`.
 - **a**: About a
 - **lists**: About lists
 - **pdf**: About pdf
@@ -257,9 +257,8 @@ Read one whole with `get_skill: NAME`.
 
 const PRELOADED: &str = "## Pre-loaded Skills\n### pdf\nNewer.\n\n### a\nA text.\n";
 
-const OTHER_NOTES: &str = "\
-## Other Notes
-Read one with `get_skill: NAME`; the name is in parentheses where it is not the title.
+const OTHER_NOTES: &str = "## Other Notes
+Read one with `get_skill: NAME`; a name that differs from the title is in parentheses.
 \"Old ways\" (old), \"plain\", \"Tax 'Records'\" (taxes)
 ";
 
@@ -311,8 +310,8 @@ fn commands_without_domains() {
         ],
     );
     let view = all(Catalog::build(1, vec![inline]));
-    let expected = "## Commands\n\n`get_skill: NAME` shows one of them whole.\n\n  \
-                    mail.in    About mail.in\n  tasks.due  About tasks.due\n";
+    let expected = "## Commands\n\n`get_skill: NAME` shows one in full.\n\
+                    \n  mail.in    About mail.in\n  tasks.due  About tasks.due\n";
     assert_eq!(only(&view, &[Section::Commands]), expected);
     assert_eq!(only(&all(skills(&[])), &[Section::Commands]), "");
 }
@@ -333,7 +332,7 @@ fn an_empty_list_of_xml_has_no_tags() {
 }
 
 #[test]
-fn a_replaced_entry_is_there_for_who_sees_both() {
+fn a_replaced_entry_is_listed_beside_its_winner() {
     let catalog = common::cached(sourced());
     let count = |grants: &[&str]| {
         let text = only(&view(&catalog, "p", grants, None), &[Section::AvailableSkills]);
@@ -343,7 +342,7 @@ fn a_replaced_entry_is_there_for_who_sees_both() {
 }
 
 #[test]
-fn what_is_hidden_from_a_model_is_told_nowhere() {
+fn unlisted_entries_are_mentioned_nowhere() {
     let hidden = "disable-model-invocation: true\nproactive_for_profile_ids: [p]\n";
     let files = [
         (
@@ -433,10 +432,10 @@ fn where_entries_stand() {
     assert_eq!(view.placement(&chars(RULES.len() + 200), id("c")), Placement::Cut(Section::Skills));
 }
 
-const FOOT: &str = "`get_skill` lists everything, `get_skill: NAME` reads one of them.\n";
+const FOOT: &str = "`get_skill` lists everything, `get_skill: NAME` shows one entry.\n";
 
 #[test]
-fn a_limit_keeps_the_order_and_says_what_is_left_out() {
+fn a_limit_keeps_the_order_and_lists_omissions() {
     let view = all(catalog());
     let limited = |sections: &[Section], chars: usize| {
         let limit = Limit { chars: Some(chars), tokens: None };
@@ -445,7 +444,7 @@ fn a_limit_keeps_the_order_and_says_what_is_left_out() {
     let default = Format::Default.sections();
     let whole = only(&view, default);
     assert_eq!(limited(default, whole.chars().count()), whole);
-    // Where the text ends, what is left out then, and the same with one character less.
+    // The limit, the entries that it cuts, and the same with one character less.
     let rows = [
         ("  email.send --to ADDR\n", "1 domain, 1 skill and 2 notes", "- pdf: About pdf\n"),
         ("- pdf: About pdf\n", "1 domain, 1 command, 1 skill and 2 notes", "  tasks  tasks.list\n"),
@@ -458,7 +457,7 @@ fn a_limit_keeps_the_order_and_says_what_is_left_out() {
     ];
     for (end, what, shorter) in rows {
         let shown = &whole[..whole.find(end).unwrap() + end.len()];
-        let expected = format!("{shown}\nLeft out for lack of room: {what}. {FOOT}");
+        let expected = format!("{shown}\nLeft out for lack of space: {what}. {FOOT}");
         let length = expected.chars().count();
         assert_eq!(limited(default, length), expected);
         let less = limited(default, length - 1);
@@ -468,12 +467,14 @@ fn a_limit_keeps_the_order_and_says_what_is_left_out() {
             "{end}: {less}"
         );
     }
-    let line = "Left out for lack of room: the rules of commands, 3 domains, 1 command, 2 skills and 2 notes. ";
+    let line =
+        "Left out for lack of space: the rules for commands, 3 domains, 1 command, 2 skills \
+                and 2 notes. ";
     assert_eq!(limited(default, RULES.len()), format!("{line}{FOOT}"));
     assert_eq!(limited(default, line.len() + FOOT.len() - 1), "");
     assert_eq!(limited(default, 0), "");
     let without_rules = [Section::Domains, Section::Skills, Section::Notes];
-    let line = format!("Left out for lack of room: 2 domains, 1 skill and 2 notes. {FOOT}");
+    let line = format!("Left out for lack of space: 2 domains, 1 skill and 2 notes. {FOOT}");
     assert_eq!(limited(&without_rules, line.len()), line);
     assert_eq!(limited(&without_rules, line.len() - 1), "");
 }
@@ -483,7 +484,7 @@ fn a_limited_section_of_xml_is_closed() {
     let options =
         Options { limit: Limit { chars: Some(440), tokens: None }, ..Options::of(Format::Xml) };
     let (first, _) = AVAILABLE.split_at(AVAILABLE.match_indices("  <skill>").nth(2).unwrap().0);
-    let line = "Left out for lack of room: 1 command and 3 skills. ";
+    let line = "Left out for lack of space: 1 command and 3 skills. ";
     assert_eq!(
         all(sourced()).prompt_with(&options),
         format!("{first}</available_skills>\n\n{line}{FOOT}")
@@ -491,7 +492,7 @@ fn a_limited_section_of_xml_is_closed() {
 }
 
 #[test]
-fn what_stands_in_another_form_is_not_left_out() {
+fn entries_in_another_form_are_not_omitted() {
     let view = all(skills(&[("a.md", &doc("a", "", "")), ("b.md", &doc("b", "", ""))]));
     let sections = vec![Section::SkillList, Section::AvailableSkills];
     let limit = Limit { chars: Some(130), tokens: None };
@@ -500,14 +501,14 @@ fn what_stands_in_another_form_is_not_left_out() {
 }
 
 #[test]
-fn the_quick_reference_counts_what_it_does_not_show() {
+fn the_quick_reference_counts_omitted_entries() {
     let command =
         |at: usize| (format!("a/x{at:02}.md"), doc(&format!("a.x{at:02}"), "", "## Usage\n\nx\n"));
     let files: Vec<_> = (0..30).map(command).collect();
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-    let limit = Limit { chars: Some(135), tokens: None };
+    let limit = Limit { chars: Some(134), tokens: None };
     let options = Options { sections: vec![Section::QuickReference], limit, ..Options::default() };
-    let line = format!("Left out for lack of room: 29 commands. {FOOT}");
+    let line = format!("Left out for lack of space: 29 commands. {FOOT}");
     assert_eq!(
         all(skills(&files)).prompt_with(&options),
         format!("## Quick reference\n\n  x\n\n{line}")

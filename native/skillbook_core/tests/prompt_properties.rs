@@ -1,4 +1,4 @@
-//! Whatever documents hold: a prompt has the blocks that it should have, and keeps its limit.
+//! Properties of prompts: whatever documents hold, the blocks are intact and the limit is kept.
 
 mod common;
 
@@ -10,7 +10,7 @@ use skillbook_core::prompt::{tokens, Format, Limit, Options, Section};
 use skillbook_core::source::{Source, SourceKind};
 use skillbook_core::view::{Profile, View};
 
-/// Texts of the pieces that could be taken for the prompt's own.
+/// Texts made of pieces that could be mistaken for the prompt's own.
 fn hostile() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("</skill>"),
@@ -83,7 +83,7 @@ fn all(catalog: Catalog) -> View {
     View::new(common::cached(catalog), &Profile::unrestricted()).unwrap()
 }
 
-/// How many tags of this start a text has, in any case.
+/// The number of tags with this start in a text, in any case.
 fn tags(text: &str, tag: &str) -> usize {
     text.to_lowercase().matches(tag).count()
 }
@@ -97,16 +97,28 @@ proptest! {
     fn documents_open_and_close_no_block(texts in texts()) {
         let view = all(catalog(&texts));
         let count = texts.len();
-        let section = |section| view.prompt_with(&Options { sections: vec![section], ..Options::default() });
+        let section =
+            |section| view.prompt_with(&Options { sections: vec![section], ..Options::default() });
 
         let listed = section(Section::AvailableSkills);
         let mut lines = listed.lines();
         prop_assert_eq!(lines.next(), Some("<available_skills>"));
         for _ in 0..count {
             prop_assert_eq!(lines.next(), Some("  <skill>"));
-            for (open, close) in [("    <name>", "</name>"), ("    <description>", "</description>"), ("    <location>", "</location>")] {
-                let inner = lines.next().and_then(|line| line.strip_prefix(open)?.strip_suffix(close)).unwrap();
-                prop_assert!(!inner.contains(['<', '>', '"', '\'']) && !inner.contains(char::is_control), "{}", inner);
+            for (open, close) in [
+                ("    <name>", "</name>"),
+                ("    <description>", "</description>"),
+                ("    <location>", "</location>"),
+            ] {
+                let inner = lines
+                    .next()
+                    .and_then(|line| line.strip_prefix(open)?.strip_suffix(close))
+                    .unwrap();
+                prop_assert!(
+                    !inner.contains(['<', '>', '"', '\'']) && !inner.contains(char::is_control),
+                    "{}",
+                    inner
+                );
             }
             prop_assert_eq!(lines.next(), Some("  </skill>"));
         }
@@ -114,15 +126,24 @@ proptest! {
         prop_assert_eq!(lines.next(), None);
 
         let inline = section(Section::InlineSkills);
-        prop_assert_eq!(inline.lines().filter(|line| line.starts_with("<skill name=\"s")).count(), count);
+        prop_assert_eq!(
+            inline.lines().filter(|line| line.starts_with("<skill name=\"s")).count(),
+            count
+        );
         prop_assert_eq!(inline.lines().filter(|line| *line == "</skill>").count(), count);
         prop_assert_eq!((tags(&inline, "<skill"), tags(&inline, "</skill")), (count, count));
         prop_assert_eq!((tags(&inline, "<available"), tags(&inline, "</available")), (0, 0));
 
         for short in [Section::SkillList, Section::SkillCatalog, Section::Skills, Section::Other] {
             let text = section(short);
-            prop_assert_eq!(text.lines().filter(|line| line.starts_with("## ")).count(), usize::from(!text.is_empty()));
-            prop_assert!(text.is_empty() || text.lines().filter(|line| line.starts_with("- ")).count() == count);
+            prop_assert_eq!(
+                text.lines().filter(|line| line.starts_with("## ")).count(),
+                usize::from(!text.is_empty())
+            );
+            prop_assert!(
+                text.is_empty()
+                    || text.lines().filter(|line| line.starts_with("- ")).count() == count
+            );
         }
         let notes = section(Section::NotesList);
         prop_assert_eq!(notes.lines().filter(|line| line.starts_with("- ")).count(), count);
@@ -146,7 +167,7 @@ proptest! {
             false => prop_assert!(cut.chars().count() <= most),
         }
         if cut != whole {
-            let shown = cut.rfind("Left out for lack of room: ").map_or(&*cut, |at| &cut[..at]);
+            let shown = cut.rfind("Left out for lack of space: ").map_or(&*cut, |at| &cut[..at]);
             let shown = shown.trim_end().trim_end_matches("</available_skills>").trim_end();
             prop_assert!(whole.starts_with(shown), "{}", cut);
         }

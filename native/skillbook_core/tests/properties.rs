@@ -1,4 +1,4 @@
-//! What holds for every text, every chunking and every byte.
+//! Properties of the extractor and the tokenizer, for all texts, chunks and bytes.
 
 use std::ops::Range;
 
@@ -7,15 +7,18 @@ use skillbook_core::text::command::parse;
 use skillbook_core::text::extract::{extract, Event, Extractor, Unclosed};
 use skillbook_core::text::words::{quote, split};
 
-/// Texts made of what means something to the machine, so that it gets into all of its states.
+/// Texts made of pieces with a meaning, so that the state machine gets into all its states.
 fn replies() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         4 => prop::sample::select(vec![
-            "```cmd\n", "```\n", "```", "`", "~~~", "~~~cmd\n", "\n```cmd a```\n", "```py\n", "\n````md\n", "````\n", "  ```cmd\n",
-            "\"", "'", "$'", "\\", "\\\n", "\n", "\r\n", "\r", " ", "\t", "  ", "=", "--flag", "--flag=", "—x", "|",
-            "<<E", "<<-E", "<<'E'", "\nE\n", "E\n", "\tE\n", "“", "”", "‘", "’", "“a”", "““““““““““", "~~~py", "\n~~~\n", "# x", "$ ", "> ", "{\"a\": 1}",
-            "a.b", "what's", "é", "text\n\n", "\u{a0}", "\u{2028}", "<think>", "<thinking>\n", "</think>", "</thinking>\n", "- ", "\n1. ",
-            "<<~E", "\"$(cat <<E\n", "\n)\"", "\n)\n", "{\n", "}", "{\"a\":", "[\"a\"", "]", "\"\"\"", "\"C:\\", "# ", "\u{200b}", "'a's'",
+            "```cmd\n", "```\n", "```", "`", "~~~", "~~~cmd\n", "\n```cmd a```\n", "```py\n",
+            "\n````md\n", "````\n", "  ```cmd\n", "\"", "'", "$'", "\\", "\\\n", "\n", "\r\n",
+            "\r", " ", "\t", "  ", "=", "--flag", "--flag=", "—x", "|", "<<E", "<<-E", "<<'E'",
+            "\nE\n", "E\n", "\tE\n", "“", "”", "‘", "’", "“a”", "““““““““““", "~~~py", "\n~~~\n",
+            "# x", "$ ", "> ", "{\"a\": 1}", "a.b", "what's", "é", "text\n\n", "\u{a0}",
+            "\u{2028}", "<think>", "<thinking>\n", "</think>", "</thinking>\n", "- ", "\n1. ",
+            "<<~E", "\"$(cat <<E\n", "\n)\"", "\n)\n", "{\n", "}", "{\"a\":", "[\"a\"", "]",
+            "\"\"\"", "\"C:\\", "# ", "\u{200b}", "'a's'",
         ]).prop_map(String::from),
         1 => "[ -~]{0,8}",
         1 => "\\PC{0,4}",
@@ -43,7 +46,7 @@ fn whole(text: &str, unclosed: Unclosed) -> Whole {
     }
 }
 
-/// The same in an open block, behind a command's name.
+/// The same in an open block, after a command's name.
 fn in_a_block() -> impl Strategy<Value = String> {
     (
         prop::sample::select(vec![
@@ -146,7 +149,11 @@ proptest! {
     #![proptest_config(many())]
 
     #[test]
-    fn chunks_do_not_matter(text in replies(), cuts in prop::collection::vec(any::<usize>(), 0..12), run: bool) {
+    fn chunks_do_not_matter(
+        text in replies(),
+        cuts in prop::collection::vec(any::<usize>(), 0..12),
+        run: bool,
+    ) {
         let unclosed = if run { Unclosed::Run } else { Unclosed::Hold };
         prop_assert_eq!(chunked(&text, &cuts, unclosed), whole(&text, unclosed));
     }
@@ -168,7 +175,10 @@ proptest! {
     fn any_bytes_are_survived(bytes: Vec<u8>, cut: usize) {
         let cut = cut % (bytes.len() + 1);
         let mut extractor = Extractor::new(Unclosed::Hold);
-        let result = extractor.feed(&bytes[..cut]).and_then(|_| extractor.feed(&bytes[cut..])).and_then(|_| extractor.finish());
+        let result = extractor
+            .feed(&bytes[..cut])
+            .and_then(|_| extractor.feed(&bytes[cut..]))
+            .and_then(|_| extractor.finish());
         match (result, std::str::from_utf8(&bytes)) {
             (Ok(_), Ok(_)) => {}
             (Err(error), Err(utf8)) => prop_assert_eq!(error.span().start, utf8.valid_up_to()),
@@ -202,25 +212,31 @@ proptest! {
                     end = word.span.end;
                 }
             }
-            Err(error) => prop_assert!(error.span().end <= text.len() && !error.to_string().is_empty()),
+            Err(error) => {
+                prop_assert!(error.span().end <= text.len() && !error.to_string().is_empty())
+            }
         }
         let _ = parse(&text);
     }
 
     #[test]
     fn quoting_and_splitting_is_the_identity(values in prop::collection::vec(values(), 1..6)) {
-        let line = format!("a {}", values.iter().map(|value| quote(value)).collect::<Vec<_>>().join(" "));
+        let line =
+            format!("a {}", values.iter().map(|value| quote(value)).collect::<Vec<_>>().join(" "));
         prop_assert!(!line.contains('\n'));
         let words = split(&line).unwrap();
         let got: Vec<_> = words[1..].iter().map(|word| word.value.to_string()).collect();
         prop_assert_eq!(&got, &values);
-        // None is a flag or a placeholder, and a block gives the line as it is. An object that is the
-        // only word stands for flags, in quotes too, but not behind `--`.
+        // No value is taken for a flag or a placeholder, and a block returns the line unchanged. An
+        // object that is the only word stands for flags, also in quotes, but not after `--`.
         let behind = line.replacen("a ", "a -- ", 1);
         let command = parse(&behind).unwrap();
         prop_assert!(command.flags.is_empty() && command.placeholders.is_empty());
         prop_assert_eq!(&command.args, &values);
-        prop_assert_eq!(whole(&format!("````cmd\n{line}\n````"), Unclosed::Hold).commands, vec![line]);
+        prop_assert_eq!(
+            whole(&format!("````cmd\n{line}\n````"), Unclosed::Hold).commands,
+            vec![line]
+        );
     }
 
     #[test]
@@ -234,7 +250,7 @@ proptest! {
 
     #[test]
     fn extracted_commands_are_one_command_each(text in prop_oneof![replies(), in_a_block()]) {
-        // What the extractor takes for one command, the tokenizer takes for one as well.
+        // The extractor and the tokenizer agree on where a command ends.
         for command in whole(&text, Unclosed::Hold).commands {
             if let Err(error) = split(&command) {
                 prop_assert_ne!(error.kind().as_str(), "several_commands", "{:?}", command);

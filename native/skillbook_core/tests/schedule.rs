@@ -1,10 +1,11 @@
-//! What schedules mean, and what is told of those that mean nothing.
+//! The meaning of schedules, and the errors for invalid ones.
 
 use skillbook_core::schedule::{Cron, Schedule, Zone};
 
 #[test]
-fn says_what_is_wrong() {
-    let write = "write minute, hour, day of month, month and day of week, such as 0 9 * * 1, or a name such as @daily";
+fn reports_invalid_schedules() {
+    let write = "write minute, hour, day of month, month and day of week, such as 0 9 * * 1, \
+         or a name such as @daily";
     let five = "expected five fields, or six with the second first";
     let signs = "write L alone as the day of month, 5L or 1#2 as the day of week";
     let counts = "a step counts within its field: */15 in the minutes is 0, 15, 30 and 45";
@@ -23,7 +24,8 @@ fn says_what_is_wrong() {
         ("soon", &format!("{five}, got \"soon\""), write, 0),
         (
             "@reboot",
-            "expected one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually, got \"@reboot\"",
+            "expected one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, \
+             @annually, got \"@reboot\"",
             write,
             0,
         ),
@@ -37,29 +39,49 @@ fn says_what_is_wrong() {
         ("0 +5 * * *", "expected a number from 0 to 23 in the hour, got \"+5\"", minute, 2),
         ("0 9, * * *", "expected a number from 0 to 23 in the hour, got nothing", minute, 4),
         ("0 9,,12 * * *", "expected a number from 0 to 23 in the hour, got nothing", minute, 4),
-        ("0 99999999999 * * *", "expected a number from 0 to 23 in the hour, got \"99999999999\"", minute, 2),
+        (
+            "0 99999999999 * * *",
+            "expected a number from 0 to 23 in the hour, got \"99999999999\"",
+            minute,
+            2,
+        ),
         (
             "0 9:30 * * *",
             "expected a number from 0 to 23 in the hour, got \"9:30\"",
             "write the minute and the hour as two fields, such as 0 9",
             2,
         ),
-        ("0 0 0 * *", "expected a number from 1 to 31 in the day of month, got \"0\"", &number(1), 4),
-        ("0 0 1,32 * *", "expected a number from 1 to 31 in the day of month, got \"32\"", &number(1), 6),
+        (
+            "0 0 0 * *",
+            "expected a number from 1 to 31 in the day of month, got \"0\"",
+            &number(1),
+            4,
+        ),
+        (
+            "0 0 1,32 * *",
+            "expected a number from 1 to 31 in the day of month, got \"32\"",
+            &number(1),
+            6,
+        ),
         (
             "0 0 15W * *",
             "expected a number from 1 to 31 in the day of month, got \"15W\"",
-            "W is not known; write the days of the week, such as 1-5 in the last field",
+            "W is not supported; write days of the week, such as 1-5 in the last field",
             4,
         ),
         (
             "0 0 LW * *",
             "expected a number from 1 to 31 in the day of month, got \"LW\"",
-            "W is not known; write the days of the week, such as 1-5 in the last field",
+            "W is not supported; write days of the week, such as 1-5 in the last field",
             4,
         ),
         ("0 0 L-3 * *", "expected a number from 1 to 31 in the day of month, got \"L\"", signs, 4),
-        ("0 0 1#2 * *", "expected a number from 1 to 31 in the day of month, got \"1#2\"", signs, 4),
+        (
+            "0 0 1#2 * *",
+            "expected a number from 1 to 31 in the day of month, got \"1#2\"",
+            signs,
+            4,
+        ),
         ("0 L * * *", "expected a number from 0 to 23 in the hour, got \"L\"", signs, 2),
         (
             "0 0 * 13 *",
@@ -69,7 +91,8 @@ fn says_what_is_wrong() {
         ),
         (
             "0 0 * january *",
-            "expected a number from 1 to 12 or a name from JAN to DEC in the month, got \"january\"",
+            "expected a number from 1 to 12 or a name from JAN to DEC in the month, got \
+             \"january\"",
             "write JAN",
             6,
         ),
@@ -81,7 +104,8 @@ fn says_what_is_wrong() {
         ),
         (
             "0 0 * * mon-friday",
-            "expected a number from 0 to 7 or a name from SUN to SAT in the day of week, got \"friday\"",
+            "expected a number from 0 to 7 or a name from SUN to SAT in the day of week, got \
+             \"friday\"",
             "write FRI",
             12,
         ),
@@ -131,7 +155,12 @@ fn says_what_is_wrong() {
         ("*/60 * * * *", "expected a step from 1 to 59 in the minute, got \"60\"", counts, 2),
         ("0 0 * * */7", "expected a step from 1 to 6 in the day of week, got \"7\"", counts, 10),
         ("0 0 */ * *", "expected a step from 1 to 30 in the day of month, got nothing", counts, 6),
-        ("0 22-2 * * *", "expected the smaller value first in a range in the hour, got \"22-2\"", "write 22-23,0-2", 2),
+        (
+            "0 22-2 * * *",
+            "expected the smaller value first in a range in the hour, got \"22-2\"",
+            "write 22-23,0-2",
+            2,
+        ),
         (
             "0 0 * * fri-mon",
             "expected the smaller value first in a range in the day of week, got \"fri-mon\"",
@@ -158,7 +187,8 @@ fn says_what_is_wrong() {
         ),
         (
             "0 0 0 * * 1#5,\t",
-            "expected a number from 0 to 7 or a name from SUN to SAT in the day of week, got nothing",
+            "expected a number from 0 to 7 or a name from SUN to SAT in the day of week, got \
+             nothing",
             minute,
             14,
         ),

@@ -1,4 +1,5 @@
-//! When schedules fire: against another implementation, against a search through every minute, and over a year.
+//! The times of schedules: compared with another implementation, with a search through every
+//! minute, and over a year.
 
 use std::collections::{BTreeSet, BinaryHeap};
 
@@ -17,8 +18,9 @@ fn seconds(text: &str) -> i64 {
     Timestamp::strptime(format, text).expect(text).as_second()
 }
 
-/// The table was made by cronsim, which follows Debian's cron. It has no times at the change of the clocks for six fields
-/// that name times of the clock: there cronsim counts as time passes, and here the second changes no rule.
+/// The table was made by cronsim, which follows Debian's cron. It has no times at clock changes for
+/// six fields that name clock times: there cronsim counts elapsed time, while here the seconds
+/// field changes no rule.
 #[test]
 fn fires_when_another_implementation_does() {
     let table = include_str!("fixtures/schedule.txt");
@@ -37,7 +39,8 @@ fn fires_when_another_implementation_does() {
 
 #[test]
 fn at_the_change_of_the_clocks() {
-    // Several times in one gap are one run; seconds are no reason to count as time passes, `*` seconds are.
+    // Several times in one gap are one run. Seconds do not make a schedule count elapsed time, `*`
+    // seconds do.
     let rows = [
         (
             "0,30 2 * * *",
@@ -69,7 +72,7 @@ fn at_the_change_of_the_clocks() {
             "2027-03-28 00:00 +01:00",
             "2027-03-29 02:30 +02:00, 2027-03-29 02:30:30 +02:00",
         ),
-        // Fixed: a step from a value on. Counted as time passes: a step from `*` on.
+        // Clock times: a step from a value on. Elapsed time: a step from `*` on.
         (
             "0 0/2 * * *",
             "2026-10-25 01:00 +02:00",
@@ -80,7 +83,7 @@ fn at_the_change_of_the_clocks() {
             "2026-10-25 01:00 +02:00",
             "2026-10-25 02:00 +02:00, 2026-10-25 02:00 +01:00",
         ),
-        // From within the hour that occurs twice.
+        // Starting within the hour that occurs twice.
         (
             "30 2 * * *",
             "2026-10-25 02:40 +02:00",
@@ -97,7 +100,7 @@ fn at_the_change_of_the_clocks() {
         let next = schedule.upcoming(seconds(after)).take(2).map(|at| schedule.local(at).unwrap());
         assert_eq!(next.collect::<Vec<_>>().join(", "), runs, "{expression} after {after}");
     }
-    // A day that a zone left out, and a change that leads from one day into the next.
+    // A day that a zone skipped, and a change that leads from one day into the next.
     let rows = [
         ("0 9 30 12 *", "Pacific/Apia", "2011-12-29 00:00 -10:00", "2011-12-31 00:00 +14:00"),
         ("30 23 * * 6", "America/Nuuk", "2027-03-27 00:00 -02:00", "2027-03-28 00:00 -01:00"),
@@ -121,7 +124,7 @@ fn ends_with_the_calendar() {
     assert_eq!((schedule.local(i64::MAX), schedule.local(i64::MIN)), (None, None));
 }
 
-/// A field with the values that it has, found without the parser.
+/// A field with its values, computed without the parser.
 #[derive(Debug, Clone)]
 struct Field {
     text: String,
@@ -136,21 +139,28 @@ fn field(first: i64, last: i64) -> impl Strategy<Value = Field> {
     let value = move || first..=last;
     prop_oneof![
         2 => Just(pick("*".into(), &|_| true)),
-        1 => (1..=last - first).prop_map(move |step| pick(format!("*/{step}"), &|value| (value - first) % step == 0)),
+        1 => (1..=last - first).prop_map(move |step| {
+            pick(format!("*/{step}"), &|value| (value - first) % step == 0)
+        }),
         2 => value().prop_map(move |one| pick(one.to_string(), &|value| value == one)),
-        2 => (value(), value()).prop_map(move |(a, b)| pick(format!("{a},{b}"), &|value| value == a || value == b)),
+        2 => (value(), value()).prop_map(move |(a, b)| {
+            pick(format!("{a},{b}"), &|value| value == a || value == b)
+        }),
         1 => (value(), value()).prop_map(move |(a, b)| {
             let (a, b) = (a.min(b), a.max(b));
             pick(format!("{a}-{b}"), &|value| (a..=b).contains(&value))
         }),
         1 => (value(), value(), 1..=last - first).prop_map(move |(a, b, step)| {
             let (a, b) = (a.min(b), a.max(b));
-            pick(format!("{a}-{b}/{step}"), &|value| (a..=b).contains(&value) && (value - a) % step == 0)
+            pick(format!("{a}-{b}/{step}"), &|value| {
+                (a..=b).contains(&value) && (value - a) % step == 0
+            })
         }),
     ]
 }
 
-/// A day of the week as it is written, and which of a month counts: all (0), the n-th, or the last (6).
+/// A weekday as it is written, and which one of the month counts: all (0), the n-th, or the last
+/// (6).
 fn weekday() -> impl Strategy<Value = (Field, i64)> {
     let which = (0..=6_i64, 1..=6_i64).prop_map(|(day, which)| {
         let text = if which == 6 { format!("{day}L") } else { format!("{day}#{which}") };
@@ -218,7 +228,7 @@ fn written() -> impl Strategy<Value = Written> {
         })
 }
 
-/// All times from `after` to `end` by the definition: each time of the clock, or each instant, is looked at.
+/// All times from `after` to `end` by definition: every clock time, or every instant, is checked.
 fn by_hand(written: &Written, zone: &TimeZone, after: i64, end: i64) -> Vec<i64> {
     let unit = if written.second.is_some() { 1 } else { 60 };
     let instant = |at: i64| Timestamp::from_second(at).unwrap();
@@ -229,7 +239,7 @@ fn by_hand(written: &Written, zone: &TimeZone, after: i64, end: i64) -> Vec<i64>
             .filter(|at| written.fits(zone.to_datetime(instant(*at))))
             .collect()
     } else {
-        // More than the clocks change by in any of the zones.
+        // More than the clocks change by in any zone.
         let most = 3 * 60 * 60;
         let local = |at: i64| at + i64::from(zone.to_offset(instant(at)).seconds());
         let clocks = (local(after) - most..=local(end) + most)
@@ -272,23 +282,41 @@ proptest! {
     ) {
         let clocks = TimeZoneDatabase::bundled().get(zone).unwrap();
         let start = jiff::civil::date(from, 1, 1).to_zoned(clocks.clone()).unwrap().timestamp();
-        let change = clocks.following(start).nth(change).map_or(start, |change| change.timestamp()).as_second();
-        // Seconds are looked at for some hours, minutes for some days.
+        let change = clocks
+            .following(start)
+            .nth(change)
+            .map_or(start, |change| change.timestamp())
+            .as_second();
+        // Seconds are checked for some hours, minutes for some days.
         let (after, end) = match written.second {
             Some(_) => (change - before, change + 4000),
             None => (change - 60 * before, change + 60 * 3000),
         };
         match Schedule::parse(&written.text(), zone) {
             Ok(schedule) => {
-                let found: Vec<i64> = schedule.upcoming(after).take_while(|at| *at <= end).collect();
-                prop_assert_eq!(found, by_hand(&written, &clocks, after, end), "{}", written.text());
+                let found: Vec<i64> =
+                    schedule.upcoming(after).take_while(|at| *at <= end).collect();
+                prop_assert_eq!(
+                    found,
+                    by_hand(&written, &clocks, after, end),
+                    "{}",
+                    written.text()
+                );
             }
-            Err(error) => prop_assert_eq!(error.expected(), "a day that exists", "{}", written.text()),
+            Err(error) => {
+                prop_assert_eq!(error.expected(), "a day that exists", "{}", written.text())
+            }
         }
     }
 
     #[test]
-    fn takes_any_text(text in prop_oneof![".{0,60}", "[-0-9*,/#?LWa-jl-yA-Z@ ]{0,30}", "([-0-9*,/#L]{1,4} ){5,6}"]) {
+    fn takes_any_text(
+        text in prop_oneof![
+            ".{0,60}",
+            "[-0-9*,/#?LWa-jl-yA-Z@ ]{0,30}",
+            "([-0-9*,/#L]{1,4} ){5,6}",
+        ],
+    ) {
         let zone = Zone::named(&text);
         prop_assert!(zone.is_ok() || zone.is_err_and(|error| error.span() == (0..text.len())));
         match Cron::parse(&text) {
@@ -330,7 +358,7 @@ fn a_year_of_a_thousand_schedules() {
         due.extend(made[number].0.next(at).map(|at| (std::cmp::Reverse(at), number)));
     }
     for ((schedule, times), count) in made.iter().zip(counts) {
-        // A year begins and ends elsewhere in another zone; hours are skipped and shown twice.
+        // A year begins and ends at other instants in another zone; hours are skipped and repeated.
         assert!((times - 1..=times + 1).contains(&count), "{} {count}", schedule.describe());
     }
 }

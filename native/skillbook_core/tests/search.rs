@@ -1,4 +1,4 @@
-//! What a search finds, in what order, and what it shows of it.
+//! Search results: matches, order and snippets.
 
 mod common;
 
@@ -65,7 +65,7 @@ fn finds_the_best_first() {
         ("", &[]),
         (" .,", &[]),
         ("zebra", &[]),
-        // A name or an alias goes before all else, whatever its case.
+        // A name or an alias comes before everything else, in any case.
         ("email.send", &["email.send", "email.search"]),
         ("  EMAIL.Send ", &["email.send", "email.search"]),
         ("mail", &["email.send", "email.search"]),
@@ -86,12 +86,12 @@ fn finds_the_best_first() {
         ("große", &["notes"]),
         ("cafés", &["notes"]),
         ("messages", &["email.search", "email.send", "long"]),
-        // The last word goes on, others only if they are nothing else.
+        // The last word may be a prefix; other words only if they match nothing else.
         ("checkl", &["deployApp"]),
         ("deploy", &["deployApp", "long"]),
         ("deploym message", &["long", "email.search", "email.send"]),
         ("deploy kubernetes", &["deployApp"]),
-        // Slips of one letter from four on, of two from eight on.
+        // One wrong letter from four letters on, two from eight on.
         ("kubernets", &["deployApp"]),
         ("kuberntse", &["deployApp"]),
         ("kubrnets", &["deployApp"]),
@@ -109,15 +109,16 @@ fn finds_the_best_first() {
 }
 
 #[test]
-fn what_a_model_is_not_told_of_is_not_found() {
+fn unlisted_entries_are_not_found() {
     let view = sample();
     assert!(view.find("secret").is_some());
     assert_eq!(found(&view, &Query::new("secret people only")), ["email.send"]);
 }
 
 #[test]
-fn finds_what_a_model_is_told_of() {
-    // Whether it is found, and by whom; `exclude_from_prompt_profile_ids` leaves notes readable.
+fn finds_listed_entries() {
+    // Whether it is found, and by whom. With `exclude_from_prompt_profile_ids` a note stays
+    // readable.
     let rows = [
         ("", true, true),
         ("disable-model-invocation: true\n", false, false),
@@ -143,8 +144,8 @@ fn finds_what_a_model_is_told_of() {
 
 #[test]
 fn an_index_speaks_for_itself_alone() {
-    // Of a domain whose index a model is not told of, or that it may not see, the commands are found all the same; the
-    // index is no entry.
+    // The commands of a domain are found even if its index is hidden or not listed; the index is
+    // not an entry.
     for more in ["", "disable-model-invocation: true\n", "visibility_labels: [secret]\n"] {
         let index = format!("---\ndomain: mail\ndescription: pear\n{more}---\nplum\n");
         let command = doc("mail.send", "", "pear");
@@ -189,7 +190,7 @@ fn filters_and_limits() {
     for (query, expected) in rows {
         assert_eq!(found(&view, query), *expected, "{query:?}");
     }
-    // A filter takes hits away and changes nothing else.
+    // A filter removes hits and changes nothing else.
     let some = view.search(&Query { kind: Some(Kind::Command), ..all });
     let rest: Vec<_> = view.search(&all).into_iter().filter(|hit| some.contains(hit)).collect();
     assert_eq!(some, rest);
@@ -245,7 +246,7 @@ fn shows_the_part_that_matches() {
 }
 
 #[test]
-fn shows_what_has_the_most_words_wherever_it_begins() {
+fn shows_the_part_with_most_words() {
     let gap = |bytes: usize| " ".repeat(bytes);
     let rows = [
         // Both words in a snippet, in one part of the body, in two, and too far apart.
@@ -257,7 +258,7 @@ fn shows_what_has_the_most_words_wherever_it_begins() {
         (format!("plum pear{}pear plum plum", gap(2000)), "[plum] [pear]…"),
         // A mark that is a letter too begins a word.
         ("a \u{345}plum".to_owned(), "a [\u{345}plum]"),
-        // The last part that is searched, and behind it.
+        // The last part with a bit, and text beyond it.
         (format!("{}plum pear", gap(8 * 1024 - 2)), "[plum] [pear]"),
         (format!("{}plum", gap(8 * 1024 - 1)), "About x"),
     ];
@@ -289,7 +290,7 @@ fn a_later_generation_answers_as_one_that_was_made_anew() {
     let before = all(Catalog::build(1, vec![again(&first)]));
     before.search(&Query::new("a"));
     for changed in [texts("plums", "d"), texts("cherries", "d"), texts("plums", "c")] {
-        // What did not change is the same document, as after a reload.
+        // An unchanged file is the same document, as after a reload.
         let mut second = source_of(&changed);
         for (old, new) in first.entries.iter().zip(&mut second.entries) {
             if old.document.text == new.document.text {
@@ -298,7 +299,7 @@ fn a_later_generation_answers_as_one_that_was_made_anew() {
         }
         let next = common::cached(Catalog::build(2, vec![again(&second)]));
         next.search_from(before.catalog());
-        // A generation in which nobody searched hands on what it was given.
+        // A generation without a search passes on the index that it was given.
         let third = common::cached(Catalog::build(3, vec![again(&second)]));
         third.search_from(&next);
         same(&second, next);
@@ -369,35 +370,51 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_hidden_changes_nothing(
+    fn hidden_entries_change_nothing(
         texts in proptest::collection::vec((text(), text(), 0..3u8), 1..12),
         queries in proptest::collection::vec(text(), 1..6),
     ) {
         let document = |(at, (description, body, hidden)): (usize, &(String, String, u8))| {
-            let more = ["", "visibility_labels: [secret]\n", "disable-model-invocation: true\n"][*hidden as usize];
+            let more = ["", "visibility_labels: [secret]\n", "disable-model-invocation: true\n"]
+                [*hidden as usize];
             let name = format!("{}-{at}", WORDS[at % WORDS.len()]);
-            let text = format!("---\nname: {name}\naliases: [alias{at}]\ndescription: about {description}\n{more}---\n{body}\n");
+            let text = format!(
+                "---\nname: {name}\naliases: [alias{at}]\ndescription: about \
+                 {description}\n{more}---\n{body}\n"
+            );
             (format!("{name}.md"), text, *hidden == 0)
         };
         let files: Vec<_> = texts.iter().enumerate().map(document).collect();
         let catalog = |all: bool| {
             let shown = files.iter().filter(|(.., shown)| all || *shown);
-            let files: Vec<_> = shown.map(|(path, text, _)| (path.as_str(), text.as_str())).collect();
+            let files: Vec<_> =
+                shown.map(|(path, text, _)| (path.as_str(), text.as_str())).collect();
             view(&common::cached(skills(&files)), "reader", &[], None)
         };
         let (with, without) = (catalog(true), catalog(false));
         let answers = |view: &View, query: &str| -> Vec<_> {
             let hits = view.search(&Query { limit: 5, ..Query::new(query) });
-            hits.into_iter().map(|hit| (view.entry(hit.id).unwrap().name.to_string(), hit.score, hit.snippet)).collect()
+            hits.into_iter()
+                .map(|hit| (view.entry(hit.id).unwrap().name.to_string(), hit.score, hit.snippet))
+                .collect()
         };
         let names = files.iter().map(|(path, ..)| path.trim_end_matches(".md"));
-        for query in queries.iter().map(String::as_str).chain(names).chain(WORDS).chain(["alias1", "repotr", "se"]) {
+        for query in queries
+            .iter()
+            .map(String::as_str)
+            .chain(names)
+            .chain(WORDS)
+            .chain(["alias1", "repotr", "se"])
+        {
             prop_assert_eq!(answers(&with, query), answers(&without, query), "{}", query);
         }
     }
 
     #[test]
-    fn highlights_are_the_words_of_the_snippet(body in "(send|MAIL|größe|\u{301}|…|日本|[ \n\t]|[a-zé#]{1,30}){0,80}", query in "(send|mail|gro|\u{345}|日|[ A-Zé.]){0,12}") {
+    fn highlights_are_the_words_of_the_snippet(
+        body in "(send|MAIL|größe|\u{301}|…|日本|[ \n\t]|[a-zé#]{1,30}){0,80}",
+        query in "(send|mail|gro|\u{345}|日|[ A-Zé.]){0,12}",
+    ) {
         let view = all(skills(&[("x.md", &doc("x", "", &body))]));
         for hit in view.search(&Query::new(&query)) {
             let text = hit.snippet.text.as_str();

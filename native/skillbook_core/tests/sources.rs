@@ -1,4 +1,4 @@
-//! What sources say of their entries, and entries of each other: selection, trust, aliases, requires, links.
+//! Sources and relations between entries: selection, trust, aliases, requires, links.
 
 mod common;
 
@@ -26,7 +26,7 @@ fn medium(name: &str, files: &[(&str, &str)]) -> Assembled {
     source_of(named(name), files)
 }
 
-/// `code path: message` of each finding, with the paths' first `/` left out.
+/// `code path: message` of each finding, without the first `/` of paths.
 fn found(view: &View) -> Vec<String> {
     let line = |found: &skillbook_core::page::diagnostic::Diagnostic| {
         format!(
@@ -46,7 +46,8 @@ fn globs_select_entries() {
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     type Row<'a> =
         (Option<&'a [&'a str]>, Option<&'a [&'a str]>, &'a [&'a str], &'a [&'a str], &'a [&'a str]);
-    // Globs of `available` and `inline`, then what is listed, what is inline, and what both select.
+    // Globs of `available` and `inline`; then the listed entries, the inline ones, and those that
+    // both select.
     let rows: &[Row] = &[
         (None, None, &["Lists", "list-old", "lists", "my-critical-one"], &[], &[]),
         (Some(&["list*"]), None, &["list-old", "lists"], &[], &[]),
@@ -96,7 +97,8 @@ fn says_how_globs_select() {
     assert_eq!(
         found(&all(Catalog::build(1, vec![source_of(source, &files)]))),
         [
-            "inline_wins s/ab.md: `ab` matches globs of both available and inline of the source `s`; it is inline",
+            "inline_wins s/ab.md: `ab` matches globs of both `available` and `inline` of \
+             the source `s`; `inline` wins",
             "not_selected s/b.md: `b` matches no glob of the source `s`, so it is not used"
         ]
     );
@@ -126,7 +128,7 @@ fn low_trust_replaces_nothing() {
     let (mine, theirs) = (doc("a", "title: Mine\n", ""), doc("a", "title: Theirs\n", ""));
     type Trusted = fn(&str, &[(&str, &str)]) -> Assembled;
     let (low, medium): (Trusted, Trusted) = (low, medium);
-    // The first source and the second, the title that is used, why the other one is not.
+    // The two sources, the title that is used, and the reason why the other is not.
     let rows = [
         (medium, medium, "Theirs", Why::Shadowed),
         (medium, low, "Mine", Why::Refused),
@@ -145,7 +147,8 @@ fn low_trust_replaces_nothing() {
         Catalog::build(1, vec![medium("s", &[("a.md", &mine)]), low("t", &[("a.md", &theirs)])]);
     assert_eq!(
         found(&all(catalog)),
-        ["replacement_refused t/a.md: `a` is that of /s/a.md, and the source `t` has low trust, so this one is not used"]
+        ["replacement_refused t/a.md: `a` is the name of /s/a.md, and the source `t` has low \
+          trust, so this one is not used"]
     );
 }
 
@@ -169,7 +172,8 @@ fn low_trust_takes_no_alias() {
             "owner".to_owned(),
             1,
             vec![
-                "replacement_refused t/post.md: `post` is an alias of /s/owner.md, and the source `t` has low trust, so this \
+                "replacement_refused t/post.md: `post` is an alias of /s/owner.md, and the source \
+                 `t` has low trust, so this \
                  one is not used"
                     .to_owned()
             ]
@@ -182,16 +186,16 @@ fn low_trust_takes_no_alias() {
         (
             "owner".to_owned(),
             2,
-            vec![
-                "alias_taken t/a.md: the alias `post` is also an alias of /s/owner.md, which is found first".to_owned()
-            ]
+            vec!["alias_taken t/a.md: the alias `post` is also an alias of /s/owner.md, which \
+                 is found first"
+                .to_owned()]
         )
     );
-    // A source of medium trust may.
+    // A source of medium trust may do it.
     let allowed =
         reached(vec![medium("t", &[("post.md", &thief)]), medium("s", &[("owner.md", &owner)])]);
     assert_eq!((allowed.0.as_str(), allowed.1), ("post", 2));
-    // Among sources of low trust a name goes before an alias, as elsewhere.
+    // Among sources of low trust a name comes before an alias, as elsewhere.
     let both_low =
         reached(vec![low("t", &[("post.md", &thief)]), low("s", &[("owner.md", &owner)])]);
     assert_eq!((both_low.0.as_str(), both_low.1), ("post", 2));
@@ -257,7 +261,10 @@ fn an_alias_that_another_entry_has_is_reported() {
     ]));
     let taken = "alias_taken s/a.md: the alias `b` is the name of /s/b.md, which is found first";
     let shared = |name| {
-        format!("alias_taken s/{name}.md: the alias `x` is also an alias of /s/a.md, which is found first")
+        format!(
+            "alias_taken s/{name}.md: the alias `x` is also an alias of /s/a.md, which is \
+             found first"
+        )
     };
     assert_eq!(
         found(&view(&catalog, "p", &["secret"], None)),
@@ -268,7 +275,7 @@ fn an_alias_that_another_entry_has_is_reported() {
 }
 
 #[test]
-fn what_is_required_is_looked_for() {
+fn missing_requirements_are_reported() {
     let requires = |names: &str| format!("requires: [{names}]\n");
     let catalog = common::cached(skills(&[
         ("a.md", &doc("a", &requires("b, other, email, email.send"), "")),
@@ -281,9 +288,7 @@ fn what_is_required_is_looked_for() {
         ("f.md", &doc("f", &requires("f, gone"), "")),
     ]));
     let missing = |path: &str, name: &str| {
-        format!(
-            "requires_missing s/{path}: it requires `{name}`, and there is nothing of that name"
-        )
+        format!("requires_missing s/{path}: it requires `{name}`, which does not exist")
     };
     let itself = "requires_cycle s/f.md: `f` requires itself: f → f".to_owned();
     assert_eq!(
@@ -294,7 +299,7 @@ fn what_is_required_is_looked_for() {
             itself.clone()
         ]
     );
-    // Who may not see `b` is told what he would be told if it had never been written.
+    // A reader who may not see `b` gets the same messages as if it did not exist.
     assert_eq!(
         found(&view(&catalog, "p", &[], None)),
         [missing("a.md", "b"), missing("a.md", "other"), missing("f.md", "gone"), itself]
@@ -302,9 +307,11 @@ fn what_is_required_is_looked_for() {
 }
 
 #[test]
-fn links_of_skills_lead_to_what_can_be_read() {
-    let body = "[1](references/forms.md#two) [2](scripts/) [3](./references) [4](SKILL.md) [5](https://x.y/z)\n\
-                [6](references/gone.md) [7](send.md) [8](../other/SKILL.md) [9](../other/data.csv) [10](../../etc/passwd)\n";
+fn links_lead_to_readable_files() {
+    let body = "[1](references/forms.md#two) [2](scripts/) [3](./references) \
+                [4](SKILL.md) [5](https://x.y/z)\n\
+                [6](references/gone.md) [7](send.md) [8](../other/SKILL.md) [9](../other/data.csv) \
+                [10](../../etc/passwd)\n";
     let catalog = common::cached(skills(&[
         (
             "email/SKILL.md",
@@ -315,14 +322,14 @@ fn links_of_skills_lead_to_what_can_be_read() {
         ("email/send.md", &doc("email.send", "visibility_labels: [secret]\n", "")),
         ("other/SKILL.md", &doc("other", "visibility_labels: [secret]\n", "")),
         ("other/data.csv", ""),
-        // Links of what is no folder of a skill are for people.
+        // Links of entries without a folder are for people.
         ("single.md", &doc("single", "", "[x](y.md)")),
     ]));
     let dangling = |view: &View| -> Vec<(String, Option<u32>, Option<u32>)> {
         view.diagnostics().map(|found| (found.message.clone(), found.line, found.column)).collect()
     };
     let message =
-        |target: &str| format!("the link leads to `{target}`, and the skill has no such file");
+        |target: &str| format!("the link leads to `{target}`, but the skill has no such file");
     let (gone, away) = (
         (message("references/gone.md"), Some(7), Some(5)),
         (message("../../etc/passwd"), Some(7), Some(89)),

@@ -1,4 +1,4 @@
-//! What becomes of the records of a database.
+//! Records of a database as entries.
 
 mod common;
 
@@ -98,9 +98,17 @@ fn columns_are_the_fields() {
         is_skill: true,
         title: "Milk".into(),
         description: "What to buy".into(),
-        content:
-            "---\nname: other\ntitle: Other\ntags: [x]\nvisibility_labels: [y]\ninclude_in_prompt: true\n---\n# Text\n"
-                .into(),
+        content: concat!(
+            "---\n",
+            "name: other\n",
+            "title: Other\n",
+            "tags: [x]\n",
+            "visibility_labels: [y]\n",
+            "include_in_prompt: true\n",
+            "---\n",
+            "# Text\n",
+        )
+        .into(),
         tags: texts(&["a", "b, c"]),
         labels: texts(&["home", "family"]),
         include_in_prompt: false,
@@ -164,7 +172,7 @@ fn empty_columns_are_no_fields() {
 }
 
 #[test]
-fn what_content_says_of_itself() {
+fn frontmatter_in_content() {
     let rows = [
         (false, "", "Text", Kind::Note, ""),
         (false, "D", "Text", Kind::Note, "D"),
@@ -192,8 +200,10 @@ fn what_content_says_of_itself() {
 
 #[test]
 fn content_runs_nothing() {
-    let content = "---\nname: email.send\ndomain: email\ndescription: D\nhandler: Mod\nschedule: '* * * * *'\naliases: [x]\n\
-                   requires: [y]\nallowed-tools: Bash\neffects: read\ntool: z\nmetadata: {a: b}\nlicense: MIT\n---\nText";
+    let content = "---\nname: email.send\ndomain: email\ndescription: D\nhandler: Mod\n\
+                   schedule: '* * * * *'\naliases: [x]\n\
+                   requires: [y]\nallowed-tools: Bash\neffects: read\ntool: z\n\
+                   metadata: {a: b}\nlicense: MIT\n---\nText";
     let entry = only(record("n", content));
     let fields = entry.fields();
     assert_eq!((&*entry.name, entry.kind, entry.domain.as_deref()), ("n", Kind::Skill, None));
@@ -257,7 +267,7 @@ fn trust_is_the_writers() {
         assert_eq!((entry.trust, entry.source.trust), (trust, Trust::Medium));
         assert_eq!(entry.fields().data.get("source"), Some(&origin.as_str().into_value()));
     }
-    // What was imported replaces nothing of another source.
+    // An imported record replaces nothing of another source.
     let file = || source("s", SourceKind::Skills, &[], &[("n/SKILL.md", &doc("n", "", "File"))]);
     for (origin, body) in [(Origin::User, "Body"), (Origin::Import, "File")] {
         let view = all(Catalog::build(
@@ -268,7 +278,8 @@ fn trust_is_the_writers() {
         assert_eq!(used, [body]);
         let refused = view.diagnostics().find(|found| found.code == Code::ReplacementRefused);
         let told = refused.map(|found| (found.message.as_str(), found.hint.as_deref()));
-        let text = "`n` is that of /s/n/SKILL.md, and it was imported with low trust, so this one is not used";
+        let text = "`n` is the name of /s/n/SKILL.md, and it was imported with low trust, so this \
+             one is not used";
         assert_eq!(
             told,
             (origin == Origin::Import).then_some((text, Some("give it another name")))
@@ -277,7 +288,7 @@ fn trust_is_the_writers() {
 }
 
 #[test]
-fn what_cannot_be_an_entry() {
+fn names_that_cannot_be_entries() {
     let rows = [
         ("", 0, vec![Code::NameMissing], "expected a name, got none; the record is not used"),
         (" \n", 0, vec![Code::NameMissing], "expected a name, got none; the record is not used"),
@@ -285,7 +296,8 @@ fn what_cannot_be_an_entry() {
             "email.send",
             0,
             vec![Code::NameReserved],
-            "the name `email.send` is a command's, and a record is none; it is not used",
+            "the name `email.send` has the form of a command's, and a record cannot be a \
+             command; it is not used",
         ),
         ("node.", 1, vec![], ""),
         ("SKILL", 1, vec![], ""),
@@ -297,7 +309,7 @@ fn what_cannot_be_an_entry() {
         let told = assembled.findings.first().map_or("", |found| found.diagnostic.message.as_str());
         assert_eq!(told, message);
     }
-    // Its labels cannot be known.
+    // Its labels are unknown.
     let blank = assembled(&[Record { labels: texts(&["a", " "]), ..record("n", "Text") }]);
     assert_eq!((blank.entries.len(), codes(&blank)), (0, vec![Code::LabelsInvalid]));
     let undescribed = assembled(&[skill("n", "")]);
@@ -331,7 +343,7 @@ fn records_of_one_name_are_entries_each() {
         assembled.entries.iter().map(|e| e.body().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(bodies(&before), ["one", "two", "three"]);
-    // The others stay as they are.
+    // The others are unchanged.
     assert!(records.put([Record { id: 2, ..labelled("b", "2") }], &[]));
     let after = records.assembled();
     assert_eq!(bodies(after), ["one", "2", "three"]);
@@ -364,7 +376,7 @@ fn a_column_makes_a_change() {
 }
 
 #[test]
-fn who_may_see_a_record() {
+fn visibility_of_records() {
     let record =
         Record { labels: texts(&["home"]), excluded_for: texts(&["guest"]), ..skill("milk", "D") };
     type Row<'a> = (&'a str, Option<&'a [&'a str]>, &'a [&'a [&'a str]], bool);
@@ -394,7 +406,7 @@ fn who_may_see_a_record() {
     assert!(sees(&bad).is_err());
 }
 
-/// Texts of pieces that could be taken for a prompt's own, or for frontmatter.
+/// Texts made of pieces that could be mistaken for parts of a prompt or for frontmatter.
 fn hostile() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "---\n",
@@ -460,7 +472,9 @@ fn records() -> impl Strategy<Value = Record> {
 
 proptest! {
     #[test]
-    fn any_record_gives_what_its_columns_say(records in proptest::collection::vec(records(), 1..4)) {
+    fn any_record_equals_its_columns(
+        records in proptest::collection::vec(records(), 1..4),
+    ) {
         for record in &records {
             let document = Document::stored("store", record);
             prop_assert!(record.content.ends_with(document.body()));
@@ -469,10 +483,17 @@ proptest! {
                 continue;
             };
             let trimmed = |items: &[String]| -> Vec<String> {
-                items.iter().map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()
+                items
+                    .iter()
+                    .map(|item| item.trim().to_owned())
+                    .filter(|item| !item.is_empty())
+                    .collect()
             };
             let text = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-            prop_assert_eq!(fields.name.as_deref().unwrap_or(""), record.name.split_whitespace().collect::<Vec<_>>().join(" "));
+            prop_assert_eq!(
+                fields.name.as_deref().unwrap_or(""),
+                record.name.split_whitespace().collect::<Vec<_>>().join(" ")
+            );
             prop_assert_eq!(&fields.title, &text(&record.title));
             prop_assert_eq!(&fields.tags, &trimmed(&record.tags));
             prop_assert_eq!(&fields.labels, &trimmed(&record.labels));
@@ -484,7 +505,8 @@ proptest! {
             }
         }
         let catalog = common::cached(Catalog::build(1, vec![assembled(&records)]));
-        let labels: Vec<&str> = records.iter().flat_map(|record| &record.labels).map(|label| label.trim()).collect();
+        let labels: Vec<&str> =
+            records.iter().flat_map(|record| &record.labels).map(|label| label.trim()).collect();
         let reader = view(&catalog, "reader", &labels, None);
         lint(&reader);
         for record in &records {
@@ -495,9 +517,14 @@ proptest! {
     }
 
     #[test]
-    fn records_that_come_and_go_leave_what_there_would_be(
+    fn changing_records_equals_loading_them(
         changes in proptest::collection::vec(
-            proptest::collection::vec((1..6i64, prop::option::of((0..4usize, records()))), 0..4), 1..6),
+            proptest::collection::vec(
+                (1..6i64, prop::option::of((0..4usize, records()))),
+                0..4,
+            ),
+            1..6,
+        ),
     ) {
         let mut kept = Records::new(store());
         let mut there: BTreeMap<i64, Record> = BTreeMap::new();
@@ -509,8 +536,10 @@ proptest! {
                 there.remove(&id);
                 removed.push(id);
                 if let Some((name, record)) = record {
-                    // Of a few names, which several have.
-                    let name = ["a", "b", "b-c"].get(name).map_or(record.name.clone(), |name| name.to_string());
+                    // The names are few, so that several records share one.
+                    let name = ["a", "b", "b-c"]
+                        .get(name)
+                        .map_or(record.name.clone(), |name| name.to_string());
                     put.retain(|other: &Record| other.id != id);
                     put.push(Record { id, name, ..record });
                 }
@@ -522,7 +551,8 @@ proptest! {
             let all: Vec<Record> = there.values().cloned().collect();
             let anew = assembled(&all);
             let shown = |assembled: &Assembled| {
-                let mut findings: Vec<_> = assembled.findings.iter().map(|found| format!("{found:?}")).collect();
+                let mut findings: Vec<_> =
+                    assembled.findings.iter().map(|found| format!("{found:?}")).collect();
                 findings.sort();
                 (format!("{:?}", assembled.entries), findings)
             };
@@ -532,28 +562,39 @@ proptest! {
     }
 
     #[test]
-    fn columns_alone_say_who_sees_a_record(
+    fn columns_alone_decide_visibility(
         record in records(),
         id in prop::sample::select(vec!["a", "reader"]),
         grants in prop::option::of(prop::sample::subsequence(vec!["a", "ö", "[", "SKILL"], 0..4)),
         globs in prop::sample::select(vec![None, Some("*a*"), Some("SKILL")]),
     ) {
         let skills = globs.map(|glob| texts(&[glob])).into_iter().collect();
-        let profile = Profile { id: id.into(), others: Vec::new(), grants: grants.map(|grants| texts(&grants)), skills };
-        let catalog = common::cached(Catalog::build(1, vec![assembled(std::slice::from_ref(&record))]));
+        let profile = Profile {
+            id: id.into(),
+            others: Vec::new(),
+            grants: grants.map(|grants| texts(&grants)),
+            skills,
+        };
+        let catalog =
+            common::cached(Catalog::build(1, vec![assembled(std::slice::from_ref(&record))]));
         let shown = View::new(catalog, &profile).unwrap().count() == 1;
         prop_assert_eq!(sees(&profile).unwrap()(&access(&record)), shown);
     }
 
     #[test]
-    fn what_stands_in_a_prompt_of_it_is_on_lines_of_its_own(
+    fn its_text_in_a_prompt_is_on_lines_of_its_own(
         record in records(),
         format in prop::sample::select(Format::ALL.to_vec()),
     ) {
-        let plain = Record { name: "plain".into(), is_skill: record.is_skill, ..skill("plain", "D") };
+        let plain =
+            Record { name: "plain".into(), is_skill: record.is_skill, ..skill("plain", "D") };
         let lines = |record: &Record| {
             let record = Record {
-                content: "Body".into(), labels: vec![], include_in_prompt: true, excluded_for: vec![], ..record.clone()
+                content: "Body".into(),
+                labels: vec![],
+                include_in_prompt: true,
+                excluded_for: vec![],
+                ..record.clone()
             };
             let catalog = common::cached(Catalog::build(1, vec![assembled(&[record])]));
             let reader = view(&catalog, "reader", &[], None);
@@ -563,7 +604,11 @@ proptest! {
         let (count, found) = lines(&record);
         let usual = Record {
             title: if record.title.trim().is_empty() { String::new() } else { "T".into() },
-            description: if record.description.trim().is_empty() { String::new() } else { "D".into() },
+            description: if record.description.trim().is_empty() {
+                String::new()
+            } else {
+                "D".into()
+            },
             ..plain
         };
         if count == 1 {
@@ -573,8 +618,8 @@ proptest! {
 }
 
 #[test]
-fn tells_what_differs_between_generations() {
-    // Each file is a source of its own: what kind of record it is, its name, its title and its text.
+fn lists_the_differences_between_generations() {
+    // Each file is a source of its own: kind of record, name, title and text.
     type File<'a> = (SourceKind, &'a str, &'a str, &'a str);
     let names = |entries: &[&Arc<Entry>]| {
         entries.iter().map(|entry| entry.name.to_string()).collect::<Vec<_>>()
@@ -607,7 +652,7 @@ fn tells_what_differs_between_generations() {
     type Row<'a> = (&'a [File<'a>], [&'a [&'a str]; 3]);
     let rows: [Row; 6] = [
         (&old, [&[], &[], &[]]),
-        // What is replaced may be what somebody else uses.
+        // A replaced entry may be the one that another reader uses.
         (&[(file, "a", "A", "3"), old[1], old[2]], [&[], &["a"], &[]]),
         (&[old[0], (file, "c", "C", "1"), old[2]], [&["c"], &["a"], &[]]),
         (&[(file, "c", "C", "1"), (file, "d", "D", "1"), old[2]], [&["c", "d"], &[], &["a"]]),

@@ -1,4 +1,4 @@
-//! Which names are offered for one that does not exist.
+//! The names that are suggested for one that does not exist.
 
 mod common;
 
@@ -62,14 +62,14 @@ fn offers_domains_where_they_may_be_meant() {
 }
 
 #[test]
-fn offers_nothing_for_what_cannot_be_a_name() {
+fn suggests_nothing_for_impossible_names() {
     let view = all(catalog());
     assert!(!view.suggest(&format!("email.send{}", ".x".repeat(123))).is_empty());
     assert!(view.suggest(&format!("email.send{}", ".x".repeat(124))).is_empty());
 }
 
 #[test]
-fn offers_only_what_is_shown() {
+fn suggests_only_shown_names() {
     let catalog = common::cached(catalog());
     let limited = view(&catalog, "p", &[], Some(&["email.read", "tasks.*"]));
     assert_eq!(limited.suggest("email.sned"), ["email.read"]);

@@ -1,4 +1,4 @@
-//! What a view shows, and to whom.
+//! Visibility: which entries a view shows, and to whom.
 
 mod common;
 
@@ -14,7 +14,15 @@ fn catalog() -> Arc<CachedCatalog> {
     common::cached(skills(&[
         (
             "email/SKILL.md",
-            "---\ndomain: email\ndescription: Mail\n---\n# Email\n- email.read: read\n- email.send: send\n",
+            concat!(
+                "---\n",
+                "domain: email\n",
+                "description: Mail\n",
+                "---\n",
+                "# Email\n",
+                "- email.read: read\n",
+                "- email.send: send\n",
+            ),
         ),
         ("email/read.md", &doc("email.read", "aliases: [mail]\n", "Read")),
         ("email/send.md", &doc("email.send", &labels("out"), "Send")),
@@ -115,7 +123,7 @@ fn names_go_before_aliases() {
         |view: &View, name| view.find(name).map(|id| view.entry(id).unwrap().name.to_string());
     let (guest, keeper) = (view(&catalog, "p", &[], None), view(&catalog, "p", &["secret"], None));
     assert_eq!(found(&keeper, "b").as_deref(), Some("b"));
-    // For who may not see `b` the name is free, so the alias is found.
+    // For a reader who may not see `b` the name is free, so the alias is found.
     assert_eq!(found(&guest, "b").as_deref(), Some("a"));
     assert_eq!(found(&guest, "mail").as_deref(), Some("a"));
     assert_eq!(
@@ -138,7 +146,7 @@ fn a_domain_exists_if_one_of_its_commands_does() {
 }
 
 #[test]
-fn an_index_leaves_out_what_is_hidden() {
+fn an_index_omits_hidden_commands() {
     let catalog = catalog();
     let body = |grants| view(&catalog, "p", grants, None).domain("email").unwrap().body();
     assert_eq!(body(&["out"]), "# Email\n- email.read: read\n- email.send: send\n");
@@ -166,8 +174,14 @@ fn a_hidden_index_is_as_if_it_were_not_written() {
         shown(&without, &[]),
         (
             "email.read".to_owned(),
-            "# email\n\n| Skill | Description |\n|-------|-------------|\n| email.read | About email.read |\n"
-                .to_owned(),
+            concat!(
+                "# email\n",
+                "\n",
+                "| Skill | Description |\n",
+                "|-------|-------------|\n",
+                "| email.read | About email.read |\n",
+            )
+            .to_owned(),
             None
         )
     );
@@ -185,7 +199,7 @@ fn a_domain_without_a_description_names_its_first_commands() {
 }
 
 #[test]
-fn diagnostics_tell_only_of_what_is_shown() {
+fn diagnostics_mention_only_shown_entries() {
     let files = [
         ("x/a.md".to_owned(), doc("open", "", "")),
         ("x/b.md".to_owned(), doc("hidden", "visibility_labels: [secret]\n", "")),
@@ -208,12 +222,12 @@ fn diagnostics_tell_only_of_what_is_shown() {
 }
 
 #[test]
-fn what_a_profile_may_see_is_computed_once() {
+fn visible_sets_are_computed_once() {
     let catalog = catalog();
     let prompt = |view: &View| Arc::as_ptr(view.prompt());
     assert_eq!(prompt(&view(&catalog, "p", &[], None)), prompt(&view(&catalog, "p", &[], None)));
     assert_ne!(prompt(&view(&catalog, "p", &[], None)), prompt(&view(&catalog, "q", &[], None)));
-    // Many profiles do not pile up: the first is forgotten and made again.
+    // Only some profiles are cached: the first is forgotten, and made again.
     let first = view(&catalog, "first", &[], None);
     for number in 0..64 {
         view(&catalog, &number.to_string(), &[], None);
@@ -251,14 +265,15 @@ fn labels_and_grants_meet_as_sets() {
     }
 }
 
-/// One row for each way through: labels, then excluded, then proactive, then the default.
+/// One row for each way through the rule: labels, excluded, proactive, default.
 #[test]
 fn visibility_is_decided_in_one_order() {
     const FOR: &str = "proactive_for_profile_ids: [p]\n";
     const NOT_FOR: &str = "exclude_from_prompt_profile_ids: [p]\n";
     const OUT: &str = "include_in_prompt: false\n";
     const LABEL: &str = "visibility_labels: [red]\n";
-    // The fields, then of a skill and of a note: whether it is shown, and whether it is in the prompt.
+    // The fields; then for a skill and for a note whether it is shown and whether it is in the
+    // prompt.
     type Row<'a> = (&'a [&'a str], [(bool, bool); 2]);
     let rows: [Row; 10] = [
         (&[], [(true, true), (true, true)]),
@@ -300,7 +315,7 @@ fn visibility_is_decided_in_one_order() {
 }
 
 #[test]
-fn tools_are_what_both_sides_allow() {
+fn tools_must_be_allowed_by_both_sides() {
     let list =
         |tools: &[&str]| -> Vec<String> { tools.iter().map(|tool| tool.to_string()).collect() };
     let files = [

@@ -1,4 +1,12 @@
-//! A catalog behind a reference: its generation is swapped as a whole, readers keep the one they hold.
+//! A catalog behind a reference.
+//!
+//! Readers take no lock: they load the current generation with one atomic operation (`ArcSwap`) and
+//! keep it for as long as they need it. Elixir holds only the reference, so a new generation
+//! replaces no term and causes no global garbage collection.
+//!
+//! Reloads are serialized by a mutex around the sources. A reload lists and parses files while it
+//! holds that mutex, on a dirty IO scheduler and the loader's threads; readers go on with the old
+//! generation and never see half of a new one.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -18,7 +26,7 @@ use skillbook_core::glob::{BadGlob, Globs};
 use skillbook_core::source::{Source, SourceKind, Trust};
 use skillbook_core::view::{CachedCatalog, Profile, View};
 
-use crate::load::Loaded;
+use crate::load::LoadedFolder;
 use crate::shared::FrozenTerm;
 use crate::store::Rows;
 use crate::{declaration, encode, entry};
@@ -27,27 +35,29 @@ mod atoms {
     rustler::atoms! { ok, error }
 }
 
-/// One generation with the terms of its entries.
-pub struct Generation {
+/// A generation, and the Erlang terms of its entries.
+pub struct Snapshot {
     pub catalog: Arc<CachedCatalog>,
-    terms: Box<[Arc<Terms>]>,
+    terms: Box<[Arc<EntryTerms>]>,
 }
 
-/// What Elixir gets of an entry, each built when it is first asked for in any generation.
+/// The Erlang terms of an entry, each built when it is first needed, and kept as long as the entry
+/// stays the same, over generations.
 #[derive(Default)]
-struct Terms {
+struct EntryTerms {
     entry: OnceLock<FrozenTerm>,
     declaration: OnceLock<FrozenTerm>,
 }
 
-impl Generation {
-    /// Takes over the terms of those entries that are the same in the generation before.
-    fn new(catalog: Catalog, before: Option<&Generation>) -> Generation {
+impl Snapshot {
+    /// Takes over the terms of unchanged entries from the previous generation.
+    fn new(catalog: Catalog, before: Option<&Snapshot>) -> Snapshot {
         let before = before
             .into_iter()
             .flat_map(|before| before.catalog.entries().iter().zip(&before.terms));
         let mut before = before.peekable();
-        // Both are in the order of names. Most are the same, and of those no name is read.
+        // Both lists are sorted by name. Most entries are identical objects, for which no name is
+        // compared.
         let term = |entry: &Arc<Entry>| {
             let is_it = |other: &Arc<Entry>| Arc::ptr_eq(other, entry);
             while before.next_if(|(other, _)| !is_it(other) && other.name < entry.name).is_some() {}
@@ -58,16 +68,16 @@ impl Generation {
                 .unwrap_or_default()
         };
         let terms = catalog.entries().iter().map(term).collect();
-        Generation { catalog: Arc::new(CachedCatalog::new(catalog)), terms }
+        Snapshot { catalog: Arc::new(CachedCatalog::new(catalog)), terms }
     }
 
-    /// The entry's struct.
+    /// The `%Skillbook.Entry{}` of an entry.
     pub fn entry_term<'a>(&self, env: Env<'a>, id: EntryId) -> Term<'a> {
         let build = || FrozenTerm::new(|env| entry::encode(env, self.catalog.entry(id)));
         self.terms[id.0 as usize].entry.get_or_init(build).copy(env)
     }
 
-    /// What its page declares, or `nil`.
+    /// The declaration of an entry's page, or `nil`.
     pub fn declaration_term<'a>(&self, env: Env<'a>, id: EntryId) -> Term<'a> {
         let build = || {
             FrozenTerm::new(|env| declaration::encode(env, self.catalog.entry(id).declaration()))
@@ -76,47 +86,49 @@ impl Generation {
     }
 }
 
-/// A source and what is known of it.
-enum Held {
-    Folder(Box<Loaded>),
+/// A source with everything that is known of it.
+enum LoadedSource {
+    Folder(Box<LoadedFolder>),
     Store(Records),
 }
 
-impl Held {
-    fn new(source: Arc<Source>) -> Held {
+impl LoadedSource {
+    fn new(source: Arc<Source>) -> LoadedSource {
         match source.kind {
-            SourceKind::Stored => Held::Store(Records::new(source)),
-            SourceKind::Skills | SourceKind::Notes => Held::Folder(Box::new(Loaded::new(source))),
+            SourceKind::Stored => LoadedSource::Store(Records::new(source)),
+            SourceKind::Skills | SourceKind::Notes => {
+                LoadedSource::Folder(Box::new(LoadedFolder::new(source)))
+            }
         }
     }
 
     fn assembled(&self) -> &Assembled {
         match self {
-            Held::Folder(loaded) => loaded.assembled(),
-            Held::Store(store) => store.assembled(),
+            LoadedSource::Folder(loaded) => loaded.assembled(),
+            LoadedSource::Store(store) => store.assembled(),
         }
     }
 
-    /// Records are handed over; they are not looked for.
+    /// Looks for changes. A store has none to look for: its records are handed over.
     fn refresh(&mut self, changed: Option<&[PathBuf]>) -> bool {
         match self {
-            Held::Folder(loaded) => loaded.refresh(changed),
-            Held::Store(_) => false,
+            LoadedSource::Folder(loaded) => loaded.refresh(changed),
+            LoadedSource::Store(_) => false,
         }
     }
 }
 
 /// A book's sources and its current generation.
 pub struct CatalogResource {
-    current: ArcSwap<Generation>,
-    /// Held while loading, so that generations come one after another.
-    sources: Mutex<Vec<Held>>,
+    current: ArcSwap<Snapshot>,
+    /// Locked during a reload, so that generations follow each other.
+    sources: Mutex<Vec<LoadedSource>>,
 }
 
 #[rustler::resource_impl]
 impl Resource for CatalogResource {}
 
-/// What a reload gave: the generation, and the names of entries that differ from the one before.
+/// The result of a reload: the generation, and the names of entries that differ from those before.
 pub struct Reloaded {
     pub number: u64,
     pub added: Vec<Arc<str>>,
@@ -134,14 +146,16 @@ impl Encoder for Reloaded {
 }
 
 impl CatalogResource {
-    pub fn current(&self) -> Arc<Generation> {
+    pub fn current(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }
 
-    /// Looks at all sources again and makes the next generation, or at what these changed paths touch; then a generation
-    /// is made only if anything differs.
+    /// Makes the next generation from all sources, or only from the changed paths. With paths, no
+    /// generation is made if nothing differs.
     pub fn reload(&self, paths: Option<&[PathBuf]>) -> Reloaded {
         let mut sources = self.sources();
+        // A reload that was asked for makes a generation in any case, so that its caller sees a new
+        // number.
         let mut differs = paths.is_none();
         for source in sources.iter_mut() {
             differs |= source.refresh(paths);
@@ -149,13 +163,14 @@ impl CatalogResource {
         self.next(&sources, differs)
     }
 
-    /// Takes what rows say into the source that holds records, and leaves all others out if these
-    /// are the whole; a generation is made only if anything differs. Gives the rows that cannot be
-    /// read as well; `None` if there is no such source.
+    /// Updates the records of the store from rows. If the rows are the whole store, all other
+    /// records are removed. Makes a generation only if something differs. Also returns the rows
+    /// that cannot be read; `None` if there is no store.
     fn store(&self, rows: Rows, is_whole: bool) -> Option<(Reloaded, Vec<(i64, String)>)> {
         let mut sources = self.sources();
         let store = store_of(&mut sources)?;
         let mut removed = rows.removed;
+        // A record that cannot be read any more must not stay as it was.
         removed.extend(rows.unread.iter().map(|(id, _)| id));
         if is_whole {
             let there: FxHashSet<i64> = rows.records.iter().map(|record| record.id).collect();
@@ -165,11 +180,11 @@ impl CatalogResource {
         Some((self.next(&sources, differs), rows.unread))
     }
 
-    fn sources(&self) -> MutexGuard<'_, Vec<Held>> {
+    fn sources(&self) -> MutexGuard<'_, Vec<LoadedSource>> {
         self.sources.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn next(&self, sources: &[Held], differs: bool) -> Reloaded {
+    fn next(&self, sources: &[LoadedSource], differs: bool) -> Reloaded {
         let old = self.current();
         let number = old.catalog.generation();
         if !differs {
@@ -182,8 +197,10 @@ impl CatalogResource {
         }
         let number = number + 1;
         let new = build(number, sources, Some(&old));
+        // Before the swap, so that the first search of a reader finds the old index.
         new.catalog.search_from(&old.catalog);
         self.current.store(new.clone());
+        // Readers already see the new generation; the names are for subscribers.
         let changes = Changes::between_generations(&old.catalog, &new.catalog);
         let names =
             |entries: &[&Arc<Entry>]| entries.iter().map(|entry| entry.name.clone()).collect();
@@ -196,17 +213,17 @@ impl CatalogResource {
     }
 }
 
-fn store_of(sources: &mut [Held]) -> Option<&mut Records> {
+fn store_of(sources: &mut [LoadedSource]) -> Option<&mut Records> {
     sources.iter_mut().find_map(|source| match source {
-        Held::Store(store) => Some(store),
-        Held::Folder(_) => None,
+        LoadedSource::Store(store) => Some(store),
+        LoadedSource::Folder(_) => None,
     })
 }
 
-fn build(number: u64, sources: &[Held], before: Option<&Generation>) -> Arc<Generation> {
-    let assembled = sources.iter().map(Held::assembled);
+fn build(number: u64, sources: &[LoadedSource], before: Option<&Snapshot>) -> Arc<Snapshot> {
+    let assembled = sources.iter().map(LoadedSource::assembled);
     let catalog = Catalog::build_after(before.map(|before| &**before.catalog), number, assembled);
-    Arc::new(Generation::new(catalog, before))
+    Arc::new(Snapshot::new(catalog, before))
 }
 
 #[derive(NifUnitEnum)]
@@ -224,7 +241,7 @@ enum TrustLevel {
     High,
 }
 
-/// A `%Skillbook.Source{}`, whose globs were checked when it was made.
+/// A `%Skillbook.Source{}`. Its globs were checked when it was made.
 #[derive(NifMap)]
 struct SourceOptions {
     name: String,
@@ -262,7 +279,7 @@ impl SourceOptions {
     }
 }
 
-/// The first of these globs that cannot be read, with the reason; `ok` if all can.
+/// `:ok`, or the first glob that cannot be read and the reason.
 #[rustler::nif]
 fn globs_check(env: Env<'_>, patterns: Vec<String>) -> Term<'_> {
     match Globs::new(&patterns) {
@@ -271,7 +288,7 @@ fn globs_check(env: Env<'_>, patterns: Vec<String>) -> Term<'_> {
     }
 }
 
-/// The names that one of these globs matches, or the first glob that cannot be read, with the reason.
+/// The names that match one of the globs, or the first glob that cannot be read and the reason.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn globs_filter(env: Env<'_>, patterns: Vec<String>, names: Vec<String>) -> Term<'_> {
     match Globs::new(&patterns) {
@@ -288,7 +305,7 @@ fn catalog_load(sources: Vec<SourceOptions>) -> NifResult<ResourceArc<CatalogRes
     let source =
         |options: SourceOptions| options.source().map(Arc::new).map_err(|_| rustler::Error::BadArg);
     let sources = sources.into_iter().map(source).collect::<NifResult<Vec<_>>>()?;
-    let sources: Vec<Held> = sources.into_iter().map(Held::new).collect();
+    let sources: Vec<LoadedSource> = sources.into_iter().map(LoadedSource::new).collect();
     let current = ArcSwap::new(build(1, &sources, None));
     Ok(ResourceArc::new(CatalogResource { current, sources: Mutex::new(sources) }))
 }
@@ -305,8 +322,8 @@ fn catalog_reload_paths(catalog: ResourceArc<CatalogResource>, paths: Vec<Binary
     catalog.reload(Some(&paths))
 }
 
-/// As `catalog_reload`, with rows that came or changed, or with all that there are: `{reload, [{id,
-/// why it is not read}]}`.
+/// Like `catalog_reload`, with changed rows or with all rows: `{reload, [{id, reason}]}`, where the
+/// list has the rows that cannot be read.
 #[rustler::nif(schedule = "DirtyIo")]
 fn catalog_store(
     catalog: ResourceArc<CatalogResource>,
@@ -317,7 +334,8 @@ fn catalog_store(
     catalog.store(Rows::read(&columns, rows)?, is_whole).ok_or(rustler::Error::BadArg)
 }
 
-/// The entries with a schedule, or those of a name, each as `{record id or nil, ids of its writers, entry}`.
+/// The entries with a schedule, or those of one name, as `{record id or nil, ids of its writers,
+/// entry}`.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn catalog_scheduled<'a>(
     env: Env<'a>,
@@ -325,12 +343,12 @@ fn catalog_scheduled<'a>(
     name: Option<String>,
 ) -> Vec<(Option<i64>, Vec<Option<String>>, Term<'a>)> {
     let generation = catalog.current();
-    let told = |id: EntryId| {
+    let job = |id: EntryId| {
         let record = generation.catalog.entry(id).document.of_record();
         let writers = record.map(|record| record.writers.clone()).unwrap_or_default();
         (record.map(|record| record.id), writers, generation.entry_term(env, id))
     };
-    scheduled(&generation.catalog, name.as_deref()).into_iter().map(told).collect()
+    scheduled(&generation.catalog, name.as_deref()).into_iter().map(job).collect()
 }
 
 #[rustler::nif]
@@ -348,7 +366,7 @@ fn catalog_diagnostics<'a>(
     env: Env<'a>,
     catalog: ResourceArc<CatalogResource>,
 ) -> NifResult<Vec<Term<'a>>> {
-    // A profile without globs has none that cannot be read.
+    // A profile without globs cannot have an invalid one.
     let view = View::new(catalog.current().catalog.clone(), &Profile::unrestricted())
         .map_err(|_| rustler::Error::BadArg)?;
     let found = view.diagnostics().map(|diagnostic| encode::diagnostic(env, diagnostic)).collect();

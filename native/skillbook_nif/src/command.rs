@@ -1,11 +1,12 @@
-//! `Skillbook.Command`: words, and a command's name, flags and arguments.
+//! `Skillbook.Command`: splits a line into words, and parses a command into name, flags and
+//! arguments.
 
 use rustler::{Binary, Encoder, Env, NifResult, Term};
 use skillbook_core::text::command::{self, Command, FlagValue};
 use skillbook_core::text::words::{self, Reference};
 
 use crate::encode::{self, Bare, Bares};
-use crate::text::{self, Source};
+use crate::text::{self, SourceText};
 use crate::twin::twin;
 
 mod atoms {
@@ -17,7 +18,7 @@ mod atoms {
 }
 
 fn split<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
-    let source = match Source::new(env, line) {
+    let source = match SourceText::new(env, line) {
         Ok(source) => source,
         Err(error) => return text::error(env, &error),
     };
@@ -31,7 +32,7 @@ fn split<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
 }
 
 fn read<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
-    let source = match Source::new(env, line) {
+    let source = match SourceText::new(env, line) {
         Ok(source) => source,
         Err(error) => return text::error(env, &error),
     };
@@ -41,10 +42,10 @@ fn read<'a>(env: Env<'a>, line: Binary<'a>) -> NifResult<Term<'a>> {
     }
 }
 
-/// A command as `Skillbook.Command.new/1` takes it.
+/// A command as the tuple that `Skillbook.Command.new/1` takes.
 pub fn encode_command<'a>(
     env: Env<'a>,
-    source: &Source<'a>,
+    source: &SourceText<'a>,
     command: &Command<'_>,
 ) -> NifResult<Bare<'a>> {
     let names: Bares = command.flags.iter().map(|(name, _)| source.part(name)).collect();
@@ -77,7 +78,7 @@ pub fn encode_command<'a>(
     Ok(Bare::tuple(env, &values))
 }
 
-fn flag<'a>(env: Env<'a>, source: &Source<'a>, value: &FlagValue<'_>) -> NifResult<Bare<'a>> {
+fn flag<'a>(env: Env<'a>, source: &SourceText<'a>, value: &FlagValue<'_>) -> NifResult<Bare<'a>> {
     Ok(match value {
         FlagValue::True => true.encode(env).into(),
         FlagValue::One(value) => source.part(value),
@@ -93,7 +94,7 @@ twin! {
 }
 
 twin! {
-    /// A word as it is written in a command.
+    /// Quotes a word for use in a command.
     "DirtyCpu" fn quote_word_now | quote_word_dirty(env, word: &'a str)
     text word.len()
     => Ok(words::quote(word).encode(env))

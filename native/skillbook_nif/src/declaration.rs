@@ -1,4 +1,4 @@
-//! `Skillbook.Declaration`: the flags that a page declares.
+//! `Skillbook.Declaration`: the flags that a page declares, as structs.
 
 use rustler::{Binary, Encoder, Env, NifResult, Term};
 use skillbook_core::page::declaration::{Choice, Declaration, Flag, Positional, Type, DAYS};
@@ -39,7 +39,7 @@ mod atoms {
     }
 }
 
-/// What a page's text declares, or `nil`.
+/// The declaration in a page's text, or `nil`.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn declaration_read<'a>(env: Env<'a>, body: Binary) -> Term<'a> {
     encode(
@@ -48,7 +48,8 @@ fn declaration_read<'a>(env: Env<'a>, body: Binary) -> Term<'a> {
     )
 }
 
-/// A `%Skillbook.Declaration{}`, or `nil`. It never fails in fact: no map here has a key twice.
+/// A `%Skillbook.Declaration{}`, or `nil`. Encoding fails only for a map with a key twice, and none
+/// here has one.
 pub fn encode<'a>(env: Env<'a>, declared: Option<&Declaration>) -> Term<'a> {
     let term = declared.and_then(|declared| declaration(env, declared).ok());
     term.unwrap_or_else(|| atoms::nil().encode(env))

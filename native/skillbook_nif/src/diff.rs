@@ -1,4 +1,4 @@
-//! `Skillbook.Support.Diff`.
+//! `Skillbook.Support.Diff`: unified diffs. The clock is passed in: the core does not read it.
 
 use std::time::Instant;
 

@@ -1,4 +1,7 @@
-//! How the core's values look as terms.
+//! Encodes values of the core as terms, without copies and with as few calls into the virtual
+//! machine as possible.
+//!
+//! This file and `shared.rs` are the only ones with unsafe code. Each block states why it is sound.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -28,21 +31,23 @@ mod atoms {
     }
 }
 
-/// An atom from a fixed list of ours: never call this with text that came from a document.
-pub fn own_atom<'a>(env: Env<'a>, name: &'static str) -> Term<'a> {
+/// An atom from a fixed list of ours. Never call this with text from a document: atoms are not
+/// garbage collected.
+pub fn static_atom<'a>(env: Env<'a>, name: &'static str) -> Term<'a> {
     match rustler::types::atom::Atom::from_str(env, name) {
         Ok(atom) => atom.encode(env),
         Err(_) => atoms::nil().encode(env),
     }
 }
 
-/// A term as one word, for what is encoded on every call. Rustler's has three, of which one is mostly padding: moving
+/// A term as one machine word, for values that are encoded on every call. Rustler's `Term` has
+/// three words; moving those takes longer than making the term.
 /// such a term takes longer than making it.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct Bare<'a>(ErlNifTerm, PhantomData<Term<'a>>);
 
-/// As many as most lists have, without a heap.
+/// Enough for most lists without an allocation.
 pub type Bares<'a> = SmallVec<[Bare<'a>; 8]>;
 
 impl<'a> From<Term<'a>> for Bare<'a> {
@@ -52,24 +57,25 @@ impl<'a> From<Term<'a>> for Bare<'a> {
 }
 
 impl<'a> Bare<'a> {
-    /// The same for Rustler.
+    /// The same term for Rustler.
     pub fn term(self, env: Env<'a>) -> Term<'a> {
-        // SAFETY: `'a` is the lifetime of one environment alone, which made the term.
+        // SAFETY: `'a` belongs to a single environment, the one that made the term.
         unsafe { Term::new(env, self.0) }
     }
 
-    /// A part of a binary that is not a copy, if it is as long.
+    /// A part of a binary without a copy; `None` if it is not inside the binary.
     pub fn part(env: Env<'a>, binary: &Binary<'a>, offset: usize, len: usize) -> Option<Self> {
         let inside = offset.checked_add(len)? <= binary.len();
         let whole = binary.to_term(env).as_c_arg();
-        // SAFETY: the part is inside of the binary, which is of this environment.
+        // SAFETY: the part is inside the binary, which belongs to this environment.
+        // A sub-binary keeps the whole binary alive, which is fine for parts of a reply.
         inside.then(|| unsafe {
             Bare(enif_make_sub_binary(env.as_c_arg(), whole, offset, len), PhantomData)
         })
     }
 
     pub fn list(env: Env<'a>, terms: &[Self]) -> Self {
-        // SAFETY: these are as many terms of this environment, each of one word.
+        // SAFETY: the slice has this many terms of this environment, each one word.
         unsafe {
             Bare(
                 enif_make_list_from_array(
@@ -96,12 +102,12 @@ impl<'a> Bare<'a> {
         }
     }
 
-    /// `None` if two of the keys are the same.
+    /// `None` if a key occurs twice.
     pub fn map(env: Env<'a>, keys: &[Self], values: &[Self]) -> Option<Self> {
         let len = keys.len().min(values.len());
         let mut map = MaybeUninit::uninit();
-        // SAFETY: both have at least as many terms of this environment; `map` is written if the call says so, and only
-        // then read.
+        // SAFETY: both slices have at least `len` terms of this environment. `map` is read only if
+        // the call reports that it has been written.
         unsafe {
             let (keys, values) = (keys.as_ptr().cast(), values.as_ptr().cast());
             let made =
@@ -111,7 +117,8 @@ impl<'a> Bare<'a> {
     }
 }
 
-/// A map with atoms for keys. Keys in the order of their names save the virtual machine the sorting.
+/// A map with atom keys. If the keys are in the order of their names, the virtual machine need not
+/// sort them.
 pub fn map<'a, const N: usize>(env: Env<'a>, pairs: [(Atom, Term<'a>); N]) -> NifResult<Term<'a>> {
     let keys = pairs.map(|(key, _)| Bare::from(key.to_term(env)));
     let values = pairs.map(|(_, value)| Bare::from(value));
@@ -141,8 +148,8 @@ pub fn diagnostic<'a>(env: Env<'a>, diagnostic: &Diagnostic) -> NifResult<Term<'
     ];
     let values = [
         atoms::diagnostic().encode(env),
-        own_atom(env, diagnostic.code.as_str()),
-        own_atom(env, diagnostic.severity.as_str()),
+        static_atom(env, diagnostic.code.as_str()),
+        static_atom(env, diagnostic.severity.as_str()),
         option(env, &diagnostic.path),
         option(env, &diagnostic.line),
         option(env, &diagnostic.column),
@@ -159,9 +166,9 @@ pub fn diagnostic<'a>(env: Env<'a>, diagnostic: &Diagnostic) -> NifResult<Term<'
     Term::map_from_term_arrays(env, &keys, &values)
 }
 
-/// A frontmatter or JSON value: maps have string keys, `null` is `nil`.
+/// A frontmatter or JSON value. Maps have string keys, `null` is `nil`.
 ///
-/// The values' makers bound the nesting (128 levels), so the recursion here is bounded too.
+/// The parsers limit nesting to 128 levels, so this recursion is bounded.
 pub fn value<'a>(env: Env<'a>, item: &Value) -> NifResult<Term<'a>> {
     Ok(match item {
         Value::Null => atoms::nil().encode(env),
@@ -174,6 +181,7 @@ pub fn value<'a>(env: Env<'a>, item: &Value) -> NifResult<Term<'a>> {
                 values.iter().map(|item| value(env, item)).collect::<NifResult<Vec<_>>>()?;
             terms.encode(env)
         }
+        // The parser has refused duplicate keys, which a map could not hold.
         Value::Map(pairs) => {
             let keys: Vec<_> = pairs.iter().map(|(key, _)| key.encode(env)).collect();
             let values =

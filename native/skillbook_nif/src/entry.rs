@@ -2,7 +2,7 @@
 
 use rustler::{Encoder, Env, NifResult, Term};
 use skillbook_core::catalog::entry::Entry;
-use skillbook_core::page::document::Fields;
+use skillbook_core::page::fields::Fields;
 
 use crate::encode;
 use crate::shared::{binary, TextResource};
@@ -47,7 +47,8 @@ mod atoms {
     }
 }
 
-/// Fails never in fact: a map cannot be made of keys that occur twice, and neither these nor a mapping's do.
+/// Encoding fails only for a map with a key twice. Neither these keys nor those of a YAML mapping
+/// can be.
 pub fn encode<'a>(env: Env<'a>, entry: &Entry) -> Term<'a> {
     struct_term(env, entry).unwrap_or_else(|_| encode::option(env, &None::<bool>))
 }
@@ -58,7 +59,7 @@ fn struct_term<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
     let pairs = [
         (atoms::__struct__(), atoms::module().encode(env)),
         (atoms::name(), entry.name.encode(env)),
-        (atoms::kind(), encode::own_atom(env, entry.kind.as_str())),
+        (atoms::kind(), encode::static_atom(env, entry.kind.as_str())),
         (atoms::domain(), encode::option(env, &entry.domain)),
         (atoms::title(), encode::option(env, &entry.title)),
         (atoms::description(), entry.description().encode(env)),
@@ -80,8 +81,8 @@ fn struct_term<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
         (atoms::license(), encode::option(env, &fields.license)),
         (atoms::compatibility(), encode::option(env, &fields.compatibility)),
         (atoms::metadata(), metadata(env, &fields.metadata)?),
-        (atoms::selection(), encode::own_atom(env, entry.selection.as_str())),
-        (atoms::trust(), encode::own_atom(env, entry.trust.as_str())),
+        (atoms::selection(), encode::static_atom(env, entry.selection.as_str())),
+        (atoms::trust(), encode::static_atom(env, entry.trust.as_str())),
         (atoms::files(), entry.files.encode(env)),
         (atoms::usage(), encode::option(env, &fields.usage)),
         (atoms::data(), encode::value(env, &fields.data)?),
@@ -107,7 +108,7 @@ fn limits<'a>(env: Env<'a>, fields: &Fields) -> NifResult<Term<'a>> {
 
 fn effects<'a>(env: Env<'a>, entry: &Entry) -> Term<'a> {
     match entry.fields().effects {
-        Some(effects) => encode::own_atom(env, effects.as_str()),
+        Some(effects) => encode::static_atom(env, effects.as_str()),
         None => encode::option(env, &None::<bool>),
     }
 }

@@ -1,4 +1,4 @@
-//! `Skillbook.Explanation`.
+//! `Skillbook.Explanation`: which file a name resolves to, and why.
 
 use rustler::{Encoder, Env, NifResult, ResourceArc, Term};
 use skillbook_core::explain::{explain, Explained};
@@ -10,7 +10,7 @@ mod atoms {
     rustler::atoms! { path, name, source, state, by, hidden, prompt, diagnostics }
 }
 
-/// `{files, close}`: what became of each file as a map, and names close to one that nothing has.
+/// `{files, close}`: each file with its state as a map, and similar names if nothing has this one.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn view_explain<'a>(
     env: Env<'a>,
@@ -36,7 +36,7 @@ fn file_term<'a>(env: Env<'a>, file: &Explained) -> NifResult<Term<'a>> {
             (atoms::path(), file.path.encode(env)),
             (atoms::name(), encode::option(env, &file.name)),
             (atoms::source(), encode::option(env, &file.source)),
-            (atoms::state(), encode::own_atom(env, file.state.as_str())),
+            (atoms::state(), encode::static_atom(env, file.state.as_str())),
             (atoms::by(), encode::option(env, &file.by)),
             (atoms::hidden(), file.hidden.encode(env)),
             (atoms::prompt(), encode::option(env, &file.prompt)),

@@ -1,4 +1,7 @@
-//! `Skillbook.Extractor`: whole replies, and streams as a resource.
+//! `Skillbook.Extractor`: the commands of a whole reply, or of a stream that arrives in chunks.
+//!
+//! The state of a stream is a resource behind a mutex. Elixir's structs are immutable, so an old
+//! one could be fed again; the number in each struct detects that.
 
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
@@ -9,7 +12,7 @@ use skillbook_core::text::error::Error;
 use skillbook_core::text::extract::{self, Event, Unclosed};
 
 use crate::encode::{Bare, Bares};
-use crate::text::{self, Source};
+use crate::text::{self, SourceText};
 use crate::twin::{twin, BYTES};
 
 mod atoms {
@@ -36,7 +39,7 @@ fn unclosed(run: bool) -> Unclosed {
 
 /// `{commands, text, incomplete, hidden}`.
 fn whole<'a>(env: Env<'a>, reply: Binary<'a>, run: bool) -> NifResult<Term<'a>> {
-    let found = Source::new(env, reply).and_then(|source| {
+    let found = SourceText::new(env, reply).and_then(|source| {
         let found = extract::extract(source.text, unclosed(run))?;
         Ok((source, found))
     });
@@ -62,10 +65,11 @@ twin! {
     => whole(env, reply, run)
 }
 
-/// The commands in the Behavior section of a page, each with the name that a comment gives it, or `nil`, and the text below.
+/// The commands in the Behavior section of a page, each with the name that a comment gives it or
+/// `nil`, and the text below them.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn behavior_steps<'a>(env: Env<'a>, body: Binary<'a>) -> NifResult<Term<'a>> {
-    let steps = Source::new(env, body).and_then(|source| {
+    let steps = SourceText::new(env, body).and_then(|source| {
         let steps = extract::steps(sections::section(source.text, "behavior").unwrap_or_default())?;
         Ok((source, steps))
     });
@@ -90,28 +94,27 @@ impl Resource for Stream {}
 
 struct State {
     extractor: extract::Extractor,
-    /// Each state that Elixir holds is numbered; only the newest can be fed.
+    /// The number of the newest state that Elixir holds; only that one can be fed.
     number: u64,
-    /// How many bytes it may have to read again: those since the chunk of the last event.
-    held: usize,
+    /// The number of bytes that feeding may scan again: those since the last chunk with an event.
+    pending: usize,
 }
 
 impl Stream {
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic while the lock was held would have left a state that nobody should go on from, but the machine
-        // has none to leave: its offsets are checked on every use.
+        // After a panic the extractor is safe to use: it checks its offsets on every call.
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn is_quick(&self, more: usize) -> bool {
-        self.state().held + more <= BYTES
+        self.state().pending + more <= BYTES
     }
 }
 
 #[rustler::nif]
 fn extractor_new(run: bool) -> ResourceArc<Stream> {
     let extractor = extract::Extractor::new(unclosed(run));
-    ResourceArc::new(Stream(Mutex::new(State { extractor, number: 0, held: 0 })))
+    ResourceArc::new(Stream(Mutex::new(State { extractor, number: 0, pending: 0 })))
 }
 
 twin! {
@@ -138,6 +141,7 @@ fn step<'a>(
     take: impl FnOnce(&mut extract::Extractor) -> Result<Vec<Event<'static>>, Error>,
 ) -> NifResult<Term<'a>> {
     let mut state = stream.state();
+    // An older state of the stream was fed again.
     if state.number != number {
         return Ok(atoms::stale().encode(env));
     }
@@ -145,14 +149,15 @@ fn step<'a>(
     match take(&mut state.extractor) {
         Err(error) => text::error(env, &error),
         Ok(events) => {
-            state.held = if events.is_empty() { state.held + more } else { more };
+            // As long as no event comes, the chunks pile up in the state machine.
+            state.pending = if events.is_empty() { state.pending + more } else { more };
             let events: Vec<Term<'a>> = events.iter().map(|item| event(env, item)).collect();
             Ok((atoms::ok(), events).encode(env))
         }
     }
 }
 
-/// Where a part of the reply begins and how long it is, as `binary_part` takes it.
+/// A range as `binary_part/2` takes it.
 fn place(range: &Range<usize>) -> (usize, usize) {
     (range.start, range.len())
 }

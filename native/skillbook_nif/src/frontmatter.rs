@@ -1,4 +1,4 @@
-//! `Skillbook.Frontmatter`.
+//! `Skillbook.Frontmatter`: reads and writes YAML frontmatter.
 
 use crate::encode;
 use crate::twin::{twin, YAML_BYTES};
@@ -18,14 +18,16 @@ twin! {
     => parse(env, text)
 }
 
-/// `{:ok, binary}` or `{:error, {:unsupported, term}}`, with the term that has no form in YAML.
+/// `{:ok, binary}`, or `{:error, {:unsupported, term}}` with the term that cannot be written as
+/// YAML.
 ///
-/// Writing is rare, and how long it takes is known only once the terms are decoded: always dirty.
+/// Always on a dirty scheduler: writing is rare, and its cost is not known before the terms are
+/// decoded.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn frontmatter_write<'a>(env: Env<'a>, pairs: Term<'a>, body: Term<'a>) -> Term<'a> {
-    let written =
+    let yaml =
         decode_pairs(pairs).and_then(|pairs| Ok(frontmatter::write(&pairs, decode_text(body)?)));
-    match written {
+    match yaml {
         Ok(document) => (atoms::ok(), document).encode(env),
         Err(term) => (atoms::error(), (atoms::unsupported(), term)).encode(env),
     }
@@ -55,12 +57,12 @@ fn parse<'a>(env: Env<'a>, text: Binary<'a>) -> NifResult<Term<'a>> {
 }
 
 fn error_fields<'a>(env: Env<'a>, error: &frontmatter::Error) -> Term<'a> {
-    let kind = encode::own_atom(env, error.kind.as_str());
+    let kind = encode::static_atom(env, error.kind.as_str());
     (kind, &error.message, error.line, error.column, error.offset, encode::option(env, &error.hint))
         .encode(env)
 }
 
-/// A term as a value, or the part of it that is none. Deeper values than can be read are none.
+/// Decodes a term; the error is the part that has no value. Nesting is limited as for reading.
 fn decode<'a>(term: Term<'a>, depth: usize) -> Result<Value, Term<'a>> {
     let unsupported = |_: Error| term;
     match term.get_type() {
@@ -78,6 +80,7 @@ fn decode<'a>(term: Term<'a>, depth: usize) -> Result<Value, Term<'a>> {
             let pairs = entries
                 .map(|(key, value)| Ok((decode_text(key)?.to_owned(), decode(value, depth + 1)?)));
             let mut pairs = pairs.collect::<Result<Vec<_>, Term<'a>>>()?;
+            // Maps have no order, and the same map must give the same YAML.
             pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
             Ok(Value::Map(pairs))
         }
@@ -94,7 +97,7 @@ fn decode_pairs(term: Term<'_>) -> Result<Vec<(String, Value)>, Term<'_>> {
         .collect()
 }
 
-/// Rustler's iterator panics at the end of an improper list, which has no length.
+/// Rustler's iterator panics at the end of an improper list, so its length is asked for first.
 fn list(term: Term<'_>) -> Result<ListIterator<'_>, Term<'_>> {
     term.list_length().and_then(|_| term.decode()).map_err(|_| term)
 }

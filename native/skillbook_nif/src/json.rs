@@ -1,4 +1,4 @@
-//! `Skillbook.Support.JSON`.
+//! `Skillbook.Support.JSON`: reads and writes JSON.
 
 use std::io::{self, Write};
 use std::vec;
@@ -50,8 +50,8 @@ fn encode_step<'a>(env: Env<'a>, step: &Step) -> Term<'a> {
     }
 }
 
-/// `{line, column}` of a value, or with `:key` of its key, in a text that `json_decode` takes; `nil` if it has none. The
-/// path is a list of keys and of numbers from 0.
+/// The `{line, column}` of a value (with `:key`, of its key) in valid JSON text; `nil` if the path
+/// does not exist. A path is a list of keys and of indexes from 0.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn json_place<'a>(env: Env<'a>, text: &str, path: Vec<Term>, part: Term) -> NifResult<Term<'a>> {
     let step = |term: &Term| match term.decode() {
@@ -67,25 +67,26 @@ fn json_place<'a>(env: Env<'a>, text: &str, path: Vec<Term>, part: Term) -> NifR
 }
 
 twin! {
-    /// The JSON of a term, or `:unknown` if a part of it has no form of its own there.
+    /// The JSON of a term, or `:unknown` if some part of it cannot be written.
     ///
-    /// With `literals` a tuple of one text is that text as it is, and names of keywords may be texts.
+    /// With `literals`, a tuple of one binary is written as it is, and keyword lists may have
+    /// binaries as keys.
     "DirtyCpu" fn json_encode_now | json_encode_dirty(env, term: Term<'a>, literals: bool)
-    kept match timed(env, || to_json(term, literals, JSON_BYTES)) {
+    ready match timed(env, || to_json(term, literals, JSON_BYTES)) {
         Err(Stop::Full) => None,
-        written => Some(encode_json(env, written)),
+        result => Some(encode_json(env, result)),
     }
     => Ok(encode_json(env, to_json(term, literals, usize::MAX)))
 }
 
-fn encode_json<'a>(env: Env<'a>, written: Result<Vec<u8>, Stop>) -> Term<'a> {
-    match written {
+fn encode_json<'a>(env: Env<'a>, result: Result<Vec<u8>, Stop>) -> Term<'a> {
+    match result {
         Ok(json) => text::bytes(env, &json),
         Err(_) => atoms::unknown().encode(env),
     }
 }
 
-/// Why a term was not written to its end.
+/// The reason why writing stopped.
 enum Stop {
     Unknown,
     Full,
@@ -97,19 +98,22 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// What is left of a list or an object that has begun.
+/// The rest of a list or object that has been opened.
 enum Open<'a> {
     List(ListIterator<'a>),
     Object(vec::IntoIter<(String, Term<'a>)>),
 }
 
-/// serde_json writes texts, numbers and signs. Its serializer would recurse, and terms nest without a limit.
+/// Writes a term with a stack of its own: serde_json's serializer recurses, and terms nest without
+/// limit. Strings, numbers and punctuation are still serde_json's.
 fn to_json(term: Term, literals: bool, most: usize) -> Result<Vec<u8>, Stop> {
     let mut out = Vec::with_capacity(256);
     let mut signs = CompactFormatter;
     let mut open = Vec::new();
     begin(term, literals, most, &mut out, &mut open)?;
     while let Some(innermost) = open.last_mut() {
+        // An opening bracket at the end means that no value has been written yet; strings end with
+        // a quote.
         let first = matches!(out.last(), Some(b'[' | b'{'));
         let next = match innermost {
             Open::List(items) => match items.next() {
@@ -142,7 +146,7 @@ fn to_json(term: Term, literals: bool, most: usize) -> Result<Vec<u8>, Stop> {
     Ok(out)
 }
 
-/// Writes a value, or the beginning of a list or an object.
+/// Writes a scalar, or opens a list or object.
 fn begin<'a>(
     term: Term<'a>,
     literals: bool,
@@ -150,6 +154,7 @@ fn begin<'a>(
     out: &mut Vec<u8>,
     open: &mut Vec<Open<'a>>,
 ) -> Result<(), Stop> {
+    // Elixir encodes everything that this function does not, and reports invalid terms.
     let unknown = |_: rustler::Error| Stop::Unknown;
     let room = |more: usize| if out.len() + more > most { Err(Stop::Full) } else { Ok(()) };
     let mut signs = CompactFormatter;
@@ -161,6 +166,7 @@ fn begin<'a>(
         }
         TermType::Integer => match term.decode::<i64>() {
             Ok(number) => signs.write_i64(out, number)?,
+            // Larger integers are left to Elixir.
             Err(_) => signs.write_u64(out, term.decode().map_err(unknown)?)?,
         },
         TermType::Float => signs.write_f64(out, term.decode().map_err(unknown)?)?,
@@ -171,6 +177,7 @@ fn begin<'a>(
         },
         TermType::List => {
             room(term.list_length().map_err(unknown)?)?;
+            // A keyword list is an object; an empty list is an array.
             match pairs(term, literals) {
                 Some(pairs) if !pairs.is_empty() => {
                     signs.begin_object(out)?;
@@ -187,10 +194,11 @@ fn begin<'a>(
             let members = MapIterator::new(term).ok_or(Stop::Unknown)?;
             let members = members.map(|(name, value)| Ok((key(name).ok_or(Stop::Unknown)?, value)));
             let mut members = members.collect::<Result<Vec<_>, Stop>>()?;
-            // Its struct decides what is to be seen of a struct.
+            // Elixir encodes structs, each by its own rule.
             if members.iter().any(|(name, _)| name == "__struct__") {
                 return Err(Stop::Unknown);
             }
+            // Maps have no order, and the same map must give the same JSON.
             members.sort_by(|(one, _), (other, _)| one.cmp(other));
             signs.begin_object(out)?;
             open.push(Open::Object(members.into_iter()));
@@ -208,7 +216,7 @@ fn write_text(out: &mut Vec<u8>, text: &str) -> io::Result<()> {
     serde_json::to_writer(out, text).map_err(io::Error::from)
 }
 
-/// The members of a keyword list; names may be texts where there are literals.
+/// The members of a keyword list. With `literals`, keys may be binaries.
 fn pairs<'a>(list: Term<'a>, literals: bool) -> Option<Vec<(String, Term<'a>)>> {
     let pair = |item: Term<'a>| match get_tuple(item).ok()?[..] {
         [name, value] if literals || name.is_atom() => Some((key(name)?, value)),

@@ -8,19 +8,19 @@ use skillbook_core::page::diagnostic::{Code, Diagnostic};
 use crate::encode;
 use crate::view::ViewResource;
 
-/// What the pages that a view shows have beside what was found at load.
+/// The findings of lint for the pages of a view, beyond the diagnostics of loading.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn lint_view(env: Env<'_>, view: ResourceArc<ViewResource>) -> NifResult<Vec<Term<'_>>> {
     diagnostics(env, &lint::lint(view.core()))
 }
 
-/// What the Agent Skills format does not allow in the `SKILL.md` of a folder of this name.
+/// The violations of the Agent Skills format in the `SKILL.md` of a folder with this name.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn lint_strict<'a>(env: Env<'a>, folder: &str, text: Binary) -> NifResult<Vec<Term<'a>>> {
-    diagnostics(env, &lint::strict::check(folder, &text))
+    diagnostics(env, &lint::spec::check(folder, &text))
 }
 
-/// A line as it is shown, and what stands below it: a caret under the column.
+/// A line as it is displayed, and the line below it with a caret under the column.
 #[rustler::nif]
 fn diagnostic_excerpt(line: &str, column: usize) -> (String, String) {
     let end = (line.len(), "");
@@ -30,10 +30,10 @@ fn diagnostic_excerpt(line: &str, column: usize) -> (String, String) {
     (excerpt.text, excerpt.caret)
 }
 
-/// All codes as atoms.
+/// All diagnostic codes as atoms.
 #[rustler::nif]
 fn diagnostic_codes(env: Env<'_>) -> Vec<Term<'_>> {
-    Code::ALL.iter().map(|code| encode::own_atom(env, code.as_str())).collect()
+    Code::ALL.iter().map(|code| encode::static_atom(env, code.as_str())).collect()
 }
 
 fn diagnostics<'a>(env: Env<'a>, found: &[Diagnostic]) -> NifResult<Vec<Term<'a>>> {

@@ -1,4 +1,8 @@
-//! PostgreSQL for `Skillbook.SQL.Postgres`. Calls that wait reply by message, as `runtime.rs` says.
+//! PostgreSQL for `Skillbook.SQL.Postgres`. Calls that wait reply by message, see `runtime`.
+//!
+//! No scheduler or thread waits for the server: a call spawns a task that owns its decoded
+//! arguments, and the result goes to the calling process. If that process dies in the meantime, the
+//! task still finishes its statement.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -6,7 +10,7 @@ use std::time::Duration;
 
 use rustler::env::OwnedEnv;
 use rustler::{Encoder, Env, NifMap, NifResult, NifUnitEnum, Resource, ResourceArc, Term};
-use skillbook_sql::postgres::{Address, Heard, Limits, Place, Server, Session, SslMode, WRITERS};
+use skillbook_sql::postgres::{Address, Event, Mode, Server, Session, SslMode, Timeouts, WRITERS};
 use skillbook_sql::statement::may_read;
 use skillbook_sql::{Error, Rows, Value};
 
@@ -19,13 +23,13 @@ mod atoms {
     rustler::atoms! { ok, error, writes, skillbook_postgres_notification, skillbook_postgres_end }
 }
 
-/// Where a database is.
+/// A database on a server.
 pub struct ServerResource(Arc<Server>);
 
 #[rustler::resource_impl]
 impl Resource for ServerResource {}
 
-/// A connection. Without anybody who knows it, it is closed.
+/// A connection. It is closed when no process refers to it any more.
 pub struct SessionResource(Arc<Session>);
 
 #[rustler::resource_impl]
@@ -44,25 +48,25 @@ struct AddressMap {
 }
 
 #[derive(NifMap)]
-struct LimitsMap {
+struct TimeoutsMap {
     timeout: u64,
     queue_timeout: u64,
     connect_timeout: u64,
 }
 
 #[derive(NifUnitEnum)]
-enum PlaceAtom {
+enum ModeAtom {
     Read,
     Write,
     Inside,
 }
 
-impl From<PlaceAtom> for Place {
-    fn from(place: PlaceAtom) -> Place {
-        match place {
-            PlaceAtom::Read => Place::Read,
-            PlaceAtom::Write => Place::Write,
-            PlaceAtom::Inside => Place::Inside,
+impl From<ModeAtom> for Mode {
+    fn from(mode: ModeAtom) -> Mode {
+        match mode {
+            ModeAtom::Read => Mode::Read,
+            ModeAtom::Write => Mode::Write,
+            ModeAtom::Inside => Mode::Inside,
         }
     }
 }
@@ -71,7 +75,7 @@ fn panicked(env: Env<'_>) -> Term<'_> {
     (atoms::error(), encode_error(env, &Error::panicked())).encode(env)
 }
 
-/// Runs `work` with the session and sends what it gives.
+/// Runs `work` with the session in a task, and sends the result.
 fn run<T, F>(
     session: &ResourceArc<SessionResource>,
     reference: Term,
@@ -92,12 +96,13 @@ where
     Ok(atoms::ok())
 }
 
-/// Reads the file of certificate authorities, if there is one.
+/// Makes a server from its settings, without connecting. Runs on dirty IO because it may read the
+/// file of certificate authorities.
 #[rustler::nif(schedule = "DirtyIo")]
 fn postgres_server<'a>(
     env: Env<'a>,
     address: AddressMap,
-    limits: LimitsMap,
+    timeouts: TimeoutsMap,
 ) -> NifResult<Term<'a>> {
     let address = Address {
         host: address.host,
@@ -109,17 +114,18 @@ fn postgres_server<'a>(
         ssl_mode: SslMode::from_name(&address.ssl).ok_or(rustler::Error::BadArg)?,
         authorities: address.ssl_ca_file,
     };
-    let limits = Limits {
-        statement: Duration::from_millis(limits.timeout),
-        patience: Duration::from_millis(limits.queue_timeout),
-        connect: Duration::from_millis(limits.connect_timeout),
+    let timeouts = Timeouts {
+        statement: Duration::from_millis(timeouts.timeout),
+        lock: Duration::from_millis(timeouts.queue_timeout),
+        connect: Duration::from_millis(timeouts.connect_timeout),
     };
-    let server = Server::new(&address, limits)
+    let server = Server::new(&address, timeouts)
         .map(|server| ResourceArc::new(ServerResource(Arc::new(server))));
     Ok(reply(env, server))
 }
 
-/// `{:ok, session}` or `{:error, error, passing}`. The process hears what the session hears.
+/// `{:ok, session}` or `{:error, error, is_transient}`. The calling process also receives the
+/// session's notifications.
 #[rustler::nif]
 fn postgres_connect(
     env: Env,
@@ -129,28 +135,30 @@ fn postgres_connect(
     let runtime = runtime()?;
     let reply = Reply::new(reference, panicked);
     let pid = env.pid();
+    // Events may come at any time and from another thread, so the reference is copied into an
+    // environment of its own, behind a mutex.
     let heard_env = OwnedEnv::new();
     let reference = Arc::new(std::sync::Mutex::new((heard_env.save(reference), heard_env)));
-    let hear = move |heard: Heard| {
-        let held = reference.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let term = |env| held.1.run(|own| held.0.load(own).in_env(env));
-        // If the process is gone, nobody listens.
-        let _ = OwnedEnv::new().send_and_clear(&pid, |env| match heard {
-            Heard::Notification { channel, payload } => {
+    let on_event = move |event: Event| {
+        let saved = reference.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let term = |env| saved.1.run(|own| saved.0.load(own).in_env(env));
+        // If the process has ended, nobody needs the event.
+        let _ = OwnedEnv::new().send_and_clear(&pid, |env| match event {
+            Event::Notification { channel, payload } => {
                 (atoms::skillbook_postgres_notification(), term(env), channel, payload).encode(env)
             }
-            Heard::End => (atoms::skillbook_postgres_end(), term(env)).encode(env),
+            Event::End => (atoms::skillbook_postgres_end(), term(env)).encode(env),
         });
     };
     let server = Arc::clone(&server.0);
     runtime.spawn(async move {
-        let opened = server.connect(hear).await;
+        let opened = server.connect(on_event).await;
         reply.send(|env| match opened {
             Ok(session) => {
                 (atoms::ok(), ResourceArc::new(SessionResource(Arc::new(session)))).encode(env)
             }
-            Err(refused) => {
-                (atoms::error(), encode_error(env, &refused.error), refused.passing).encode(env)
+            Err(failed) => {
+                (atoms::error(), encode_error(env, &failed.error), failed.is_transient).encode(env)
             }
         });
     });
@@ -162,24 +170,24 @@ fn postgres_may_read(sql: &str) -> bool {
     may_read(sql)
 }
 
-/// The key of the advisory lock by which writers take turns.
+/// The key of the advisory lock that serializes writers.
 #[rustler::nif]
 fn postgres_writers() -> i64 {
     WRITERS
 }
 
-/// `:writes`, with nothing done, if the place is `:read` and the statement would write.
+/// `:writes` without running the statement, if the mode is `:read` and the statement would write.
 #[rustler::nif]
 fn postgres_query(
     session: ResourceArc<SessionResource>,
     reference: Term,
-    place: PlaceAtom,
+    mode: ModeAtom,
     sql: String,
     params: Vec<Term>,
 ) -> NifResult<rustler::Atom> {
     let params: Vec<Value> = decode_params(&params)?;
     let work =
-        |session: Arc<Session>| async move { session.query(&sql, &params, place.into()).await };
+        |session: Arc<Session>| async move { session.query(&sql, &params, mode.into()).await };
     run(&session, reference, work, |env, found: Result<Option<Rows>, Error>| {
         match found.transpose() {
             Some(found) => reply(env, found.map(|found| encode_rows(env, &found))),
@@ -188,7 +196,7 @@ fn postgres_query(
     })
 }
 
-/// The statements of a transaction, each with its parameters, up to the first that fails.
+/// Runs the statements of a transaction, each with its parameters, up to the first that fails.
 #[rustler::nif]
 fn postgres_query_all(
     session: ResourceArc<SessionResource>,
@@ -206,18 +214,19 @@ fn postgres_query_all(
 fn postgres_batch(
     session: ResourceArc<SessionResource>,
     reference: Term,
-    place: PlaceAtom,
+    mode: ModeAtom,
     sql: String,
 ) -> NifResult<rustler::Atom> {
     run(
         &session,
         reference,
-        |session| async move { session.execute_batch(&sql, place.into()).await },
+        |session| async move { session.execute_batch(&sql, mode.into()).await },
         done,
     )
 }
 
-/// Begins with these statements; if one of them fails, nothing has begun.
+/// Begins a transaction with these statements. If one of them fails, the transaction is rolled
+/// back.
 #[rustler::nif]
 fn postgres_begin(
     session: ResourceArc<SessionResource>,
@@ -230,6 +239,7 @@ fn postgres_begin(
         session.begin(level).await?;
         let found = session.query_all(&statements).await;
         if found.is_err() {
+            // The caller's transaction has not begun, so it will not roll back itself.
             session.rollback(level).await?;
         }
         found
@@ -272,11 +282,11 @@ fn postgres_usable(session: ResourceArc<SessionResource>) -> bool {
     session.0.is_usable()
 }
 
-/// Stops what runs on it, takes back what is not committed, and closes it; without a reply.
+/// Cancels the running statement, rolls back, and closes the session. There is no reply.
 #[rustler::nif]
 fn postgres_close(session: ResourceArc<SessionResource>) -> NifResult<rustler::Atom> {
     let session = Arc::clone(&session.0);
-    // Now, and not when a thread has time: who is told that it is closed must find it so.
+    // Not in the task: as soon as this function returns, the session must refuse calls.
     session.refuse();
     runtime()?.spawn(async move { session.close().await });
     Ok(atoms::ok())

@@ -1,4 +1,4 @@
-//! Profiles and lists of names as Elixir hands them over.
+//! Decodes profiles and lists of names.
 
 use rustler::{Atom, NifResult, Term};
 use skillbook_core::view::Profile;
@@ -7,14 +7,14 @@ mod atoms {
     rustler::atoms! { all }
 }
 
-/// A profile by its id and those of the others that it acts for, its grants and its lists of globs.
+/// A profile from its id and those that it acts for, its grants and its lists of globs.
 pub fn profile(mut ids: Vec<String>, grants: Term, skills: Vec<Vec<String>>) -> NifResult<Profile> {
     let others = ids.split_off(1.min(ids.len()));
     let id = ids.pop().ok_or(rustler::Error::BadArg)?;
     Ok(Profile { id, others, grants: list_or_all(grants)?, skills })
 }
 
-/// `:all` is `None`.
+/// `:all` becomes `None`.
 pub fn list_or_all(term: Term) -> NifResult<Option<Vec<String>>> {
     match term.decode::<Atom>() {
         Ok(atom) if atom == atoms::all() => Ok(None),

@@ -1,15 +1,20 @@
 //! Reads one file of a skill's folder for `get_skill`.
+//!
+//! The path is resolved with all its links and must lie inside the folder. The file's name comes
+//! from the catalog's list, never from the model.
 
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
-/// The largest file that is shown, in bytes.
-const SHOWN: u64 = 256 * 1024;
+/// The number of bytes that are displayed.
+const MAX_BYTES: u64 = 256 * 1024;
 
-/// The file's text, or a sentence that says why it is not shown. `document` is the path of the skill's `SKILL.md`.
+/// The text of the file, or a sentence that says why it is not displayed. `document` is the path of
+/// the skill's `SKILL.md`.
 pub fn read(document: &str, file: &str) -> String {
     let folder = Path::new(document).parent().unwrap_or(Path::new("."));
+    // Both sides are resolved, because the skill's folder may itself be behind a link.
     let resolved = fs::canonicalize(folder)
         .and_then(|folder| Ok((fs::canonicalize(folder.join(file))?, folder)));
     let path = match resolved {
@@ -19,8 +24,9 @@ pub fn read(document: &str, file: &str) -> String {
     };
     let mut bytes = Vec::new();
     let read = fs::metadata(&path).and_then(|metadata| {
+        // A pipe or device would block.
         if metadata.is_file() {
-            File::open(&path)?.take(SHOWN + 1).read_to_end(&mut bytes)?;
+            File::open(&path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
         }
         Ok(metadata)
     });
@@ -29,16 +35,16 @@ pub fn read(document: &str, file: &str) -> String {
         Ok(metadata) if !metadata.is_file() => {
             format!("`{file}` is not a regular file and is not shown.")
         }
-        Ok(metadata) => shown(file, bytes, metadata.len()),
+        Ok(metadata) => display(file, bytes, metadata.len()),
     }
 }
 
-/// The text of a file with these bytes, of `length` in all.
-fn shown(file: &str, mut bytes: Vec<u8>, length: u64) -> String {
-    if bytes.len() as u64 > SHOWN {
-        bytes.truncate(whole_lines(&bytes[..SHOWN as usize]));
+/// Formats the text of a file of this length. `bytes` is the part that was read.
+fn display(file: &str, mut bytes: Vec<u8>, length: u64) -> String {
+    if bytes.len() as u64 > MAX_BYTES {
+        bytes.truncate(whole_lines(&bytes[..MAX_BYTES as usize]));
     }
-    // A PDF may happen to be plain text, and nobody reads it as such.
+    // A PDF may consist of text only, and would still be unreadable.
     let kind = match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') && !text.starts_with("%PDF-") => {
             let left = length.saturating_sub(text.len() as u64);
@@ -55,10 +61,10 @@ fn shown(file: &str, mut bytes: Vec<u8>, length: u64) -> String {
     format!("`{file}` is {kind} of {length} bytes, not text.")
 }
 
-/// Up to the last line end; without one, up to the last whole character.
+/// The length up to the last line end or, without one, the last whole character.
 fn whole_lines(bytes: &[u8]) -> usize {
     let whole = || {
-        // A character has at most four bytes, so its beginning is among the last four.
+        // A character has at most four bytes, so it starts within the last four.
         let start =
             (bytes.len().saturating_sub(4)..bytes.len()).rev().find(|at| bytes[*at] & 0xC0 != 0x80);
         start.filter(|start| std::str::from_utf8(&bytes[*start..]).is_err()).unwrap_or(bytes.len())
@@ -66,7 +72,8 @@ fn whole_lines(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or_else(whole, |at| at + 1)
 }
 
-/// What a file is that is no text, by its beginning; the name decides where several kinds begin alike.
+/// The type of a binary file, by its first bytes. The extension decides between types that start
+/// alike.
 fn kind(file: &str, bytes: &[u8]) -> &'static str {
     const KINDS: [(&[u8], &str); 16] = [
         (b"\x89PNG\r\n\x1a\n", "a PNG image"),

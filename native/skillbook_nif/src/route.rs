@@ -1,11 +1,12 @@
-//! `Skillbook.Router`: a line is read and its skill found in one call.
+//! `Skillbook.Router`: parses a line and finds its entry in one call, since every command takes
+//! this path.
 
 use rustler::{Binary, Encoder, Env, NifResult, Term};
 use skillbook_core::text::command::{self, GET_SKILL};
 
 use crate::command::encode_command;
 use crate::encode::Bare;
-use crate::text::{self, Source};
+use crate::text::{self, SourceText};
 use crate::twin::{twin, BYTES};
 use crate::view::ViewResource;
 
@@ -14,7 +15,7 @@ mod atoms {
 }
 
 fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Term<'a>> {
-    let read = Source::new(env, line).and_then(|source| {
+    let read = SourceText::new(env, line).and_then(|source| {
         let command = command::parse(source.text)?;
         Ok((source, command))
     });
@@ -30,10 +31,12 @@ fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Te
     let Some((id, entry)) = found else {
         return Ok((atoms::unknown(), values.term(env)).encode(env));
     };
-    // The flags of a page that the model only reads are its own business.
+    // Flags are checked only if they are passed to a handler, or if the page asks for it
+    // (`strict`). A page that only the model reads may mention any flags.
     let checked = entry.handler().is_some() || entry.fields().strict;
     let declared = match checked {
         false => atoms::nil().encode(env),
+        // A declaration is parsed on first use, which is not quick for a long page.
         true if entry.document.text.len() > BYTES => atoms::long().encode(env),
         true => view.declaration_term(env, id),
     };
@@ -43,8 +46,9 @@ fn find<'a>(env: Env<'a>, view: &ViewResource, line: Binary<'a>) -> NifResult<Te
 }
 
 twin! {
-    /// With the values of a command: `{:ok, entry, declaration, command}`, `{:get, command}` or `{:unknown, command}`.
-    /// The declaration is what the flags are checked by, nil, or `:long` for a page that takes long to read.
+    /// With the parsed command: `{:ok, entry, declaration, command}`, `{:get, command}` or
+    /// `{:unknown, command}`. The declaration is `nil` if flags are not checked, and `:long` if the
+    /// page is too long to parse here.
     "DirtyCpu" fn route_now | route_dirty(env, view: &'a ViewResource, line: Binary<'a>)
     text line.len()
     => find(env, view, line)

@@ -1,6 +1,8 @@
-//! The runtime for everything that waits for the network: PostgreSQL and HTTP.
+//! The tokio runtime for everything that waits for the network: PostgreSQL and HTTP.
 //!
-//! A call returns at once; `{reference, reply}` follows as a message to the calling process.
+//! A call returns at once, and its result arrives as the message `{reference, reply}`. So a slow
+//! server blocks neither a scheduler nor a thread. There is one runtime for all books: connections
+//! wait nearly all the time.
 
 use std::sync::OnceLock;
 
@@ -8,12 +10,14 @@ use rustler::env::{OwnedEnv, SavedTerm};
 use rustler::{Encoder, Env, LocalPid, NifResult, Term};
 use tokio::runtime::{Builder, Runtime};
 
-/// They wait nearly all the time, and compute little beside TLS and the encoding of replies.
+/// Tasks compute little besides TLS and the encoding of replies.
 const THREADS: usize = 2;
 
-/// Threads for looking up host names, which blocks.
+/// The maximum number of threads for host name lookups, which block.
 const LOOKUPS: usize = 32;
 
+/// Starts the runtime with the first call, so that a book without network connections has no
+/// threads for them.
 pub(crate) fn runtime() -> NifResult<&'static Runtime> {
     static RUNTIME: OnceLock<std::io::Result<Runtime>> = OnceLock::new();
     let make = || {
@@ -22,6 +26,7 @@ pub(crate) fn runtime() -> NifResult<&'static Runtime> {
             .worker_threads(THREADS)
             .max_blocking_threads(LOOKUPS)
             .thread_name("skillbook io")
+            // Sockets and timers.
             .enable_all()
             .build()
     };
@@ -31,7 +36,8 @@ pub(crate) fn runtime() -> NifResult<&'static Runtime> {
         .map_err(|error| rustler::Error::Term(Box::new(error.to_string())))
 }
 
-/// The reply to one call. The caller waits without a time limit, so one is always sent: `panicked` if this is dropped.
+/// The reply to a call. The caller waits without a time limit, so a reply is always sent: if this
+/// is dropped, because a task panicked or was aborted, `panicked` is sent.
 pub(crate) struct Reply {
     pid: LocalPid,
     env: OwnedEnv,
@@ -54,7 +60,7 @@ impl Reply {
     fn send_now(&mut self, encode: impl for<'a> FnOnce(Env<'a>) -> Term<'a>) {
         self.is_sent = true;
         let reference = &self.reference;
-        // If the process is gone, nobody waits.
+        // If the process has ended, nobody waits.
         let _ = self
             .env
             .send_and_clear(&self.pid, |env| (reference.load(env), encode(env)).encode(env));

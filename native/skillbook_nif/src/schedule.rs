@@ -1,4 +1,4 @@
-//! `Skillbook.Schedule`: when schedules fire.
+//! `Skillbook.Schedule`: cron expressions and their next runs.
 
 use rustler::{Encoder, Env, ResourceArc, Term};
 use skillbook_core::schedule::{Cron, Error, Schedule, Zone};
@@ -9,13 +9,14 @@ mod atoms {
     rustler::atoms! { ok, error, expression, timezone }
 }
 
-/// A schedule that was read.
+/// A parsed schedule.
 pub struct ScheduleResource(Schedule);
 
 #[rustler::resource_impl]
 impl rustler::Resource for ScheduleResource {}
 
-/// `{:ok, schedule, timezone}` with the zone's name as the database spells it, or `{:error, {part, expected, got, hint}}`.
+/// `{:ok, schedule, timezone}`, with the zone's name in the database's spelling, or `{:error,
+/// {part, expected, got, hint}}`.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn schedule_parse<'a>(env: Env<'a>, expression: &str, timezone: &str) -> Term<'a> {
     let wrong = |part: rustler::Atom, error: Error| {
@@ -35,7 +36,7 @@ fn schedule_parse<'a>(env: Env<'a>, expression: &str, timezone: &str) -> Term<'a
     }
 }
 
-/// Up to so many times after another, in seconds since 1970.
+/// Up to `count` runs after a time, in Unix seconds.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn schedule_upcoming(
     schedule: ResourceArc<ScheduleResource>,
@@ -45,7 +46,7 @@ fn schedule_upcoming(
     schedule.0.upcoming(after).take(count).collect()
 }
 
-/// The next time, or nil.
+/// The next run after a time, or `nil`.
 #[rustler::nif]
 fn schedule_next<'a>(
     env: Env<'a>,
@@ -55,13 +56,13 @@ fn schedule_next<'a>(
     encode::option(env, &schedule.0.next(after))
 }
 
-/// A time as clocks show it, or nil.
+/// A time in the schedule's zone, or `nil` if it is out of range.
 #[rustler::nif]
 fn schedule_local<'a>(env: Env<'a>, schedule: ResourceArc<ScheduleResource>, at: i64) -> Term<'a> {
     encode::option(env, &schedule.0.local(at))
 }
 
-/// What it means, on one line.
+/// The schedule in words, on one line.
 #[rustler::nif]
 fn schedule_describe(schedule: ResourceArc<ScheduleResource>) -> String {
     schedule.0.describe()

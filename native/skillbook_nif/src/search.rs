@@ -1,4 +1,4 @@
-//! Search through a view.
+//! Search over the entries of a view.
 
 use rustler::{Encoder, Env, NifResult, ResourceArc, Term};
 use skillbook_core::view::search::{Hit, Query};
@@ -20,7 +20,7 @@ mod atoms {
     }
 }
 
-/// The entries that match, as `%Skillbook.Hit{}`, the best first.
+/// The matching entries as `%Skillbook.Hit{}`, best first.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn view_search<'a>(
     env: Env<'a>,
@@ -43,7 +43,8 @@ fn view_search<'a>(
 
 fn encode_hit<'a>(env: Env<'a>, view: &ViewResource, hit: &Hit) -> NifResult<Term<'a>> {
     let entry = view.core().entry(hit.id).ok_or(rustler::Error::BadArg)?;
-    // A 64-bit number has to be rounded once more to look as the 32-bit one does.
+    // The score is rounded as a 32-bit number. As a 64-bit number it must be rounded again, or it
+    // prints with extra digits.
     let score = (f64::from(hit.score) * 1000.0).round() / 1000.0;
     encode::map(
         env,
@@ -51,7 +52,7 @@ fn encode_hit<'a>(env: Env<'a>, view: &ViewResource, hit: &Hit) -> NifResult<Ter
             (atoms::__struct__(), atoms::hit().encode(env)),
             (atoms::description(), entry.description().encode(env)),
             (atoms::highlights(), hit.snippet.highlights.encode(env)),
-            (atoms::kind(), encode::own_atom(env, entry.kind.as_str())),
+            (atoms::kind(), encode::static_atom(env, entry.kind.as_str())),
             (atoms::name(), entry.name.encode(env)),
             (atoms::score(), score.encode(env)),
             (atoms::snippet(), hit.snippet.text.encode(env)),

@@ -1,7 +1,8 @@
-//! The index of documents in the tables of a database.
+//! The full-text index of documents in a database: packing, merging and ranking. Elixir reads and
+//! writes the rows.
 
 use rustler::{Binary, Encoder, Env, NewBinary, NifResult, NifTaggedEnum, Term};
-use skillbook_core::search::rows::{self, Document, Kept, Row, Run};
+use skillbook_core::search::rows::{self, BlockRow, Run, SearchDocument, StoredRun};
 use skillbook_core::search::snippet;
 
 /// The words of each text: as written, and their stems.
@@ -15,22 +16,22 @@ fn search_words(texts: Vec<String>) -> Vec<Vec<(String, String)>> {
 /// A document: its id, then titles, text and fields.
 type Searched = (u64, (Vec<String>, String, Vec<String>));
 
-/// Of documents a run, as `{ids, first, last, count, size, blocks}`.
+/// Packs documents into a run: `{ids, first, last, count, size, blocks}`.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn search_pack(env: Env, documents: Vec<Searched>) -> Term {
-    let document = |(id, (titles, content, fields))| Document { id, titles, content, fields };
-    let documents: Vec<Document> = documents.into_iter().map(document).collect();
+    let document = |(id, (titles, content, fields))| SearchDocument { id, titles, content, fields };
+    let documents: Vec<SearchDocument> = documents.into_iter().map(document).collect();
     encode(env, &rows::pack(&documents))
 }
 
-type KeptTerms<'a> = (Binary<'a>, Binary<'a>, Vec<(Binary<'a>, Binary<'a>)>, Vec<u64>);
+type RunTerms<'a> = (Binary<'a>, Binary<'a>, Vec<(Binary<'a>, Binary<'a>)>, Vec<u64>);
 
-/// Of runs as ids, those that have gone, blocks, and other ids by place: one run.
+/// Merges runs, each given by its ids, its removed ids, its blocks and its new ids.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn search_merge<'a>(env: Env<'a>, runs: Vec<KeptTerms<'a>>) -> Term<'a> {
-    let runs: Vec<Kept> = runs
+fn search_merge<'a>(env: Env<'a>, runs: Vec<RunTerms<'a>>) -> Term<'a> {
+    let runs: Vec<StoredRun> = runs
         .iter()
-        .map(|(ids, gone, blocks, numbers)| Kept {
+        .map(|(ids, gone, blocks, numbers)| StoredRun {
             ids: ids.as_slice(),
             gone: gone.as_slice(),
             blocks: blocks
@@ -58,7 +59,7 @@ fn binary<'a>(env: Env<'a>, bytes: &[u8]) -> Term<'a> {
     NewBinary::from_slice(env, bytes).into()
 }
 
-/// Of a run's ids and those that have gone: those that have gone when these go too, and how many more they are.
+/// Adds documents to those removed from a run: the packed ids, and how many more they are.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn search_without<'a>(
     env: Env<'a>,
@@ -70,7 +71,7 @@ fn search_without<'a>(
     (binary(env, &gone), count).encode(env)
 }
 
-/// Of each text the part that shows why it was found, and where the matches stand in it.
+/// The snippet of each text, with the positions of the matches in it.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn search_snippets<'a>(
     env: Env<'a>,
@@ -85,7 +86,7 @@ fn search_snippets<'a>(
     texts.iter().map(snippet).collect()
 }
 
-/// How many of the best are given.
+/// The number of hits to return.
 #[derive(NifTaggedEnum)]
 enum Limit {
     Level(usize),
@@ -101,7 +102,7 @@ impl From<Limit> for rows::Limit {
     }
 }
 
-/// What a query asks for.
+/// A part of a query.
 #[derive(NifTaggedEnum)]
 enum Unit {
     Any(Vec<(String, String)>),
@@ -117,8 +118,9 @@ impl From<Unit> for rows::Unit {
     }
 }
 
-/// The documents that have the units and pass the filters: whether they have all units, how many they are, and the best
-/// with their scores. A row is a list of the range's number, what has gone from the run, and the block's two parts.
+/// Ranks the documents that match the units and pass the filters: whether they match all units, how
+/// many there are, and the best with their scores. A row is a list of the range's number, the run's
+/// removed ids, and the two columns of a block.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn search_rank<'a>(
     env: Env<'a>,
@@ -135,7 +137,7 @@ fn search_rank<'a>(
     };
     let rows: Vec<_> = decoded
         .iter()
-        .map(|(range, parts)| Row {
+        .map(|(range, parts)| BlockRow {
             range: *range,
             gone: part(parts, 0),
             documents: part(parts, 1),

@@ -1,5 +1,8 @@
-//! SQLite for `Skillbook.SQL.SQLite`: all that touches the disk is dirty IO. And the statements of a text, for drivers
-//! that are not ours.
+//! SQLite for `Skillbook.SQL.SQLite`, and the check of statements for drivers in Elixir.
+//!
+//! SQLite blocks, so every call runs on a dirty IO scheduler. If the calling process is killed, its
+//! statement would go on until its end. So each call monitors its caller: when the caller dies, the
+//! connection's interrupt is set, which SQLite checks every few microseconds.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +17,7 @@ use skillbook_sql::sqlite::{Sqlite, SqliteConnection};
 use skillbook_sql::statement::{self, Kind};
 use skillbook_sql::{Connection, Database, Error, ErrorKind, Interrupt, Rows, Value};
 
-use crate::encode::{option, own_atom};
+use crate::encode::{option, static_atom};
 use crate::twin::{twin, JSON_BYTES};
 
 mod atoms {
@@ -28,20 +31,23 @@ enum Dialect {
 }
 
 twin! {
-    /// The statements of a text, each as `{text, kind}`; of its only one, if a number of parameters is given.
-    "DirtyCpu" fn sql_statements_now | sql_statements_dirty(env, sql: &str, dialect: Dialect, params: Option<usize>)
+    /// Splits a text into statements, each as `{text, kind}`. With a number of parameters, the text
+    /// must be a single statement.
+    "DirtyCpu" fn sql_statements_now | sql_statements_dirty(
+        env, sql: &str, dialect: Dialect, params: Option<usize>
+    )
     if sql.len() <= JSON_BYTES
     => Ok(statements(env, sql, dialect, params))
 }
 
 fn statements<'a>(env: Env<'a>, sql: &str, dialect: Dialect, params: Option<usize>) -> Term<'a> {
-    let spoken = match dialect {
+    let core_dialect = match dialect {
         Dialect::Sqlite => statement::Dialect::Sqlite,
         Dialect::Postgres => statement::Dialect::Postgres,
     };
     let found = match params {
-        Some(params) => statement::one(sql, spoken, params).map(|statement| vec![statement]),
-        None => statement::all(sql, spoken),
+        Some(params) => statement::one(sql, core_dialect, params).map(|statement| vec![statement]),
+        None => statement::all(sql, core_dialect),
     };
     let encode = |statement: &statement::Statement| {
         let kind = match statement.kind() {
@@ -57,7 +63,8 @@ fn statements<'a>(env: Env<'a>, sql: &str, dialect: Dialect, params: Option<usiz
     reply(env, found.map(|found| found.iter().map(encode).collect::<Vec<_>>()))
 }
 
-/// The database, and which process has a statement under way on which connection.
+/// A database, and the processes with a running statement, each with the interrupt of its
+/// connection.
 pub struct SqlResource {
     database: Arc<Database<Sqlite>>,
     running: Mutex<Vec<(LocalPid, Interrupt)>>,
@@ -66,9 +73,10 @@ pub struct SqlResource {
 
 #[rustler::resource_impl]
 impl rustler::Resource for SqlResource {
+    // `down` only sets flags. It must never wait for a connection.
     const IMPLEMENTS_DOWN: bool = true;
 
-    /// A process that was killed leaves its statement running; without this, until its end.
+    /// Called when a process with a running statement has died.
     fn down<'a>(&'a self, _env: Env<'a>, pid: LocalPid, _monitor: Monitor) {
         for (_, interrupt) in self.running().iter().filter(|(running, _)| *running == pid) {
             interrupt.set();
@@ -77,11 +85,12 @@ impl rustler::Resource for SqlResource {
 }
 
 impl Drop for SqlResource {
-    /// Garbage is collected on a normal scheduler, and closing a database writes to disk.
+    /// Garbage collection runs on a normal scheduler, and closing a database writes to disk. So it
+    /// happens on a thread of its own.
     fn drop(&mut self) {
         if !self.closed.load(Ordering::Acquire) {
             let database = Arc::clone(&self.database);
-            // Without a thread to be had, the connections close right here.
+            // If no thread can be started, the connections are closed right here.
             let _ = thread::Builder::new()
                 .name("skillbook-sql-close".into())
                 .spawn(move || database.close());
@@ -95,8 +104,8 @@ impl SqlResource {
     }
 }
 
-/// Runs `work` so that the death of the calling process stops it.
-fn watched<T>(
+/// Runs `work` such that it is interrupted when the calling process dies.
+fn interruptible<T>(
     env: Env,
     resource: &ResourceArc<SqlResource>,
     connection: &mut SqliteConnection,
@@ -104,7 +113,10 @@ fn watched<T>(
 ) -> Result<T, Error> {
     let pid = env.pid();
     let interrupt = connection.interrupt();
+    // Registered before the monitor, or a process that dies in between would not be found by
+    // `down`.
     resource.running().push((pid, interrupt.clone()));
+    // Monitoring fails if the process has died already; then nothing runs.
     let result = match env.monitor(resource, &pid) {
         Some(monitor) => {
             let result = work(connection);
@@ -113,16 +125,18 @@ fn watched<T>(
         }
         None => Err(Error::closed()),
     };
-    // From here on `down` does not find this connection, so the next caller's statement cannot be hit.
+    // Once this process is removed from the list, `down` cannot find the connection. Only then is
+    // the interrupt cleared, so the next caller's statement is never hit.
     resource.running().retain(|(running, _)| *running != pid);
     interrupt.clear();
     result
 }
 
 #[rustler::nif(schedule = "DirtyIo")]
-fn sql_open<'a>(env: Env<'a>, path: &str, patience_ms: u64) -> Term<'a> {
+fn sql_open<'a>(env: Env<'a>, path: &str, busy_timeout_ms: u64) -> Term<'a> {
+    // Opening may create the file and its folders, and waits for other processes to switch to WAL.
     let opened =
-        Database::open(Sqlite::new(path, Duration::from_millis(patience_ms))).map(|database| {
+        Database::open(Sqlite::new(path, Duration::from_millis(busy_timeout_ms))).map(|database| {
             ResourceArc::new(SqlResource {
                 database: Arc::new(database),
                 running: Mutex::new(Vec::new()),
@@ -134,6 +148,7 @@ fn sql_open<'a>(env: Env<'a>, path: &str, patience_ms: u64) -> Term<'a> {
 
 #[rustler::nif(schedule = "DirtyIo")]
 fn sql_close<'a>(env: Env<'a>, resource: ResourceArc<SqlResource>) -> Term<'a> {
+    // Running statements are interrupted first, because `close` waits for the writer.
     for (_, interrupt) in resource.running().iter() {
         interrupt.set();
     }
@@ -142,7 +157,7 @@ fn sql_close<'a>(env: Env<'a>, resource: ResourceArc<SqlResource>) -> Term<'a> {
     atoms::ok().encode(env)
 }
 
-/// `:writes`, with nothing done, if the statement must go to the connection that writes.
+/// `:writes` without running the statement, if it needs the writing connection.
 #[rustler::nif(schedule = "DirtyIo")]
 fn sql_read<'a>(
     env: Env<'a>,
@@ -151,9 +166,9 @@ fn sql_read<'a>(
     params: Vec<Term<'a>>,
 ) -> NifResult<Term<'a>> {
     let params = decode_params(&params)?;
-    let found = resource
-        .database
-        .read(|reader| watched(env, &resource, reader, |connection| connection.read(sql, &params)));
+    let found = resource.database.read(|reader| {
+        interruptible(env, &resource, reader, |connection| connection.read(sql, &params))
+    });
     Ok(match found.transpose() {
         Some(found) => reply(env, found.map(|found| encode_rows(env, &found))),
         None => atoms::writes().encode(env),
@@ -174,7 +189,7 @@ fn sql_query<'a>(
     Ok(reply(env, found.map(|found| encode_rows(env, &found))))
 }
 
-/// The statements of a transaction, each with its parameters, up to the first that fails.
+/// Runs the statements of a transaction, each with its parameters, up to the first that fails.
 #[rustler::nif(schedule = "DirtyIo")]
 fn sql_query_all<'a>(
     env: Env<'a>,
@@ -205,7 +220,8 @@ fn sql_batch<'a>(
     done(env, write(env, &resource, epoch, inside, |connection| connection.execute_batch(sql)))
 }
 
-/// Begins with these statements; if one of them fails, nothing has begun.
+/// Begins a transaction with these statements. If one of them fails, the transaction is rolled
+/// back.
 #[rustler::nif(schedule = "DirtyIo")]
 fn sql_begin<'a>(
     env: Env<'a>,
@@ -218,6 +234,8 @@ fn sql_begin<'a>(
     let found = write(env, &resource, epoch, level > 0, |connection| {
         connection.begin(level)?;
         query_all(connection, &statements)
+            // The caller sees the first error; it has not begun a transaction, so it will not roll
+            // back itself.
             .or_else(|error| connection.rollback(level).and(Err(error)))
     });
     Ok(reply(env, found.map(|found| encode_all(env, &found))))
@@ -243,7 +261,7 @@ fn sql_rollback<'a>(
     done(env, resource.database.write(epoch, |connection| connection.rollback(level)))
 }
 
-/// Rolls back what a dead process left; gives the epoch in which the next one writes.
+/// Rolls back the transaction of a process that died, and returns the next writer's epoch.
 #[rustler::nif(schedule = "DirtyIo")]
 fn sql_abandon(resource: ResourceArc<SqlResource>) -> u64 {
     resource.database.abandon()
@@ -256,7 +274,7 @@ fn write<T>(
     inside: bool,
     work: impl FnOnce(&mut SqliteConnection) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let work = |connection: &mut SqliteConnection| watched(env, resource, connection, work);
+    let work = |connection: &mut SqliteConnection| interruptible(env, resource, connection, work);
     match inside {
         true => resource.database.write_inside(epoch, work),
         false => resource.database.write(epoch, work),
@@ -280,10 +298,10 @@ pub(crate) fn reply<'a>(env: Env<'a>, result: Result<impl Encoder, Error>) -> Te
 /// `{kind, constraint, message, sql}`.
 pub(crate) fn encode_error<'a>(env: Env<'a>, error: &Error) -> Term<'a> {
     let constraint = match error.kind() {
-        ErrorKind::Constraint(constraint) => own_atom(env, constraint.as_str()),
+        ErrorKind::Constraint(constraint) => static_atom(env, constraint.as_str()),
         _ => atoms::nil().encode(env),
     };
-    let kind = own_atom(env, error.kind().as_str());
+    let kind = static_atom(env, error.kind().as_str());
     (kind, constraint, error.to_string(), option(env, &error.sql())).encode(env)
 }
 
@@ -316,14 +334,15 @@ fn encode_value<'a>(env: Env<'a>, value: &Value) -> Term<'a> {
     }
 }
 
-/// Statements with their parameters.
+/// Decodes statements with their parameters.
 pub(crate) fn decode_statements(
     statements: &[(String, Vec<Term>)],
 ) -> NifResult<Vec<(String, Vec<Value>)>> {
     statements.iter().map(|(sql, params)| Ok((sql.clone(), decode_params(params)?))).collect()
 }
 
-/// `Skillbook.SQL` lets nothing else through: nil, 64-bit integers, floats, UTF-8 binaries and `{:blob, binary}`.
+/// Decodes parameters. `Skillbook.SQL` passes only nil, 64-bit integers, floats, UTF-8 binaries and
+/// `{:blob, binary}`.
 pub(crate) fn decode_params(params: &[Term]) -> NifResult<Vec<Value>> {
     params
         .iter()

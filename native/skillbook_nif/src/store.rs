@@ -1,4 +1,4 @@
-//! Rows of the store's table as records, and who may see them.
+//! Decodes rows of the store's table as records, and checks who may see them.
 
 use rustler::{Decoder, NifMap, NifResult, NifUnitEnum, Term};
 use skillbook_core::page::record::{list, Access, Origin, Record};
@@ -6,7 +6,7 @@ use skillbook_core::view::sees;
 
 use crate::profile::profile;
 
-/// The columns that count, in the order in which [`Row::record`] takes them.
+/// The columns that are read, in the order of [`Row::record`].
 const COLUMNS: [&str; 18] = [
     "id",
     "deleted_at",
@@ -28,30 +28,33 @@ const COLUMNS: [&str; 18] = [
     "writers",
 ];
 
-/// What the rows of a query say.
+/// The decoded rows of a query.
 #[derive(Default)]
 pub struct Rows {
-    /// The records that are in the catalog.
+    /// The records that belong in the catalog.
     pub records: Vec<Record>,
-    /// The ids of those that are not.
+    /// The ids of records that do not: deleted or disabled ones.
     pub removed: Vec<i64>,
-    /// The ids of those that cannot be read, and why.
+    /// The ids of rows that cannot be read, with the reasons.
     pub unread: Vec<(i64, String)>,
 }
 
 impl Rows {
-    /// Reads rows whose columns come in any order; there may be others than those that count.
+    /// Decodes rows. Their columns may be in any order, and there may be more of them.
     pub fn read(columns: &[String], rows: Vec<Vec<Term>>) -> NifResult<Rows> {
         let place = |name: &str| {
             columns.iter().position(|column| column == name).ok_or(rustler::Error::BadArg)
         };
+        // Columns are looked up by name once per query, not once per row.
         let places = COLUMNS.iter().map(|name| place(name)).collect::<NifResult<Vec<usize>>>()?;
         let mut found = Rows::default();
         for values in rows {
+            // A row of another length is a bug of the driver, not of the data.
             let whole = values.len() == columns.len();
             let row = whole
                 .then(|| places.iter().map(|at| values[*at]).zip(COLUMNS))
                 .ok_or(rustler::Error::BadArg)?;
+            // A row without a usable id cannot be reported either, so it is a bug of the caller.
             let mut row = Row(row);
             let id = row.next("a number").map_err(|_| rustler::Error::BadArg)?;
             match row.record(id) {
@@ -64,13 +67,12 @@ impl Rows {
     }
 }
 
-/// The values of a row that are still to be read, with their columns: as a database has them, or as
-/// an entry that was written has them.
+/// The remaining values of a row with their columns, in the form of a database or of a struct.
 struct Row<T>(T);
 
 impl<'a, T: Iterator<Item = (Term<'a>, &'static str)>> Row<T> {
     fn record(&mut self, id: i64) -> Result<Option<Record>, String> {
-        // The only atom here is `nil`.
+        // The only atom in this column is `nil`.
         let is_deleted = self.read("a time or nothing", |value| Some(!value.is_atom()))?;
         if !self.flag()? || is_deleted {
             return Ok(None);
@@ -106,7 +108,7 @@ impl<'a, T: Iterator<Item = (Term<'a>, &'static str)>> Row<T> {
         self.next("a text")
     }
 
-    /// Databases keep 1 and 0.
+    /// Databases store booleans as 1 and 0.
     fn flag(&mut self) -> Result<bool, String> {
         self.read("1 or 0", |value| {
             value.decode().or_else(|_| value.decode().map(|number: i64| number == 1)).ok()
@@ -142,6 +144,7 @@ impl<'a, T: Iterator<Item = (Term<'a>, &'static str)>> Row<T> {
             let got = value
                 .decode()
                 .map_or_else(|_| format!("{value:?}"), |text: &str| format!("{text:?}"));
+            // The value is cut: it may be a whole document.
             let got: String = got.chars().take(60).collect();
             format!("expected {expected} in the column {column}, got {got}")
         })
@@ -154,7 +157,7 @@ enum Kind {
     Note,
 }
 
-/// What a `%Skillbook.Stored{}` has that says who may see it.
+/// The fields of a `%Skillbook.Stored{}` that decide who may see it.
 #[derive(NifMap)]
 struct AccessMap {
     name: String,
@@ -176,8 +179,8 @@ impl From<AccessMap> for Access {
     }
 }
 
-/// Whether a profile may see each of these records. Of one without its content the kind alone says
-/// what it is.
+/// Whether a profile may see each of these records. If the content is missing, the kind alone
+/// decides whether a record is a skill.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn stored_visible(
     ids: Vec<String>,
@@ -190,7 +193,7 @@ fn stored_visible(
     seen(rows, sees)
 }
 
-/// Whether a rule shows each of these `%Skillbook.Stored{}`.
+/// Whether a rule admits each of these `%Skillbook.Stored{}`.
 pub fn seen(rows: Vec<Term>, sees: impl Fn(&Access) -> bool) -> NifResult<Vec<bool>> {
     rows.into_iter().map(|row| Ok(sees(&row.decode::<AccessMap>()?.into()))).collect()
 }

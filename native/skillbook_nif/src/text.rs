@@ -1,4 +1,5 @@
-//! What extractor and command share: binaries as text, parts of a binary without a copy, errors.
+//! Text of binaries without copying: extractor and command return parts of the binary that they
+//! were given.
 
 use std::borrow::Cow;
 
@@ -6,7 +7,7 @@ use rustler::{Binary, Encoder, Env, NewBinary, NifResult, Term};
 use skillbook_core::text::error::Error;
 use skillbook_core::text::extract::invalid_utf8;
 
-use crate::encode::{own_atom, Bare, Bares};
+use crate::encode::{static_atom, Bare, Bares};
 
 mod atoms {
     rustler::atoms! {
@@ -25,18 +26,18 @@ mod atoms {
     }
 }
 
-/// A binary and the text that it holds, to give out parts of it without copying them.
-pub struct Source<'a> {
+/// A binary with its text, to return parts of it without a copy.
+pub struct SourceText<'a> {
     env: Env<'a>,
     binary: Binary<'a>,
     pub text: &'a str,
 }
 
-impl<'a> Source<'a> {
+impl<'a> SourceText<'a> {
     pub fn new(env: Env<'a>, binary: Binary<'a>) -> Result<Self, Error> {
         let text = simdutf8::compat::from_utf8(binary.as_slice())
             .map_err(|error| invalid_utf8(error.valid_up_to()))?;
-        Ok(Source { env, binary, text })
+        Ok(SourceText { env, binary, text })
     }
 
     /// The whole binary.
@@ -44,7 +45,8 @@ impl<'a> Source<'a> {
         self.binary.to_term(self.env).into()
     }
 
-    /// Text as a binary: a part of this one where it is borrowed from it, which its address tells.
+    /// A text as a binary. If the text is borrowed from this binary, as its address shows, the
+    /// result is a part of it.
     pub fn part(&self, text: &str) -> Bare<'a> {
         let offset = (text.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
         Bare::part(self.env, &self.binary, offset, text.len())
@@ -56,7 +58,7 @@ impl<'a> Source<'a> {
         Bare::list(self.env, &parts)
     }
 
-    /// Pieces of text as one binary: a part of this one if they follow each other in it.
+    /// Joins pieces of text. If they are adjacent in this binary, the result is a part of it.
     pub fn joined(&self, pieces: &[Cow<'_, str>]) -> Bare<'a> {
         match pieces {
             [] => binary(self.env, "").into(),
@@ -90,7 +92,7 @@ pub fn error<'a>(env: Env<'a>, error: &Error) -> NifResult<Term<'a>> {
     let pairs = [
         (atoms::__struct__(), atoms::command_error().encode(env)),
         (atoms::__exception__(), true.encode(env)),
-        (atoms::kind(), own_atom(env, error.kind().as_str())),
+        (atoms::kind(), static_atom(env, error.kind().as_str())),
         (atoms::problem(), error.message().encode(env)),
         (atoms::hint(), error.hint().encode(env)),
         (atoms::offset(), span.start.encode(env)),

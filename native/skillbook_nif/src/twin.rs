@@ -1,8 +1,12 @@
-//! What runs on a normal scheduler, and what on a dirty one.
+//! Chooses between a normal and a dirty scheduler for calls whose duration depends on their input.
 //!
-//! A call whose time depends on its input, or on what was computed before, is exported twice: `NAME_now` runs on a normal
-//! scheduler and answers `:busy` if it might take long, then `Skillbook.Native` calls `NAME_dirty`. Always the second would
-//! be simpler, but changing over to a dirty scheduler takes milliseconds where all cores are busy.
+//! Such a call is exported twice. `NAME_now` runs on a normal scheduler and returns `:busy` if the
+//! call may take long; `Skillbook.Native` then calls `NAME_dirty`. Using only the second would be
+//! simpler, but the switch to a dirty scheduler takes milliseconds when all cores are busy, and
+//! most calls take microseconds.
+//!
+//! A normal scheduler expects a NIF to return within a millisecond. The limits below are chosen so
+//! that the worst input of that size stays well within it.
 
 use std::time::Instant;
 
@@ -13,32 +17,34 @@ mod atoms {
     rustler::atoms! { busy }
 }
 
-/// The most bytes of text that are read, and the most items that are encoded, well within a millisecond.
+/// The maximum length of a text, and the maximum number of items to encode.
 pub const BYTES: usize = 64 * 1024;
 pub const ITEMS: usize = 64;
 
-/// The most bytes of text that take so few microseconds that none of them counts: asking for the time twice would be a
-/// tenth of them.
+/// Texts up to this length take so few microseconds that their time is not measured: reading the
+/// clock twice would add a tenth.
 pub const SHORT: usize = 1024;
 
-/// The same for YAML: hostile one takes up to a microsecond a byte, far more than other text does.
+/// The limit for YAML. Hostile YAML takes up to a microsecond per byte.
 pub const YAML_BYTES: usize = 4 * 1024;
 
-/// The same for JSON, of which every second byte may become a term.
+/// The limit for JSON, where every second byte may become a term.
 pub const JSON_BYTES: usize = 8 * 1024;
 
-/// The same for a name that is compared with [`ITEMS`] others.
+/// The limit for a name that is compared with [`ITEMS`] others.
 pub const NAME_BYTES: usize = 64;
 
-/// The same for patterns that are compared with as many others.
+/// The limit for patterns that are compared with as many others.
 pub const PATTERN_BYTES: usize = 1024;
 
-/// Exports one piece of work as both functions.
+/// Exports one expression as both functions.
 ///
-/// `if` says when it is quick enough for a normal scheduler; it decides on the arguments alone. `text` takes the length
-/// of a text instead, which may have [`BYTES`], and `kept` an `Option` of a result that exists already or that an
-/// attempt within limits gave. What follows `=>` does the work. The names are written out, so that a search for either
-/// finds the place.
+/// - `if` takes a condition: whether the call is quick. It depends on the arguments alone.
+/// - `text` takes the length of a text, which is quick up to [`BYTES`].
+/// - `ready` takes an `Option`: a cached result, or one that was computed within limits.
+///
+/// The expression after `=>` does the work. The names are written out so that a search for either
+/// of them leads here.
 ///
 /// ```ignore
 /// twin! {
@@ -70,6 +76,7 @@ macro_rules! twin {
         twin! {
             @both $(#[$doc])* $schedule fn $now | $dirty($env $($arguments)*)
             match $bytes {
+                // Too short to be worth measuring.
                 0..=$crate::twin::SHORT => $work,
                 0..=$crate::twin::BYTES => $crate::twin::timed($env, || $work),
                 _ => Ok($crate::twin::busy($env)),
@@ -80,29 +87,35 @@ macro_rules! twin {
     (
         $(#[$doc:meta])*
         $schedule:literal fn $now:ident | $dirty:ident($env:ident $($arguments:tt)*)
-        kept $kept:expr
+        ready $ready:expr
         => $work:expr
     ) => {
         twin! {
             @both $(#[$doc])* $schedule fn $now | $dirty($env $($arguments)*)
-            Ok($kept.unwrap_or_else(|| $crate::twin::busy($env)))
+            Ok($ready.unwrap_or_else(|| $crate::twin::busy($env)))
             => $work
         }
     };
     (
-        @both $(#[$doc:meta])* $schedule:literal fn $now:ident | $dirty:ident($env:ident $($arguments:tt)*)
+        @both $(#[$doc:meta])* $schedule:literal fn $now:ident | $dirty:ident(
+            $env:ident $($arguments:tt)*
+        )
         $quick:expr
         => $work:expr
     ) => {
         $(#[$doc])*
         #[rustler::nif]
-        fn $now<'a>(env: rustler::Env<'a> $($arguments)*) -> rustler::NifResult<rustler::Term<'a>> {
+        fn $now<'a>(
+            env: rustler::Env<'a> $($arguments)*
+        ) -> rustler::NifResult<rustler::Term<'a>> {
             let $env = env;
             $quick
         }
 
         #[rustler::nif(schedule = $schedule)]
-        fn $dirty<'a>(env: rustler::Env<'a> $($arguments)*) -> rustler::NifResult<rustler::Term<'a>> {
+        fn $dirty<'a>(
+            env: rustler::Env<'a> $($arguments)*
+        ) -> rustler::NifResult<rustler::Term<'a>> {
             let $env = env;
             $work
         }
@@ -111,11 +124,12 @@ macro_rules! twin {
 
 pub(crate) use twin;
 
-/// Does quick work, and takes the time that it took from the calling process's turn.
+/// Runs quick work on a normal scheduler, and charges its time to the calling process.
 pub fn timed<T>(env: Env<'_>, work: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let done = work();
-    // Percent of the millisecond that a process runs before it is another's turn; else a call counts as next to nothing.
+    // In percent of a time slice of about a millisecond. Without this, a process that makes many
+    // such calls would never be preempted.
     let used = (start.elapsed().as_micros() + 5) / 10;
     if used > 0 {
         consume_timeslice(env, used.min(100) as i32);
@@ -123,7 +137,7 @@ pub fn timed<T>(env: Env<'_>, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Tells the caller to call the dirty namesake.
+/// The reply that makes `Skillbook.Native` call the dirty variant.
 pub fn busy(env: Env<'_>) -> Term<'_> {
     atoms::busy().encode(env)
 }

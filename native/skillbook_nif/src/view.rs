@@ -1,4 +1,4 @@
-//! Views: what one profile may see of a generation.
+//! Views: a generation as one profile may see it, and everything that is read through it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,7 +11,7 @@ use skillbook_core::view::help::Help;
 use skillbook_core::view::tools::allows;
 use skillbook_core::view::View;
 
-use crate::catalog::{CatalogResource, Generation};
+use crate::catalog::{CatalogResource, Snapshot};
 use crate::profile::{list_or_all, profile};
 use crate::shared::{binary, TextResource};
 use crate::store::seen;
@@ -35,12 +35,12 @@ mod atoms {
     }
 }
 
-/// A view and the generation that it holds.
+/// A view with the generation that it reads.
 pub struct ViewResource {
     view: View,
     catalog: ResourceArc<CatalogResource>,
-    generation: Arc<Generation>,
-    /// The default prompt as binaries share it, made when it is first given.
+    generation: Arc<Snapshot>,
+    /// The default prompt as a text that binaries can share, made when it is first needed.
     prompt: OnceLock<ResourceArc<TextResource>>,
 }
 
@@ -48,17 +48,17 @@ pub struct ViewResource {
 impl Resource for ViewResource {}
 
 impl ViewResource {
-    /// The entry of this name or alias, if the view shows it.
+    /// The entry with this name or alias, if the view shows it.
     pub fn find(&self, name: &str) -> Option<EntryId> {
         self.view.find(name)
     }
 
-    /// The same for bytes that may not be UTF-8, which are no entry's name.
+    /// The same for bytes. If they are not UTF-8, no entry has this name.
     fn find_bytes(&self, name: &[u8]) -> Option<EntryId> {
         std::str::from_utf8(name).ok().and_then(|name| self.find(name))
     }
 
-    /// The `%Skillbook.Entry{}` of an id that [`ViewResource::find`] gave.
+    /// The `%Skillbook.Entry{}` for an id from [`ViewResource::find`].
     pub fn entry_term<'a>(&self, env: Env<'a>, id: EntryId) -> Term<'a> {
         self.generation.entry_term(env, id)
     }
@@ -67,31 +67,32 @@ impl ViewResource {
         self.generation.declaration_term(env, id)
     }
 
-    /// Whether there are few entries, so that looking through all of them is quick.
+    /// Whether the generation has few entries, so that going through all of them is quick.
     fn is_small(&self) -> bool {
         self.generation.catalog.entries().len() <= twin::ITEMS
     }
 
-    /// Whether a domain has few entries, and a short index.
+    /// Whether a domain has few entries and a short index.
     fn is_small_domain(&self, domain: &DomainView) -> bool {
         let index = domain.index().map_or(0, |index| index.document.body().len());
         domain.entries().nth(twin::ITEMS).is_none() && index <= twin::BYTES
     }
 
-    /// Whether what `get_skill` answers to a path is short and no file's.
+    /// Whether the answer of `get_skill` to a path is short and does not need a file.
     fn is_quick_help(&self, path: &str) -> bool {
         let path = path.trim();
+        // The answer may come from an entry, a domain or both; each of them must be short.
         let entry = self.find(path).and_then(|id| self.view.entry(id));
         let domain = self.view.domain(path);
         let known = entry.is_some() || domain.is_some() || (path.is_empty() && self.is_small());
-        // `DOMAIN.all`, which an alias may be called too, is as long as all its commands.
+        // `DOMAIN.all`, which may be an alias too, is as long as all commands of the domain.
         known
             && !path.ends_with(".all")
             && entry.is_none_or(|entry| entry.body().len() <= twin::BYTES)
             && domain.is_none_or(|domain| self.is_small_domain(&domain))
     }
 
-    /// The view itself.
+    /// The view of the core.
     pub fn core(&self) -> &View {
         &self.view
     }
@@ -106,11 +107,11 @@ twin! {
         grants: Term<'a>,
         skills: Vec<Vec<String>>
     )
-    kept {
+    ready {
         let profile = profile(ids, grants, skills)?;
         let generation = catalog.current();
-        let kept = View::kept(&generation.catalog, &profile);
-        kept.map(|view| encode_view(env, view, catalog, generation))
+        let cached = View::cached(&generation.catalog, &profile);
+        cached.map(|view| encode_view(env, view, catalog, generation))
     }
     => {
         let profile = profile(ids, grants, skills)?;
@@ -126,7 +127,7 @@ fn encode_view<'a>(
     env: Env<'a>,
     view: View,
     catalog: ResourceArc<CatalogResource>,
-    generation: Arc<Generation>,
+    generation: Arc<Snapshot>,
 ) -> Term<'a> {
     let number = view.generation();
     (
@@ -137,14 +138,15 @@ fn encode_view<'a>(
         .encode(env)
 }
 
-/// The id of the record that the view uses under a name, for trusted code; nil for a file's entry and for none.
+/// The id of the record that the view uses under a name, for trusted code; `nil` if it is an entry
+/// of a file, or unknown.
 #[rustler::nif]
 fn view_record(view: ResourceArc<ViewResource>, name: String) -> Option<i64> {
     let entry = view.view.find_named(&name).and_then(|id| view.view.entry(id))?;
     entry.document.of_record().map(|record| record.id)
 }
 
-/// The first skill or note of a file that has one of these texts as its name or its title, or nil.
+/// The first skill or note of a file with one of these texts as its name or title, or `nil`.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn view_file<'a>(
     env: Env<'a>,
@@ -155,7 +157,7 @@ fn view_file<'a>(
     view.core().file([name, title]).map(|id| view.entry_term(env, id))
 }
 
-/// The entry, or nil.
+/// The entry, or `nil`.
 #[rustler::nif]
 fn view_fetch<'a>(env: Env<'a>, view: &'a ViewResource, name: Binary) -> Term<'a> {
     match view.find_bytes(&name) {
@@ -165,7 +167,7 @@ fn view_fetch<'a>(env: Env<'a>, view: &'a ViewResource, name: Binary) -> Term<'a
 }
 
 twin! {
-    /// Names that the view shows and that are close to this one.
+    /// Shown names that are similar to this one.
     "DirtyCpu" fn view_suggest_now | view_suggest_dirty(
         env, view: ResourceArc<ViewResource>, name: Binary<'a>, domains: bool
     )
@@ -178,7 +180,7 @@ twin! {
     .encode(env))
 }
 
-/// The declaration of an entry, nil if it declares nothing, or `:unknown`.
+/// The declaration of an entry, `nil` if its page declares nothing, or `:unknown`.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn view_flags<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -> Term<'a> {
     match view.find_bytes(&name) {
@@ -187,7 +189,7 @@ fn view_flags<'a>(env: Env<'a>, view: ResourceArc<ViewResource>, name: Binary) -
     }
 }
 
-/// Whether the view's profile may see each of these records, as `stored_visible` does.
+/// Whether the view's profile may see each of these records, by the rule of `stored_visible`.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn view_sees(view: ResourceArc<ViewResource>, rows: Vec<Term>) -> NifResult<Vec<bool>> {
     seen(rows, |record| view.core().sees(record))
@@ -216,7 +218,7 @@ impl EntryKind {
 }
 
 twin! {
-    /// The entries of a domain or a kind, both optional.
+    /// The entries of a domain or of a kind; both are optional.
     "DirtyCpu" fn view_entries_now | view_entries_dirty(
         env, view: ResourceArc<ViewResource>, domain: Option<&str>, kind: Option<EntryKind>
     )
@@ -273,8 +275,10 @@ fn view_diagnostics(env: Env<'_>, view: ResourceArc<ViewResource>) -> NifResult<
 }
 
 twin! {
-    /// What `get_skill` answers, or `:unknown`.
-    "DirtyIo" fn view_help_now | view_help_dirty(env, view: ResourceArc<ViewResource>, path: Binary<'a>)
+    /// The answer of `get_skill`, or `:unknown`.
+    "DirtyIo" fn view_help_now | view_help_dirty(
+        env, view: ResourceArc<ViewResource>, path: Binary<'a>
+    )
     if std::str::from_utf8(&path).is_ok_and(|path| view.is_quick_help(path))
     => Ok(help(env, &view, &path))
 }
@@ -325,9 +329,9 @@ fn text_or_unknown<'a>(env: Env<'a>, text: Option<String>) -> Term<'a> {
 }
 
 twin! {
-    /// The default prompt, kept for the profile until the next generation.
+    /// The default prompt. It is cached for the profile until the next generation.
     "DirtyCpu" fn view_prompt_now | view_prompt_dirty(env, view: ResourceArc<ViewResource>)
-    kept view.core().prompt_made().map(|prompt| encode_prompt(env, &view, prompt))
+    ready view.core().prompt_made().map(|prompt| encode_prompt(env, &view, prompt))
     => Ok(encode_prompt(env, &view, view.core().prompt()))
 }
 
@@ -337,7 +341,7 @@ fn encode_prompt<'a>(env: Env<'a>, view: &ViewResource, prompt: &Arc<str>) -> Te
 
 #[derive(NifMap)]
 pub struct PromptOptions {
-    /// Its sections, instead of those of the format.
+    /// The sections, in place of those of the format.
     sections: Option<Vec<String>>,
     format: String,
     preloaded: Vec<String>,
@@ -346,7 +350,7 @@ pub struct PromptOptions {
 }
 
 impl PromptOptions {
-    /// Names that are none were refused before.
+    /// Elixir has checked the names.
     pub fn options(self) -> Options {
         let format = Format::ALL
             .into_iter()
@@ -373,15 +377,15 @@ fn view_prompt_with(view: ResourceArc<ViewResource>, options: PromptOptions) -> 
 }
 
 twin! {
-    /// What the first view tells a model and the second did not.
+    /// The entries that the first view lists and the second one did not, as text for a model.
     "DirtyCpu" fn view_news_now | view_news_dirty(
         env, view: ResourceArc<ViewResource>, old: ResourceArc<ViewResource>
     )
-    kept view.core().is_same(old.core()).then(|| "".encode(env))
+    ready view.core().is_same(old.core()).then(|| "".encode(env))
     => Ok(view.core().news_since(old.core()).encode(env))
 }
 
-/// Whether two views are generations of one catalog.
+/// Whether two views are generations of the same catalog.
 #[rustler::nif]
 fn view_same_catalog(view: ResourceArc<ViewResource>, other: ResourceArc<ViewResource>) -> bool {
     std::ptr::eq(&*view.catalog, &*other.catalog)
@@ -392,7 +396,7 @@ fn bytes(texts: &[String]) -> usize {
 }
 
 twin! {
-    /// The tools of an entry for a profile that has these, `:all`, or `:unknown`.
+    /// The tools that an entry may use for a profile with these tools, `:all`, or `:unknown`.
     "DirtyCpu" fn view_tools_now | view_tools_dirty(
         env, view: ResourceArc<ViewResource>, name: Binary<'a>, tools: Term<'a>
     )
@@ -402,6 +406,7 @@ twin! {
         own.max(list_or_all(tools)?.as_deref().map_or(0, bytes)) <= twin::PATTERN_BYTES
     }
     => {
+        // `:all` for the profile means that only the entry's own list counts.
         let profile = list_or_all(tools)?;
         Ok(match view.find_bytes(&name).map(|id| view.core().tools(id, profile.as_deref())) {
             None => atoms::unknown().encode(env),

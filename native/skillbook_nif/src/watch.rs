@@ -1,9 +1,24 @@
-//! Watches the folders of sources on a thread of its own and tells a process which paths changed.
+//! Watches the folders of sources, on a thread per book, and sends a process the paths that
+//! changed.
 //!
-//! Where the system reports changes only of single folders (Linux), each folder is watched by itself: so `.git` and
-//! `node_modules` cost nothing, and a new folder is watched before it is told of, so that no file in it is missed. A root
-//! whose file system reports no changes is looked through at intervals instead. At the same intervals each root is
-//! checked to be still the folder that is watched: it may come, go, be replaced, or be a link that leads elsewhere now.
+//! No change that the system reports is missed:
+//!
+//! - A folder is watched before its files are read, and reported once it is watched. So a file that
+//!   appears in between is found by one or the other.
+//! - On Linux each folder is watched on its own, because the system reports changes only of single
+//!   folders. `.git` and `node_modules` then cost nothing.
+//! - At intervals each root is compared with the folder that is watched. A root that is moved, or
+//!   whose parent is, reports nothing; it may also come, go, be replaced, or be a link that leads
+//!   elsewhere.
+//! - Lost reports, and paths that are not UTF-8, are reported as `:all`, after which everything is
+//!   read again.
+//!
+//! A root on a file system without reports (NFS, say) is scanned at intervals instead. `notify` has
+//! a poller for that, which is not used: it compares times in whole seconds and only forward, so it
+//! misses a second change within a second, and a file that is replaced by an older one.
+//!
+//! The thread ends with the resource or with the process. `notify` has a thread of its own; both
+//! only send messages, so no lock is shared with anybody.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -23,25 +38,26 @@ use walkdir::{DirEntry, WalkDir};
 
 use crate::load::is_concerned;
 
-/// Changes are told of when nothing has happened for this long, so that those of one save come together,
+/// Changes are reported after this time without further ones, so that the steps of one save arrive
+/// together,
 const QUIET: Duration = Duration::from_millis(10);
-/// or when the first of them is this old.
+/// or when the first of them is this old, so that a steady stream of changes is reported too.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// As deep as folders are read.
+/// The depth to which the loader reads folders.
 const MAX_DEPTH: usize = 16;
 
-/// The most files of a root that are looked through at intervals, and the most of its folders that are watched.
+/// The maximum number of files that are scanned in a root, and of folders that are watched.
 const MAX_FILES: usize = 200_000;
 
-/// Whether the system reports what happens anywhere below a folder.
+/// Whether the system reports changes anywhere below a folder.
 const RECURSIVE: bool = cfg!(target_os = "macos");
 
 mod atoms {
     rustler::atoms! { all, skillbook_paths, skillbook_polling, skillbook_watch_ended }
 }
 
-/// Watching goes on for as long as this lives, or the process to which it tells.
+/// Watching ends when this is dropped, or when the process ends.
 pub struct WatchResource(Sender<Message>);
 
 #[rustler::resource_impl]
@@ -49,13 +65,14 @@ impl Resource for WatchResource {}
 
 impl Drop for WatchResource {
     fn drop(&mut self) {
-        // If nobody receives, the thread has ended already.
+        // If the receiver is gone, the thread has ended already.
         let _ = self.0.send(Message::Stop);
     }
 }
 
-/// Sends the calling process `{:skillbook_paths, paths | :all}` after changes and once at the start,
-/// `{:skillbook_polling, root, reason}` for a root without reports, and `:skillbook_watch_ended` after a panic.
+/// Starts watching. The calling process receives `{:skillbook_paths, paths | :all}` after changes
+/// and once at the start, `{:skillbook_polling, root, reason}` for a root without reports, and
+/// `:skillbook_watch_ended` after a panic.
 #[rustler::nif]
 fn watch_start(
     env: Env<'_>,
@@ -81,7 +98,7 @@ fn watch_start(
     };
     let run = move || {
         if catch_unwind(AssertUnwindSafe(|| watch.run(&messages))).is_err() {
-            // Nobody is told if the process is gone too.
+            // If the process has ended too, nobody needs the message.
             let _ = OwnedEnv::new().send_and_clear(&pid, |_| atoms::skillbook_watch_ended());
         }
     };
@@ -98,31 +115,31 @@ enum Message {
 }
 
 struct Root {
-    /// As the source names it; so do the paths that are told.
+    /// The path as the source names it. Reported paths begin with it.
     path: PathBuf,
     watched: Watched,
 }
 
 enum Watched {
-    /// There is no folder.
+    /// The folder does not exist.
     Nothing,
-    Native(Folder),
-    Polling(Snapshot),
+    Native(FolderId),
+    Polling(Stamps),
 }
 
-/// A folder as it was when it was watched, at its path without links.
+/// The identity of a watched folder, with its path after resolving links.
 #[derive(PartialEq, Eq)]
-struct Folder {
+struct FolderId {
     path: PathBuf,
     device: u64,
     inode: u64,
 }
 
-impl Folder {
-    fn at(path: &Path) -> Option<Folder> {
+impl FolderId {
+    fn at(path: &Path) -> Option<FolderId> {
         let path = fs::canonicalize(path).ok()?;
         let metadata = fs::metadata(&path).ok().filter(Metadata::is_dir)?;
-        Some(Folder { path, device: metadata.dev(), inode: metadata.ino() })
+        Some(FolderId { path, device: metadata.dev(), inode: metadata.ino() })
     }
 }
 
@@ -132,7 +149,7 @@ struct Watch {
     interval: Duration,
     native: Option<RecommendedWatcher>,
     sender: Sender<Message>,
-    /// Whether reports were lost.
+    /// Whether the system has dropped reports.
     overflowed: bool,
     pending: Pending,
     pid: LocalPid,
@@ -142,27 +159,28 @@ struct Watch {
 impl Watch {
     fn run(mut self, messages: &Receiver<Message>) {
         self.rebuild();
-        let mut look = Instant::now() + self.interval;
+        let mut next_check = Instant::now() + self.interval;
         loop {
-            let wake = self.pending.due().map_or(look, |due| due.min(look));
+            // One thread waits for events, for the end of the quiet time, and for the next check.
+            let wake = self.pending.due().map_or(next_check, |due| due.min(next_check));
             match messages.recv_timeout(wake.saturating_duration_since(Instant::now())) {
                 Ok(Message::Event(event)) => self.event(event),
                 Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {}
             }
             let now = Instant::now();
-            if self.pending.due().is_some_and(|due| due <= now) && !self.tell() {
+            if self.pending.due().is_some_and(|due| due <= now) && !self.send_pending() {
                 return;
             }
-            if look <= now {
-                self.look();
-                look = Instant::now() + self.interval;
+            if next_check <= now {
+                self.check_roots();
+                next_check = Instant::now() + self.interval;
             }
         }
     }
 
-    /// Sends what is pending; false if the process is gone.
-    fn tell(&mut self) -> bool {
+    /// Sends the pending paths. Returns false if the process has ended.
+    fn send_pending(&mut self) -> bool {
         let Pending { paths, all, .. } = std::mem::take(&mut self.pending);
         let texts: Option<Vec<&str>> = paths.iter().map(|path| path.to_str()).collect();
         let sent = self.env.send_and_clear(&self.pid, |env| match texts {
@@ -170,7 +188,8 @@ impl Watch {
                 texts.sort_unstable();
                 (atoms::skillbook_paths(), texts).encode(env)
             }
-            // Also for a path that is not UTF-8: it cannot be told, but may have been a folder of many.
+            // Also for a path that is not UTF-8: it cannot be sent, and may have been a folder with
+            // many files.
             _ => (atoms::skillbook_paths(), atoms::all()).encode(env),
         });
         sent.is_ok()
@@ -185,8 +204,10 @@ impl Watch {
         let moved =
             matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
         for path in &event.paths {
+            // A root itself was removed or renamed, so its watch is gone.
             if moved && self.is_root(path) {
-                // The number of a removed folder is often that of the next one, so comparing would not tell.
+                // A removed folder's inode number is often reused by the next one, so comparing
+                // identities would miss this.
                 self.rebuild();
             } else {
                 self.changed(path);
@@ -215,6 +236,7 @@ impl Watch {
             }
         }
         let is_folder = || fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
+        // A new folder, with all that was created in it before it could be watched.
         if concerns && !RECURSIVE && is_folder() {
             if let Err(reason) = self.watch_folders(path) {
                 self.poll_all(&reason);
@@ -222,8 +244,9 @@ impl Watch {
         }
     }
 
-    /// Compares each root with what it was.
-    fn look(&mut self) {
+    /// Compares each root with its last known state.
+    fn check_roots(&mut self) {
+        // After lost reports nothing is certain, neither files nor folders.
         let mut rebuild = std::mem::take(&mut self.overflowed);
         if rebuild {
             self.pending.insert_all();
@@ -232,10 +255,10 @@ impl Watch {
             match &mut root.watched {
                 Watched::Nothing => rebuild |= root.path.is_dir(),
                 Watched::Native(folder) => {
-                    rebuild |= Folder::at(&root.path).as_ref() != Some(&*folder)
+                    rebuild |= FolderId::at(&root.path).as_ref() != Some(&*folder)
                 }
                 Watched::Polling(before) => {
-                    let now = snapshot(&root.path);
+                    let now = stamps(&root.path);
                     let changed =
                         now.iter().filter(|(path, stamp)| before.get(*path) != Some(*stamp));
                     let gone = before.keys().filter(|path| !now.contains_key(*path));
@@ -251,17 +274,20 @@ impl Watch {
         }
     }
 
-    /// Begins anew with all roots that the system watches or that were not there. What happens meanwhile is not reported,
-    /// so the roots themselves count as changed.
+    /// Watches all roots again, except those that are scanned. Changes during this are not
+    /// reported, so the roots themselves are reported as changed.
     fn rebuild(&mut self) {
+        // Dropping the watcher removes all its watches.
         self.native = None;
         for at in 0..self.roots.len() {
+            // A scanned root stays scanned, also while others get new watches.
             if matches!(self.roots[at].watched, Watched::Polling(_)) {
                 continue;
             }
             let path = self.roots[at].path.clone();
             let watched = match self.watch_root(&path) {
                 Ok(watched) => watched,
+                // The limit of watches is shared by all roots, so all of them are scanned then.
                 Err(reason) => return self.poll_all(&reason),
             };
             let before = std::mem::replace(&mut self.roots[at].watched, watched);
@@ -272,19 +298,21 @@ impl Watch {
     }
 
     fn watch_root(&mut self, path: &Path) -> Result<Watched, String> {
-        let Some(folder) = Folder::at(path) else { return Ok(Watched::Nothing) };
+        let Some(folder) = FolderId::at(path) else { return Ok(Watched::Nothing) };
+        // Requested by the application, or the fallback of `poll_all`.
         if self.poll {
-            return Ok(Watched::Polling(snapshot(path)));
+            return Ok(Watched::Polling(stamps(path)));
         }
         if let Some(system) = without_reports(&folder.path) {
-            self.say_polling(&format!("{}: {system} does not report changes", path.display()));
-            return Ok(Watched::Polling(snapshot(path)));
+            self.report_polling(&format!("{}: {system} does not report changes", path.display()));
+            return Ok(Watched::Polling(stamps(path)));
         }
         if self.native.is_none() {
             let sender = self.sender.clone();
             let handler = move |event: notify::Result<Event>| {
+                // Reading a file must not wake the thread: the loader itself reads them all.
                 if !event.as_ref().is_ok_and(|event| is_read(event.kind)) {
-                    // If nobody receives, watching is about to end.
+                    // If the receiver is gone, the thread is about to end.
                     let _ = sender.send(Message::Event(event));
                 }
             };
@@ -295,7 +323,7 @@ impl Watch {
         Ok(Watched::Native(folder))
     }
 
-    /// Watches a folder and those below it, each before its files are looked at.
+    /// Watches a folder and those below it, each before its content is listed.
     fn watch_folders(&mut self, folder: &Path) -> Result<(), String> {
         let Some(native) = &mut self.native else { return Ok(()) };
         if RECURSIVE {
@@ -308,7 +336,7 @@ impl Watch {
             .filter_entry(|entry| entry.file_type().is_dir() && is_walked(entry))
             .take(MAX_FILES)
         {
-            // What cannot be opened, or is gone by now, is for the loader to tell.
+            // A folder that cannot be opened, or is gone, is left to the loader, which reports it.
             let Ok(entry) = entry else { continue };
             let watched = native.watch(entry.path(), RecursiveMode::NonRecursive);
             if let Err(error) = watched {
@@ -320,21 +348,21 @@ impl Watch {
         Ok(())
     }
 
-    /// For a system that has no watches left, or never had any.
+    /// Falls back to scanning, if the system has no watches left or does not support them.
     fn poll_all(&mut self, reason: &str) {
-        self.say_polling(reason);
+        self.report_polling(reason);
         self.poll = true;
         self.rebuild();
     }
 
-    fn say_polling(&mut self, reason: &str) {
+    fn report_polling(&mut self, reason: &str) {
         let message = |env| (atoms::skillbook_polling(), reason).encode(env);
-        // If nobody receives, `tell` finds out.
+        // If the process has ended, `send_pending` notices.
         let _ = self.env.send_and_clear(&self.pid, message);
     }
 }
 
-/// What is to be told, and since when.
+/// The paths to report, and the times of the first and the last change.
 #[derive(Default)]
 struct Pending {
     paths: FxHashSet<PathBuf>,
@@ -363,7 +391,7 @@ impl Pending {
     }
 }
 
-/// Whether nothing was written.
+/// Whether an event is about reading only.
 fn is_read(kind: EventKind) -> bool {
     matches!(kind, EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write))
 }
@@ -372,7 +400,7 @@ fn is_walked(entry: &DirEntry) -> bool {
     entry.depth() == 0 || is_concerned(entry.file_name())
 }
 
-/// Gone again, or not to be read: no reason to give up watching the others.
+/// The folder is gone again or unreadable. The others can still be watched.
 fn is_passing(error: &notify::Error) -> bool {
     match &error.kind {
         ErrorKind::PathNotFound => true,
@@ -386,15 +414,16 @@ fn is_passing(error: &notify::Error) -> bool {
     }
 }
 
-/// What tells that a file changed, or what a folder holds: kind and rights, inode, size, the times of the content and of
-/// the inode. The content's alone is not enough, since a file that is moved here keeps its own.
+/// The metadata that changes with a file or the content of a folder: type and mode, inode, size,
+/// and both times. The modification time alone is not enough, since a file that is moved here keeps
+/// its own.
 type Stamp = (u32, u64, u64, [i64; 4]);
-type Snapshot = FxHashMap<PathBuf, Stamp>;
+type Stamps = FxHashMap<PathBuf, Stamp>;
 
-fn snapshot(root: &Path) -> Snapshot {
+fn stamps(root: &Path) -> Stamps {
     let entries = WalkDir::new(root).max_depth(MAX_DEPTH).into_iter().filter_entry(is_walked);
     let stamp = |entry: DirEntry| {
-        // The root may be a link; links in it are followed nowhere.
+        // The root may be a link. Links inside it are not followed.
         let it = if entry.depth() == 0 {
             fs::metadata(entry.path())
         } else {
@@ -407,10 +436,10 @@ fn snapshot(root: &Path) -> Snapshot {
     entries.filter_map(Result::ok).take(MAX_FILES).filter_map(stamp).collect()
 }
 
-/// The name of the path's file system if it does not report what other machines change.
+/// The name of a file system that does not report changes made by other machines.
 #[cfg(target_os = "linux")]
 fn without_reports(path: &Path) -> Option<&'static str> {
-    // From linux/magic.h and the systems' own headers.
+    // The numbers are from linux/magic.h and the file systems' own headers.
     match rustix::fs::statfs(path).ok()?.f_type as u32 {
         0x6969 => Some("NFS"),
         0x517b | 0xfe53_4d42 | 0xff53_4d42 => Some("SMB"),

@@ -1,6 +1,8 @@
-//! What `bench/store.exs` compares with: prepared statements of the same drivers, with nothing around them, on one
-//! connection. `peer DATABASE WRITES READS`, where DATABASE is a file or a URL; prints seconds for writes and for reads.
-//! The table `bench` is there.
+//! The peer of `bench/store.exs`: prepared statements of the same drivers on one connection, with
+//! nothing around them.
+//!
+//! Run as `peer DATABASE WRITES READS`, where DATABASE is a file or a URL. Prints the seconds for
+//! writes and for reads. The table `bench` must exist.
 
 use std::error::Error;
 use std::time::Instant;

@@ -1,9 +1,23 @@
-//! What can go wrong; all wording is in [`Error`]'s `Display`.
+//! Errors of all drivers: a kind that code decides by, and a text that people read.
+//!
+//! All wording is in the `Display` of [`Error`], so each text has one form whichever driver reports
+//! it. Texts of an engine or a server are passed on in their own words.
+//!
+//! ```
+//! use std::time::Duration;
+//! use skillbook_sql::{sqlite::Sqlite, Connection, Driver, ErrorKind};
+//!
+//! let mut connection = Sqlite::new(":memory:", Duration::from_secs(5)).open_writer()?;
+//! let error = connection.query("select * from t", &[]).unwrap_err();
+//! assert_eq!(error.kind(), ErrorKind::NoSuchTable);
+//! assert_eq!(error.to_string(), "no such table: t\n  in: select * from t");
+//! # Ok::<(), skillbook_sql::Error>(())
+//! ```
 
 use std::fmt;
 use std::time::Duration;
 
-/// The rule of the schema that a statement broke.
+/// The kind of constraint that a statement violated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Constraint {
@@ -11,11 +25,11 @@ pub enum Constraint {
     Unique,
     /// A reference to a row that does not exist, or the removal of a row that is referred to.
     ForeignKey,
-    /// A column that takes no NULL.
+    /// A column that must not be NULL.
     NotNull,
     /// A `check`.
     Check,
-    /// Another one: a trigger's `raise`, a column's type.
+    /// Any other: a trigger's `raise`, a column's type.
     Other,
 }
 
@@ -32,35 +46,35 @@ impl Constraint {
     }
 }
 
-/// What an error is about; callers decide by it, people read the text.
+/// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A rule of the schema was broken.
+    /// A constraint of the schema was violated.
     Constraint(Constraint),
-    /// Someone else has held the database for too long; trying again may succeed.
+    /// Another process has held the database for too long; trying again may succeed.
     Busy,
-    /// The statement cannot be understood, or is not one statement.
+    /// The statement cannot be parsed, or the text is not a single statement.
     Syntax,
-    /// A table that does not exist.
+    /// The table does not exist.
     NoSuchTable,
-    /// The file is damaged or is no database.
+    /// The file is damaged or is not a database.
     Corrupt,
-    /// The database takes no writes.
+    /// The database is read-only.
     ReadOnly,
     /// The database cannot be opened.
     CannotOpen,
     /// The parameters do not fit the placeholders.
     Params,
-    /// A statement that would change one connection of several.
+    /// The statement would affect only one of several connections.
     Refused,
-    /// The database was closed, or the transaction is over.
+    /// The database was closed, or the transaction has ended.
     Closed,
     /// The statement was stopped at its time limit.
     Timeout,
-    /// The connection was lost before the statement was sent: it can be sent on another one.
+    /// The connection was lost before the statement was sent; it is safe to send it again.
     NotSent,
-    /// The connection was lost after the statement was sent: whether it was carried out is not known.
+    /// The connection was lost after the statement was sent; it may or may not have run.
     Lost,
     /// Anything else.
     Other,
@@ -88,21 +102,22 @@ impl ErrorKind {
     }
 }
 
-/// What a query may not do, because the connection it would change is one of several.
+/// The reason why a statement is refused. The caller does not choose which of several connections
+/// runs it, so a change of connection state would hit the wrong statements later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Transaction,
     Attach,
     Temporary,
     Pragma(String),
-    /// A statement of PostgreSQL, by its first word.
+    /// A statement of PostgreSQL that changes session state, by its first word.
     Session(String),
 }
 
-/// The facts of an error, from which its text is made.
+/// The facts of an error, from which `Display` makes the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// In the engine's own words.
+    /// A text of the engine.
     Engine(String),
     Locked(Duration),
     NoStatement,
@@ -118,18 +133,18 @@ pub(crate) enum Detail {
     Refused(Refusal),
     RolledBack,
     Closed,
-    /// In a server's words.
+    /// An error of a server.
     Server {
         message: String,
         hint: Option<String>,
         position: Option<u32>,
     },
     TimeLimit(Duration),
-    /// Why the connection was lost.
+    /// The connection was lost, with the reason.
     NotSent(String),
     Lost(String),
     LostInTransaction(String),
-    /// The value, as it is shown, and what the database expects there.
+    /// A parameter does not fit the type that the server expects.
     Param {
         number: usize,
         expected: String,
@@ -149,25 +164,25 @@ impl fmt::Display for Detail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Detail::Engine(message) => f.write_str(message),
-            Detail::Locked(patience) => {
+            Detail::Locked(timeout) => {
                 write!(
                     f,
                     "another process has held the database for more than {} ms; try again",
-                    patience.as_millis()
+                    timeout.as_millis()
                 )
             }
-            Detail::NoStatement => f.write_str("expected a statement, got only blanks or comments"),
+            Detail::NoStatement => {
+                f.write_str("expected a statement, got only whitespace or comments")
+            }
             Detail::ManyStatements => {
                 f.write_str("expected one statement, got several; send them one by one")
             }
-            Detail::NulByte => {
-                f.write_str("expected a statement as text, got one with a NUL character in it")
-            }
+            Detail::NulByte => f.write_str("expected a statement without NUL characters"),
             Detail::Placeholder(name) => {
                 write!(f, "expected placeholders $1, $2 and so on, got `{name}`")
             }
             Detail::PlaceholderMissing(number) => {
-                write!(f, "expected every placeholder up to the highest in the statement, ${number} is not there")
+                write!(f, "expected every placeholder up to the highest, ${number} is missing")
             }
             Detail::ParamCount { placeholders: 0, given } => {
                 write!(
@@ -188,22 +203,26 @@ impl fmt::Display for Detail {
                 write!(f, "expected a finite number in column `{column}`, got an infinite one")
             }
             Detail::Refused(Refusal::Transaction) => f.write_str(
-                "a transaction is begun and ended by the transaction function, not by a statement",
+                "transactions are begun and ended by the transaction function, not by statements",
             ),
             Detail::Refused(Refusal::Attach) => f.write_str(
-                "`attach`, `detach` and `vacuum` would change one connection of several",
+                "`attach`, `detach` and `vacuum` would affect only one of several connections",
             ),
             Detail::Refused(Refusal::Temporary) => f.write_str(
-                "temporary tables, views and triggers would exist in one connection of several",
+                "temporary tables, views and triggers would exist in only one of several \
+                 connections",
             ),
             Detail::Refused(Refusal::Pragma(name)) => {
-                write!(f, "`pragma {name}` with a value would change one connection of several")
+                write!(
+                    f,
+                    "`pragma {name}` with a value would affect only one of several connections"
+                )
             }
             Detail::RolledBack => f.write_str(
                 "this transaction was already rolled back by an earlier error; begin a new one",
             ),
             Detail::Refused(Refusal::Session(word)) => {
-                write!(f, "`{word}` would change one connection of several")
+                write!(f, "`{word}` would affect only one of several connections")
             }
             Detail::Closed => f.write_str("the database is closed"),
             Detail::Server { message, hint, position } => {
@@ -222,17 +241,26 @@ impl fmt::Display for Detail {
             Detail::Lost(reason) => {
                 write!(
                     f,
-                    "the connection was lost after the statement was sent, so whether it was carried out is not known: {reason}"
+                    "the connection was lost after the statement was sent, so the statement may or \
+                     may not have run: {reason}"
                 )
             }
             Detail::LostInTransaction(reason) => {
-                write!(f, "the connection was lost, and with it what this transaction did; begin a new one: {reason}")
+                write!(
+                    f,
+                    "the connection was lost and this transaction with it; begin a new one: \
+                     {reason}"
+                )
             }
             Detail::Param { number, expected, given } => {
                 write!(f, "expected {expected} as parameter ${number}, got: {given}")
             }
             Detail::Unreadable { column, type_name } => {
-                write!(f, "column `{column}` is of the type {type_name}, which is not read; write {column}::text")
+                write!(
+                    f,
+                    "column `{column}` has the type {type_name}, which cannot be read; write \
+                     {column}::text"
+                )
             }
             Detail::TlsFile { path, reason } => {
                 write!(f, "expected certificates in PEM in the file {path}: {reason}")
@@ -241,7 +269,7 @@ impl fmt::Display for Detail {
     }
 }
 
-/// Why a database could not do what it was asked for.
+/// An error of a database or a driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
@@ -260,7 +288,7 @@ impl Error {
         Error::new(ErrorKind::Closed, Detail::Closed)
     }
 
-    /// A panic took the place of an answer.
+    /// The driver panicked instead of answering.
     pub fn panicked() -> Self {
         Error::new(ErrorKind::Lost, Detail::Lost("the driver failed".to_owned()))
     }
@@ -274,7 +302,8 @@ impl Error {
         self
     }
 
-    /// The same for what is about the statement; that the database is held or gone concerns all of them.
+    /// Adds the statement unless the error has nothing to do with it: a locked or closed database
+    /// affects all statements.
     pub(crate) fn in_statement_unless_alone(self, sql: &str) -> Self {
         match self.detail {
             Detail::Locked(_) | Detail::Closed | Detail::RolledBack => self,
@@ -287,19 +316,19 @@ impl Error {
         self
     }
 
-    /// What it is about.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The statement, if it is about one.
+    /// The statement that failed, if the error is about one.
     pub fn sql(&self) -> Option<&str> {
         self.sql.as_deref()
     }
 }
 
-/// How many characters of a statement an error's text repeats.
-const SHOWN: usize = 500;
+/// The number of characters of a statement that an error's text repeats.
+const MAX_SQL: usize = 500;
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -309,7 +338,8 @@ impl fmt::Display for Error {
         write!(f, "{}", self.detail)?;
         if let Some(sql) = &self.sql {
             let sql = sql.trim();
-            match sql.char_indices().nth(SHOWN) {
+            match sql.char_indices().nth(MAX_SQL) {
+                // Statements may carry whole documents, if a caller does not use parameters.
                 Some((end, _)) => write!(f, "\n  in: {}…", &sql[..end])?,
                 None => write!(f, "\n  in: {sql}")?,
             }

@@ -1,21 +1,28 @@
 //! The database drivers of Skillbook: statements and values in, rows out.
 //!
-//! A [`Driver`] opens [`Connection`]s; a [`Database`] holds them, one that writes and as many that read as there are
-//! calls at a time. [`postgres`] talks to a server, asynchronously, and stands beside them. Placeholders are `$1`, `$2` and so on in every driver, and take the parameter of that number, in
-//! whatever order the statement uses them.
+//! There are two kinds of drivers. An embedded database blocks: a [`Driver`] opens [`Connection`]s,
+//! and a [`Database`] holds one that writes and as many that read as there are calls at a time.
+//! [`sqlite`] is the only one. A server is asynchronous: [`postgres`] has its own sessions, whose
+//! calls are futures.
+//!
+//! [`statement`] checks the text of a statement before any driver runs it, in both dialects.
+//! Placeholders are `$1`, `$2` and so on everywhere. A number is the parameter's position, whatever
+//! the order in which the statement uses them.
 //!
 //! ```
 //! use std::time::Duration;
 //! use skillbook_sql::{Connection, Driver, Value, sqlite::Sqlite};
 //!
 //! let mut connection = Sqlite::new(":memory:", Duration::from_secs(5)).open_writer()?;
-//! let found = connection.query("select $2 as b, $1 as a", &[Value::Int(1), Value::Text("two".into())])?;
+//! let params = [Value::Int(1), Value::Text("two".into())];
+//! let found = connection.query("select $2 as b, $1 as a", &params)?;
 //! assert_eq!(found.columns, ["b", "a"]);
 //! assert_eq!(found.rows, [[Value::Text("two".into()), Value::Int(1)]]);
 //! # Ok::<(), skillbook_sql::Error>(())
 //! ```
 //!
-//! There is no queue here: who may write when is decided by the caller, which knows its processes.
+//! This crate has no queue. The caller, which knows its processes, decides whose turn it is to
+//! write.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -42,57 +49,58 @@ pub enum Value {
     Float(f64),
     /// Text.
     Text(String),
-    /// Bytes, or a text from the database that is not UTF-8.
+    /// Bytes, or text from the database that is not UTF-8.
     Blob(Vec<u8>),
 }
 
-/// What a statement gave.
+/// The result of a statement.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Rows {
-    /// The columns' names; none if the statement gives no rows.
+    /// The columns' names; empty if the statement returns no rows.
     pub columns: Vec<String>,
-    /// The rows, each with a value a column.
+    /// The rows, with one value per column.
     pub rows: Vec<Vec<Value>>,
-    /// How many rows there are or, if the statement gives none, how many it inserted, updated or deleted.
+    /// The number of rows returned or, for a statement without rows, inserted, updated or deleted.
     pub count: u64,
 }
 
 /// Opens connections to one database.
 pub trait Driver: Send + Sync {
-    /// What it opens.
+    /// The connections that it opens.
     type Connection: Connection;
 
     /// Opens a connection that reads and writes, and creates the database if it does not exist.
     fn open_writer(&self) -> Result<Self::Connection, Error>;
 
-    /// Opens one that reads beside it; `None` if this database has only the first.
+    /// Opens a connection that only reads; `None` if the database can have one connection only, as
+    /// a database in memory.
     fn open_reader(&self) -> Result<Option<Self::Connection>, Error>;
 }
 
-/// One connection, used by one caller at a time.
+/// A connection, used by one caller at a time.
 pub trait Connection: Send {
     /// Runs one statement.
     fn query(&mut self, sql: &str, params: &[Value]) -> Result<Rows, Error>;
 
-    /// Runs one statement if it only reads; `None`, and nothing is done, if it would write.
+    /// Runs one statement if it only reads. Returns `None` without running it if it would write.
     fn read(&mut self, sql: &str, params: &[Value]) -> Result<Option<Rows>, Error>;
 
-    /// Runs the statements of a text one after another, up to the first that fails.
+    /// Runs the statements of a text in order, up to the first that fails.
     fn execute_batch(&mut self, sql: &str) -> Result<(), Error>;
 
     /// Begins a transaction that may write (level 0) or a savepoint in it (levels from 1).
     fn begin(&mut self, level: u32) -> Result<(), Error>;
 
-    /// Makes what was written since the `begin` of that level stay.
+    /// Commits everything since the `begin` of that level.
     fn commit(&mut self, level: u32) -> Result<(), Error>;
 
-    /// Takes it back. Nothing happens where the transaction is already over.
+    /// Rolls back to the `begin` of that level. Does nothing if the transaction has already ended.
     fn rollback(&mut self, level: u32) -> Result<(), Error>;
 
-    /// Whether a transaction is open; an engine may have ended it because of an error.
+    /// Whether a transaction is open. The engine may have ended it after an error.
     fn in_transaction(&self) -> bool;
 
-    /// What stops the statement that runs on this connection.
+    /// A handle that stops the statement running on this connection.
     fn interrupt(&self) -> Interrupt;
 }
 
@@ -101,17 +109,17 @@ pub trait Connection: Send {
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Makes the connection's statements fail, until [`Interrupt::clear`].
+    /// Makes the connection's statements fail until [`Interrupt::clear`] is called.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Lets its statements run.
+    /// Lets the connection's statements run again.
     pub fn clear(&self) {
         self.0.store(false, Ordering::Relaxed);
     }
 
-    /// Whether they are to fail.
+    /// Whether the connection's statements must fail.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

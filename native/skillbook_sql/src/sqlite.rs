@@ -1,8 +1,30 @@
 //! SQLite, built into the library.
 //!
-//! A database on disk is in WAL mode, so that readers and the writer do not wait for each other, with `synchronous` at
-//! FULL: a commit that was acknowledged survives a loss of power. Foreign keys are enforced, what stands in the file's
-//! schema is not trusted with functions that have effects, and `"text"` is never taken for a string.
+//! Every connection has the same settings:
+//!
+//! - A database on disk is in WAL mode, so readers and the writer do not block each other.
+//! - `synchronous` is FULL: an acknowledged commit survives a loss of power. (In WAL mode, NORMAL
+//!   would be faster but may lose the last commits.)
+//! - Foreign keys are enforced.
+//! - The schema is untrusted: a file from elsewhere cannot make queries call functions with side
+//!   effects (`SQLITE_DBCONFIG_TRUSTED_SCHEMA`, `_DEFENSIVE`).
+//! - `"text"` is always a name and never a string (`SQLITE_DBCONFIG_DQS_*`), as in PostgreSQL.
+//!
+//! Statements are checked twice: by [`statement`], which knows both dialects, and by
+//! SQLite's own authorizer, in case the two parse a statement differently.
+//!
+//! ```
+//! use std::time::Duration;
+//! use skillbook_sql::{sqlite::Sqlite, Connection, Driver};
+//!
+//! let mut connection = Sqlite::new(":memory:", Duration::from_secs(5)).open_writer()?;
+//! connection.execute_batch("create table t (x); insert into t values (1)")?;
+//! connection.begin(0)?;
+//! assert_eq!(connection.query("delete from t", &[])?.count, 1);
+//! connection.rollback(0)?;
+//! assert_eq!(connection.query("select x from t", &[])?.count, 1);
+//! # Ok::<(), skillbook_sql::Error>(())
+//! ```
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,27 +42,29 @@ use crate::error::{Detail, Refusal};
 use crate::statement::{self, Dialect};
 use crate::{Connection, Constraint, Driver, Error, ErrorKind, Interrupt, Rows, Value};
 
-/// Statements a connection keeps prepared.
+/// The number of statements that a connection keeps prepared.
 const PREPARED: usize = 64;
-/// Steps of the virtual machine between two looks at the [`Interrupt`]: some microseconds.
+/// The number of virtual machine instructions between two checks of the [`Interrupt`]: a few
+/// microseconds, which costs nothing measurable.
 const STEPS: i32 = 1000;
-/// A database file, or one in memory.
+
+/// A database file, or a database in memory.
 #[derive(Debug, Clone)]
 pub struct Sqlite {
-    /// `None`: in memory.
+    /// `None` for a database in memory.
     path: Option<PathBuf>,
     name: String,
-    patience: Duration,
+    busy_timeout: Duration,
 }
 
 impl Sqlite {
-    /// The database in the file `path`, or in memory if `path` is `:memory:`. `patience` is how long a statement waits
-    /// for other processes that have the file locked.
-    pub fn new(path: &str, patience: Duration) -> Self {
+    /// The database in the file `path`, or in memory if `path` is `:memory:`. A statement waits up
+    /// to `busy_timeout` for another process that has locked the file.
+    pub fn new(path: &str, busy_timeout: Duration) -> Self {
         Sqlite {
             path: (path != ":memory:").then(|| PathBuf::from(path)),
             name: path.to_owned(),
-            patience,
+            busy_timeout,
         }
     }
 
@@ -48,17 +72,19 @@ impl Sqlite {
         let opened = match &self.path {
             Some(path) => self.open_file(path),
             None => rusqlite::Connection::open_in_memory()
-                .map_err(|error| describe(error, false, self.patience)),
+                .map_err(|error| describe(error, false, self.busy_timeout)),
         };
         opened
-            .and_then(|inner| SqliteConnection::new(inner, self.patience))
+            .and_then(|inner| SqliteConnection::new(inner, self.busy_timeout))
             .map_err(|error| error.opening(&self.name))
     }
 
     fn open_file(&self, path: &Path) -> Result<rusqlite::Connection, Error> {
         let cannot = |message: String| Error::new(ErrorKind::CannotOpen, Detail::Engine(message));
-        // An absolute path is never read as a `file:` URI, and readers find it after a change of the working directory.
+        // SQLite cannot take an absolute path for a `file:` URI, and a later change of the working
+        // directory does not matter to readers that are opened then.
         let path = std::path::absolute(path).map_err(|error| cannot(error.to_string()))?;
+        // SQLite's own message would be "unable to open database file".
         if path.is_dir() {
             return Err(cannot("expected a file, it is a folder".to_owned()));
         }
@@ -71,7 +97,7 @@ impl Sqlite {
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         rusqlite::Connection::open_with_flags(path, flags)
-            .map_err(|error| describe(error, false, self.patience))
+            .map_err(|error| describe(error, false, self.busy_timeout))
     }
 }
 
@@ -91,7 +117,7 @@ impl Driver for Sqlite {
             return Ok(None);
         }
         let connection = self.open()?;
-        connection.own("pragma query_only = on").map_err(|error| error.opening(&self.name))?;
+        connection.internal("pragma query_only = on").map_err(|error| error.opening(&self.name))?;
         Ok(Some(connection))
     }
 }
@@ -99,24 +125,24 @@ impl Driver for Sqlite {
 /// A connection to a database of SQLite.
 pub struct SqliteConnection {
     inner: rusqlite::Connection,
-    patience: Duration,
+    busy_timeout: Duration,
     interrupt: Interrupt,
     guard: Arc<Mutex<Guard>>,
 }
 
-/// What the authorizer and its connection tell each other.
+/// State that the authorizer shares with its connection.
 #[derive(Default)]
 struct Guard {
-    /// A statement of this module is being prepared, which may do everything.
-    own: bool,
+    /// A statement of this module is being prepared; it may do anything.
+    is_internal: bool,
     refused: Option<Refusal>,
 }
 
 impl SqliteConnection {
-    fn new(inner: rusqlite::Connection, patience: Duration) -> Result<Self, Error> {
+    fn new(inner: rusqlite::Connection, busy_timeout: Duration) -> Result<Self, Error> {
         let mut connection = SqliteConnection {
             inner,
-            patience,
+            busy_timeout,
             interrupt: Interrupt::default(),
             guard: Arc::default(),
         };
@@ -126,7 +152,7 @@ impl SqliteConnection {
 
     fn set_up(&mut self) -> rusqlite::Result<()> {
         let inner = &mut self.inner;
-        inner.busy_timeout(self.patience)?;
+        inner.busy_timeout(self.busy_timeout)?;
         inner.set_prepared_statement_cache_capacity(PREPARED);
         inner.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         inner.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
@@ -135,6 +161,8 @@ impl SqliteConnection {
         inner.execute_batch("pragma foreign_keys = on; pragma synchronous = full")?;
 
         let interrupt = self.interrupt.clone();
+        // The handler runs inside the statement, on its thread. Returning true makes SQLite fail
+        // with INTERRUPT.
         inner.progress_handler(STEPS, Some(move || interrupt.is_set()))?;
         let guard = Arc::clone(&self.guard);
         inner.authorizer(Some(move |context: AuthContext<'_>| {
@@ -142,11 +170,12 @@ impl SqliteConnection {
         }))
     }
 
-    /// Two processes that create one file at the same moment refuse each other without the usual wait.
+    /// Switching to WAL needs an exclusive lock, and SQLite does not apply the busy timeout to it.
+    /// Two processes that create the same file at once would make each other fail.
     fn use_wal(&self) -> Result<(), Error> {
-        let deadline = Instant::now() + self.patience;
+        let deadline = Instant::now() + self.busy_timeout;
         loop {
-            match self.own("pragma journal_mode = wal") {
+            match self.internal("pragma journal_mode = wal") {
                 Err(error) if error.kind() == ErrorKind::Busy && Instant::now() < deadline => {
                     thread::sleep(Duration::from_millis(5));
                 }
@@ -155,23 +184,24 @@ impl SqliteConnection {
         }
     }
 
-    /// Runs a statement of this module. It is prepared anew each time: the cache would give it to others.
-    fn own(&self, sql: &str) -> Result<(), Error> {
-        lock(&self.guard).own = true;
+    /// Runs a statement of this module, past the authorizer. It does not go through the statement
+    /// cache: a later caller with the same text would get it prepared without a check.
+    fn internal(&self, sql: &str) -> Result<(), Error> {
+        lock(&self.guard).is_internal = true;
         let result = self.inner.execute_batch(sql);
-        lock(&self.guard).own = false;
+        lock(&self.guard).is_internal = false;
         result.map_err(|error| self.error(error, false))
     }
 
     fn error(&self, error: rusqlite::Error, preparing: bool) -> Error {
         match lock(&self.guard).refused.take() {
             Some(refusal) => Error::new(ErrorKind::Refused, Detail::Refused(refusal)),
-            None => describe(error, preparing, self.patience),
+            None => describe(error, preparing, self.busy_timeout),
         }
     }
 
-    /// Puts the parameters into their placeholders. SQLite numbers these by their first use; their names say which
-    /// parameter is meant.
+    /// Binds the parameters. SQLite numbers placeholders by their first use, so a parameter is
+    /// found by the placeholder's name.
     fn bind(&self, statement: &mut rusqlite::Statement<'_>, params: &[Value]) -> Result<(), Error> {
         for slot in 1..=statement.parameter_count() {
             let name = statement.parameter_name(slot).unwrap_or("?");
@@ -185,22 +215,28 @@ impl SqliteConnection {
     }
 
     fn run(&self, sql: &str, params: &[Value], may_write: bool) -> Result<Option<Rows>, Error> {
+        // The scanner goes first: it gives better errors, and knows more refusals than the
+        // authorizer.
         let scanned = statement::one(sql, Dialect::Sqlite, params.len())?;
-        // A refusal inside a virtual table need not become an error of the statement it happened in.
+        // A refusal during an earlier statement (inside a virtual table, say) need not have become
+        // an error, so it may still be set.
         lock(&self.guard).refused = None;
         let mut statement =
             self.inner.prepare_cached(scanned.text()).map_err(|error| self.error(error, true))?;
+        // SQLite itself knows whether a prepared statement writes.
         if !may_write && !statement.readonly() {
             return Ok(None);
         }
         self.bind(&mut statement, params)?;
 
         let step_error = |error| self.error(error, false);
+        // `changes` is not reset by a statement that changes nothing, so the total is compared.
         let changed_before = self.inner.total_changes();
         let mut found = Rows::default();
         let mut cursor = statement.raw_query();
         while let Some(row) = cursor.next().map_err(step_error)? {
-            // The first step may have found a changed schema, and with it other columns than before.
+            // If the schema has changed, the first step prepares the statement again, and the
+            // columns may differ from those before.
             let width = row.as_ref().column_count();
             let values = (0..width).map(|index| {
                 row.get_ref(index)
@@ -216,7 +252,7 @@ impl SqliteConnection {
         } else if self.inner.total_changes() != changed_before {
             self.inner.changes()
         } else {
-            // `changes` would still give those of an earlier statement.
+            // `changes` would return the count of an earlier statement.
             0
         };
         Ok(Some(found))
@@ -246,24 +282,26 @@ impl Connection for SqliteConnection {
 
     fn begin(&mut self, level: u32) -> Result<(), Error> {
         match level {
-            // The lock at once: a transaction that reads first and writes later finds that another one came between.
-            0 => self.own("begin immediate"),
-            _ => self.own(&format!("savepoint level_{level}")),
+            // Takes the write lock now. A deferred transaction that reads first and writes later
+            // fails with BUSY if another process has written in between.
+            0 => self.internal("begin immediate"),
+            _ => self.internal(&format!("savepoint level_{level}")),
         }
     }
 
     fn commit(&mut self, level: u32) -> Result<(), Error> {
         match level {
-            0 => self.own("commit"),
-            _ => self.own(&format!("release level_{level}")),
+            0 => self.internal("commit"),
+            _ => self.internal(&format!("release level_{level}")),
         }
     }
 
     fn rollback(&mut self, level: u32) -> Result<(), Error> {
         match level {
+            // Some errors (a full disk, say) have rolled back already.
             _ if !self.in_transaction() => Ok(()),
-            0 => self.own("rollback"),
-            _ => self.own(&format!("rollback to level_{level}; release level_{level}")),
+            0 => self.internal("rollback"),
+            _ => self.internal(&format!("rollback to level_{level}; release level_{level}")),
         }
     }
 
@@ -276,9 +314,10 @@ impl Connection for SqliteConnection {
     }
 }
 
-/// The statement was looked at before it came here; this holds where the scanner understands it otherwise than SQLite.
+/// The second check: [`statement`] has already accepted the statement. This one catches statements
+/// that SQLite parses differently from our scanner.
 fn authorize(guard: &mut Guard, action: &AuthAction<'_>) -> Authorization {
-    if guard.own {
+    if guard.is_internal {
         return Authorization::Allow;
     }
     let refusal = match action {
@@ -289,7 +328,7 @@ fn authorize(guard: &mut Guard, action: &AuthAction<'_>) -> Authorization {
         }
         AuthAction::CreateTempTrigger { .. } => Refusal::Temporary,
         AuthAction::Pragma { pragma_name, pragma_value: Some(_) }
-            if !statement::is_asking_pragma(pragma_name) =>
+            if !statement::is_query_pragma(pragma_name) =>
         {
             Refusal::Pragma((*pragma_name).to_owned())
         }
@@ -315,6 +354,7 @@ fn read_value(value: ValueRef<'_>, row: &rusqlite::Row<'_>, index: usize) -> Res
     Ok(match value {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(value) => Value::Int(value),
+        // Erlang has no infinite floats.
         ValueRef::Real(value) if value.is_finite() => Value::Float(value),
         ValueRef::Real(_) => {
             let column = row.as_ref().column_name(index).unwrap_or_default().to_owned();
@@ -328,7 +368,7 @@ fn read_value(value: ValueRef<'_>, row: &rusqlite::Row<'_>, index: usize) -> Res
     })
 }
 
-fn describe(error: rusqlite::Error, preparing: bool, patience: Duration) -> Error {
+fn describe(error: rusqlite::Error, preparing: bool, busy_timeout: Duration) -> Error {
     let (code, message) = match error {
         rusqlite::Error::SqliteFailure(code, message) => {
             (code, message.unwrap_or_else(|| code.to_string()))
@@ -342,7 +382,7 @@ fn describe(error: rusqlite::Error, preparing: bool, patience: Duration) -> Erro
     let kind = match code.extended_code & 0xff {
         ffi::SQLITE_CONSTRAINT => ErrorKind::Constraint(constraint(code.extended_code)),
         ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => {
-            return Error::new(ErrorKind::Busy, Detail::Locked(patience))
+            return Error::new(ErrorKind::Busy, Detail::Locked(busy_timeout))
         }
         ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB => ErrorKind::Corrupt,
         ffi::SQLITE_READONLY => ErrorKind::ReadOnly,
@@ -375,7 +415,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_engine_refuses_what_the_scanner_refuses() {
+    fn engine_and_scanner_refuse_the_same() {
         let sqlite = Sqlite::new(":memory:", Duration::ZERO).open_writer().unwrap();
         sqlite.inner.execute_batch("create table t (x)").unwrap();
         for (sql, is_refused) in [

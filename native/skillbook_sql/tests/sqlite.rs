@@ -1,4 +1,4 @@
-//! What SQLite answers through the driver, row by row.
+//! SQLite through the driver: statements, values and errors, row by row.
 
 use std::fs;
 use std::time::Duration;
@@ -49,7 +49,7 @@ fn placeholders_take_the_parameter_of_their_number() {
         ),
     ] {
         let mut connection = memory();
-        // Twice, for the second time it is prepared already.
+        // Twice: the second time the statement is already prepared.
         for _ in 0..2 {
             assert_eq!(connection.query(sql, &ints(params)).unwrap().rows, [ints(row)], "{sql}");
         }
@@ -75,16 +75,8 @@ fn parameters_that_do_not_fit_are_refused() {
         ("select $1", 0, "expected 1 parameter, for $1, got 0"),
         ("select $1", 2, "expected 1 parameter, for $1, got 2"),
         ("select $2, $1", 1, "expected 2 parameters, for $1 to $2, got 1"),
-        (
-            "select $2",
-            2,
-            "expected every placeholder up to the highest in the statement, $1 is not there",
-        ),
-        (
-            "select $3, $1",
-            3,
-            "expected every placeholder up to the highest in the statement, $2 is not there",
-        ),
+        ("select $2", 2, "expected every placeholder up to the highest, $1 is missing"),
+        ("select $3, $1", 3, "expected every placeholder up to the highest, $2 is missing"),
         ("select $999999999", 1, "expected 999999999 parameters, for $1 to $999999999, got 1"),
         ("select ?", 1, "expected placeholders $1, $2 and so on, got `?`"),
         ("select ?1", 1, "expected placeholders $1, $2 and so on, got `?1`"),
@@ -108,23 +100,19 @@ fn parameters_that_do_not_fit_are_refused() {
 #[test]
 fn statements_that_cannot_run_say_why() {
     use ErrorKind::*;
-    let refused =
-        "a transaction is begun and ended by the transaction function, not by a statement";
-    let attach = "`attach`, `detach` and `vacuum` would change one connection of several";
-    let temporary = "temporary tables, views and triggers would exist in one connection of several";
+    let refused = "transactions are begun and ended by the transaction function, not by statements";
+    let attach = "`attach`, `detach` and `vacuum` would affect only one of several connections";
+    let temporary =
+        "temporary tables, views and triggers would exist in only one of several connections";
     for (sql, kind, text) in [
-        ("", Syntax, "expected a statement, got only blanks or comments"),
+        ("", Syntax, "expected a statement, got only whitespace or comments"),
         (
             " -- nothing\n/* at all */ ;",
             Syntax,
-            "expected a statement, got only blanks or comments",
+            "expected a statement, got only whitespace or comments",
         ),
         ("select 1; select 2", Syntax, "expected one statement, got several; send them one by one"),
-        (
-            "select 1\0; drop table t",
-            Syntax,
-            "expected a statement as text, got one with a NUL character in it",
-        ),
+        ("select 1\0; drop table t", Syntax, "expected a statement without NUL characters"),
         ("selec 1", Syntax, "near \"selec\": syntax error"),
         ("select absent from t", Syntax, "no such column: absent"),
         (
@@ -176,12 +164,12 @@ fn statements_that_cannot_run_say_why() {
         (
             "pragma foreign_keys = off",
             Refused,
-            "`pragma foreign_keys` with a value would change one connection of several",
+            "`pragma foreign_keys` with a value would affect only one of several connections",
         ),
         (
             "pragma main.synchronous(off)",
             Refused,
-            "`pragma synchronous` with a value would change one connection of several",
+            "`pragma synchronous` with a value would affect only one of several connections",
         ),
     ] {
         let mut connection = memory();
@@ -195,7 +183,7 @@ fn statements_that_cannot_run_say_why() {
             .unwrap();
         let shown = format!("{text}\n  in: {}", sql.trim());
         check_error(connection.query(sql, &[]), kind, &shown);
-        // What went wrong leaves no trace in the connection.
+        // A failed statement leaves no trace in the connection.
         assert_eq!(one(&mut connection, "select count(*) from t"), Value::Int(1));
         assert!(!connection.in_transaction());
     }
@@ -254,7 +242,8 @@ fn full_text_search_is_there_and_follows_its_table() {
         .execute_batch(
             "create table note (id integer primary key, body text);
              create virtual table found using fts5 (body, content = 'note', content_rowid = 'id');
-             create trigger added after insert on note begin insert into found (rowid, body) values (new.id, new.body); end",
+             create trigger added after insert on note begin \
+             insert into found (rowid, body) values (new.id, new.body); end",
         )
         .unwrap();
     for body in ["milk and bread", "the milky way"] {
@@ -269,7 +258,7 @@ fn full_text_search_is_there_and_follows_its_table() {
     let found = connection
         .query("select rowid from found where found match $1", &[Value::Text("milk".into())]);
     assert_eq!(found.unwrap().rows, [ints(&[1])]);
-    // FTS5's own tables are only written by FTS5.
+    // FTS5's own tables can only be written by FTS5.
     let error = connection.query("delete from found_data", &[]).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -278,7 +267,7 @@ fn full_text_search_is_there_and_follows_its_table() {
 }
 
 #[test]
-fn only_what_reads_is_run_by_read() {
+fn read_runs_only_reading_statements() {
     let folder = folder();
     let driver = file(&folder);
     let mut writer = driver.open_writer().unwrap();
@@ -302,7 +291,7 @@ fn only_what_reads_is_run_by_read() {
         assert_eq!(reader.read(sql, &[]).unwrap().is_some(), reads, "{sql}");
         assert_eq!(one(&mut writer, "select count(*) from t"), Value::Int(0), "{sql}");
     }
-    // Even a statement that is run on it directly writes nothing.
+    // Even a statement that is run on it directly cannot write.
     let sql = "insert into t values (1)";
     check_error(
         reader.query(sql, &[]),
@@ -394,7 +383,10 @@ fn levels_take_back_their_own_part() {
 #[test]
 fn an_interrupt_stops_the_statement_until_it_is_cleared() {
     let counting = |limit| {
-        format!("with recursive n (i) as (select 1 union all select i + 1 from n limit {limit}) select count(*) from n")
+        format!(
+            "with recursive n (i) as (select 1 union all select i + 1 from n limit {limit}) \
+                 select count(*) from n"
+        )
     };
     let mut connection = memory();
     connection.interrupt().set();
@@ -465,7 +457,7 @@ fn a_closed_database_answers_so_and_has_lost_nothing() {
     let database = database(&folder);
     database.write(0, |connection| connection.query("insert into t values (1)", &[])).unwrap();
     assert_eq!(rows(&database), [ints(&[1])]);
-    // A reader that is at work when the database closes ends its work.
+    // A reader that is in use when the database closes finishes its work.
     let found = database.read(|reader| {
         database.close();
         reader.read("select id from t", &[])
@@ -481,7 +473,7 @@ fn a_closed_database_answers_so_and_has_lost_nothing() {
         ErrorKind::Closed,
         "the database is closed",
     );
-    // All connections are closed: the last one has taken the log with it.
+    // All connections are closed: the last one has removed the log.
     let left: Vec<_> =
         fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["a.db"]);

@@ -1,4 +1,4 @@
-//! Where statements end, and what is said of one: a row for each side of each rule.
+//! Where statements end, and how each is classified: a row for each side of a rule.
 
 use proptest::prelude::*;
 use rusqlite::fallible_iterator::FallibleIterator;
@@ -8,10 +8,10 @@ use Dialect::{Postgres, Sqlite};
 
 const BOTH: &[Dialect] = &[Sqlite, Postgres];
 const TRANSACTION: &str =
-    "a transaction is begun and ended by the transaction function, not by a statement";
-const ATTACH: &str = "`attach`, `detach` and `vacuum` would change one connection of several";
+    "transactions are begun and ended by the transaction function, not by statements";
+const ATTACH: &str = "`attach`, `detach` and `vacuum` would affect only one of several connections";
 const TEMPORARY: &str =
-    "temporary tables, views and triggers would exist in one connection of several";
+    "temporary tables, views and triggers would exist in only one of several connections";
 
 fn texts(sql: &str, dialect: Dialect) -> Vec<String> {
     all(sql, dialect).unwrap().into_iter().map(|statement| statement.text().to_owned()).collect()
@@ -40,29 +40,35 @@ fn a_text_is_cut_where_a_statement_ends() {
         ("select e ';' ; x", BOTH, &["select e ';'", "x"]),
         ("select (1; x", BOTH, &["select (1", "x"]),
         // SQLite.
-        ("select `;`; select [;]; select [a'b]; x", &[Sqlite], &["select `;`", "select [;]", "select [a'b]", "x"]),
+        ("select `;`; select [;]; select [a'b]; x", &[Sqlite], &["select `;`", "select [;]",
+            "select [a'b]", "x"]),
         ("select [open; x", &[Sqlite], &["select [open; x"]),
         ("select /* /* */ 1; x", &[Sqlite], &["select /* /* */ 1", "x"]),
         ("select E'\\'; x", &[Sqlite], &["select E'\\'", "x"]),
         ("select 1 -- a\r; x", &[Sqlite], &["select 1"]),
         ("select x'00';select 1", &[Sqlite], &["select x'00'", "select 1"]),
         (
-            "create trigger a after insert on t begin select case when 1 then 2 end; select 2; end; select 1",
+            "create trigger a after insert on t begin select case when 1 then 2 end; select 2; \
+             end; select 1",
             &[Sqlite],
-            &["create trigger a after insert on t begin select case when 1 then 2 end; select 2; end", "select 1"],
+            &["create trigger a after insert on t begin select case when 1 then 2 end; select 2; \
+               end", "select 1"],
         ),
         ("create table trigger (x); y; x", &[Sqlite], &["create table trigger (x)", "y", "x"]),
         // PostgreSQL.
         ("select a[1]; select `; x", &[Postgres], &["select a[1]", "select `", "x"]),
         ("select /* /* */ ; */ 1; x", &[Postgres], &["select /* /* */ ; */ 1", "x"]),
-        ("select E'\\';'; select e'\\\\'; x", &[Postgres], &["select E'\\';'", "select e'\\\\'", "x"]),
+        ("select E'\\';'; select e'\\\\'; x", &[Postgres], &["select E'\\';'", "select e'\\\\'",
+            "x"]),
         ("select E'a''\\';'; x", &[Postgres], &["select E'a''\\';'", "x"]),
         ("select E'a'\n'\\'; x'; y", &[Postgres], &["select E'a'\n'\\'; x'", "y"]),
-        ("select E'a' -- b'\n -- c\n '\\'; x'; y", &[Postgres], &["select E'a' -- b'\n -- c\n '\\'; x'", "y"]),
+        ("select E'a' -- b'\n -- c\n '\\'; x'; y", &[Postgres], &[
+            "select E'a' -- b'\n -- c\n '\\'; x'", "y"]),
         ("select E'a' '\\'; x", &[Postgres], &["select E'a' '\\'", "x"]),
         ("select fooe'\\'; x", &[Postgres], &["select fooe'\\'", "x"]),
         ("select 1e'\\';'; x", &[Postgres], &["select 1e'\\';'", "x"]),
-        ("select $$;$$; select $a$ $$;$$ $a$; x", &[Postgres], &["select $$;$$", "select $a$ $$;$$ $a$", "x"]),
+        ("select $$;$$; select $a$ $$;$$ $a$; x", &[Postgres], &["select $$;$$",
+            "select $a$ $$;$$ $a$", "x"]),
         ("select $a$ $b$a$; x", &[Postgres], &["select $a$ $b$a$", "x"]),
         ("select a$1 from é$b$c; x", &[Postgres], &["select a$1 from é$b$c", "x"]),
         ("select 1$$;$$; x", &[Postgres], &["select 1$$;$$", "x"]),
@@ -75,9 +81,11 @@ fn a_text_is_cut_where_a_statement_ends() {
             &["create or replace rule r as on insert to t do also (select 1; select 2)", "x"],
         ),
         (
-            "create function f() returns int begin atomic select case when a.end then 1 end; return 2; end; x",
+            "create function f() returns int begin atomic select case when a.end then 1 end; \
+             return 2; end; x",
             &[Postgres],
-            &["create function f() returns int begin atomic select case when a.end then 1 end; return 2; end", "x"],
+            &["create function f() returns int begin atomic select case when a.end then 1 end; \
+               return 2; end", "x"],
         ),
         (
             "create view v as select * from begin atomic; x",
@@ -96,30 +104,24 @@ fn a_text_is_cut_where_a_statement_ends() {
 fn a_query_is_one_statement() {
     for dialect in BOTH {
         for (sql, text) in [
-            ("", "expected a statement, got only blanks or comments"),
-            (" -- x", "expected a statement, got only blanks or comments"),
+            ("", "expected a statement, got only whitespace or comments"),
+            (" -- x", "expected a statement, got only whitespace or comments"),
             ("a; b", "expected one statement, got several; send them one by one"),
-            ("a\0", "expected a statement as text, got one with a NUL character in it"),
+            ("a\0", "expected a statement without NUL characters"),
             ("a; -- b", ""),
         ] {
             assert_eq!(error(sql, *dialect, 0), text, "{sql}");
         }
         let error = all("a\0", *dialect).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "expected a statement as text, got one with a NUL character in it\n  in: a\0"
-        );
+        assert_eq!(error.to_string(), "expected a statement without NUL characters\n  in: a\0");
     }
 }
 
 #[test]
 fn placeholders_and_parameters_fit() {
     let named = |name: &str| format!("expected placeholders $1, $2 and so on, got `{name}`");
-    let missing = |number| {
-        format!(
-            "expected every placeholder up to the highest in the statement, ${number} is not there"
-        )
-    };
+    let missing =
+        |number| format!("expected every placeholder up to the highest, ${number} is missing");
     for (sql, dialects, given, text) in [
         ("select $1, $2", BOTH, 2, String::new()),
         ("select '$1', \"$2\", a$4 -- $5", BOTH, 0, String::new()),
@@ -182,10 +184,11 @@ fn other_drivers_of_sqlite_get_question_marks() {
 }
 
 #[test]
-fn what_would_change_one_connection_is_refused() {
-    let session = |word: &str| format!("`{word}` would change one connection of several");
-    let pragma =
-        |name: &str| format!("`pragma {name}` with a value would change one connection of several");
+fn session_changes_are_refused() {
+    let session = |word: &str| format!("`{word}` would affect only one of several connections");
+    let pragma = |name: &str| {
+        format!("`pragma {name}` with a value would affect only one of several connections")
+    };
     let mut rows = Vec::new();
     for word in [
         "BEGIN",
@@ -204,7 +207,9 @@ fn what_would_change_one_connection_is_refused() {
         rows.push((sql.to_owned(), &[Postgres], TRANSACTION.to_owned()));
     }
     for word in
-        "set reset discard listen unlisten load prepare execute deallocate declare fetch move close copy".split(' ')
+        "set reset discard listen unlisten load prepare execute deallocate declare fetch move \
+         close copy"
+            .split(' ')
     {
         rows.push((format!("{word} a"), &[Postgres], session(word)));
         rows.push((format!("{word} a"), &[Sqlite], String::new()));
@@ -277,7 +282,7 @@ fn what_would_change_one_connection_is_refused() {
     for (sql, dialects, text) in &rows {
         for dialect in *dialects {
             assert_eq!(error(sql, *dialect, 0), *text, "{sql} {dialect:?}");
-            // None of a batch's statements has run then.
+            // Then none of the batch's statements has run.
             let batch = all(&format!("select 1; {sql}"), *dialect)
                 .map_or_else(|error| error.to_string(), |_| String::new());
             let statement = sql.trim_end_matches(';').trim_start_matches("/* a */ ");
@@ -289,7 +294,7 @@ fn what_would_change_one_connection_is_refused() {
 }
 
 #[test]
-fn what_a_statement_does() {
+fn kinds_of_statements() {
     use Kind::{Other, Read, Rows};
     let rows: &[(&str, &[Dialect], Kind)] = &[
         ("select 1", BOTH, Read),
@@ -354,7 +359,7 @@ fn what_a_statement_does() {
 }
 
 #[test]
-fn the_first_word_tells_what_may_read() {
+fn the_first_word_decides_about_reading() {
     for (sql, expected) in [
         ("-- a\n /* b /* c */ */ ( SELECT 1)", true),
         ("with a as (delete from t returning *) select * from a", true),
@@ -367,7 +372,7 @@ fn the_first_word_tells_what_may_read() {
     }
 }
 
-/// What stands inside of strings, names and comments.
+/// The content of strings, names and comments.
 fn inner() -> impl Strategy<Value = String> {
     let pieces = vec![
         ";", "'", "\"", "`", "[", "]", "$", "$$", "$1", "$a$", "/*", "*/", "--", "\n", "\r", "\\",
@@ -377,7 +382,7 @@ fn inner() -> impl Strategy<Value = String> {
         .prop_map(|pieces| pieces.concat())
 }
 
-/// What makes one value, name or comment of such a text.
+/// Wraps such a text in a value, a name or a comment.
 fn quoted(dialect: Dialect) -> impl Strategy<Value = String> {
     let styles = if dialect == Sqlite { 0..7usize } else { 0..8usize };
     (styles, inner(), inner()).prop_map(move |(style, text, more)| match (style, dialect) {
@@ -417,7 +422,9 @@ proptest! {
         let (connection, text) = (Connection::open_in_memory().unwrap(), sqlite.join(";"));
         let mut batch = Batch::new(&connection, &text);
         let mut count = 0;
-        while let Some(statement) = batch.next().map_err(|error| TestCaseError::fail(format!("{text}: {error}")))? {
+        while let Some(statement) =
+            batch.next().map_err(|error| TestCaseError::fail(format!("{text}: {error}")))?
+        {
             drop(statement);
             count += 1;
         }
@@ -425,8 +432,11 @@ proptest! {
     }
 
     #[test]
-    fn what_a_text_is_cut_into_is_cut_no_further(
-        text in prop_oneof![proptest::collection::vec(inner(), 0..8).prop_map(|texts| texts.concat()), any::<String>()],
+    fn splitting_a_statement_again_gives_the_same(
+        text in prop_oneof![
+            proptest::collection::vec(inner(), 0..8).prop_map(|texts| texts.concat()),
+            any::<String>(),
+        ],
     ) {
         for dialect in BOTH {
             let _ = (one(&text, *dialect, 0), may_read(&text));

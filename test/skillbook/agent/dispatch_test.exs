@@ -158,13 +158,13 @@ defmodule Skillbook.Agent.DispatchTest do
 
       assert commands == """
 
-             `get_skill: NAME` shows one of them whole.
+             `get_skill: NAME` shows one in full.
 
                mail.send  Does mail.send
 
              ## Skills
 
-             Read a skill with `get_skill: NAME` before you do what it describes.
+             Before a task that a skill describes, read the skill with `get_skill: NAME`.
 
              - poem: Poems
              """
@@ -264,7 +264,7 @@ defmodule Skillbook.Agent.DispatchTest do
                for(%{name: "agent.dispatch"} = result <- results(events()), do: result)
 
       assert report(result) =~
-               "error\n  agent-1 ended because its model did not answer (connection), after 2 turns.\n\n" <>
+               "error\n  agent-1 ended because its model failed (connection), after 2 turns.\n\n" <>
                  "  It ran:\n  - mail.send: ok\n\n  Effects: noted"
     end
   end
@@ -287,7 +287,7 @@ defmodule Skillbook.Agent.DispatchTest do
       assert result.usage == %{prompt_tokens: 50, completion_tokens: 5, estimated: false}
 
       assert report(result) =~
-               "error\n  agent-1 was not done when it had no turns left, after 3 turns.\n\n" <>
+               "error\n  agent-1 did not finish: it had no turns left, after 3 turns.\n\n" <>
                  "  It ran:\n  - mail.send: ok\n  - mail.send: ok\n  - mail.send: ok\n\n  Effects: noted\n\n" <>
                  "  It reported nothing."
 
@@ -303,7 +303,7 @@ defmodule Skillbook.Agent.DispatchTest do
       result = run(book, [cmd(line), "Done."], [cmd("mail.send")])
 
       assert report(result) =~
-               "error\n  agent-1 was not done when it had no turns left, after 1 turn."
+               "error\n  agent-1 did not finish: it had no turns left, after 1 turn."
     end
 
     test "is seen by the second of a reply", %{tmp_dir: folder} do
@@ -314,7 +314,7 @@ defmodule Skillbook.Agent.DispatchTest do
       assert result.status == :done
 
       assert report(result) =~
-               "error\n  `agent.dispatch` was not run: too little is left of this run's turns. " <>
+               "error\n  `agent.dispatch` was not run: this run has too few turns left. " <>
                  "Tell the user what is done and what is not"
     end
 
@@ -328,7 +328,7 @@ defmodule Skillbook.Agent.DispatchTest do
       dispatch = answer.(cmd("agent.dispatch --mission Do. --skills mail.send"))
       result = run(book, [dispatch], [answer.(cmd("mail.send"))], max_tokens: 100)
       assert %{status: :max_tokens, turns: 1, usage: %{prompt_tokens: 120}} = result
-      assert report(result) =~ "agent-1 was not done when it had no tokens left, after 1 turn."
+      assert report(result) =~ "agent-1 did not finish: it had no tokens left, after 1 turn."
     end
 
     test "counts whatever becomes of the agent", %{tmp_dir: folder} do
@@ -509,8 +509,8 @@ defmodule Skillbook.Agent.DispatchTest do
       result = run(book, [outer, "Done."], [])
 
       assert report(result) =~
-               "`agent.dispatch` was not run: the agent could not use agent.dispatch itself, since no more than 1 agent " <>
-                 "may be inside of each other. Leave agent.dispatch out of --skills"
+               "`agent.dispatch` was not run: the agent could not use agent.dispatch itself, since " <>
+                 "no more than 1 agent may be nested. Leave agent.dispatch out of --skills"
 
       result =
         run(book, [outer, "Done."], [cmd(@inner), cmd("mail.search"), "Inner.", "Outer."],
@@ -537,8 +537,8 @@ defmodule Skillbook.Agent.DispatchTest do
       result = run(book, [cmd(@inner), "Done."], [], depth: 1)
 
       assert report(result) =~
-               "`agent.dispatch` was not run: you are an agent yourself, and no more than 1 agent may be inside of " <>
-                 "each other. Do it with your own commands, or say what is left to do"
+               "`agent.dispatch` was not run: you are an agent yourself, and no more than 1 agent may " <>
+                 "be nested. Do it with your own commands, or say what is left to do"
     end
   end
 

@@ -87,9 +87,9 @@ defmodule Skillbook.Catalog.ReloadTest do
              ) ==
                [
                  {:info, :ignored, Path.join(root, "build"),
-                  "left out by the line `build/` of #{root}/.gitignore"},
+                  "ignored by the line `build/` of #{root}/.gitignore"},
                  {:info, :ignored, Path.join(root, "x/draft.md"),
-                  "left out by the line `draft*` of #{root}/x/.ignore"}
+                  "ignored by the line `draft*` of #{root}/x/.ignore"}
                ]
     end
 
@@ -108,7 +108,7 @@ defmodule Skillbook.Catalog.ReloadTest do
       assert {invalid.code, invalid.severity, invalid.path, invalid.line} ==
                {:ignore_invalid, :warning, Path.join(root, ".gitignore"), 2}
 
-      assert invalid.message =~ "expected a pattern of files, got `{b`: "
+      assert invalid.message =~ "expected a glob pattern, got `{b`: "
     end
 
     test "that are not regular files are ignored", %{tmp_dir: root} do
@@ -475,9 +475,9 @@ defmodule Skillbook.Catalog.ReloadTest do
       assert {kept.code, kept.severity} == {:kept_last_good, :warning}
 
       assert kept.message ==
-               "the version from before this edit is still used, for this one cannot be"
+               "the version before this edit stays in use, because this one cannot be used"
 
-      assert kept.hint == "mend the file, or delete it if the entry is to go"
+      assert kept.hint == "fix the file, or delete it to remove the entry"
     end
 
     test "is kept until it is valid again or deleted", %{catalog: catalog, tmp_dir: root} do

@@ -55,7 +55,7 @@ defmodule Skillbook.Catalog.UnreadFilesTest do
 
     assert Enum.sort(codes.()) == [
              {:kept_last_good, path,
-              "the version from before this edit is still used, for this one cannot be"},
+              "the version before this edit stays in use, because this one cannot be used"},
              {:unreadable, path, "cannot be read: Too many open files (os error 24)"}
            ]
 

@@ -37,7 +37,7 @@ defmodule Skillbook.CLI.LintTest do
 
     assert lint([folder]) ==
              {"""
-              #{path}:3:14: warning: an unquoted value may not contain a colon before a blank; read as: description: "Sends: a message to people" [frontmatter_repaired]
+              #{path}:3:14: warning: an unquoted value may not contain a colon followed by a space; read as: description: "Sends: a message to people" [frontmatter_repaired]
                 3 | description: Sends: a message to people
                   |              ^
                 hint: write the line like this
@@ -295,10 +295,14 @@ defmodule Skillbook.CLI.LintTest do
     mark = if line == 1 and String.starts_with?(rest, "\uFEFF"), do: 3, else: 0
     rest = binary_part(rest, mark, byte_size(rest) - mark)
 
-    <<units::binary-size((column - 1) * 2), _::binary>> =
-      :unicode.characters_to_binary(rest, :utf8, :utf16)
+    units = :unicode.characters_to_binary(rest, :utf8, :utf16)
 
-    within = units |> :unicode.characters_to_binary(:utf16, :utf8) |> byte_size()
+    within =
+      units
+      |> binary_part(0, (column - 1) * 2)
+      |> :unicode.characters_to_binary(:utf16, :utf8)
+      |> byte_size()
+
     before |> Enum.map(&(byte_size(&1) + 1)) |> Enum.sum() |> Kernel.+(mark + within)
   end
 
@@ -317,7 +321,7 @@ defmodule Skillbook.CLI.LintTest do
                from the source `#{Path.basename(folder)}`
                used as `mail.send`
                in the prompt of `default`: in the section `quick_reference`
-               3:14: warning: an unquoted value may not contain a colon before a blank; read as: description: "Sends: a message to people" [frontmatter_repaired]
+               3:14: warning: an unquoted value may not contain a colon followed by a space; read as: description: "Sends: a message to people" [frontmatter_repaired]
              """
 
       assert_received 0
@@ -329,7 +333,7 @@ defmodule Skillbook.CLI.LintTest do
       for _ <- 1..4, do: assert_received(0)
 
       assert explain.(["send", "--max-tokens", "10"]) =~
-               "in the prompt of `default`: left out for lack of room, from the section `quick_reference`\n"
+               "in the prompt of `default`: left out of the section `quick_reference` for lack of space\n"
 
       assert_received 0
 

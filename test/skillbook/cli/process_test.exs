@@ -98,7 +98,8 @@ defmodule Skillbook.CLI.ProcessTest do
     options = [:binary, :stderr_to_stdout, :exit_status, args: args, cd: folder, env: env]
     port = Port.open({:spawn_executable, @skillbook}, options)
 
-    time = "\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d"
+    # A full minute has no seconds.
+    time = "\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d(:\\d\\d)?"
     output = until(port, "", ~r/^#{time}  notes\.tea  ok  .*\n  The tea is ready\.$/m)
     output = until(port, output, ~r/^#{time}  notes\.tick  (ok|failed)  /m)
     assert output =~ ~r/^notes\.tick  #{time} \+00:00  default  every second/m
@@ -174,6 +175,26 @@ defmodule Skillbook.CLI.ProcessTest do
     refute output =~ "echo: one"
   end
 
+  test "run -c prints the result of one command", %{folder: folder} do
+    assert {output, 0} = skillbook(folder, ["run", "-c", "notes.echo --text 'a ``` b'"])
+    assert output =~ ~r/\Aok, .*\necho: a ``` b\n\z/
+
+    assert {output, 1} = skillbook(folder, ["run", "--command", "notes.eco"])
+    assert output =~ ~r/\Aerror, .*\nunknown skill "notes.eco"; did you mean notes.echo\?/
+
+    assert {json, 0} = skillbook(folder, ["run", "--json", "-c", "notes.echo --text one"])
+
+    assert {:ok, %{"text" => "", "results" => [%{"status" => "ok"}]}} =
+             Skillbook.Support.JSON.decode(json)
+  end
+
+  test "run shows the page of a command without a handler", %{folder: folder} do
+    page = "---\nname: notes.greet\ndescription: Greets\n---\nSay hello.\n"
+    File.write!(Path.join(folder, "skills/notes/greet.md"), page)
+    assert {output, 0} = skillbook(folder, ["run", "-c", "notes.greet"])
+    assert output =~ ~r/\Aok: instructions for the model to follow, .*\nSay hello\.\n\z/
+  end
+
   test "run --json is one object", %{folder: folder} do
     assert {output, 0} = skillbook(folder, ["run", "good.md", "--json"])
 
@@ -195,7 +216,7 @@ defmodule Skillbook.CLI.ProcessTest do
     assert prompt =~ "notes"
     assert {"## Domains\n" <> _, 0} = skillbook(folder, ["prompt", "--section", "domains"])
 
-    assert {"Left out for lack of room: " <> _, 0} =
+    assert {"Left out for lack of space: " <> _, 0} =
              skillbook(folder, ["prompt", "--max-chars", "300"])
 
     assert {"", 2} = skillbook(folder, ["prompt", "--format", "xml", "--section", "rules"])
@@ -323,6 +344,11 @@ defmodule Skillbook.CLI.ProcessTest do
            "skillbook: `list` takes no argument, got: x\nSee: skillbook list --help\n"},
           {["lint", "--no-builtins", "--dir", "skills/notes", "no"],
            "skillbook: `lint` expects folders or files, and there is nothing at no\nSee: skillbook lint --help\n"},
+          {["run"],
+           "skillbook: `run` expects a file with a model's reply, or - for standard input\nSee: skillbook run --help\n"},
+          {["run", "good.md", "-c", "notes.echo"],
+           "skillbook: `run` takes a file or --command, got both: good.md\n"},
+          {["list", "-c", "x"], "skillbook: unknown option `-c`\n"},
           {["run", "no/such.md"],
            "skillbook: cannot read no/such.md: no such file or directory\n"},
           {["run", "skills"],

@@ -54,7 +54,7 @@ defmodule Skillbook.HTTP.EnvironmentTest do
     assert {:error, error} = HTTP.request("https://example.test")
 
     assert Exception.message(error) ==
-             "example.test:443: the proxy opens no connection: unsuccessful"
+             "example.test:443: the proxy refused the connection: unsuccessful"
 
     assert_received {:request, %{line: "CONNECT example.test:443 HTTP/1.1"}}
   end
@@ -71,9 +71,9 @@ defmodule Skillbook.HTTP.EnvironmentTest do
 
     # These have no address, and nobody is asked for one where there is a proxy.
     for {except, host, reason} <- [
-          {"example.test", "example.test", "no address is known for this host"},
-          {"a, .example.test", "a.example.test", "no address is known for this host"},
-          {"*", "example.test", "no address is known for this host"},
+          {"example.test", "example.test", "no address was found for this host"},
+          {"a, .example.test", "a.example.test", "no address was found for this host"},
+          {"*", "example.test", "no address was found for this host"},
           {"ample.test", "example.test", "connection refused"},
           {"", "example.test", "connection refused"}
         ] do
@@ -86,7 +86,7 @@ defmodule Skillbook.HTTP.EnvironmentTest do
   test "of a CGI program has a header of the request as HTTP_PROXY" do
     System.put_env(%{"REQUEST_METHOD" => "GET", "HTTP_PROXY" => @nobody})
 
-    assert {:error, %{reason: "no address is known for this host"}} =
+    assert {:error, %{reason: "no address was found for this host"}} =
              HTTP.request("http://example.test")
 
     System.put_env("http_proxy", @nobody)
@@ -96,7 +96,7 @@ defmodule Skillbook.HTTP.EnvironmentTest do
   test "is not asked if the option says so" do
     System.put_env("HTTP_PROXY", @nobody)
 
-    assert {:error, %{reason: "no address is known for this host"}} =
+    assert {:error, %{reason: "no address was found for this host"}} =
              HTTP.request("http://example.test", proxy: nil)
 
     proxy = proxy()

@@ -211,13 +211,13 @@ defmodule Skillbook.Model.OpenAITest do
             {"ended without an end", [ChatServer.head(), {:chunk, @partial}, :end], [], :cut_off,
              "the model's answer was cut off: the stream ended before it said so", "some"},
             {"silent", [:silent], [idle_timeout: 500], :timeout,
-             "the model took too long: nothing came for 500 ms", ""},
+             "the model took too long: no data came for 500 ms", ""},
             {"silent in the middle", [ChatServer.head(), {:chunk, @partial}, :silent],
-             [idle_timeout: 500], :timeout, "the model took too long: nothing came for 500 ms",
+             [idle_timeout: 500], :timeout, "the model took too long: no data came for 500 ms",
              "some"},
             {"too slow as a whole", [ChatServer.head(), {:chunk, @partial}, :silent],
              [timeout: 500], :timeout,
-             "the model took too long: the time for the whole answer is over", "some"},
+             "the model took too long: the time limit for the whole response has passed", "some"},
             {"no JSON", ChatServer.stream([ChatServer.delta("some"), "{\"choices\": ["]), [],
              :bad_answer,
              "the model's answer cannot be read: an event of it is no JSON (line 1, column 13: EOF while parsing a list): {\"choices\": [",
@@ -252,7 +252,7 @@ defmodule Skillbook.Model.OpenAITest do
              [ChatServer.head(), {:chunk, "data: " <> String.duplicate("a", 5_000_000)}], [],
              :bad_answer, "the model's answer cannot be read: an event of it is too large", ""},
             {"no HTTP", [{:raw, "SSH-2.0-OpenSSH\r\n\r\n"}], [], :bad_answer,
-             "the model's answer cannot be read: it is no HTTP/1.1: invalid HTTP version parsed",
+             "the model's answer cannot be read: invalid HTTP/1.1: invalid HTTP version parsed",
              ""},
             {"a header without end",
              [{:raw, ["HTTP/1.1 200 OK\r\n", String.duplicate("a: b\r\n", 20_000)]}], [],
@@ -262,11 +262,11 @@ defmodule Skillbook.Model.OpenAITest do
              :bad_answer, "the model's answer cannot be read: its header is too long", ""},
             {"a chunk without size", [ChatServer.head(), {:raw, "zz\r\nabc\r\n"}], [],
              :bad_answer,
-             "the model's answer cannot be read: it is no HTTP/1.1: invalid chunk size line: missing size digit",
+             "the model's answer cannot be read: invalid HTTP/1.1: invalid chunk size line: missing size digit",
              ""},
             {"a chunk that is longer", [ChatServer.head(), {:raw, "1\r\nabc\r\n"}], [],
              :bad_answer,
-             "the model's answer cannot be read: it is no HTTP/1.1: invalid chunk body CR", ""},
+             "the model's answer cannot be read: invalid HTTP/1.1: invalid chunk body CR", ""},
             {"an encoding that was not asked for",
              [
                {:head, 200, [{"content-type", "text/event-stream"}, {"content-encoding", "br"}]},
@@ -280,23 +280,23 @@ defmodule Skillbook.Model.OpenAITest do
             {"a chunk of a size beyond all bounds",
              [ChatServer.head(), {:raw, String.duplicate("f", 40) <> "\r\n" <> @partial}], [],
              :bad_answer,
-             "the model's answer cannot be read: it is no HTTP/1.1: invalid chunk size: overflow",
+             "the model's answer cannot be read: invalid HTTP/1.1: invalid chunk size: overflow",
              ""},
             {"a chunk's size without end",
              [ChatServer.head(), {:raw, String.duplicate("1", 100_000)}], [], :bad_answer,
-             "the model's answer cannot be read: it is no HTTP/1.1: invalid chunk size: overflow",
+             "the model's answer cannot be read: invalid HTTP/1.1: invalid chunk size: overflow",
              ""},
             {"trailers without end",
              [ChatServer.head(), {:raw, ["0\r\n", String.duplicate("a: b\r\n", 20_000)]}], [],
              :bad_answer,
-             "the model's answer cannot be read: it is no HTTP/1.1: chunk trailers count overflow",
+             "the model's answer cannot be read: invalid HTTP/1.1: chunk trailers count overflow",
              ""},
             {"a length that is none",
              [
                {:raw,
                 "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: -1\r\n\r\n"}
              ], [], :bad_answer,
-             "the model's answer cannot be read: it is no HTTP/1.1: invalid content-length parsed",
+             "the model's answer cannot be read: invalid HTTP/1.1: invalid content-length parsed",
              ""}
           ] do
         assert {{:error, %ModelError{} = error}, texts, []} = chat([steps, []], options), name
@@ -407,7 +407,7 @@ defmodule Skillbook.Model.OpenAITest do
         for _ <- 1..200 do
           Enum.reduce(1..:rand.uniform(4), @bytes, fn _, bytes ->
             size = :rand.uniform(byte_size(bytes)) - 1
-            <<before::binary-size(size), byte, rest::binary>> = bytes
+            {before, <<byte, rest::binary>>} = :erlang.split_binary(bytes, size)
 
             case :rand.uniform(4) do
               1 ->
@@ -538,7 +538,7 @@ defmodule Skillbook.Model.OpenAITest do
       assert {{:error, error}, [], []} = chat([[], []], tls: tls)
 
       assert Exception.message(error) =~
-               ~r/\Ano connection to the model's server: localhost:\d+: TLS: its certificate is from an authority that is not trusted\z/
+               ~r/\Ano connection to the model's server: localhost:\d+: TLS: the authority of its certificate is not trusted\z/
     end
 
     test "with a file that is not there", %{tls: tls} do

@@ -83,7 +83,7 @@ defmodule Skillbook.Model.SSETest do
 
   defp cut(text) do
     size = :rand.uniform(byte_size(text))
-    <<chunk::binary-size(size), rest::binary>> = text
+    {chunk, rest} = :erlang.split_binary(text, size)
     [chunk, "" | cut(rest)]
   end
 

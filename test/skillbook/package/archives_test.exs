@@ -341,7 +341,7 @@ defmodule Skillbook.Package.ArchivesTest do
 
   defp broken(bytes) do
     at = :rand.uniform(byte_size(bytes)) - 1
-    <<before::binary-size(at), _, rest::binary>> = bytes
+    {before, <<_, rest::binary>>} = :erlang.split_binary(bytes, at)
 
     case :rand.uniform(3) do
       1 -> before

@@ -53,9 +53,12 @@ defmodule Skillbook.Reply.StrayCommandsTest do
         ] do
       notes = notes(view, text)
 
-      if commands,
-        do: assert([note] = notes) && assert(note =~ "```cmd\n#{commands}\n```\n"),
-        else: assert(notes == [])
+      if commands do
+        assert [note] = notes
+        assert note =~ "```cmd\n#{commands}\n```\n"
+      else
+        assert notes == []
+      end
     end
 
     [note] = notes(View.all(catalog), "```bash\nmail.secret\n```")

@@ -185,7 +185,7 @@ defmodule Skillbook.SQL.PostgresTest do
       assert_error(
         SQL.query(sql, "insert into t values (1) returning array[x] as list"),
         :other,
-        "column `list` is of the type _int4, which is not read; write list::text\n" <>
+        "column `list` has the type _int4, which cannot be read; write list::text\n" <>
           "  in: insert into t values (1) returning array[x] as list"
       )
 
@@ -225,10 +225,10 @@ defmodule Skillbook.SQL.PostgresTest do
             {"int8", "1; drop table t",
              "expected an integer from -9223372036854775808 to 9223372036854775807 as parameter $1, got: \"1; drop table t\""},
             {"bytea", "a", "expected bytes, {:blob, binary}, as parameter $1, got: \"a\""},
-            {"text", {:blob, <<1, 2>>}, "expected a text as parameter $1, got: 2 bytes"},
+            {"text", {:blob, <<1, 2>>}, "expected text as parameter $1, got: 2 bytes"},
             {"text", "a\0b",
-             ~S(expected a text without NUL characters as parameter $1, got: "a\0b")},
-            {"date", 5, "expected a text that is one of the type date, as parameter $1, got: 5"},
+             ~S(expected text without NUL characters as parameter $1, got: "a\0b")},
+            {"date", 5, "expected text for the type date as parameter $1, got: 5"},
             {"date", "soon", ~s(invalid input syntax for type date: "soon")}
           ] do
         statement = "select $1::#{type}"
@@ -275,13 +275,13 @@ defmodule Skillbook.SQL.PostgresTest do
             {"select 1 / 0", :other, "division by zero"},
             {"vacuum t", :refused, "VACUUM cannot run inside a transaction block"},
             {"set statement_timeout = 0", :refused,
-             "`set` would change one connection of several"},
+             "`set` would affect only one of several connections"},
             {"copy t from '/etc/passwd'", :refused,
-             "`copy` would change one connection of several"},
+             "`copy` would affect only one of several connections"},
             {"create temp table a (x int)", :refused,
-             "temporary tables, views and triggers would exist in one connection of several"},
+             "temporary tables, views and triggers would exist in only one of several connections"},
             {"START TRANSACTION", :refused,
-             "a transaction is begun and ended by the transaction function, not by a statement"},
+             "transactions are begun and ended by the transaction function, not by statements"},
             {"select 1; select 2", :syntax,
              "expected one statement, got several; send them one by one"}
           ] do
@@ -556,7 +556,7 @@ defmodule Skillbook.SQL.PostgresTest do
     message =
       ~s(expected the URL of a PostgreSQL server in SKILLBOOK_POSTGRES; start one for the tests with\n\n    bin/postgres-for-tests run mix test)
 
-    ebin = to_string(:code.lib_dir(:skillbook, :ebin))
+    ebin = Application.app_dir(:skillbook, "ebin")
     {output, 1} = System.cmd("elixir", ["-pa", ebin, "-e", script], stderr_to_stdout: true)
     assert output =~ message
   end

@@ -302,7 +302,7 @@ for dialect <- [:sqlite, :postgres] do
     end
 
     defp kill(dialect, place, milliseconds) do
-      ebin = :skillbook |> :code.lib_dir(:ebin) |> to_string()
+      ebin = Application.app_dir(:skillbook, "ebin")
       arguments = ["-pa", ebin, "-e", @script, to_string(dialect), place]
       options = [:binary, :exit_status, :stderr_to_stdout, args: arguments]
       port = Port.open({:spawn_executable, System.find_executable("elixir")}, options)

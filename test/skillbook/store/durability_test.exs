@@ -57,7 +57,7 @@ defmodule Skillbook.Store.DurabilityTest do
   end
 
   defp kill_while_writing(database, log, round) do
-    ebin = :skillbook |> :code.lib_dir(:ebin) |> to_string()
+    ebin = Application.app_dir(:skillbook, "ebin")
     arguments = ["-pa", ebin, "-e", @script, database, log, to_string(round), to_string(@notes)]
 
     port =

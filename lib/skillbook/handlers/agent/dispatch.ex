@@ -1,5 +1,8 @@
 defmodule Skillbook.Handlers.Agent.Dispatch do
   @moduledoc false
+  # `agent.dispatch`: runs another agent with a mission and a subset of the caller's skills, within
+  # the limits of the caller's run, and returns its report.
+
   @behaviour Skillbook.Handler
 
   alias Skillbook.Agent.{Budget, NonInteractive, Scope}
@@ -38,11 +41,11 @@ defmodule Skillbook.Handlers.Agent.Dispatch do
       else: :ok
   end
 
-  # A turn, and a tenth of the rest, is kept for who waits for the report, so that it is of use.
+  # The caller keeps one turn and a tenth of the rest, to use the report.
   defp limits(agent, context, flags) do
     turns = min(agent.turns_left - 1, flags["max-turns"] || agent.turns_left)
-    time = most(min(agent.time_left, context.timeout))
-    tokens = agent.tokens_left && most(agent.tokens_left)
+    time = share(min(agent.time_left, context.timeout))
+    tokens = agent.tokens_left && share(agent.tokens_left)
 
     case Enum.find([turns: turns, time: time, tokens: tokens || 1], fn {_, left} -> left < 1 end) do
       nil -> {:ok, [max_turns: turns, max_time: time, max_tokens: tokens]}
@@ -50,25 +53,20 @@ defmodule Skillbook.Handlers.Agent.Dispatch do
     end
   end
 
-  defp most(number), do: div(number * 9, 10)
+  defp share(number), do: div(number * 9, 10)
 
   defp dispatch(flags, %{agent: agent} = context, options) do
     id = flags["id"] || "agent-#{Budget.next_agent(agent.options[:parent])}"
     on_event = agent.options[:on_event]
-    tell = &on_event.({:agent, id, &1})
-    options = [system: NonInteractive.system(@opening), on_event: tell] ++ options
 
-    {result, ran} =
-      NonInteractive.run(
-        context.book,
-        input(flags),
-        Keyword.merge(agent.options, options),
-        fn _result ->
-          :ok
-        end
-      )
+    own = [system: NonInteractive.system(@opening), on_event: &on_event.({:agent, id, &1})]
+    options = Keyword.merge(agent.options, own ++ options)
 
-    answer(result, NonInteractive.text(id, result, ran), NonInteractive.effects(ran))
+    {result, results} =
+      NonInteractive.run(context.book, input(flags), options, fn _result -> :ok end)
+
+    text = NonInteractive.text(id, result, results)
+    answer(result, text, NonInteractive.effects(results))
   end
 
   defp input(%{"mission" => mission} = flags) do
@@ -80,7 +78,7 @@ defmodule Skillbook.Handlers.Agent.Dispatch do
   defp answer(%{status: :done} = result, text, effects),
     do: {:ok, Result.ok(text, data: result, effects: effects)}
 
-  # What it did until then is done.
+  # The effects of an agent that did not finish count too.
   defp answer(result, text, effects) do
     error = %DispatchError{kind: :ended, status: result.status, text: text}
     {:ok, %{Result.error(error) | data: result, effects: effects}}

@@ -21,7 +21,7 @@ defmodule Skillbook.Handlers.Markdown.Edit do
 
   defp result(edited),
     do:
-      Result.ok("EditFlags #{edited.path} in the vault #{edited.vault}.",
+      Result.ok("Edited #{edited.path} in the vault #{edited.vault}.",
         data: edited,
         effects: [:note_edited]
       )

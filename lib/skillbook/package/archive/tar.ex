@@ -75,7 +75,7 @@ defmodule Skillbook.Package.Archive.Tar do
   defp finish(next, done) when next == %{}, do: Enum.reverse(done)
   defp finish(_next, _done), do: refuse("is cut off")
 
-  defp entry(%{type: type} = header, rest, next, global, done, count) when type in 'xgLK' do
+  defp entry(%{type: type} = header, rest, next, global, done, count) when type in ~c"xgLK" do
     {content, rest} = content(header.size, rest)
 
     case type do
@@ -130,7 +130,7 @@ defmodule Skillbook.Package.Archive.Tar do
 
   defp type(type) when type in [0, ?0, ?7], do: :file
   # A hard link too.
-  defp type(type) when type in '12', do: :link
+  defp type(type) when type in ~c"12", do: :link
   defp type(_), do: :special
 
   defp header(
@@ -157,11 +157,8 @@ defmodule Skillbook.Package.Archive.Tar do
   end
 
   # Octal digits, or in GNU's way a number of bytes.
-  defp number(<<1::1, _::7, _::binary>> = bytes) do
-    bits = bit_size(bytes) - 1
-    <<1::1, number::size(bits)>> = bytes
-    number
-  end
+  defp number(<<1::1, high::7, low::binary>>),
+    do: :binary.decode_unsigned(<<high, low::binary>>)
 
   defp number(bytes) do
     case bytes |> until_zero() |> String.trim() do
@@ -188,10 +185,10 @@ defmodule Skillbook.Package.Archive.Tar do
   defp content(size, rest) do
     padding = rem(@block - rem(size, @block), @block)
 
-    case rest do
-      <<content::binary-size(size), _::binary-size(padding), rest::binary>> -> {content, rest}
-      _ -> refuse("is cut off")
-    end
+    if size + padding > byte_size(rest), do: refuse("is cut off")
+    {content, rest} = :erlang.split_binary(rest, size)
+    {_, rest} = :erlang.split_binary(rest, padding)
+    {content, rest}
   end
 
   # Records such as "20 path=a/b\n", each with its own length.
@@ -200,7 +197,7 @@ defmodule Skillbook.Package.Archive.Tar do
   defp pax(records, done) do
     with {length, " " <> _} when length > 0 <- Integer.parse(records),
          true <- length <= byte_size(records),
-         <<record::binary-size(length), rest::binary>> = records,
+         {record, rest} = :erlang.split_binary(records, length),
          [_, record] <- String.split(record, " ", parts: 2),
          true <- String.ends_with?(record, "\n"),
          [key, value] <-

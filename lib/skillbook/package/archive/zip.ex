@@ -46,8 +46,9 @@ defmodule Skillbook.Package.Archive.Zip do
     tail = binary_part(bytes, from, byte_size(bytes) - from)
 
     with {at, 4} <- tail |> :binary.matches("PK\x05\x06") |> List.last(),
-         <<_::binary-size(at), "PK\x05\x06", 0::32, n::16-little, n::16-little, size::32-little,
-           offset::32-little, comment::16-little, rest::binary>> <- tail,
+         {_,
+          <<"PK\x05\x06", 0::32, n::16-little, n::16-little, size::32-little, offset::32-little,
+            comment::16-little, rest::binary>>} <- :erlang.split_binary(tail, at),
          true <- byte_size(rest) == comment,
          true <- n != 0xFFFF and size != 0xFFFFFFFF and offset != 0xFFFFFFFF,
          true <- offset + size == from + at do

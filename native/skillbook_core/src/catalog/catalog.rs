@@ -1,13 +1,17 @@
-//! All entries of a book at one time: merged over its sources, never changed.
+//! One generation of a book's entries, merged over its sources.
+//!
+//! "Used where all are seen" means the choice that an unrestricted view makes; other views choose
+//! for themselves.
 
 use std::sync::Arc;
 
-use super::assemble::{Assembled, Finding};
-use super::entry::{Entry, Index};
-use super::findings;
-use super::id::{Domain, EntryId, Place};
+use super::assemble::Assembled;
+use super::entry::{DomainIndex, Entry};
+use super::finding::Finding;
+use super::id::{Domain, EntryId, Priority};
 use super::names::Names;
 use super::precedence::{self, Unused};
+use super::unused;
 use crate::page::diagnostic::Diagnostic;
 
 /// One generation of a book's entries.
@@ -21,31 +25,39 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Merges what the sources hold, in their order. Of entries of one name all stay: each view uses one of those that it
-    /// may see. A later source's entry replaces an earlier one's, and within a source the first by path is used, in the
-    /// store the last. A record of the store also replaces what is no command and is called by its name or title. A
-    /// source of low trust replaces nothing.
+    /// Merges assembled sources, in their order. All entries of a name stay; each view uses one of
+    /// those that its profile may see, by these rules:
+    ///
+    /// - A later source's entry replaces an earlier one's.
+    /// - Within a source the first by path is used, among records the oldest.
+    /// - A record of the store also replaces skills and notes that have its name or title.
+    /// - A source of low trust replaces nothing.
     pub fn build(generation: u64, sources: Vec<Assembled>) -> Catalog {
         Catalog::build_after(None, generation, sources.iter())
     }
 
-    /// The same, with what depends on names taken over from a generation before: all of it if that
-    /// has the same ones, for most changes are of texts.
+    /// Like [`Catalog::build`], but reuses the previous generation's [`Names`]: all of them if no
+    /// name has changed, since most edits only change texts.
     pub fn build_after<'a>(
         before: Option<&Catalog>,
         generation: u64,
         sources: impl Iterator<Item = &'a Assembled> + Clone,
     ) -> Catalog {
         let sources = || sources.clone();
+        // Entries keep the rank of their source: later sources win, and names are only sorted
+        // later.
         let all: Vec<(u32, &Arc<Entry>)> = (0..)
             .zip(sources())
             .flat_map(|(rank, source)| source.entries.iter().map(move |entry| (rank, entry)))
             .collect();
-        let indexes: Vec<(u32, &Arc<Index>)> = (0..)
+        let indexes: Vec<(u32, &Arc<DomainIndex>)> = (0..)
             .zip(sources())
             .flat_map(|(rank, source)| source.indexes.iter().map(move |index| (rank, index)))
             .collect();
         let none = Names::default();
+        // Three cases, from cheap to expensive: nothing about names has changed (an edit of a
+        // text), some names have (they are merged with those before), or there is no generation
+        // before.
         let names = match before {
             Some(before) if before.names.hold_for(&before.entries, &all, &indexes) => {
                 before.names.clone()
@@ -55,13 +67,14 @@ impl Catalog {
         };
         let entries = names.sorted(&all);
         let mut findings: Vec<_> = sources().flat_map(|source| &source.findings).cloned().collect();
-        findings.extend(findings::diagnose_indexes(&entries, &names));
+        findings.extend(unused::diagnose_indexes(&entries, &names));
+        // A stable sort, so that findings at one place stay in the order of the sources.
         findings.sort_by(|a, b| a.diagnostic.place().cmp(&b.diagnostic.place()));
         let unselected = sources().flat_map(|source| &source.unselected).cloned().collect();
         Catalog { generation, entries, names, unselected, findings }
     }
 
-    /// How many times the book was loaded when this was built, from 1.
+    /// The number of this generation. The first load is 1.
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -71,22 +84,22 @@ impl Catalog {
         &self.entries
     }
 
-    /// One entry.
+    /// The entry with this id.
     pub fn entry(&self, id: EntryId) -> &Arc<Entry> {
         &self.entries[id.0 as usize]
     }
 
-    /// Its place among the entries of its name.
-    pub(crate) fn place(&self, id: EntryId) -> Place {
-        self.names.places[id.0 as usize]
+    /// The rank of an entry in conflicts over its name.
+    pub(crate) fn priority(&self, id: EntryId) -> Priority {
+        self.names.priorities[id.0 as usize]
     }
 
-    /// The entries of this name, of which a view uses at most one.
+    /// The entries with this name. A view uses at most one of them.
     pub fn named(&self, name: &str) -> impl Iterator<Item = EntryId> {
         self.names.named(&self.entries, name).map(EntryId)
     }
 
-    /// The entries that have this alias, in the order of their names; those of low trust come last.
+    /// The entries with this alias, in the order of their names, those of low trust last.
     pub fn aliased(&self, alias: &str) -> &[EntryId] {
         self.names.aliases.get(alias).map_or(&[], Vec::as_slice)
     }
@@ -101,7 +114,7 @@ impl Catalog {
         &self.names.domains
     }
 
-    /// The entries that are not used where all are seen, in their order.
+    /// The entries that lose a conflict where all are seen, in their order.
     pub fn unused(&self) -> &[Unused] {
         &self.names.unused
     }
@@ -120,38 +133,39 @@ impl Catalog {
             .map(|(_, entry)| entry)
     }
 
-    /// How many entries are used where all are seen.
+    /// The number of entries that are used where all are seen.
     pub fn count(&self) -> usize {
         self.entries.len() - self.names.unused.len()
     }
 
-    /// Leaves of the shown entries those that are used; gives the others.
-    pub(crate) fn settle(&self, shown: &mut [u8]) -> Vec<Unused> {
-        self.names.conflicts.settle(&self.names.places, shown)
+    /// Hides the entries that lose a conflict among those that are shown, and returns them.
+    pub(crate) fn resolve(&self, shown: &mut [u8]) -> Vec<Unused> {
+        self.names.conflicts.resolve(&self.names.priorities, shown)
     }
 
-    /// What is said of an entry that is not used.
-    pub(crate) fn told(&self, unused: &Unused) -> Diagnostic {
-        findings::told(self.entry(unused.id), unused.why, self.entry(unused.by))
+    /// The diagnostic for an entry that is not used.
+    pub(crate) fn diagnose(&self, unused: &Unused) -> Diagnostic {
+        unused::diagnose(self.entry(unused.id), unused.why, self.entry(unused.by))
     }
 
-    /// The index of a domain that is used among those that are shown.
+    /// The index that a domain uses, among those that are shown.
     pub(crate) fn index<'a>(
         &self,
         domain: &'a Domain,
-        shows: impl Fn(&Index) -> bool,
+        shows: impl Fn(&DomainIndex) -> bool,
         uses: impl Fn(EntryId) -> bool,
-    ) -> Option<&'a Index> {
-        precedence::index(&self.names.places, domain, shows, uses)
+    ) -> Option<&'a DomainIndex> {
+        precedence::index(&self.names.priorities, domain, shows, uses)
     }
 
-    /// The entries that no glob of their source selects.
+    /// The entries that match no glob of their source.
     pub fn unselected(&self) -> &[Arc<Entry>] {
         &self.unselected
     }
 
-    /// What was found out about the files, by path and line. What entries say of each other, and which of
-    /// them replaces another one, depends on who reads them: that is in [`View::diagnostics`](crate::view::View::diagnostics).
+    /// Diagnostics about files, by path and line. Diagnostics across entries (shadowing, aliases,
+    /// `requires`) depend on the reader and are in
+    /// [`View::diagnostics`](crate::view::View::diagnostics).
     pub fn findings(&self) -> &[Arc<Finding>] {
         &self.findings
     }

@@ -1,4 +1,11 @@
-//! What differs between two lists of entries, and between two generations.
+//! The difference between two lists of entries, and between two generations.
+//!
+//! ```
+//! use skillbook_core::catalog::{changes::Changes, Catalog};
+//!
+//! let (old, new) = (Catalog::build(1, vec![]), Catalog::build(2, vec![]));
+//! assert!(Changes::between_generations(&old, &new).is_empty());
+//! ```
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -8,26 +15,30 @@ use rustc_hash::FxHashSet;
 use super::catalog::Catalog;
 use super::entry::Entry;
 
-/// What one list of entries has that another one has not. Each part is in the order of names.
+/// The difference between two lists of entries. Each part is in the order of names.
 #[derive(Debug, Default)]
 pub struct Changes<'a> {
     /// New entries.
     pub added: Vec<&'a Arc<Entry>>,
-    /// Entries that were there before and differ now, as they are now.
+    /// Entries that have changed, in their new version.
     pub changed: Vec<&'a Arc<Entry>>,
-    /// Entries that are gone, as they were.
+    /// Entries that are gone, in their old version.
     pub removed: Vec<&'a Arc<Entry>>,
 }
 
 impl<'a> Changes<'a> {
-    /// Compares two generations: what is used where all are seen, and as changed also the names of which only entries
-    /// differ that others take the place of, since a view that does not see those may use them.
+    /// Compares two generations: the entries that are used where all are seen, and under `changed`
+    /// also the names whose unused entries differ. Another profile may use those.
     pub fn between_generations(old: &'a Catalog, new: &'a Catalog) -> Changes<'a> {
+        // The choice of an unrestricted view comes first, because only its entries can be called
+        // added or removed.
         let mut changes = Changes::between(old.used(), new.used());
         let mut known: FxHashSet<&str> = [&changes.added, &changes.changed, &changes.removed]
             .iter()
             .flat_map(|entries| entries.iter().map(|entry| &*entry.name))
             .collect();
+        // An entry that is replaced for us may be the one that another profile uses. Its name
+        // counts as changed, unless it is listed already.
         let all = Changes::between(old.entries(), new.entries());
         let count = changes.changed.len();
         let differ = [all.added, all.changed, all.removed].into_iter().flatten();
@@ -38,7 +49,8 @@ impl<'a> Changes<'a> {
         changes
     }
 
-    /// Compares two lists that are in the order of their names. Those of one name are compared in their order.
+    /// Compares two lists in the order of their names. Several entries of one name are compared in
+    /// their order.
     pub fn between(
         old: impl IntoIterator<Item = &'a Arc<Entry>>,
         new: impl IntoIterator<Item = &'a Arc<Entry>>,
@@ -50,7 +62,7 @@ impl<'a> Changes<'a> {
                 (None, None) => return changes,
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
-                // Most are the same, and of those nothing is read.
+                // Most entries are identical; then no name needs to be read.
                 (Some(before), Some(after)) if Arc::ptr_eq(before, after) => Ordering::Equal,
                 (Some(before), Some(after)) => before.name.cmp(&after.name),
             };
@@ -68,14 +80,15 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// Whether nothing differs.
+    /// Whether there is no difference.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
     }
 }
 
-/// Whether two entries of one name are the same to everybody who reads them.
+/// Whether two entries of one name are the same for every reader.
 fn same(a: &Arc<Entry>, b: &Arc<Entry>) -> bool {
+    // A file that was read again is another object, so texts are compared too.
     let documents = Arc::ptr_eq(&a.document, &b.document) || a.document.is_same(&b.document);
     let rest = |entry: &Entry| (entry.kind, entry.selection, entry.trust);
     Arc::ptr_eq(a, b)
@@ -109,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_differs() {
+    fn lists_the_differences() {
         let old = catalog(&[], &[("a/SKILL.md", "1"), ("b/SKILL.md", "1"), ("c/SKILL.md", "1")]);
         type Row<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], [&'a [&'a str]; 3]);
         let rows: [Row; 6] = [

@@ -1,31 +1,32 @@
-//! What a catalog makes of a document: an entry or the index of a domain.
+//! The two things that a document becomes in a catalog: an entry, or the index of a domain.
 
 use std::sync::Arc;
 
 use crate::page::declaration::Declaration;
-use crate::page::document::{Document, Fields};
+use crate::page::document::Document;
+use crate::page::fields::Fields;
 use crate::source::{Kind, Selection, Source, Trust};
 
-/// One document under the name by which it is read and run.
+/// A document under the name by which it is read and run.
 #[derive(Debug)]
 pub struct Entry {
-    /// The name, which occurs once in a view.
+    /// The name. It is unique in a view, not in a catalog.
     pub name: Arc<str>,
-    /// What it is.
+    /// Command, skill or note.
     pub kind: Kind,
     /// The domain of a command.
     pub domain: Option<String>,
-    /// `title`; for a note its first heading or its file's name if it has none.
+    /// `title`; for a note without one, its first heading or its file name.
     pub title: Option<String>,
-    /// The document's labels and its source's.
+    /// The labels of the document and of its source.
     pub labels: Vec<String>,
     /// Its source.
     pub source: Arc<Source>,
-    /// How far its text is trusted: as far as its source, but a record as far as who wrote it.
+    /// How far its text is trusted: like its source, or for a record like its author.
     pub trust: Trust,
     /// Its text and fields.
     pub document: Arc<Document>,
-    /// How its source's globs select it.
+    /// How the globs of its source select it.
     pub selection: Selection,
     /// The other files of a skill's folder, relative to it, sorted.
     pub files: Vec<String>,
@@ -47,7 +48,8 @@ impl Entry {
         self.fields().schedule.as_deref().filter(|_| self.trust > Trust::Low)
     }
 
-    /// The flags that a command's page declares; skills and notes may speak of any program's.
+    /// The flags that a command's page declares. Skills and notes have none: the flags they mention
+    /// may be those of any program.
     pub fn declaration(&self) -> Option<&Declaration> {
         self.document.declaration().filter(|_| self.kind == Kind::Command)
     }
@@ -65,10 +67,10 @@ impl Entry {
 
 /// The `SKILL.md` of a domain.
 #[derive(Debug)]
-pub struct Index {
+pub struct DomainIndex {
     /// The domain.
     pub domain: String,
-    /// The document's labels and its source's.
+    /// The labels of the document and of its source.
     pub labels: Vec<String>,
     /// Its source.
     pub source: Arc<Source>,
@@ -76,14 +78,14 @@ pub struct Index {
     pub document: Arc<Document>,
 }
 
-impl Index {
+impl DomainIndex {
     /// The frontmatter's fields.
     pub fn fields(&self) -> &Fields {
         &self.document.fields
     }
 }
 
-/// What entries and indexes have in common.
+/// The parts that entries and indexes have in common, for [conflicts](super::precedence).
 pub(crate) trait Named {
     fn document(&self) -> &Document;
     fn source(&self) -> &Source;
@@ -102,7 +104,7 @@ impl Named for Entry {
     }
 }
 
-impl Named for Index {
+impl Named for DomainIndex {
     fn document(&self) -> &Document {
         &self.document
     }

@@ -1,36 +1,38 @@
-//! What entries are known by in a catalog: their numbers, their domains, and where they come from.
+//! Identifiers in a catalog: entry numbers, domains, and the rank of an entry in conflicts.
 
 use std::sync::Arc;
 
-use super::entry::{Index, Named};
+use super::entry::{DomainIndex, Named};
 use crate::source::{SourceKind, Trust};
 
-/// An entry's place in its catalog; entries are in the order of their names, those of one name in that of their sources.
+/// The position of an entry in its catalog. Entries are sorted by name, those of one name by the
+/// order of their sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId(pub u32);
 
-/// A domain: the commands whose names begin with it, and the indexes that it may have.
+/// A domain: the commands whose names begin with it, and the indexes that may describe it.
 #[derive(Debug, Default)]
 pub struct Domain {
     /// Its name.
     pub name: String,
-    /// Each `SKILL.md` of its folders, in the order of the sources.
-    pub(crate) indexes: Vec<(Place, Arc<Index>)>,
-    /// Its commands in the order of their names.
+    /// The `SKILL.md` files of the domain, in the order of the sources.
+    pub(crate) indexes: Vec<(Priority, Arc<DomainIndex>)>,
+    /// The commands of the domain, in the order of their names.
     pub entries: Vec<EntryId>,
 }
 
-/// What precedence depends on: a source's place among the sources, whether trust is low, and whether it is the store.
+/// The rank of an entry or index in conflicts: the position of its source, whether its trust is
+/// low, and whether it is a record of the store.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct Priority {
     pub rank: u32,
     pub low: bool,
     pub stored: bool,
 }
 
-impl Place {
-    pub fn new<T: Named>(rank: u32, item: &T) -> Place {
-        Place {
+impl Priority {
+    pub fn new<T: Named>(rank: u32, item: &T) -> Priority {
+        Priority {
             rank,
             low: item.trust() == Trust::Low,
             stored: item.source().kind == SourceKind::Stored,
@@ -38,5 +40,5 @@ impl Place {
     }
 }
 
-/// The hashes of what an entry is called, its name first; twice the same if that is its title too.
+/// The hashes of an entry's name and title. Without a title of its own, both are the name's.
 pub(crate) type Hashes = [u32; 2];

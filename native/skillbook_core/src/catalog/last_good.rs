@@ -1,14 +1,18 @@
-//! When an edit breaks a document that was in use: whether the version from before it stays.
+//! Keeps the last good version of a document that an edit has broken.
+//!
+//! Editors save half-finished files, and a reload must not drop a skill that is in use because of
+//! one. The last good version stays until the file can be read again or is deleted.
 
 use super::assemble::described;
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::page::document::Document;
 
-/// The version from before the edit, with what is wrong with the new one, if it stays in use: the new one is empty or
-/// cannot be read, or `described` says that it needs a description and has none. `again` is the file's new content, or
-/// why there is none, and `bytes` are those that could be read.
+/// Returns the last good version, with the diagnostics of the new one, if the new one cannot be
+/// used: it is empty or unreadable, or needs a description and has none. `again` is the new
+/// content, or the reason why there is none; `bytes` are the bytes that were read.
 ///
-/// An edit that touches `visibility_labels` may have been meant to hide the document, so nothing stays then.
+/// An edit that touches `visibility_labels` may be meant to hide the document. Then the old version
+/// does not stay, whatever else is wrong with the new one.
 ///
 /// ```
 /// use skillbook_core::page::document::Document;
@@ -18,7 +22,7 @@ use crate::page::document::Document;
 /// let half = b"---\nname: a\ndescr";
 /// let kept = keep(&good, Ok(&Document::parse("/skills", "a.md", half)), half, true).unwrap();
 /// assert_eq!(kept.body(), "Text");
-/// let codes: Vec<_> = kept.diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect();
+/// let codes: Vec<_> = kept.diagnostics.iter().map(|found| found.code.as_str()).collect();
 /// assert_eq!(codes, ["frontmatter_unclosed", "kept_last_good"]);
 /// ```
 pub fn keep(
@@ -27,15 +31,18 @@ pub fn keep(
     bytes: &[u8],
     needs_description: bool,
 ) -> Option<Document> {
+    // Without a document there are no fields, so only the reason can be reported.
     let mut diagnostics = match again {
         Err(diagnostic) => vec![diagnostic.clone()],
         Ok(document) => broken(good, document, bytes, needs_description)?,
     };
+    // Closed when in doubt: showing a document that somebody is hiding is worse than losing it
+    // until its next save.
     if touches_labels(&good.text, bytes) {
         return None;
     }
-    let message = "the version from before this edit is still used, for this one cannot be";
-    let hint = "mend the file, or delete it if the entry is to go";
+    let message = "the version before this edit stays in use, because this one cannot be used";
+    let hint = "fix the file, or delete it to remove the entry";
     diagnostics.push(Diagnostic::new(Code::KeptLastGood, Severity::Warning, message).hint(hint));
     for diagnostic in &mut diagnostics {
         diagnostic.path = Some(good.path.clone());
@@ -45,7 +52,8 @@ pub fn keep(
     Some(kept)
 }
 
-/// What is wrong with the new version; `None` if it can be used, or must not be replaced by another.
+/// The diagnostics of a new version that is broken. `None` if it can be used, or if the old version
+/// must not replace it because labels that cannot be read hide it.
 fn broken(
     good: &Document,
     new: &Document,
@@ -59,26 +67,29 @@ fn broken(
         return Some(diagnostics);
     }
     let Some(fields) = new.fields() else {
+        // Invalid labels hide the document on purpose, and the old version must not undo that.
         let hidden = diagnostics.iter().any(|diagnostic| diagnostic.code == Code::LabelsInvalid);
         return (!hidden).then_some(diagnostics);
     };
+    // An index needs no description, so a missing one does not break it.
     let index = new.is_skill_file() && fields.name.is_none() && fields.domain.is_some();
     let had = good.fields().is_some_and(|fields| fields.description.is_some());
     let gone = needs_description && !index && had && described(fields, &mut diagnostics).is_none();
     gone.then_some(diagnostics)
 }
 
-/// Whether the new bytes say something about labels that the old text does not say.
+/// Whether the new bytes mention labels in a way that the old text does not.
 fn touches_labels(old: &str, new: &[u8]) -> bool {
-    // Text in UTF-16 has a zero beside each plain letter.
+    // UTF-16 text has a zero byte beside each ASCII letter, and its labels count too.
     let plain: Vec<u8> = new.iter().copied().filter(|byte| *byte != 0).collect();
     let new = String::from_utf8_lossy(&plain);
+    // Lines that the old text has do not count, even if they mention labels (in an example, say).
     let known = statements(old);
     statements(&new).iter().any(|statement| !known.contains(statement))
 }
 
-/// Each line that mentions the labels, with the lines that go on with its value: those that do not begin a key or end
-/// the block.
+/// Each line that mentions the labels, with the lines that continue its value: those up to the next
+/// key or the end of the block.
 fn statements(text: &str) -> Vec<Vec<&str>> {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     let mentions = |line: &str| line.to_ascii_lowercase().contains("visibility_labels");
@@ -113,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_what_was_used_before_a_broken_edit() {
+    fn keeps_the_last_good_version() {
         let rows: &[(&[u8], bool, Option<&str>)] = &[
             (b"---\nname: a\ndescription: e\n---\n", true, None),
             (b"---\nname: a\n", true, Some("frontmatter_unclosed")),
@@ -192,7 +203,7 @@ mod tests {
         assert_eq!(kept.diagnostics[0], large);
         assert_eq!(
             kept.diagnostics[1].message,
-            "the version from before this edit is still used, for this one cannot be"
+            "the version before this edit stays in use, because this one cannot be used"
         );
         assert!(keep(&good, Err(&large), b"visibility_labels: [y]", true).is_none());
     }

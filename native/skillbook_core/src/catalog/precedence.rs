@@ -1,65 +1,77 @@
-//! Which of several entries is used, among those that a view may see.
+//! Decides which of several entries of a name is used.
 //!
-//! A catalog keeps all candidates, and each view picks for itself: what it is not shown takes no part, so it is used,
-//! replaced and refused as if nothing hidden had ever been written.
+//! The choice depends on the reader. A hidden entry must behave as if it had never been written: it
+//! may not replace, refuse or duplicate anything. So a catalog keeps all candidates, [`Conflicts`]
+//! lists the few entries that could compete at all, and each view resolves those among the entries
+//! that it shows.
+//!
+//! There are three kinds of conflicts, resolved in this order:
+//!
+//! - Entries of one name. The first of a source is used, and a later source replaces an earlier
+//!   one, unless its trust is low.
+//! - A record of the store against skills and notes that have its name or title. The record is
+//!   used, so an edited copy in the store takes the place of a file.
+//! - An entry of low trust whose name is an alias of a trusted entry. It is refused, because names
+//!   are found before aliases, and so it would take the alias over.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::entry::{Entry, Index};
-use super::id::{Domain, EntryId, Hashes, Place};
+use super::entry::{DomainIndex, Entry};
+use super::id::{Domain, EntryId, Hashes, Priority};
 use crate::source::{Kind, Trust};
 
-/// Why an entry is not used.
+/// The reason why an entry is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Why {
-    /// Another one of its name goes before it in its source.
+    /// An earlier entry of its source has the same name.
     Duplicate,
-    /// A later source has one of its name, or the store one of its title.
+    /// A later source has an entry of its name, or the store a record of its name or title.
     Shadowed,
-    /// Its source is of low trust, and another source's entry has its name, or an alias of its name.
+    /// Its trust is low, and an entry of another source has its name, or its name as an alias.
     Refused,
 }
 
-/// An entry that is not used though it may be seen.
+/// An entry that may be seen but is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Unused {
     /// The entry.
     pub id: EntryId,
     /// Why it is not used.
     pub why: Why,
-    /// The entry that takes its place or its name; a third one may replace that one.
+    /// The entry that is used in its place. A third entry may in turn replace that one.
     pub by: EntryId,
 }
 
-/// The entries of a catalog of which one may keep another from being used. Most catalogs have few, so that a view looks
-/// at few.
+/// The entries that may compete with each other. Most catalogs have few, so a view looks at few.
 #[derive(Debug, Default)]
 pub(crate) struct Conflicts {
-    /// Those of one name.
+    /// Entries of one name.
     names: Vec<Range<u32>>,
-    /// Records of the store and entries of files that are called the same, by name or title.
+    /// Records of the store, and entries of files with one of their names or titles.
     titles: Vec<[Vec<EntryId>; 2]>,
-    /// Trusted entries with an alias, and those of low trust that have it as their name.
+    /// Trusted entries with an alias, and entries of low trust with that name.
     aliases: Vec<[Vec<EntryId>; 2]>,
 }
 
 impl Conflicts {
-    /// The conflicts among entries in the order of their names; `several` are those of which a name
-    /// has several.
+    /// Finds the conflicts among entries in the order of their names. `several` are the ranges of
+    /// names that occur more than once.
     pub fn new<'a>(
         entry: impl Fn(EntryId) -> &'a Entry,
-        places: &[Place],
+        priorities: &[Priority],
         hashes: &[Hashes],
         several: Vec<Range<u32>>,
         aliases: &BTreeMap<String, Vec<EntryId>>,
     ) -> Conflicts {
-        let place = |id: EntryId| places[id.0 as usize];
-        let ids = || (0..).map(EntryId).zip(places);
+        let priority = |id: EntryId| priorities[id.0 as usize];
+        let ids = || (0..).map(EntryId).zip(priorities);
 
-        let parts = alike(places, hashes);
+        // Records against entries of files. Commands are left out: text from the store never
+        // replaces code that runs.
+        let parts = alike(priorities, hashes);
         let files =
             parts[1].iter().copied().filter(|id| entry(*id).kind != Kind::Command).collect();
         let mut titles: FxHashMap<&str, [Vec<EntryId>; 2]> = FxHashMap::default();
@@ -76,16 +88,17 @@ impl Conflicts {
             .collect();
         titles.sort_unstable_by_key(|(text, _)| *text);
 
-        // Those of one name stand together.
+        // Entries of one name are adjacent, so each name is looked up once.
         let mut claims: Vec<(&str, [Vec<EntryId>; 2])> = Vec::new();
-        for (id, _) in ids().filter(|(_, place)| place.low && !aliases.is_empty()) {
+        for (id, _) in ids().filter(|(_, priority)| priority.low && !aliases.is_empty()) {
             let name = &*entry(id).name;
             match claims.last_mut().filter(|(last, _)| *last == name) {
                 Some((_, [_, low])) => low.push(id),
                 None => {
-                    // Those of low trust come last.
+                    // Within an alias, entries of low trust come last.
                     let owners = aliases.get(name).into_iter().flatten().copied();
-                    let trusted: Vec<_> = owners.take_while(|owner| !place(*owner).low).collect();
+                    let trusted: Vec<_> =
+                        owners.take_while(|owner| !priority(*owner).low).collect();
                     if !trusted.is_empty() {
                         claims.push((name, [trusted, vec![id]]));
                     }
@@ -97,16 +110,18 @@ impl Conflicts {
         Conflicts { names: several, titles, aliases }
     }
 
-    /// Which of the entries that are shown are not used, in their order. What is shown is not 0, and what is not used
-    /// becomes 0.
-    pub fn settle(&self, places: &[Place], shown: &mut [u8]) -> Vec<Unused> {
-        let rank = |id: EntryId| places[id.0 as usize].rank;
+    /// Resolves the conflicts among the shown entries, and returns those that are not used, in
+    /// order. An entry is shown if its byte in `shown` is not 0; the bytes of unused entries are
+    /// set to 0.
+    pub fn resolve(&self, priorities: &[Priority], shown: &mut [u8]) -> Vec<Unused> {
+        let rank = |id: EntryId| priorities[id.0 as usize].rank;
         let mut unused = Vec::new();
         for ids in &self.names {
+            // 1. Entries of one name.
             let candidates = ids.clone().map(EntryId).filter(|id| shown[id.0 as usize] != 0);
-            let candidates = candidates.map(|id| (id, places[id.0 as usize]));
+            let candidates = candidates.map(|id| (id, priorities[id.0 as usize]));
             let before = unused.len();
-            settle(candidates, |id, why, by| unused.push(Unused { id, why, by }));
+            resolve(candidates, |id, why, by| unused.push(Unused { id, why, by }));
             unused[before..].iter().for_each(|unused| shown[unused.id.0 as usize] = 0);
         }
         let mut lose = |id: EntryId, why, by, shown: &mut [u8]| {
@@ -114,6 +129,8 @@ impl Conflicts {
                 unused.push(Unused { id, why, by });
             }
         };
+        // 2. Records against names and titles. Only records that are still shown count: one that
+        // lost its own name above replaces nothing.
         for [stored, files] in &self.titles {
             let stored = stored.iter().copied().filter(|id| shown[id.0 as usize] != 0);
             let Some(last) = stored.min_by_key(|id| (std::cmp::Reverse(rank(*id)), *id)) else {
@@ -124,7 +141,8 @@ impl Conflicts {
                 .filter(|id| rank(**id) < rank(last))
                 .for_each(|id| lose(*id, Why::Shadowed, last, shown));
         }
-        // Names go before aliases, so an entry of low trust would take an alias by having its name.
+        // Names are found before aliases, so this entry would take the alias by its name.
+        // 3. Entries of low trust against aliases of trusted entries that are still shown.
         for [trusted, low] in &self.aliases {
             let Some(owner) = trusted.iter().copied().rfind(|id| shown[id.0 as usize] != 0) else {
                 continue;
@@ -136,16 +154,18 @@ impl Conflicts {
     }
 }
 
-/// The trusted records and the entries of files that may be called the same. Most are called as no
-/// other is: the hashes of the fewer ones are looked for among those of the others.
-fn alike(places: &[Place], hashes: &[Hashes]) -> [Vec<EntryId>; 2] {
+/// The trusted records and the entries of files that may share a name or title. Most have none in
+/// common with any other, so hashes are compared first: those of the smaller side go into a set.
+fn alike(priorities: &[Priority], hashes: &[Hashes]) -> [Vec<EntryId>; 2] {
     let those = |stored: bool| {
         (0..)
             .map(EntryId)
-            .zip(places)
-            .filter(move |(_, place)| place.stored == stored && !(stored && place.low))
+            .zip(priorities)
+            .filter(move |(_, priority)| priority.stored == stored && !(stored && priority.low))
     };
     let mut parts = [true, false].map(|stored| those(stored).map(|(id, _)| id).collect::<Vec<_>>());
+    // Reduce the larger side by the hashes of the smaller one, then the smaller side by those that
+    // are left. A collision of hashes only leaves an entry in; names are compared later.
     let fewer = usize::from(parts[1].len() < parts[0].len());
     for (part, by) in [(1 - fewer, fewer), (fewer, 1 - fewer)] {
         let known: FxHashSet<u32> = parts[by].iter().flat_map(|id| hashes[id.0 as usize]).collect();
@@ -154,32 +174,37 @@ fn alike(places: &[Place], hashes: &[Hashes]) -> [Vec<EntryId>; 2] {
     parts
 }
 
-/// What an entry is called: its name, and its title if that is another text.
+/// The texts that an entry is called by: its name, and its title if that differs.
 pub(crate) fn called(entry: &Entry) -> impl Iterator<Item = &str> {
     let title = entry.title.as_deref().filter(|title| !title.is_empty() && **title != *entry.name);
     std::iter::once(&*entry.name).chain(title)
 }
 
-/// The one of some candidates of a name that is used. They come in the order of their sources' ranks, and those of one
-/// source in its order, of which the first is used: so a record takes no name from an older one, which whoever wrote it did
-/// not see. One of low trust never goes before others.
-fn settle<T: Copy>(
-    candidates: impl Iterator<Item = (T, Place)>,
+/// The candidate of a name that is used; the others go to `lose`.
+///
+/// Candidates come by the rank of their source, and within a source in its order. Within a source
+/// the first is used, so a new record cannot take the name of an older one that its author could
+/// not see. Across sources the later one is used. A candidate of low trust never wins against
+/// another.
+fn resolve<T: Copy>(
+    candidates: impl Iterator<Item = (T, Priority)>,
     mut lose: impl FnMut(T, Why, T),
 ) -> Option<T> {
     let mut candidates = candidates.peekable();
     let mut used = None;
-    while let Some((mut own, mut place)) = candidates.next() {
-        while let Some((other, of)) = candidates.next_if(|(_, other)| other.rank == place.rank) {
-            if place.low && !of.low {
+    while let Some((mut own, mut priority)) = candidates.next() {
+        // Within a source the first wins, unless its trust is low and the other's is not.
+        while let Some((other, of)) = candidates.next_if(|(_, other)| other.rank == priority.rank) {
+            if priority.low && !of.low {
                 lose(own, Why::Duplicate, other);
-                (own, place) = (other, of);
+                (own, priority) = (other, of);
             } else {
                 lose(other, Why::Duplicate, own);
             }
         }
+        // Then the source's winner against the winner of the sources before it.
         used = match used {
-            Some(earlier) if place.low => {
+            Some(earlier) if priority.low => {
                 lose(own, Why::Refused, earlier);
                 used
             }
@@ -193,33 +218,33 @@ fn settle<T: Copy>(
     used
 }
 
-/// The index of a domain that is used among those that are shown.
+/// The index that a domain uses, among those that are shown.
 pub(crate) fn index<'a>(
-    places: &[Place],
+    priorities: &[Priority],
     domain: &'a Domain,
-    shows: impl Fn(&Index) -> bool,
+    shows: impl Fn(&DomainIndex) -> bool,
     uses: impl Fn(EntryId) -> bool,
-) -> Option<&'a Index> {
+) -> Option<&'a DomainIndex> {
     let index = chosen_index(domain, shows, |_, _, _| {})?;
-    (index.source.trust > Trust::Low || owner(places, domain, uses).is_none()).then_some(index)
+    (index.source.trust > Trust::Low || owner(priorities, domain, uses).is_none()).then_some(index)
 }
 
-/// A trusted command of the domain that is used. An index speaks for all commands of its domain, so one of low trust is
-/// used only where there is no such one.
+/// A trusted command of the domain that is used. An index describes all commands of its domain, so
+/// an index of low trust is used only if no trusted command is there.
 pub(crate) fn owner(
-    places: &[Place],
+    priorities: &[Priority],
     domain: &Domain,
     uses: impl Fn(EntryId) -> bool,
 ) -> Option<EntryId> {
-    domain.entries.iter().copied().rfind(|id| uses(*id) && !places[id.0 as usize].low)
+    domain.entries.iter().copied().rfind(|id| uses(*id) && !priorities[id.0 as usize].low)
 }
 
-/// The same before it is asked whose the commands are.
+/// The index that wins among the shown indexes, before the trust of the commands is considered.
 pub(crate) fn chosen_index<'a>(
     domain: &'a Domain,
-    shows: impl Fn(&Index) -> bool,
-    lose: impl FnMut(&'a Index, Why, &'a Index),
-) -> Option<&'a Index> {
+    shows: impl Fn(&DomainIndex) -> bool,
+    lose: impl FnMut(&'a DomainIndex, Why, &'a DomainIndex),
+) -> Option<&'a DomainIndex> {
     let shown = domain.indexes.iter().filter(|(_, index)| shows(index));
-    settle(shown.map(|(place, index)| (&**index, *place)), lose)
+    resolve(shown.map(|(priority, index)| (&**index, *priority)), lose)
 }

@@ -1,16 +1,18 @@
-//! The entries that run by their schedules, for trusted code.
+//! The entries that run on a schedule, for trusted code.
 
 use super::catalog::Catalog;
 use super::id::EntryId;
 
-/// The entries with a schedule, or those of a name: every record, for each may be what a profile uses under its name though
-/// others use another; and of those of files what is used where no record is seen.
+/// The entries with a schedule, or those of one name.
+///
+/// Every record with a schedule is among them: each may be the one that some profile uses under its
+/// name. Of the files it is only the entries that are used where no record is seen.
 pub fn scheduled(catalog: &Catalog, name: Option<&str>) -> Vec<EntryId> {
     let all = || (0..catalog.entries().len() as u32).map(EntryId);
-    let mut files: Vec<u8> = all().map(|id| u8::from(!catalog.place(id).stored)).collect();
-    catalog.settle(&mut files);
+    let mut files: Vec<u8> = all().map(|id| u8::from(!catalog.priority(id).stored)).collect();
+    catalog.resolve(&mut files);
     let is = |id: &EntryId| {
-        let used = catalog.place(*id).stored || files[id.0 as usize] != 0;
+        let used = catalog.priority(*id).stored || files[id.0 as usize] != 0;
         used && catalog.entry(*id).fields().schedule.is_some()
     };
     match name {

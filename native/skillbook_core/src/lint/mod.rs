@@ -1,8 +1,8 @@
-//! What a careful author wants to know of their pages beyond what loading finds: commands in them that do not run,
-//! flags that are explained nowhere, texts of a size that models read badly.
+//! Advice for authors beyond the diagnostics of loading: commands in pages that do not run,
+//! undocumented flags, texts that are too long for models.
 //!
-//! It reads through a view: what the view does not show is not looked at, and a command that it does not show does not
-//! exist. Nothing of it is found at load.
+//! Lint reads through a view, so it reports nothing about hidden entries, and a command that the
+//! view hides does not exist. It runs on request, not at load.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -11,7 +11,8 @@
 //! use skillbook_core::view::{CachedCatalog, Profile, View};
 //!
 //! let source = Arc::new(Source { root: "/s".into(), ..Source::default() });
-//! let page = b"---\nname: mail.send\ndescription: Sends a message to people\n---\n## Usage\n\nmail.sned --to <name>\n";
+//! let page = b"---\nname: mail.send\ndescription: Sends a message to people\n---\n\
+//!     ## Usage\n\nmail.sned --to <name>\n";
 //! let document = Arc::new(Document::parse("/s", "mail/send.md", page));
 //! let catalog = Catalog::build(1, vec![assemble(&source, vec![document], vec![])]);
 //! let view = View::new(Arc::new(CachedCatalog::new(catalog)), &Profile::unrestricted()).unwrap();
@@ -21,22 +22,21 @@
 //! assert_eq!(found[0].hint.as_deref(), Some("did you mean `mail.send`?"));
 //! ```
 
-mod flags;
+mod commands;
 mod page;
-pub mod strict;
-mod written;
+pub mod spec;
 
 use crate::page::diagnostic::Diagnostic;
 use crate::view::View;
 
-/// What is found in the pages that a view shows, by path and line.
+/// Checks the pages that a view shows. The findings are sorted by path and line.
 pub fn lint(view: &View) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for (_, entry) in view.entries() {
         page::entry(view, entry, &mut found);
     }
     for domain in view.domains() {
-        // A document that is both a skill and an index is looked at as a skill.
+        // A document that is both a skill and an index was checked as a skill above.
         if let Some(index) = domain.index().filter(|index| index.fields().name.is_none()) {
             page::commands(view, &index.document, &mut found);
         }

@@ -1,10 +1,9 @@
-//! One page: its name, its sections, and the commands in it.
+//! Checks one page: its size, its name, its sections, and the commands in it.
 
 use strsim::jaro_winkler;
 
 use crate::catalog::entry::Entry;
-use crate::lint::flags;
-use crate::lint::written::{written, Part, Written};
+use crate::lint::commands::{self, synopsis_flags, PageCommand, Part};
 use crate::page::declaration::{Clash, Contradiction, Declaration, Flag};
 use crate::page::diagnostic::{Code, Diagnostic, Severity};
 use crate::page::document::Document;
@@ -16,17 +15,17 @@ use crate::text::error::Kind;
 use crate::text::line::command_name;
 use crate::view::View;
 
-/// What the Agent Skills format advises for a text that a model reads at once.
+/// The advice of the Agent Skills format for the length of a text.
 const LINES: usize = 500;
 const TOKENS: usize = 5_000;
 
-/// About how many characters of English a token has.
+/// The average number of characters in a token of English.
 const TOKEN: usize = 4;
 
-/// How much alike two flags are of which one is a slip.
+/// The similarity above which one of two flags is probably a typo of the other.
 const CLOSE: f64 = 0.9;
 
-/// Nobody says what something is for in fewer characters.
+/// A shorter description can hardly say when to use a skill.
 const DESCRIPTION: usize = 20;
 
 struct Page<'a> {
@@ -34,7 +33,7 @@ struct Page<'a> {
     found: &'a mut Vec<Diagnostic>,
 }
 
-/// Looks at an entry's page.
+/// Checks an entry's page.
 pub(super) fn entry(view: &View, entry: &Entry, found: &mut Vec<Diagnostic>) {
     let mut page = Page { document: &entry.document, found };
     if entry.kind != EntryKind::Note {
@@ -47,11 +46,11 @@ pub(super) fn entry(view: &View, entry: &Entry, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Looks at the commands in the blocks of a page.
+/// Checks the commands in the blocks of a page.
 pub(super) fn commands(view: &View, document: &Document, found: &mut Vec<Diagnostic>) {
     let mut page = Page { document, found };
-    for written in written(document.body(), |_| false) {
-        page.runs(view, &written);
+    for shown in commands::commands(document.body(), |_| false) {
+        page.check_command(view, &shown);
     }
 }
 
@@ -61,19 +60,19 @@ impl Page<'_> {
         let described = entry.description().chars().count();
         if (1..DESCRIPTION).contains(&described) {
             let message =
-                format!("the description has {described} characters; a model chooses by it");
+                format!("the description has {described} characters; models choose skills by it");
             let hint = "say what it does and when to use it";
             let diagnostic =
                 Diagnostic::new(Code::DescriptionShort, Severity::Info, message).hint(hint);
             self.push(self.document.at_field("description", diagnostic));
         }
         if body.trim().is_empty() {
-            let hint = "write below the frontmatter what to do";
+            let hint = "write the instructions below the frontmatter";
             self.push(
                 Diagnostic::new(
                     Code::BodyMissing,
                     Severity::Warning,
-                    "expected a text after the frontmatter, got none",
+                    "expected text after the frontmatter, got none",
                 )
                 .hint(hint),
             );
@@ -81,12 +80,15 @@ impl Page<'_> {
         }
         let (lines, tokens) = (body.trim_end().lines().count(), body.chars().count() / TOKEN);
         if lines > LINES || tokens > TOKENS {
-            let message = format!("the text has {lines} lines and about {tokens} tokens; {LINES} lines and {TOKENS} tokens are the advice");
+            let message = format!(
+                "the text has {lines} lines and about {tokens} tokens; the advice is at most \
+                 {LINES} lines and {TOKENS} tokens"
+            );
             let hint = match entry.kind {
                 EntryKind::Skill => {
-                    "move what is not always needed into other files of the skill's folder"
+                    "move parts that are not always needed into other files of the skill's folder"
                 }
-                _ => "leave out what is not always needed",
+                _ => "leave out parts that are not always needed",
             };
             self.push(Diagnostic::new(Code::BodyLong, Severity::Info, message).hint(hint));
         }
@@ -101,14 +103,15 @@ impl Page<'_> {
         if !entry.name.split_once('.').is_some_and(|(domain, action)| word(domain) && word(action))
         {
             let message = format!(
-                "expected domain.action in lowercase letters, digits and `_`, each beginning with a letter, got `{}`",
+                "expected domain.action in lowercase letters, digits and `_`, each beginning with \
+                 a letter, got `{}`",
                 entry.name
             );
             let diagnostic = Diagnostic::new(Code::CommandName, Severity::Info, message);
             self.push(self.document.at_field("name", diagnostic));
         }
         if !body.trim().is_empty() && sections::section(body, "usage").is_none() {
-            let hint = format!("add the lines ## Usage and {} with its flags", entry.name);
+            let hint = format!("add a heading ## Usage and below it {} with its flags", entry.name);
             self.push(
                 Diagnostic::new(
                     Code::UsageMissing,
@@ -122,28 +125,28 @@ impl Page<'_> {
             let domain = word.split_once('.').map_or("", |(domain, _)| domain);
             view.domain(domain).is_some() || view.find(word).is_some()
         };
-        let written = written(body, known);
+        let in_page = commands::commands(body, known);
         let none = Declaration::default();
         let declared = entry.declaration().unwrap_or(&none);
         let listed = &declared.flags;
         let mut used = vec![false; listed.len()];
-        let mut shown = false;
-        for written in &written {
-            let runs = self.runs(view, written);
-            if written.part == Part::Other || written.name() != &*entry.name {
+        let mut has_usage = false;
+        for shown in &in_page {
+            let runs = self.check_command(view, shown);
+            if shown.part == Part::Other || shown.name() != &*entry.name {
                 continue;
             }
-            shown = true;
+            has_usage = true;
             let flags = match &runs {
-                Some(command) => given(command, &written.text),
-                None => flags::shown(&written.text),
+                Some(command) => given(command, &shown.text),
+                None => synopsis_flags(&shown.text),
             };
-            self.flags(written, &flags, listed, &mut used);
-            if let Some(command) = runs.filter(|_| written.part == Part::Examples) {
-                self.required(written, &command, listed);
+            self.flags(shown, &flags, listed, &mut used);
+            if let Some(command) = runs.filter(|_| shown.part == Part::Examples) {
+                self.required(shown, &command, listed);
             }
         }
-        for (flag, _) in listed.iter().zip(used).filter(|(_, used)| shown && !used) {
+        for (flag, _) in listed.iter().zip(used).filter(|(_, used)| has_usage && !used) {
             let message = format!("neither Usage nor an example shows --{}", flag.name());
             let diagnostic =
                 Diagnostic::new(Code::FlagUnused, Severity::Info, message).hint("show it in Usage");
@@ -163,25 +166,24 @@ impl Page<'_> {
         };
         let diagnostic = match &found.clash {
             Clash::Optional => clash(
-                format!("requires --{name}, and Usage shows it in brackets"),
-                "take away the brackets, or the mark (required)",
+                format!("requires --{name}, but Usage shows it in brackets"),
+                "remove the brackets, or the mark (required)",
             ),
             Clash::Required => clash(
-                format!("does not require --{name}, and Usage shows it without brackets"),
+                format!("does not require --{name}, but Usage shows it without brackets"),
                 "put it in brackets, or mark it (required)",
             ),
             Clash::NoValue => clash(
-                format!("gives --{name} a value, and Usage shows it without one"),
-                "write in Usage what stands for the value: --name <value>",
+                format!("gives --{name} a value, but Usage shows it without one"),
+                "show the value in Usage: --name <value>",
             ),
             Clash::Value => clash(
-                format!("calls --{name} a switch, and Usage shows it with a value"),
-                "show it alone, or say what its values are",
+                format!("calls --{name} a switch, but Usage shows it with a value"),
+                "show it without a value, or describe its values",
             ),
             Clash::Default(value) => {
-                let message = format!(
-                    "the default {value} of --{name} is none of the values that the flag takes"
-                );
+                let message =
+                    format!("the default {value} of --{name} is not one of the flag's values");
                 Diagnostic::new(Code::FlagDefault, Severity::Warning, message)
                     .hint("correct the default or the values")
             }
@@ -189,21 +191,26 @@ impl Page<'_> {
         self.push_at(flag.offset, diagnostic);
     }
 
-    /// Reads a command and looks for its name; gives the command unless it only shows what may be written.
-    fn runs<'a>(&mut self, view: &View, written: &'a Written<'_>) -> Option<Command<'a>> {
+    /// Parses a command and looks up its name. Returns the command, or `None` for a synopsis or an
+    /// error.
+    fn check_command<'a>(
+        &mut self,
+        view: &View,
+        shown: &'a PageCommand<'_>,
+    ) -> Option<Command<'a>> {
         let meant = |name: &str, close: &[String]| {
             is_known(view, name) || command_name(name).is_some() || !close.is_empty()
         };
-        let command = match written.is_synopsis() {
+        let command = match shown.is_synopsis() {
             true => None,
-            false => match command::parse(&written.text) {
+            false => match command::parse(&shown.text) {
                 Ok(command) => Some(command),
                 Err(error) => {
-                    let name = written.name();
+                    let name = shown.name();
                     if error.kind() != Kind::MissingName && !meant(name, &close(view, name)) {
                         return None;
                     }
-                    let at = place(self.document.text.as_bytes(), self.start() + written.offset);
+                    let at = place(self.document.text.as_bytes(), self.start() + shown.offset);
                     let (line, column) = (error.line() as u32 - 1, error.column() as u32);
                     let column = if line == 0 { at.column + column - 1 } else { column };
                     let diagnostic = Diagnostic::new(
@@ -216,10 +223,11 @@ impl Page<'_> {
                 }
             },
         };
-        let name = command.as_ref().map_or(written.name(), |command| &command.name).to_owned();
+        let name = command.as_ref().map_or(shown.name(), |command| &command.name).to_owned();
         if !is_known(view, &name) {
             let close = close(view, &name);
-            // Blocks of another system's command line are marked `cmd` too.
+            // Blocks with commands of Windows are marked `cmd` too. Only report names that were
+            // probably meant for us.
             if !meant(&name, &close) {
                 return None;
             }
@@ -228,14 +236,14 @@ impl Page<'_> {
             if !close.is_empty() {
                 diagnostic = diagnostic.hint(format!("did you mean {}?", close.join(" or ")));
             }
-            self.push_at(written.offset, diagnostic);
+            self.push_at(shown.offset, diagnostic);
         }
         command
     }
 
     fn flags(
         &mut self,
-        written: &Written<'_>,
+        shown: &PageCommand<'_>,
         flags: &[(usize, &str)],
         listed: &[Flag],
         used: &mut [bool],
@@ -253,7 +261,7 @@ impl Page<'_> {
                         .flat_map(|flag| &flag.names)
                         .find(|own| jaro_winkler(own, name) > CLOSE);
                     self.push_at(
-                        written.offset + at,
+                        shown.offset + at,
                         diagnostic.hint(match close {
                             Some(close) => format!("did you mean --{close}?"),
                             None => "list it there, or remove it here".to_owned(),
@@ -264,8 +272,9 @@ impl Page<'_> {
         }
     }
 
-    /// A word without a flag may stand for one that is required.
-    fn required(&mut self, written: &Written<'_>, command: &Command<'_>, listed: &[Flag]) {
+    /// Reports required flags that an example leaves out. Each word without a flag may be the value
+    /// of one.
+    fn required(&mut self, shown: &PageCommand<'_>, command: &Command<'_>, listed: &[Flag]) {
         let given = |flag: &&Flag| command.flags.iter().any(|(name, _)| flag.is(name));
         let missing: Vec<_> = listed.iter().filter(|flag| flag.required && !given(flag)).collect();
         if missing.len() > command.args.len() && !command.help {
@@ -273,11 +282,11 @@ impl Page<'_> {
             let message =
                 format!("the example leaves out {}, which the page requires", names.join(" and "));
             let diagnostic = Diagnostic::new(Code::ExampleFlagMissing, Severity::Warning, message);
-            self.push_at(written.offset, diagnostic.hint("add what is missing"));
+            self.push_at(shown.offset, diagnostic.hint("add the missing flags"));
         }
     }
 
-    /// Where the body begins in the file, in bytes.
+    /// The offset of the body in the file, in bytes.
     fn start(&self) -> usize {
         self.document.body_range().start
     }
@@ -296,12 +305,13 @@ fn is_known(view: &View, name: &str) -> bool {
     name == GET_SKILL || name.starts_with("get_skill:") || view.find(name).is_some()
 }
 
-/// The commands that may have been meant, in backticks.
+/// Names similar to an unknown one, in backticks.
 fn close(view: &View, name: &str) -> Vec<String> {
     view.suggest(name).into_iter().map(|name| format!("`{name}`")).collect()
 }
 
-/// The flags of a command, each with its place in the text; that of the command where it is a member of a JSON object.
+/// The flags of a command, each with its offset in the text. Members of a JSON object have the
+/// offset of the command.
 fn given<'a>(command: &'a Command<'_>, text: &str) -> Vec<(usize, &'a str)> {
     let place = |name: &str| text.find(&format!("--{name}")).unwrap_or(0);
     command.flags.iter().map(|(name, _)| (place(name), &**name)).collect()

@@ -1,13 +1,26 @@
-//! What loading found out about a document: nothing is dropped or mended without one of these.
+//! Diagnostics: findings about documents, with a place, a hint and sometimes a fix.
+//!
+//! No document, field or line is dropped or changed without one. `docs/diagnostics.md` explains
+//! every code; a test below compares the page with [`Code::ALL`].
+//!
+//! # Adding a code
+//!
+//! 1. Add a line to `codes!` below, and a row to a table of `docs/diagnostics.md`.
+//! 2. Call [`Diagnostic::new`] where the problem is found, with a place and a hint. A fix belongs
+//!    there only if there is one right answer.
+//! 3. While a source is assembled, a finding names the entries that it is about
+//!    (`catalog/finding.rs`), and only a reader who sees all of them sees it. A finding that
+//!    depends on which entries are used is made for each view, in `view/relations.rs`.
+//! 4. Add a row to the tests beside the place where it is found.
 
 use std::ops::Range;
 
-/// How much a diagnostic matters.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// The document, or a part of it, is not used.
     Error,
-    /// It is used, though not as written, or not as its author may expect.
+    /// It is used, but changed, or in a way that its author may not expect.
     Warning,
     /// Worth knowing; nothing is wrong.
     Info,
@@ -27,7 +40,8 @@ impl Severity {
 /// Declares [`Code`] with the name of each code and a list of all of them.
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
-        /// What a diagnostic is about. The names are stable: configuration and tools may refer to them.
+        /// The kind of a diagnostic. The names are stable: configuration and tools may refer to
+        /// them.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum Code { $($(#[$doc])* $variant,)* }
@@ -45,65 +59,66 @@ macro_rules! codes {
 }
 
 codes! {
-    /// Frontmatter that strict YAML refuses was read as it was plainly meant.
+    /// Frontmatter that is not valid YAML, repaired because its meaning is clear.
     FrontmatterRepaired = "frontmatter_repaired",
-    /// Frontmatter that could not be read.
+    /// Frontmatter that cannot be read.
     FrontmatterInvalid = "frontmatter_invalid",
     /// The frontmatter's opening `---` has no closing one.
     FrontmatterUnclosed = "frontmatter_unclosed",
-    /// A value's YAML tag, which is left out.
+    /// A YAML tag of a value. It is left out.
     FrontmatterTag = "frontmatter_tag",
-    /// A key that is written twice; the last one is used.
+    /// A key that occurs twice. The last one is used.
     DuplicateKey = "duplicate_key",
     /// A document whose bytes are not UTF-8.
     InvalidUtf8 = "invalid_utf8",
-    /// A document that lost its text in an edit.
+    /// A document that an edit left empty.
     DocumentEmpty = "document_empty",
-    /// A file whose last edit broke it; the version from before is used.
+    /// A file that its last edit broke. The previous version is used.
     KeptLastGood = "kept_last_good",
-    /// A file or folder that an ignore file leaves out.
+    /// A file or folder that an ignore file excludes.
     Ignored = "ignored",
     /// A line of an ignore file that cannot be read.
     IgnoreInvalid = "ignore_invalid",
-    /// A file or folder that could not be read.
+    /// A file or folder that cannot be read.
     Unreadable = "unreadable",
-    /// A file larger than a document may be.
+    /// A file that exceeds the size limit of documents.
     FileTooLarge = "file_too_large",
-    /// A source with more files than one may have; none of it is used.
+    /// A source that exceeds the limit of files. It is not used at all.
     TooManyFiles = "too_many_files",
-    /// A folder nested deeper than is followed.
+    /// A folder that exceeds the limit of nesting. It is not searched.
     TooDeep = "too_deep",
     /// A symbolic link whose target does not exist, or that leads back to itself.
     BrokenLink = "broken_link",
     /// A symbolic link that leaves the source's root.
     EscapingLink = "escaping_link",
-    /// A source whose folder is not there.
+    /// A source whose folder does not exist.
     SourceMissing = "source_missing",
-    /// A source that is not trusted, so nothing of it is read.
+    /// A source that is not trusted. It is not read.
     SourceUntrusted = "source_untrusted",
     /// A document without a description.
     DescriptionMissing = "description_missing",
-    /// A document without a name; one was made from its path.
+    /// A document without a name. The name comes from its path.
     NameMissing = "name_missing",
-    /// A name that differs from the one its path gives.
+    /// A name that differs from the name of its path.
     NameDiffers = "name_differs",
     /// A name longer than other readers of skills accept.
     NameTooLong = "name_too_long",
     /// A name with characters that other readers of skills refuse.
     NameCharacters = "name_characters",
-    /// A command whose action is one of the command language's own words.
+    /// A command whose action is a reserved word of the command language.
     NameReserved = "name_reserved",
     /// A description longer than other readers of skills accept.
     DescriptionTooLong = "description_too_long",
     /// A `compatibility` longer than other readers of skills accept.
     CompatibilityTooLong = "compatibility_too_long",
-    /// A field with a value of the wrong type, which is not used.
+    /// A field with a value of the wrong type. It is not used.
     FieldIgnored = "field_ignored",
-    /// A field with a value of the wrong type that was read as it was plainly meant.
+    /// A field with a value of the wrong type, converted because its meaning is clear.
     FieldMended = "field_mended",
-    /// A `schedule` or a `timezone` that cannot be read, which is not used.
+    /// A `schedule` or a `timezone` that is not valid. It is not used.
     ScheduleInvalid = "schedule_invalid",
-    /// Visibility labels that cannot be read; the document is not used, for it might be seen by the wrong eyes.
+    /// Visibility labels that cannot be read. The document is not used, because the wrong reader
+    /// might see it.
     LabelsInvalid = "labels_invalid",
     /// A Markdown file in a source of skills that is neither a skill nor part of one.
     NotASkill = "not_a_skill",
@@ -111,7 +126,7 @@ codes! {
     DuplicateName = "duplicate_name",
     /// An entry that a later source replaces.
     Shadowed = "shadowed",
-    /// An entry or an index of a source of low trust that would take the place of another source's.
+    /// An entry or an index of a source of low trust that would replace one of another source.
     ReplacementRefused = "replacement_refused",
     /// A field that a source of low trust may not use.
     UntrustedField = "untrusted_field",
@@ -119,9 +134,9 @@ codes! {
     AliasTaken = "alias_taken",
     /// A `requires` that names no entry.
     RequiresMissing = "requires_missing",
-    /// Entries that require one another in a circle.
+    /// Entries that require each other in a cycle.
     RequiresCycle = "requires_cycle",
-    /// A link in a skill's body to a file that is not there.
+    /// A link in a skill's body to a file that does not exist.
     ReferenceMissing = "reference_missing",
     /// An entry that no glob of its source selects.
     NotSelected = "not_selected",
@@ -131,45 +146,48 @@ codes! {
     DomainWithoutCommands = "domain_without_commands",
     /// A command's name that is not two lowercase words.
     CommandName = "command_name",
-    /// A skill or a command without a text.
+    /// A skill or a command without text.
     BodyMissing = "body_missing",
-    /// A text longer than a model should have to read at once.
+    /// A text that is too long for a model to read well at once.
     BodyLong = "body_long",
-    /// A description too short to choose by.
+    /// A description that is too short to choose a skill by.
     DescriptionShort = "description_short",
     /// A command's page without a Usage section.
     UsageMissing = "usage_missing",
-    /// A skill that is not run for a while, because its handler failed several times in a row.
+    /// A skill that does not run for a while, because its handler failed several times in a row.
     OutOfService = "out_of_service",
-    /// A command in a page that cannot be read.
+    /// A command in a page that cannot be parsed.
     ExampleUnparsable = "example_unparsable",
     /// A command in a page that does not exist.
     ExampleUnknown = "example_unknown",
-    /// An example without a flag that is required.
+    /// An example without a required flag.
     ExampleFlagMissing = "example_flag_missing",
     /// A flag in Usage or Examples that the Flags section does not list.
     FlagUndocumented = "flag_undocumented",
-    /// A flag that the Flags section lists and neither Usage nor an example shows.
+    /// A flag in the Flags section that neither Usage nor an example shows.
     FlagUnused = "flag_unused",
-    /// A flag that Usage and the Flags section describe in two ways.
+    /// A flag that Usage and the Flags section describe differently.
     FlagContradiction = "flag_contradiction",
-    /// A flag's default that is none of its values.
+    /// A default that is not one of the flag's values.
     FlagDefault = "flag_default",
-    /// What the Agent Skills format does not allow.
+    /// A violation of the Agent Skills format.
     SpecViolation = "spec_violation",
 }
 
-/// A change to a file that has only one right form: the diagnostic is gone with it, and no field changes.
+/// A change to a file that resolves a diagnostic and changes no field. Only findings with a single
+/// right form have one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fix {
-    /// The bytes of the file that are replaced.
+    /// The byte range to replace.
     pub range: Range<usize>,
-    /// What takes their place.
+    /// The new text.
     pub replacement: String,
 }
 
-/// Makes the changes, whatever their order. Of two that overlap the one that begins first is made, of equals one; those
-/// that are not made may be found again in the new text.
+/// Applies fixes, in any order.
+///
+/// Of two that overlap, only the one that begins first is applied, and of two equal ones only one.
+/// The others may be found again in the new text.
 ///
 /// ```
 /// use skillbook_core::page::diagnostic::{apply, Fix};
@@ -198,21 +216,21 @@ pub fn apply(text: &str, fixes: &[Fix]) -> String {
 /// One finding, at a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What it is about.
+    /// The kind of finding.
     pub code: Code,
-    /// How much it matters.
+    /// Its severity.
     pub severity: Severity,
-    /// The file, as its source names it; `None` where there is only text.
+    /// The file's path in its source; `None` for text without a file.
     pub path: Option<String>,
     /// The line in the file, from 1; `None` for the file as a whole.
     pub line: Option<u32>,
     /// The column in characters, from 1.
     pub column: Option<u32>,
-    /// What was expected and what came.
+    /// The message: the expected form and the actual one.
     pub message: String,
-    /// What to write instead.
+    /// A suggestion: the form to write instead.
     pub hint: Option<String>,
-    /// The one right way to mend it, where there is one; in a box, as few have any.
+    /// The fix. Boxed, because few diagnostics have one.
     pub fix: Option<Box<Fix>>,
 }
 
@@ -231,7 +249,7 @@ impl Diagnostic {
         }
     }
 
-    /// By what diagnostics are put in order: the path, the line and the code.
+    /// The sort key: path, line and code.
     pub(crate) fn place(&self) -> (Option<&str>, Option<u32>, Code) {
         (self.path.as_deref(), self.line, self.code)
     }
@@ -249,13 +267,13 @@ impl Diagnostic {
         self
     }
 
-    /// Adds what to write instead.
+    /// Adds a suggestion.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Adds the one right way to mend it, where there is one.
+    /// Adds the fix, if there is one.
     pub fn fix(mut self, fix: Option<Fix>) -> Self {
         self.fix = fix.map(Box::new);
         self

@@ -1,4 +1,8 @@
-//! A text with its columns as a database has them, in the place of a file with its frontmatter.
+//! Records of a database, in place of files with frontmatter.
+//!
+//! The columns decide: each is read like the frontmatter field of the same meaning. Frontmatter in
+//! the content does not count, with one exception: with a name and a description in it, a note is a
+//! skill.
 
 use std::sync::Arc;
 
@@ -9,46 +13,46 @@ use crate::source::{Kind, Trust};
 use crate::text::line::command_name;
 use crate::value::Value;
 
-/// What a database has of one entry. The columns decide: they are read as the frontmatter fields of the same meaning, and
-/// none of the content's own frontmatter is, but that a name and a description in it make a skill of a note.
+/// One entry of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// What tells it from others of its name. No reader is told of it.
+    /// The id, which distinguishes records of the same name. Readers never see it.
     pub id: i64,
     /// The name.
     pub name: String,
-    /// Whether it is a skill whatever its content has; else it is a note.
+    /// Whether it is a skill regardless of its content. Otherwise the content decides between skill
+    /// and note.
     pub is_skill: bool,
     /// The title.
     pub title: String,
-    /// The description; that of the content's frontmatter is taken if it is blank.
+    /// The description. If it is blank, the description in the content's frontmatter is used.
     pub description: String,
-    /// The whole text, frontmatter included.
+    /// The whole text, with frontmatter.
     pub content: Arc<str>,
     /// The tags.
     pub tags: Vec<String>,
     /// The visibility labels.
     pub labels: Vec<String>,
-    /// Whether it belongs into prompts.
+    /// Whether prompts include it.
     pub include_in_prompt: bool,
-    /// The ids of the profiles into whose prompts it belongs in any case.
+    /// The ids of profiles whose prompts always include it.
     pub proactive_for: Vec<String>,
-    /// The ids of the profiles that it is kept from.
+    /// The ids of profiles that may not load it.
     pub excluded_for: Vec<String>,
-    /// Who wrote it.
+    /// Its author's kind.
     pub origin: Origin,
     /// Its version, from 1.
     pub version: i64,
-    /// When it is to run by itself: a cron expression.
+    /// Its schedule: a cron expression.
     pub schedule: Option<String>,
     /// The time zone of the schedule.
     pub timezone: Option<String>,
-    /// The ids of the profiles that had a part in what it runs, its creator first; `None` for one that had fewer rights than
-    /// the profile of its id. No reader is told of them.
+    /// The ids of the profiles that wrote any of the commands that it runs, its creator first;
+    /// `None` for a writer with fewer rights than the profile of its id. Readers never see them.
     pub writers: Vec<Option<String>>,
 }
 
-/// The items of a column that has a list, which is JSON; `None` if it is another value.
+/// Reads a column that contains a JSON list; `None` for any other value.
 ///
 /// ```
 /// use skillbook_core::page::record::list;
@@ -57,21 +61,21 @@ pub struct Record {
 /// assert_eq!(list::<String>("[1]"), None);
 /// ```
 pub fn list<T: DeserializeOwned>(json: &str) -> Option<Vec<T>> {
-    // Most are empty.
+    // Most lists are empty, and need no parser.
     match json {
         "[]" => Some(Vec::new()),
         json => serde_json::from_str(json).ok(),
     }
 }
 
-/// Who wrote a record.
+/// The kind of author of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// A person.
     User,
     /// A model.
     Agent,
-    /// It was brought in from elsewhere.
+    /// An import from another place.
     Import,
 }
 
@@ -85,7 +89,7 @@ impl Origin {
         }
     }
 
-    /// How far its texts are trusted.
+    /// The trust level of its text.
     pub fn trust(self) -> Trust {
         match self {
             Origin::User | Origin::Agent => Trust::Medium,
@@ -94,37 +98,37 @@ impl Origin {
     }
 }
 
-/// What a document of a record has beside its text and fields.
+/// The data of a record's document that a file does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
     /// The record's id.
     pub id: i64,
-    /// Who had a part in what it runs.
+    /// The profiles that wrote what it runs, see [`Record::writers`].
     pub writers: Vec<Option<String>>,
     /// A skill or a note.
     pub kind: Kind,
-    /// How far its text is trusted.
+    /// The trust level of its text.
     pub trust: Trust,
 }
 
-/// The columns of a record by which a view decides whether it shows it.
+/// The columns that decide whether a view shows a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
     /// The name.
     pub name: String,
-    /// Whether it is a skill whatever its content has.
+    /// Whether it is a skill regardless of its content.
     pub is_skill: bool,
     /// The visibility labels.
     pub labels: Vec<String>,
-    /// The ids of the profiles that it is kept from.
+    /// The ids of profiles that may not load it.
     pub excluded_for: Vec<String>,
-    /// The whole text. Without it, [`Access::is_skill`] alone says what the record is.
+    /// The whole text. Without it, [`Access::is_skill`] alone decides the kind.
     pub content: Option<String>,
 }
 
 impl Access {
-    /// Name, kind, labels and excluded profiles of the entry that a catalog makes of the record;
-    /// `None` if it makes none.
+    /// Name, kind, labels and excluded profiles of the record's entry; `None` if a catalog makes no
+    /// entry of the record.
     pub(crate) fn entry(&self) -> Option<(String, Kind, Vec<String>, Vec<String>)> {
         let name = self.name.split_whitespace().collect::<Vec<_>>().join(" ");
         let texts = |texts: &[String]| -> Vec<String> {
@@ -146,7 +150,7 @@ impl Access {
 }
 
 impl Record {
-    /// The columns under the names that frontmatter has for them.
+    /// The columns under the names of the frontmatter fields.
     pub(crate) fn data(&self, description: &str) -> Value {
         let text = |text: &str| Value::Str(text.to_owned());
         let list = |texts: &[String]| Value::List(texts.iter().map(|item| text(item)).collect());
@@ -174,7 +178,7 @@ impl Record {
     }
 }
 
-/// Whether the frontmatter of a record's content makes a skill of it: it has a name and a
+/// Whether frontmatter in a record's content makes the record a skill: it has a name and a
 /// description.
 pub(crate) fn makes_skill(own: &frontmatter::Document) -> bool {
     ["name", "description"].iter().all(|key| own.data.get(key).and_then(Value::plain).is_some())

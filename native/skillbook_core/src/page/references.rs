@@ -1,36 +1,40 @@
-//! The links in a body to files beside it: `[forms](references/forms.md)`, `![logo](assets/logo.png)`.
+//! Finds links to files beside a document: `[forms](references/forms.md)`,
+//! `![logo](assets/logo.png)`.
 //!
-//! Links to elsewhere are none: addresses with a scheme, absolute paths, anchors of the same page. What stands in code is
-//! no link. This is no Markdown parser: reference definitions (`[1]: a.md`), HTML and links over two lines are ordinary text.
+//! Links to other places are ignored: URLs, absolute paths, anchors of the same page. So are links
+//! in code. This is not a Markdown parser: reference definitions (`[1]: a.md`), HTML and links over
+//! two lines are ordinary text.
 
 use memchr::memmem;
 
 use crate::page::sections::Fences;
 
-/// The longest target that is read, in bytes; nobody means a longer one as a path.
+/// The longest target, in bytes. A longer one is hardly a path.
 const LONGEST: usize = 1024;
 
 /// A link to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// The path as it is meant: decoded, without an anchor.
+    /// The path, decoded, without an anchor.
     pub target: String,
     /// The line in the file, from 1.
     pub line: u32,
-    /// The column in characters where the target begins, from 1.
+    /// The column of the target in characters, from 1.
     pub column: u32,
 }
 
-/// The references of a text from the byte `start` on.
+/// Finds the references of a text, from the byte `start` on.
 ///
 /// ```
 /// use skillbook_core::page::references::find;
-/// let found = find("See [the forms](references/my%20forms.md#two) and [the site](https://example.org).", 0);
-/// assert_eq!((found.len(), found[0].target.as_str(), found[0].column), (1, "references/my forms.md", 17));
+/// let text = "See [the forms](references/my%20forms.md#two) and [the site](https://example.org).";
+/// let found = find(text, 0);
+/// assert_eq!((found.len(), found[0].column), (1, 17));
+/// assert_eq!(found[0].target, "references/my forms.md");
 /// ```
 pub fn find(text: &str, start: usize) -> Vec<Reference> {
     let body = &text[start..];
-    // Most documents have no link at all, and then nothing else is looked at.
+    // Most documents have no link. Then this search is all that is done.
     if memmem::find(body.as_bytes(), b"](").is_none() {
         return Vec::new();
     }
@@ -38,7 +42,7 @@ pub fn find(text: &str, start: usize) -> Vec<Reference> {
     let mut fences = Fences::default();
     let mut found = Vec::new();
     for (line, number) in body.split('\n').zip(first..) {
-        if !fences.hold(line.trim_start()) {
+        if !fences.is_code(line.trim_start()) {
             push_line(line, number, &mut found);
         }
     }
@@ -61,7 +65,7 @@ fn push_line(line: &str, number: u32, found: &mut Vec<Reference>) {
     }
 }
 
-/// Inline code: from a run of backticks to the next run of the same length.
+/// The ranges of inline code: from a run of backticks to the next run of the same length.
 fn code_spans(line: &str) -> Vec<std::ops::Range<usize>> {
     let mut spans = Vec::new();
     let mut opened: Option<(usize, usize)> = None;
@@ -81,8 +85,8 @@ fn code_spans(line: &str) -> Vec<std::ops::Range<usize>> {
     spans
 }
 
-/// The destination of a link, of which `text` is all after the opening parenthesis: up to a blank or the closing one, or
-/// between angle brackets.
+/// The destination of a link. `text` begins after the opening parenthesis. The destination ends at
+/// a blank or at the closing parenthesis, or is in angle brackets.
 fn destination(text: &str) -> Option<&str> {
     let text = text.trim_start_matches([' ', '\t']);
     if let Some(inner) = text.strip_prefix('<') {
@@ -101,7 +105,7 @@ fn destination(text: &str) -> Option<&str> {
     None
 }
 
-/// The path that a destination means; `None` if it leads elsewhere, or stands for something to be filled in.
+/// The path of a destination; `None` for another place, or for a template such as `{{file}}.md`.
 fn path(destination: &str) -> Option<String> {
     let scheme = |prefix: &str| {
         prefix.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -116,7 +120,7 @@ fn path(destination: &str) -> Option<String> {
     Some(decode(path))
 }
 
-/// `%20` and the like; text that would not be UTF-8 afterwards stays as it is.
+/// Decodes percent escapes. Text that would not be UTF-8 afterwards stays unchanged.
 fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -138,7 +142,8 @@ fn decode(text: &str) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
-/// The path from the source's root that a target in a file of `folder` means; `None` if it leaves the source.
+/// Resolves a target in a file of `folder` to a path relative to the source's root; `None` if it
+/// leaves the source.
 pub fn resolve(folder: &str, target: &str) -> Option<String> {
     let mut names: Vec<&str> = folder.split('/').filter(|name| !name.is_empty()).collect();
     for name in target.split('/') {

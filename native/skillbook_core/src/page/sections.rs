@@ -1,53 +1,54 @@
-//! The sections of a Markdown body by their headings, in the way of a manual page: Usage, Flags, Behavior, Examples.
+//! Finds the sections of a Markdown body by their headings, as in a manual page: Usage, Flags,
+//! Behavior, Examples.
 //!
-//! Headings are ATX headings (`## Usage`); what stands in a fenced code block is never a heading. This is no Markdown
-//! parser: headings underlined with `===` or inside quotes and lists are ordinary text.
+//! Headings are ATX headings (`## Usage`) outside of fenced code blocks. This is not a Markdown
+//! parser: headings underlined with `===`, and headings in quotes and lists, are ordinary text.
 
-/// A heading and where it stands.
+/// A heading and its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heading<'a> {
     /// 1 for `#` up to 6 for `######`.
     pub level: u8,
-    /// The text without the marks around it.
+    /// The text without the `#` marks.
     pub title: &'a str,
-    /// Where its line begins, in bytes.
+    /// The offset of its line, in bytes.
     pub start: usize,
-    /// Where the next line begins.
+    /// The offset of the next line.
     pub end: usize,
 }
 
 /// A line of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Line<'a> {
-    /// Where it begins, in bytes.
+    /// The offset of the line, in bytes.
     pub start: usize,
-    /// Where the next one begins.
+    /// The offset of the next line.
     pub end: usize,
-    /// The line without the up to three blanks before it that Markdown ignores, with its line end.
+    /// The line with its line end, without up to three leading spaces, which Markdown ignores.
     pub text: &'a str,
-    /// What it is to fenced code.
+    /// Its position relative to fenced code.
     pub code: Code<'a>,
 }
 
-/// What a line is to fenced code.
+/// The position of a line relative to fenced code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code<'a> {
-    /// It stands outside.
+    /// Outside of code.
     Outside,
-    /// It opens a block, with this fence.
+    /// The line opens a block, with this fence.
     Opens(&'a str),
-    /// It stands between two fences.
+    /// Between two fences.
     Inside,
-    /// It closes the block.
+    /// The line closes the block.
     Closes,
 }
 
-/// The lines of a body in their order.
+/// Iterates over the lines of a body.
 pub(crate) fn lines(body: &str) -> Lines<'_> {
     Lines { body, at: 0, fences: Fences::default() }
 }
 
-/// What [`lines`] gives.
+/// The iterator of [`lines`].
 #[derive(Debug, Clone)]
 pub(crate) struct Lines<'a> {
     body: &'a str,
@@ -69,7 +70,7 @@ impl<'a> Iterator for Lines<'a> {
         let indent = bytes.iter().take(4).take_while(|byte| **byte == b' ').count();
         let text = &self.body[start + if indent < 4 { indent } else { 0 }..end];
         let was_open = self.fences.open.is_some();
-        let code = match (self.fences.hold(text), self.fences.open) {
+        let code = match (self.fences.is_code(text), self.fences.open) {
             (false, _) => Code::Outside,
             (true, None) => Code::Closes,
             (true, Some((_, length))) if !was_open => Code::Opens(&text[..length]),
@@ -79,24 +80,25 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// The headings of a body in their order.
+/// Iterates over the headings of a body.
 pub fn headings(body: &str) -> Headings<'_> {
     Headings(lines(body))
 }
 
-/// What [`headings`] gives.
+/// The iterator of [`headings`].
 #[derive(Debug, Clone)]
 pub struct Headings<'a>(Lines<'a>);
 
-/// Goes along the lines of a body and knows which belong to fenced code.
+/// Tracks fenced code blocks line by line.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fences {
     open: Option<(u8, usize)>,
 }
 
 impl Fences {
-    /// Whether a line, without the blanks before it, is a fence or stands between two.
-    pub(crate) fn hold(&mut self, line: &str) -> bool {
+    /// Takes the next line, without leading blanks. Returns whether it is a fence or is between two
+    /// fences.
+    pub(crate) fn is_code(&mut self, line: &str) -> bool {
         // Most lines begin with a letter.
         if !matches!(line.as_bytes().first(), Some(b'`' | b'~')) {
             return self.open.is_some();
@@ -126,8 +128,8 @@ impl<'a> Iterator for Headings<'a> {
     }
 }
 
-/// The text under the first heading with this title (letters' case does not matter), up to the next heading of its
-/// level or a higher one.
+/// The text under the first heading with this title, in any case, up to the next heading of the
+/// same or a higher level.
 ///
 /// ```
 /// use skillbook_core::page::sections::section;
@@ -142,10 +144,10 @@ pub fn section<'a>(body: &'a str, title: &str) -> Option<&'a str> {
     Some(&body[found.end..end])
 }
 
-/// The first line of the Usage section (`Usage`, `usage` or `USAGE`): a fence's lines and the marks of inline code are
-/// left out.
+/// The first line of the Usage section (`Usage`, `usage` or `USAGE`), without fences and the marks
+/// of inline code.
 pub fn usage(body: &str) -> Option<&str> {
-    // Every document is asked at every load, and most have no such word anywhere.
+    // Each load asks this of every document, and most do not contain the word.
     if !["Usage", "usage", "USAGE"]
         .iter()
         .any(|word| memchr::memmem::find(body.as_bytes(), word.as_bytes()).is_some())
@@ -164,7 +166,8 @@ pub fn usage(body: &str) -> Option<&str> {
 fn fence(line: &str) -> Option<(u8, usize)> {
     let mark = *line.as_bytes().first()?;
     let length = line.bytes().take_while(|byte| *byte == mark).count();
-    // CommonMark: an info string after backticks holds no backtick, else it is inline code.
+    // CommonMark, section 4.5: an info string after backticks contains no backtick. With one, the
+    // line is inline code.
     let inline = mark == b'`' && line[length..].contains('`');
     (matches!(mark, b'`' | b'~') && length >= 3 && !inline).then_some((mark, length))
 }
@@ -177,7 +180,7 @@ fn heading(line: &str) -> Option<(u8, &str)> {
     }
     let title = rest.trim();
     let bare = title.trim_end_matches('#');
-    // A closing run of `#` counts only after a blank: `C#` is a title.
+    // Only after a blank is a run of `#` a closing one: `C#` is a title.
     let title =
         if bare.is_empty() || bare.ends_with([' ', '\t']) { bare.trim_end() } else { title };
     Some((level as u8, title))

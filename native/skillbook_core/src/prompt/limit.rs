@@ -1,6 +1,6 @@
-//! How long a prompt may be.
+//! Limits for the length of a prompt, and the estimate of tokens.
 
-/// How long a prompt may be; without numbers, as long as it is.
+/// The maximum length of a prompt. The default is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limit {
     /// Unicode characters.
@@ -20,8 +20,11 @@ impl Limit {
     }
 }
 
-/// How many tokens a text has, about: one for four ASCII characters, and one for each other character. Tokenizers of
-/// models differ; of English prose and of code they make fewer.
+/// Estimates the tokens of a text: one for four ASCII characters, and one for every other
+/// character.
+///
+/// Tokenizers differ. For English prose and for code most of them return fewer, so a prompt within
+/// the limit rarely exceeds the real one.
 ///
 /// ```
 /// use skillbook_core::prompt::tokens;

@@ -1,6 +1,16 @@
-//! The system prompt's part about skills: how to write commands, and what there is.
+//! Builds the system prompt's part about skills: how to write commands, and which skills, commands
+//! and notes exist.
 //!
-//! A prompt depends on the generation and the profile alone, so it is the same to the byte each time it is made.
+//! A prompt depends only on the catalog's generation, the profile and the options, so it is the
+//! same to the byte each time. Models cache the beginning of a conversation, and a changed byte
+//! would make the cache useless.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `section` | the sections, and the formats that combine them |
+//! | `standard`, `notes`, `xml` | the text of the sections |
+//! | `plan`, `limit` | fitting a prompt into a limit of characters or tokens |
+//! | `news` | the changes since a prompt was made |
 
 mod limit;
 mod news;
@@ -15,22 +25,22 @@ use std::sync::Arc;
 pub use self::limit::{tokens, Limit};
 pub use self::section::{Format, Section};
 
-use self::plan::{Plan, What};
+use self::plan::{Plan, Subject};
 use crate::catalog::entry::Entry;
 use crate::catalog::EntryId;
 use crate::view::help::without_heading;
 use crate::view::{about, View};
 
-/// What goes into a prompt.
+/// The contents of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Its sections; they stand in the order of [`Section::ALL`] and are left out where they would be empty.
+    /// The sections. They come in the order of [`Section::ALL`]; empty ones are left out.
     pub sections: Vec<Section>,
-    /// The names of the entries that [`Section::PreloadedSkills`] has.
+    /// The names of the entries in [`Section::PreloadedSkills`].
     pub preloaded: Vec<String>,
-    /// How long it may be. Pieces are taken in their order until the first that has no room; a last line says how many
-    /// are left out. If not even the rules and that line have room, the line stands alone; if that has none, the prompt
-    /// is empty.
+    /// The maximum length. Pieces are included in order up to the first that does not fit, and a
+    /// last line counts the others. If the rules and that line do not fit together, the prompt is
+    /// only the line; if the line does not fit either, the prompt is empty.
     pub limit: Limit,
 }
 
@@ -41,7 +51,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The sections of a format, as long as they are.
+    /// The sections of a format, without a limit.
     pub fn of(format: Format) -> Options {
         Options {
             sections: format.sections().to_vec(),
@@ -51,60 +61,61 @@ impl Options {
     }
 }
 
-/// Where an entry stands in a prompt.
+/// The place of an entry in a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
-    /// In this section; if it is in several, the first of them.
+    /// In this section, the first if there are several.
     Section(Section),
-    /// A command without a line of its own: the prompt names its domain.
+    /// A command that is covered by the line of its domain.
     Domain,
-    /// It would stand in this section if the prompt might be longer.
+    /// Left out of this section because of the limit.
     Cut(Section),
-    /// Nowhere.
+    /// Not in the prompt.
     NotInPrompt(Reason),
 }
 
-/// Why an entry is not in a prompt.
+/// The reason why an entry is not in a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The view does not show it.
+    /// The view hides it.
     NotShown,
     /// `disable-model-invocation`.
     HiddenFromModel,
-    /// `include_in_prompt` or `exclude_from_prompt_profile_ids`, and no section names what is not in the prompt.
+    /// `include_in_prompt` or `exclude_from_prompt_profile_ids`, and no section lists the entries
+    /// that are not included.
     NotIncluded,
-    /// None of the prompt's sections has entries of its kind.
+    /// No section of the prompt has entries of its kind.
     NoSection,
 }
 
 impl View {
-    /// The prompt of [`Options::default`], made once and kept.
+    /// The prompt of [`Options::default`], built on first use and cached.
     pub fn prompt(&self) -> &Arc<str> {
         self.visible.prompt.get_or_init(|| Arc::from(self.prompt_with(&Options::default())))
     }
 
-    /// The same, if it was made before.
+    /// The cached prompt, if it was built before.
     pub fn prompt_made(&self) -> Option<&Arc<str>> {
         self.visible.prompt.get()
     }
 
-    /// A prompt. A view that tells a model of nothing has none.
+    /// Builds a prompt. It is empty if the view lists nothing for models.
     pub fn prompt_with(&self, options: &Options) -> String {
         self.plan(options).into_text()
     }
 
-    /// Where an entry stands in a prompt, or why it does not.
+    /// The place of an entry in a prompt, or the reason why it has none.
     pub fn placement(&self, options: &Options, id: EntryId) -> Placement {
         let Some(entry) = self.entry(id) else { return Placement::NotInPrompt(Reason::NotShown) };
         if !self.lists(id) {
             return Placement::NotInPrompt(Reason::HiddenFromModel);
         }
         let plan = self.plan(options);
-        let own = plan.find(|what| what == What::Entry(id, entry.kind));
+        let own = plan.find(|subject| subject == Subject::Entry(id, entry.kind));
         let domain = entry.domain.as_deref().filter(|_| self.in_prompt(id));
-        match own
-            .or_else(|| domain.and_then(|domain| plan.find(|what| what == What::Domain(domain))))
-        {
+        match own.or_else(|| {
+            domain.and_then(|domain| plan.find(|subject| subject == Subject::Domain(domain)))
+        }) {
             Some((section, false)) => Placement::Cut(section),
             Some((section, true)) if own.is_some() => Placement::Section(section),
             Some(_) => Placement::Domain,
@@ -142,17 +153,17 @@ impl View {
         plan
     }
 
-    /// The entries of a kind that belong into the prompt.
-    fn prompted(&self, kind: u8) -> impl Iterator<Item = (What<'_>, &Entry)> {
+    /// The entries of a kind that the prompt includes.
+    fn prompted(&self, kind: u8) -> impl Iterator<Item = (Subject<'_>, &Entry)> {
         self.pieces(kind | about::IN_PROMPT, kind | about::IN_PROMPT)
     }
 
-    /// The notes and skills that a model may read but that do not belong into the prompt.
-    fn not_prompted(&self) -> impl Iterator<Item = (What<'_>, &Entry)> {
+    /// The notes and skills that a model may read but that the prompt does not include.
+    fn not_prompted(&self) -> impl Iterator<Item = (Subject<'_>, &Entry)> {
         self.pieces(about::LISTED | about::COMMAND | about::IN_PROMPT, about::LISTED)
     }
 
-    fn pieces(&self, of: u8, wanted: u8) -> impl Iterator<Item = (What<'_>, &Entry)> {
-        self.those(of, wanted).map(|(id, entry)| (What::Entry(id, entry.kind), &**entry))
+    fn pieces(&self, of: u8, wanted: u8) -> impl Iterator<Item = (Subject<'_>, &Entry)> {
+        self.those(of, wanted).map(|(id, entry)| (Subject::Entry(id, entry.kind), &**entry))
     }
 }

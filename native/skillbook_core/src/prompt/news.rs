@@ -1,4 +1,4 @@
-//! What is new since a prompt was made, for a model that keeps the prompt.
+//! The changes since a prompt was made, for a conversation that keeps its first prompt.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,15 +10,16 @@ use crate::text::line::push_line;
 use crate::view::domain::DomainView;
 use crate::view::View;
 
-/// How many lines each part has.
+/// The maximum number of lines in each part.
 const LINES: usize = 20;
 
-/// A name, and what is said about it.
+/// A name and its description.
 type Line<'a> = (&'a str, String);
 
 impl View {
-    /// What a model is told of now and was not told of through an older view of the same profile, what differs, and what
-    /// is gone; `""` if all is the same. A domain counts by what its index says of it: its commands are told of themselves.
+    /// Describes the entries that are new, changed or removed since an older view of the same
+    /// profile; `""` if there are none. Only entries that models may see count. A domain counts as
+    /// changed if its index changes; its commands count by themselves.
     pub fn news_since(&self, old: &View) -> String {
         let listed = |view: &View| {
             view.listed().map(|(_, entry)| entry.clone()).collect::<Vec<Arc<Entry>>>()
@@ -29,28 +30,28 @@ impl View {
             [&entries.added, &entries.changed, &entries.removed]
                 .map(|entries| entries.iter().map(|entry| line(entry)).collect::<Vec<Line>>());
 
-        let (before, after) = (old.told_domains(), self.told_domains());
-        for (name, told) in &after {
+        let (before, after) = (old.announced_domains(), self.announced_domains());
+        for (name, index) in &after {
             match before.get(name) {
-                None if told.is_some() => added.push((name, self.described(name))),
-                Some(known) if known != told => changed.push((name, self.described(name))),
+                None if index.is_some() => added.push((name, self.described(name))),
+                Some(known) if known != index => changed.push((name, self.described(name))),
                 _ => {}
             }
         }
         let gone =
-            before.iter().filter(|(name, told)| told.is_some() && !after.contains_key(*name));
+            before.iter().filter(|(name, index)| index.is_some() && !after.contains_key(*name));
         removed.extend(gone.map(|(name, _)| (*name, String::new())));
 
         let mut out = String::new();
         for (heading, mut lines, described) in
-            [("New:", added, true), ("Changed:", changed, true), ("Gone:", removed, false)]
+            [("New:", added, true), ("Changed:", changed, true), ("Removed:", removed, false)]
         {
             if lines.is_empty() {
                 continue;
             }
             lines.sort();
             out.push_str(if out.is_empty() {
-                "# Changes of what `get_skill` lists\n\n"
+                "# Changes in the list of `get_skill`\n\n"
             } else {
                 "\n"
             });
@@ -66,9 +67,9 @@ impl View {
         out
     }
 
-    /// The domains that a model is told of, and what their indexes say of them: a description, and a text of their own.
-    fn told_domains(&self) -> BTreeMap<&str, Option<[String; 2]>> {
-        let told = |domain: &DomainView| {
+    /// The domains that models may see, each with the description and the text of its index.
+    fn announced_domains(&self) -> BTreeMap<&str, Option<[String; 2]>> {
+        let index = |domain: &DomainView| {
             let index = domain.index()?;
             let description = index.fields().description.clone().unwrap_or_default();
             let written = !index.document.body().trim().is_empty();
@@ -76,7 +77,7 @@ impl View {
         };
         self.domains()
             .filter(DomainView::is_listed)
-            .map(|domain| (domain.name(), told(&domain)))
+            .map(|domain| (domain.name(), index(&domain)))
             .collect()
     }
 

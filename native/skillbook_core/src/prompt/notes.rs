@@ -1,7 +1,7 @@
-//! The sections that list notes and skills in short.
+//! The sections that list notes and skills briefly.
 
 use crate::catalog::entry::Entry;
-use crate::prompt::plan::{Plan, What};
+use crate::prompt::plan::{Plan, Subject};
 use crate::prompt::section::Section;
 use crate::text::line::push_line;
 use crate::view::{about, View};
@@ -9,8 +9,8 @@ use crate::view::{about, View};
 impl View {
     pub(super) fn push_skill_list<'a>(&'a self, plan: &mut Plan<'a>) {
         plan.section(Section::SkillList, "## Available Skills\n", "", |plan| {
-            for (what, entry) in self.listed_skills() {
-                plan.piece(what, |out| {
+            for (subject, entry) in self.listed_skills() {
+                plan.piece(subject, |out| {
                     out.push_str("- ");
                     push_line(out, &entry.name);
                     out.push_str(": ");
@@ -28,8 +28,8 @@ impl View {
 
     pub(super) fn push_notes_list<'a>(&'a self, plan: &mut Plan<'a>) {
         plan.section(Section::NotesList, "## Notes\n", "", |plan| {
-            for (what, entry) in self.prompted(about::NOTE) {
-                plan.piece(what, |out| {
+            for (subject, entry) in self.prompted(about::NOTE) {
+                plan.piece(subject, |out| {
                     out.push_str("- ");
                     push_line(out, title(entry));
                     out.push_str(": ");
@@ -40,10 +40,10 @@ impl View {
     }
 
     pub(super) fn push_skill_catalog<'a>(&'a self, plan: &mut Plan<'a>) {
-        let head = "## Available Skills\nRead one whole with `get_skill: NAME`.\n";
+        let head = "## Available Skills\nRead one in full with `get_skill: NAME`.\n";
         plan.section(Section::SkillCatalog, head, "", |plan| {
-            for (what, entry) in self.listed_skills() {
-                plan.piece(what, |out| {
+            for (subject, entry) in self.listed_skills() {
+                plan.piece(subject, |out| {
                     out.push_str("- **");
                     push_line(out, &entry.name);
                     out.push_str("**: ");
@@ -54,7 +54,7 @@ impl View {
         });
     }
 
-    /// The named entries, in the order in which they are named. A name that the view does not tell of is passed over.
+    /// The named entries, in the order of the names. Names that the view does not list are skipped.
     pub(super) fn push_preloaded_skills<'a>(&'a self, plan: &mut Plan<'a>, names: &[String]) {
         let mut found: Vec<_> = Vec::new();
         for id in names.iter().filter_map(|name| self.find(name)) {
@@ -65,7 +65,7 @@ impl View {
         plan.section(Section::PreloadedSkills, "## Pre-loaded Skills\n", "", |plan| {
             for (id, entry) in found.into_iter().filter_map(|id| Some((id, self.entry(id)?))) {
                 let first = plan.is_first();
-                plan.piece(What::Entry(id, entry.kind), |out| {
+                plan.piece(Subject::Entry(id, entry.kind), |out| {
                     out.push_str(if first { "### " } else { "\n### " });
                     push_line(out, &entry.name);
                     out.push('\n');
@@ -77,12 +77,12 @@ impl View {
     }
 
     pub(super) fn push_other_notes<'a>(&'a self, plan: &mut Plan<'a>) {
-        let head =
-            "## Other Notes\nRead one with `get_skill: NAME`; the name is in parentheses where it is not the title.\n";
+        let head = "## Other Notes\nRead one with `get_skill: NAME`; \
+                    a name that differs from the title is in parentheses.\n";
         plan.section(Section::OtherNotes, head, "\n", |plan| {
-            for (what, entry) in self.not_prompted() {
+            for (subject, entry) in self.not_prompted() {
                 let first = plan.is_first();
-                plan.piece(what, |out| {
+                plan.piece(subject, |out| {
                     out.push_str(if first { "\"" } else { ", \"" });
                     push_line(out, &title(entry).replace('"', "'"));
                     out.push('"');
@@ -96,8 +96,8 @@ impl View {
         });
     }
 
-    /// The skills of the prompt that do not stand in it as a whole.
-    pub(super) fn listed_skills(&self) -> impl Iterator<Item = (What<'_>, &Entry)> {
+    /// The skills of the prompt that are not inline.
+    pub(super) fn listed_skills(&self) -> impl Iterator<Item = (Subject<'_>, &Entry)> {
         let skill = about::SKILL | about::IN_PROMPT;
         self.pieces(skill | about::INLINE, skill)
     }
@@ -112,7 +112,7 @@ pub(super) fn without_title(entry: &Entry) -> &str {
     super::without_heading(entry.body(), title(entry)).trim()
 }
 
-/// Appends lines of which all but the first are indented, so that they stay in their item of a list.
+/// Appends lines and indents all except the first, so that they stay in their list item.
 fn push_indented(out: &mut String, text: &str) {
     for (at, line) in text.lines().enumerate() {
         if at > 0 && !line.trim().is_empty() {

@@ -1,4 +1,6 @@
-//! A prompt while it is written: its text, and what stands in it up to which place.
+//! A prompt while it is built: its text, and the subject and the end of each piece.
+//!
+//! With the ends, a prompt can be cut to a limit after it was built, at the end of any piece.
 
 use rustc_hash::FxHashSet;
 
@@ -7,36 +9,36 @@ use crate::prompt::limit::{Limit, Size};
 use crate::prompt::section::Section;
 use crate::source::Kind;
 
-/// What a piece of the text tells of.
+/// The subject of a piece of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What<'a> {
+pub(super) enum Subject<'a> {
     Domain(&'a str),
     Entry(EntryId, Kind),
-    /// An entry that another one of its name replaces.
+    /// An entry that another entry of its name shadows.
     Shadowed(Kind),
-    /// So many commands that are not shown themselves.
+    /// The number of further commands, which have no piece.
     More(usize),
 }
 
 #[derive(Debug)]
 struct Piece<'a> {
-    what: What<'a>,
+    subject: Subject<'a>,
     section: Section,
     /// Where it ends in the text.
     end: usize,
-    /// What closes its section.
+    /// The text that closes its section.
     tail: &'static str,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Plan<'a> {
     text: String,
-    /// Where the rules end.
+    /// The end of the rules. They are never cut in parts.
     rules: usize,
     pieces: Vec<Piece<'a>>,
-    /// How many pieces the text still has.
-    kept: usize,
-    /// Where the current section begins among the pieces.
+    /// The number of pieces that are still in the text.
+    included: usize,
+    /// The index of the current section's first piece.
     first: usize,
     current: Option<(Section, &'static str)>,
 }
@@ -47,7 +49,7 @@ impl<'a> Plan<'a> {
         self.rules = self.text.len();
     }
 
-    /// A section between its head and its tail; without a piece it is left out.
+    /// Adds a section with head and tail. Without a piece it is left out.
     pub(super) fn section(
         &mut self,
         section: Section,
@@ -67,14 +69,14 @@ impl<'a> Plan<'a> {
             true => self.text.truncate(start),
             false => self.text.push_str(tail),
         }
-        self.kept = self.pieces.len();
+        self.included = self.pieces.len();
     }
 
-    /// A piece of the current section.
-    pub(super) fn piece(&mut self, what: What<'a>, write: impl FnOnce(&mut String)) {
+    /// Adds a piece to the current section.
+    pub(super) fn piece(&mut self, subject: Subject<'a>, write: impl FnOnce(&mut String)) {
         write(&mut self.text);
         if let Some((section, tail)) = self.current {
-            self.pieces.push(Piece { what, section, end: self.text.len(), tail });
+            self.pieces.push(Piece { subject, section, end: self.text.len(), tail });
         }
     }
 
@@ -87,13 +89,17 @@ impl<'a> Plan<'a> {
         self.text
     }
 
-    /// The section in which something stands, and whether it is still in the text.
-    pub(super) fn find(&self, wanted: impl Fn(What<'a>) -> bool) -> Option<(Section, bool)> {
-        let at = self.pieces.iter().position(|piece| wanted(piece.what))?;
-        Some((self.pieces[at].section, at < self.kept))
+    /// The section of a subject, and whether it is still in the text.
+    pub(super) fn find(&self, wanted: impl Fn(Subject<'a>) -> bool) -> Option<(Section, bool)> {
+        let at = self.pieces.iter().position(|piece| wanted(piece.subject))?;
+        Some((self.pieces[at].section, at < self.included))
     }
 
-    /// Keeps the pieces before the first that has no room, and says what is left out.
+    /// Cuts the prompt to a limit: includes the pieces before the first that does not fit, and adds
+    /// a line about the rest.
+    ///
+    /// The line also takes space, and its length depends on the pieces that are left out. So pieces
+    /// are removed from the end until both fit.
     pub(super) fn fit(&mut self, limit: Limit) {
         if limit.is_none() {
             return;
@@ -113,41 +119,42 @@ impl<'a> Plan<'a> {
             return;
         }
         while let Some(size) = sizes.pop() {
-            let kept = sizes.len();
-            let last = self.pieces[..kept].last();
+            let included = sizes.len();
+            let last = self.pieces[..included].last();
             let (end, tail) = last.map_or((self.rules, ""), |piece| (piece.end, piece.tail));
-            let line = self.left_out(kept, false);
+            let line = self.left_out(included, false);
             let blank = if end > 0 && !line.is_empty() { "\n" } else { "" };
             let rest = format!("{tail}{blank}{line}");
             if limit.holds(size.plus(&rest)) {
                 self.text.truncate(end);
                 self.text.push_str(&rest);
-                self.kept = kept;
+                self.included = included;
                 return;
             }
         }
-        self.kept = 0;
+        self.included = 0;
         self.text = self.left_out(0, self.rules > 0);
         if !limit.holds(Size::of(&self.text)) {
             self.text.clear();
         }
     }
 
-    /// The line about all pieces from this one on. What stands in the prompt in another form is not left out.
-    fn left_out(&self, kept: usize, rules: bool) -> String {
-        let (before, after) = self.pieces.split_at(kept);
-        let id = |piece: &Piece| match piece.what {
-            What::Entry(id, _) => Some(id),
+    /// The line about all pieces from this one on. Entries that the prompt has in another section
+    /// do not count.
+    fn left_out(&self, included: usize, rules: bool) -> String {
+        let (before, after) = self.pieces.split_at(included);
+        let id = |piece: &Piece| match piece.subject {
+            Subject::Entry(id, _) => Some(id),
             _ => None,
         };
         let mut seen: FxHashSet<EntryId> = before.iter().filter_map(id).collect();
         let [mut domains, mut commands, mut skills, mut notes] = [0; 4];
         for piece in after {
-            match piece.what {
-                What::Domain(_) => domains += 1,
-                What::More(count) => commands += count,
-                What::Entry(id, _) if !seen.insert(id) => {}
-                What::Entry(_, kind) | What::Shadowed(kind) => match kind {
+            match piece.subject {
+                Subject::Domain(_) => domains += 1,
+                Subject::More(count) => commands += count,
+                Subject::Entry(id, _) if !seen.insert(id) => {}
+                Subject::Entry(_, kind) | Subject::Shadowed(kind) => match kind {
                     Kind::Command => commands += 1,
                     Kind::Skill => skills += 1,
                     Kind::Note => notes += 1,
@@ -156,7 +163,7 @@ impl<'a> Plan<'a> {
         }
         let mut parts: Vec<String> = Vec::new();
         if rules {
-            parts.push("the rules of commands".to_owned());
+            parts.push("the rules for commands".to_owned());
         }
         for (count, noun) in
             [(domains, "domain"), (commands, "command"), (skills, "skill"), (notes, "note")]
@@ -173,7 +180,8 @@ impl<'a> Plan<'a> {
             Some((last, others)) => format!("{} and {last}", others.join(", ")),
         };
         format!(
-            "Left out for lack of room: {what}. `get_skill` lists everything, `get_skill: NAME` reads one of them.\n"
+            "Left out for lack of space: {what}. \
+             `get_skill` lists everything, `get_skill: NAME` shows one entry.\n"
         )
     }
 }

@@ -1,40 +1,48 @@
-//! The parts of a prompt, and which of them belong together.
+//! The sections of a prompt, and the formats that combine them.
+//!
+//! # Adding a section
+//!
+//! 1. Add a variant to [`Section`], at its place in `ALL` and in the formats that have it.
+//! 2. Write its text piece by piece into the `Plan` (`plan.rs`), so that it can be truncated and
+//!    each entry in it be found.
+//! 3. Add its name to `Skillbook.Prompt` and a row to `docs/skills.md`, and pin its exact text in
+//!    `tests/prompt.rs`.
 
-/// The parts of a prompt, in the order in which they stand in it.
+/// The sections of a prompt, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Section {
-    /// How commands are written.
+    /// The rules for commands.
     Rules,
     /// The domains with their descriptions.
     Domains,
     /// All commands with their descriptions.
     Commands,
-    /// The skills that belong to no domain, with their descriptions.
+    /// The skills without a domain, with their descriptions.
     Skills,
     /// The skills with their descriptions and tags.
     SkillList,
-    /// The skills with the places of their files, as XML.
+    /// The skills with the paths of their files, as XML.
     AvailableSkills,
     /// The usage lines of commands.
     QuickReference,
-    /// What sources select inline, whole, as XML.
+    /// The entries that sources select as inline, in full, as XML.
     InlineSkills,
-    /// The notes, whole, under their titles.
+    /// The notes in full, under their titles.
     Notes,
-    /// The notes, whole, as a list.
+    /// The notes in full, as a list.
     NotesList,
-    /// The skills, their names in bold.
+    /// The skills, with their names in bold.
     SkillCatalog,
-    /// The entries that the options name, whole.
+    /// The entries named in the options, in full.
     PreloadedSkills,
-    /// The names and titles of what can be read but is not in the prompt.
+    /// The names and titles of entries that can be read but are not in the prompt.
     Other,
-    /// The titles of the notes and skills that can be read but are not in the prompt, on one line.
+    /// The titles of notes and skills that can be read but are not in the prompt, on one line.
     OtherNotes,
 }
 
 impl Section {
-    /// All of them.
+    /// All sections.
     pub const ALL: [Section; 14] = [
         Section::Rules,
         Section::Domains,
@@ -73,22 +81,22 @@ impl Section {
     }
 }
 
-/// Sections that make a whole.
+/// A combination of sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// Commands, skills and notes, with the rules of the command language.
     #[default]
     Default,
-    /// Skills with the places of their files, for models that read files.
+    /// Skills with the paths of their files, for models that read files.
     Xml,
     /// Notes and skills.
     Notes,
-    /// Skills, a line each.
+    /// Skills, one per line.
     List,
 }
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Format; 4] = [Format::Default, Format::Xml, Format::Notes, Format::List];
 
     /// The name in options.

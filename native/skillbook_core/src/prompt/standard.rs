@@ -2,34 +2,35 @@
 
 use crate::catalog::entry::Entry;
 use crate::prompt::notes::{title, without_title};
-use crate::prompt::plan::{Plan, What};
+use crate::prompt::plan::{Plan, Subject};
 use crate::prompt::section::Section;
 use crate::source::Selection;
 use crate::text::line::push_line;
 use crate::view::help::{push_row, width};
 use crate::view::{about, View};
 
-/// How many usage lines the quick reference holds.
+/// The maximum number of usage lines in the quick reference.
 const QUICK: usize = 20;
 
 pub(super) const RULES: &str = r#"# Commands
 
-You act by writing commands. Each stands on a line of its own, in a fenced block marked `cmd`:
+You act by writing commands. Write each command on its own line, in a fenced block marked `cmd`:
 
 ```cmd
 domain.action --title "Several words" --to ann bob --urgent
 ```
 
-- A block may hold several commands, one a line. They run in this order, and their results come back to you.
-- Quote a value that has blanks in it: `--title "Several words"`.
-- Several values of a flag follow each other: `--to ann bob`.
+- A block may contain several commands, one per line. They run in order, and their results come
+  back to you.
+- Quote a value that contains spaces: `--title "Several words"`.
+- Write several values of a flag one after the other: `--to ann bob`.
 - A flag without a value is true: `--urgent`.
 - Write long text as a heredoc: `--body <<EOF`, the lines of the text, then a line with only `EOF`.
-- `{1}` in place of a value stands for the whole result of the first command of the same reply, `{last}` for that of the
-  command before: `--body {last}`. In quotes it is plain text.
-- What stands outside such blocks is your reply to the user.
-- Look up what you do not know: `get_skill` lists everything, `get_skill: NAME` shows one of them, and so does
-  `NAME --help`.
+- As a value, `{1}` is replaced by the whole result of the first command in the same reply, and
+  `{last}` by the result of the previous command: `--body {last}`. In quotes it is plain text.
+- Text outside of these blocks is your reply to the user.
+- Look things up instead of guessing: `get_skill` lists everything, and `get_skill: NAME` or
+  `NAME --help` shows one entry.
 - Use only commands and flags that exist. Do not invent any: if nothing fits, say so.
 "#;
 
@@ -38,45 +39,48 @@ impl View {
         let domains = self.domains().filter(|domain| domain.is_listed() && domain.in_prompt());
         let rows: Vec<_> = domains.map(|domain| (domain.name(), domain.description())).collect();
         let width = width(rows.iter().map(|(name, _)| *name));
-        let head =
-            "## Domains\n\n`get_skill: NAME` lists a domain's commands, `get_skill: NAME.all` shows them whole.\n\n";
+        let head = "## Domains\n\n`get_skill: NAME` lists a domain's commands, \
+                    `get_skill: NAME.all` shows them in full.\n\n";
         plan.section(Section::Domains, head, "", |plan| {
             for (name, description) in &rows {
-                plan.piece(What::Domain(name), |out| push_row(out, width, name, description));
+                plan.piece(Subject::Domain(name), |out| push_row(out, width, name, description));
             }
         });
     }
 
-    /// Those that do not belong into the prompt as well: for a reader of few commands, who has no domains to look into.
+    /// Lists all commands, also those that the prompt does not include. For profiles with few
+    /// commands, where a list of domains would only add a step.
     pub(super) fn push_commands<'a>(&'a self, plan: &mut Plan<'a>) {
         let command = about::COMMAND | about::LISTED;
         let hidden: Vec<_> = self.domains().filter(|domain| !domain.is_listed()).collect();
-        let told = |id, entry: &Entry| {
+        let is_shown = |id, entry: &Entry| {
             let inline = entry.selection == Selection::Inline && self.in_prompt(id);
             !inline && !hidden.iter().any(|domain| Some(domain.name()) == entry.domain.as_deref())
         };
         let rows: Vec<_> =
-            self.those(command, command).filter(|(id, entry)| told(*id, entry)).collect();
+            self.those(command, command).filter(|(id, entry)| is_shown(*id, entry)).collect();
         let width = width(rows.iter().map(|(_, entry)| &*entry.name));
         plan.section(
             Section::Commands,
-            "## Commands\n\n`get_skill: NAME` shows one of them whole.\n\n",
+            "## Commands\n\n`get_skill: NAME` shows one in full.\n\n",
             "",
             |plan| {
                 for (id, entry) in rows {
-                    let what = What::Entry(id, entry.kind);
-                    plan.piece(what, |out| push_row(out, width, &entry.name, entry.description()));
+                    let subject = Subject::Entry(id, entry.kind);
+                    plan.piece(subject, |out| {
+                        push_row(out, width, &entry.name, entry.description())
+                    });
                 }
             },
         );
     }
 
     pub(super) fn push_skills<'a>(&'a self, plan: &mut Plan<'a>) {
-        let head =
-            "## Skills\n\nRead a skill with `get_skill: NAME` before you do what it describes.\n\n";
+        let head = "## Skills\n\nBefore a task that a skill describes, read the skill \
+             with `get_skill: NAME`.\n\n";
         plan.section(Section::Skills, head, "", |plan| {
-            for (what, entry) in self.listed_skills() {
-                plan.piece(what, |out| {
+            for (subject, entry) in self.listed_skills() {
+                plan.piece(subject, |out| {
                     out.push_str("- ");
                     push_line(out, &entry.name);
                     out.push_str(": ");
@@ -87,35 +91,37 @@ impl View {
         });
     }
 
-    /// One command of each domain, then a second of each, until there is no room; shown in the order of their names.
+    /// Lists one command of each domain, then a second of each, up to the maximum, sorted by name.
     pub(super) fn push_quick_reference<'a>(&'a self, plan: &mut Plan<'a>) {
         let mut place = (None, 0);
         let wanted = about::COMMAND | about::IN_PROMPT | about::USAGE;
-        let ranked = self.pieces(wanted | about::INLINE, wanted).filter_map(|(what, entry)| {
+        let ranked = self.pieces(wanted | about::INLINE, wanted).filter_map(|(subject, entry)| {
             let usage = entry.fields().usage.as_deref()?;
             let domain = entry.domain.as_deref();
             place = (domain, if place.0 == domain { place.1 + 1 } else { 0 });
-            Some((place.1, &*entry.name, usage, what))
+            Some((place.1, &*entry.name, usage, subject))
         });
-        let mut ranked: Vec<(usize, &str, &str, What)> = ranked.collect();
+        let mut ranked: Vec<(usize, &str, &str, Subject)> = ranked.collect();
         let more = ranked.len().saturating_sub(QUICK);
         if more > 0 {
-            // Of thousands only the first few are wanted, so they are not sorted.
+            // Only the first few of perhaps thousands are needed, so a full sort would be wasted.
             ranked.select_nth_unstable_by_key(QUICK, |(rank, name, ..)| (*rank, *name));
             ranked.truncate(QUICK);
         }
         ranked.sort_unstable_by_key(|(_, name, ..)| *name);
         plan.section(Section::QuickReference, "## Quick reference\n\n", "", |plan| {
-            for (_, _, usage, what) in ranked {
-                plan.piece(what, |out| {
+            for (_, _, usage, subject) in ranked {
+                plan.piece(subject, |out| {
                     out.push_str("  ");
                     push_line(out, usage);
                     out.push('\n');
                 });
             }
             if more > 0 {
-                plan.piece(What::More(more), |out| {
-                    out.push_str(&format!("  and {more} more, which `get_skill: DOMAIN` lists\n"));
+                plan.piece(Subject::More(more), |out| {
+                    out.push_str(&format!(
+                        "  and {more} more; list them with `get_skill: DOMAIN`\n"
+                    ));
                 });
             }
         });
@@ -123,8 +129,8 @@ impl View {
 
     pub(super) fn push_notes<'a>(&'a self, plan: &mut Plan<'a>) {
         plan.section(Section::Notes, "## Notes\n", "", |plan| {
-            for (what, entry) in self.prompted(about::NOTE) {
-                plan.piece(what, |out| {
+            for (subject, entry) in self.prompted(about::NOTE) {
+                plan.piece(subject, |out| {
                     out.push_str("\n### ");
                     push_line(out, title(entry));
                     out.push_str("\n\n");
@@ -137,15 +143,16 @@ impl View {
 
     pub(super) fn push_other<'a>(&'a self, plan: &mut Plan<'a>) {
         let domains = self.domains().filter(|domain| domain.is_listed() && !domain.in_prompt());
-        let domains = domains.map(|domain| (domain.name(), None, What::Domain(domain.name())));
-        let entries =
-            self.not_prompted().map(|(what, entry)| (&*entry.name, entry.title.as_deref(), what));
-        let mut all: Vec<(&str, Option<&str>, What)> = domains.chain(entries).collect();
+        let domains = domains.map(|domain| (domain.name(), None, Subject::Domain(domain.name())));
+        let entries = self
+            .not_prompted()
+            .map(|(subject, entry)| (&*entry.name, entry.title.as_deref(), subject));
+        let mut all: Vec<(&str, Option<&str>, Subject)> = domains.chain(entries).collect();
         all.sort_by_key(|(name, title, _)| (*name, *title));
-        let head = "## Also available\n\nNot shown here; `get_skill: NAME` reads one of them.\n\n";
+        let head = "## Also available\n\nNot shown here. Read one with `get_skill: NAME`.\n\n";
         plan.section(Section::Other, head, "", |plan| {
-            for (name, title, what) in all {
-                plan.piece(what, |out| {
+            for (name, title, subject) in all {
+                plan.piece(subject, |out| {
                     out.push_str("- ");
                     push_line(out, name);
                     if let Some(title) = title.filter(|title| *title != name) {

@@ -1,12 +1,13 @@
-//! The sections that are XML, and what keeps a document from writing any of it.
+//! The sections in XML, and the escapes that keep a document from forging any of it.
 
 use crate::catalog::entry::Entry;
-use crate::prompt::plan::{Plan, What};
+use crate::prompt::plan::{Plan, Subject};
 use crate::prompt::section::Section;
 use crate::text::line::push_line;
 use crate::view::{about, View};
 
-/// The tags that the text of a skill must neither open nor close.
+/// The tags that the text of a skill must not open or close, since a model would read the rest as
+/// another skill.
 const TAGS: [&str; 2] = ["skill", "available_skills"];
 
 impl View {
@@ -17,8 +18,8 @@ impl View {
             "<available_skills>\n",
             "</available_skills>\n",
             |plan| {
-                for (what, entry) in self.by_source(skill | about::INLINE, skill) {
-                    plan.piece(what, |out| {
+                for (subject, entry) in self.by_source(skill | about::INLINE, skill) {
+                    plan.piece(subject, |out| {
                         out.push_str("  <skill>\n    <name>");
                         push_text(out, &line(&entry.name));
                         out.push_str("</name>\n    <description>");
@@ -35,11 +36,11 @@ impl View {
     pub(super) fn push_inline_skills<'a>(&'a self, plan: &mut Plan<'a>) {
         let inline = about::INLINE | about::IN_PROMPT;
         plan.section(Section::InlineSkills, "", "", |plan| {
-            for (what, entry) in self.by_source(inline | about::NOTE, inline) {
+            for (subject, entry) in self.by_source(inline | about::NOTE, inline) {
                 let first = plan.is_first();
                 let path = entry.document.path.as_str();
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-                plan.piece(what, |out| {
+                plan.piece(subject, |out| {
                     out.push_str(if first { "<skill name=\"" } else { "\n<skill name=\"" });
                     push_text(out, &line(&entry.name));
                     out.push_str("\" location=\"");
@@ -54,17 +55,18 @@ impl View {
         });
     }
 
-    /// Those entries of the prompt in the order of their sources, then of their names; also those that a later
-    /// source replaces, if that one is listed too.
-    fn by_source(&self, of: u8, wanted: u8) -> Vec<(What<'_>, &Entry)> {
-        let shown =
-            self.those(of, wanted).map(|(id, entry)| (id, What::Entry(id, entry.kind), &**entry));
+    /// Entries of the prompt, sorted by source and name, including shadowed ones whose replacement
+    /// is listed too.
+    fn by_source(&self, of: u8, wanted: u8) -> Vec<(Subject<'_>, &Entry)> {
+        let shown = self
+            .those(of, wanted)
+            .map(|(id, entry)| (id, Subject::Entry(id, entry.kind), &**entry));
         let shadowed =
             self.shadowed_in_prompt().filter(|(_, entry)| about::of(entry, true) & of == wanted);
-        let shadowed = shadowed.map(|(id, entry)| (id, What::Shadowed(entry.kind), entry));
+        let shadowed = shadowed.map(|(id, entry)| (id, Subject::Shadowed(entry.kind), entry));
         let mut all: Vec<_> = shown.chain(shadowed).collect();
-        all.sort_unstable_by_key(|(id, ..)| (self.catalog().place(*id).rank, *id));
-        all.into_iter().map(|(_, what, entry)| (what, entry)).collect()
+        all.sort_unstable_by_key(|(id, ..)| (self.catalog().priority(*id).rank, *id));
+        all.into_iter().map(|(_, subject, entry)| (subject, entry)).collect()
     }
 }
 
@@ -74,7 +76,8 @@ fn line(text: &str) -> String {
     out
 }
 
-/// Appends text for an element or an attribute. Control characters that XML has no way to write become U+FFFD.
+/// Appends text of an element or an attribute. Control characters that XML 1.0 does not allow
+/// become U+FFFD.
 fn push_text(out: &mut String, text: &str) {
     for c in text.chars() {
         match c {
@@ -92,7 +95,8 @@ fn push_text(out: &mut String, text: &str) {
     }
 }
 
-/// Appends the text of a skill, in which the `<` of our own tags becomes `&lt;`. All else stays as it is written.
+/// Appends the text of a skill. Only the `<` of our own tags becomes `&lt;`: other XML may be part
+/// of the skill, and the model should read it unchanged.
 fn push_body(out: &mut String, body: &str) {
     let mut parts = body.split('<');
     out.push_str(parts.next().unwrap_or_default());
@@ -102,7 +106,8 @@ fn push_body(out: &mut String, body: &str) {
     }
 }
 
-/// Whether what follows a `<` makes one of our tags of it, in any case and with blanks or a `/` before the name.
+/// Whether the text after a `<` makes it one of our tags, in any case, with blanks or a `/` before
+/// the name. More forms than XML allows, since models are not XML parsers.
 fn opens_own_tag(rest: &str) -> bool {
     let name = rest.trim_start_matches(|c: char| c == '/' || c.is_whitespace() || c.is_control());
     TAGS.iter()

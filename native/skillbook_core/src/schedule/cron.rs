@@ -1,10 +1,11 @@
-//! What a cron expression allows: the days of a month, the times of a day, the next of them on a clock without a zone.
+//! A parsed cron expression: its days of a month, its times of day, and the next time without
+//! regard to zones.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::Offset;
 use jiff::Timestamp;
 
-/// A cron expression, which any two spellings of the same times have in common.
+/// A cron expression as sets of values. Different spellings of the same times are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cron {
     pub(super) seconds: u64,
@@ -17,13 +18,13 @@ pub struct Cron {
     pub(super) months: u16,
     /// Bit 0 is Sunday.
     pub(super) weekdays: u8,
-    /// The weekdays whose first to fifth one of a month counts.
+    /// The weekdays that count as the first to fifth of a month (`1#2`).
     pub(super) nth_weekdays: [u8; 5],
-    /// The weekdays whose last one of a month counts.
+    /// The weekdays that count as the last of a month (`5L`).
     pub(super) last_weekdays: u8,
-    /// Whether a day must fit both day fields, not just one of them.
+    /// Whether a day must match both day fields, not just one.
     pub(super) both_days: bool,
-    /// Whether it counts hours as they pass rather than naming times of a clock.
+    /// Whether it counts elapsed time rather than naming times of day.
     pub(super) real_time: bool,
 }
 
@@ -32,11 +33,11 @@ pub(super) const EVERY_WEEKDAY: u8 = 0x7f;
 /// The days 1, 8, 15, 22 and 29.
 const WEEKLY: u32 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28;
 const DAY: i64 = 24 * 60 * 60;
-/// The Gregorian calendar repeats after so many years, weekdays included.
+/// The Gregorian calendar repeats after this many years, with weekdays.
 const CYCLE: i16 = 400;
 
 impl Cron {
-    /// Whether there is any day that it allows.
+    /// Whether it allows any day at all.
     pub(super) fn fires(&self) -> bool {
         (2000..2000 + CYCLE).any(|year| {
             let mut months = (1..=12).filter_map(|month| Date::new(year, month, 1).ok());
@@ -44,7 +45,7 @@ impl Cron {
         })
     }
 
-    /// The days of a month that it allows; the date is any of them.
+    /// The days that it allows in the month of a date.
     pub(super) fn days_of(&self, date: Date) -> u32 {
         if self.months >> date.month() & 1 == 0 {
             return 0;
@@ -68,7 +69,7 @@ impl Cron {
                 by_weekday |= 1 << all.ilog2();
             }
             for (nth, _) in self.nth_weekdays.iter().enumerate().filter(|(_, set)| has(**set)) {
-                // A fifth one may lie past the last bit.
+                // The fifth may be after the last bit.
                 by_weekday |=
                     1u32.checked_shl(all.trailing_zeros() + 7 * nth as u32).unwrap_or(0) & month;
             }
@@ -76,7 +77,7 @@ impl Cron {
         month & if self.both_days { by_day & by_weekday } else { by_day | by_weekday }
     }
 
-    /// The first time at or after one that it allows, in seconds of a clock without a zone, from 1970 on.
+    /// The first allowed time at or after another, in seconds since 1970 without a zone.
     pub(super) fn at_or_after(&self, local: i64) -> Option<i64> {
         let from = Offset::UTC.to_datetime(Timestamp::from_second(local).ok()?);
         let mut date = from.date();
@@ -98,7 +99,7 @@ impl Cron {
         }
     }
 
-    /// The first time of day at or after one, in seconds.
+    /// The first allowed time of day at or after another, in seconds.
     fn time(&self, from: u32) -> Option<u32> {
         let (hour, minute, second) = (from / 3600, from / 60 % 60, from % 60);
         let hours = u64::from(self.hours);
@@ -123,7 +124,7 @@ fn midnight(date: Date) -> Option<i64> {
     Some(Offset::UTC.to_timestamp(time).ok()?.as_second())
 }
 
-/// The lowest bit that is set, from a place on.
+/// The lowest bit that is set, at or after an index.
 fn bit(set: u64, from: u32) -> Option<u32> {
     let rest = set.checked_shr(from)?;
     (rest != 0).then(|| from + rest.trailing_zeros())

@@ -1,4 +1,5 @@
-//! Cron expressions in plain English.
+//! Describes cron expressions in English: "at 09:00 on Mondays", "every 5 minutes of hours 9 to
+//! 17".
 
 use super::cron::{Cron, EVERY_DAY, EVERY_WEEKDAY};
 
@@ -16,15 +17,15 @@ const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-/// From Monday on, since weeks that end on Sunday have fewer gaps.
+/// From Monday on: "Friday to Sunday" is more common than a range across Saturday and Sunday.
 const WEEKDAYS: [&str; 7] =
     ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 const NTH: [&str; 5] = ["first", "second", "third", "fourth", "fifth"];
 
-/// So many times of a day are listed; more are told by their parts.
+/// Up to this many times of day are listed. More are described by hours, minutes and seconds.
 const TIMES: u32 = 6;
 
-/// A field of the time: its values, how many it could have, and what one is called.
+/// A field of the time of day: its values, the number of possible values, and its unit.
 type Part = (u64, u32, &'static str);
 
 impl Cron {
@@ -78,9 +79,10 @@ impl Cron {
             (_, true) => format!("every {} {unit}s", step(*set)),
             _ => format!("at {}", values(part)),
         };
-        // What follows is told up to the last part that leaves something out, and a list with what it is of.
+        // Larger units are named up to the last one that leaves out values. A list of values also
+        // needs its next larger unit.
         let leaves_out = (0..larger.len()).rev().find(|at| !every(&larger[*at]));
-        let told = match leaves_out {
+        let named = match leaves_out {
             None if regular(part) => 0,
             None => 1,
             Some(last) => (last + 2).min(larger.len()),
@@ -92,10 +94,10 @@ impl Cron {
                 format!(" of {}", values(part))
             }
         };
-        out + &larger[..told].iter().map(of).collect::<String>()
+        out + &larger[..named].iter().map(of).collect::<String>()
     }
 
-    /// The days of a month and a week; `None` if they are all.
+    /// The days of month and week; `None` for all days.
     fn allowed_days(&self) -> Option<String> {
         let by_day = match (self.days, self.last_day) {
             (EVERY_DAY, _) => None,
@@ -141,12 +143,12 @@ impl Cron {
     }
 }
 
-/// Whether all values are there.
+/// Whether a field has all values.
 fn every((set, size, _): &Part) -> bool {
     set.count_ones() == *size
 }
 
-/// Whether the values have the same distance all around the clock, from 0 on.
+/// Whether the values have the same distance all around, from 0 on: 0, 15, 30 and 45.
 fn regular(part: &Part) -> bool {
     let (set, size, _) = part;
     let step = step(*set);
@@ -156,7 +158,7 @@ fn regular(part: &Part) -> bool {
         && (0..*size).all(|value| (value % step == 0) == (set >> value & 1 == 1))
 }
 
-/// The distance of the first two values; 1 if there are none.
+/// The distance of the first two values; 1 if there are fewer.
 fn step(set: u64) -> u32 {
     let mut values = bits(set);
     values.next().zip(values.next()).map_or(1, |(first, second)| second - first)
@@ -176,7 +178,7 @@ fn bits(set: u64) -> impl Iterator<Item = u32> {
     (0..64).filter(move |bit| set >> bit & 1 == 1)
 }
 
-/// The values, three or more in a row as a range.
+/// The values as texts. Three or more in a row become a range.
 fn runs(set: u64, name: impl Fn(u32) -> String) -> Vec<String> {
     let mut out = Vec::new();
     let mut at = 0;

@@ -1,11 +1,11 @@
-//! What is wrong with a schedule or a time zone, said so that its author can mend it.
+//! Errors in schedules and time zones, with a place and a hint for the author.
 
 use std::fmt;
 use std::ops::Range;
 
-/// A mistake, with its place in the text.
+/// An error, with its place in the text.
 ///
-/// [`Display`](fmt::Display) gives what was expected and what came, without the hint.
+/// [`Display`](fmt::Display) writes "expected …, got …", without the hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error(Box<Inner>);
 
@@ -17,7 +17,7 @@ struct Inner {
     span: Range<usize>,
 }
 
-/// The longest part of a text that is shown, in characters.
+/// The longest part of a text in a message, in characters.
 const SHOWN: usize = 60;
 
 impl Error {
@@ -37,22 +37,22 @@ impl Error {
         Error(Box::new(Inner { expected: expected.into(), got, hint: hint.into(), span }))
     }
 
-    /// What was expected: `a number from 0 to 23 in the hour`.
+    /// The expected form: `a number from 0 to 23 in the hour`.
     pub fn expected(&self) -> &str {
         &self.0.expected
     }
 
-    /// What came, in quotes, or `nothing`.
+    /// The actual text in quotes, or `nothing`.
     pub fn got(&self) -> &str {
         &self.0.got
     }
 
-    /// What to write instead.
+    /// A suggestion: the form to write instead.
     pub fn hint(&self) -> &str {
         &self.0.hint
     }
 
-    /// The bytes of the text that it is about.
+    /// The byte range of the place in the text.
     pub fn span(&self) -> Range<usize> {
         self.0.span.clone()
     }

@@ -1,4 +1,4 @@
-//! When something runs by itself: a cron expression in a time zone, and the times at which it fires.
+//! Schedules: a cron expression in a time zone, and the times at which it fires.
 //!
 //! ```
 //! use skillbook_core::schedule::Schedule;
@@ -10,11 +10,12 @@
 //! assert_eq!(schedule.describe(), "at 09:00 on Mondays, Europe/Berlin");
 //! ```
 //!
-//! Nothing here reads a clock: times are arguments, in seconds since 1970 in UTC.
+//! Nothing here reads a clock. Times are arguments, in seconds since 1970 in UTC.
 //!
 //! # Fields
 //!
-//! Five, or six with the second first, with blanks between them; without it the second is 0.
+//! An expression has five fields, or six with the second first, separated by blanks. Without a
+//! second it is 0.
 //!
 //! | field | values |
 //! |---|---|
@@ -23,21 +24,25 @@
 //! | hour | 0 to 23 |
 //! | day of month | 1 to 31, `L` for the last day |
 //! | month | 1 to 12, `JAN` to `DEC` |
-//! | day of week | 0 to 7 (0 and 7 are Sunday), `SUN` to `SAT`; `5L` for the last Friday of a month, `1#2` for the second Monday |
+//! | day of week | 0 to 7 (0 and 7 are Sunday), `SUN` to `SAT` |
 //!
-//! `*` is every value, `a-b` a range, `a,b` a list; `*/n`, `a-b/n` and `a/n` (from `a` on) every n-th value. `?` is `*` in the
-//! two day fields. Letters may be large or small. Instead of fields: `@yearly` or `@annually`, `@monthly`, `@weekly`, `@daily` or
+//! As the day of week, `5L` is the last Friday of a month and `1#2` the second Monday.
+//!
+//! `*` is every value, `a-b` a range, `a,b` a list. `*/n`, `a-b/n` and `a/n` (from `a` on) are
+//! every n-th value. In the two day fields `?` is the same as `*`. Case does not matter. These
+//! names replace all fields: `@yearly` or `@annually`, `@monthly`, `@weekly`, `@daily` or
 //! `@midnight`, `@hourly`.
 //!
-//! If one of the two day fields begins with `*` or `?`, a day must fit both. Else it must fit one of them: `0 0 13 * FRI` is
-//! every 13th and every Friday.
+//! If one of the two day fields begins with `*` or `?`, a day must match both. Otherwise it must
+//! match one of them: `0 0 13 * FRI` is every 13th and every Friday.
 //!
-//! # Changes of the clocks
+//! # Daylight saving time
 //!
-//! Where the second, the minute or the hour begins with `*`, time is counted as it passes: what the clocks skip does not
-//! happen, what they show twice happens twice. All others name times of the clock, and each of their times happens
-//! once: one that the clocks skip at the end of the gap (several of one gap together), one that they show twice the
-//! first time. These are the rules of the cron of Debian and of cronie; here they hold for six fields too.
+//! If the second, the minute or the hour begins with `*`, the expression counts elapsed time: times
+//! that the clocks skip do not fire, and times that occur twice fire twice. Any other expression
+//! names times of day, and each fires once a day: a skipped time fires at the end of the gap
+//! (several of one gap together), and a time that occurs twice fires the first time. These are the
+//! rules of Debian's cron and of cronie, applied to six fields too.
 
 mod cron;
 mod describe;
@@ -60,12 +65,12 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// An expression in a zone.
+    /// A schedule for an expression in a zone.
     pub fn new(cron: Cron, zone: Zone) -> Schedule {
         Schedule { cron, zone }
     }
 
-    /// Reads an expression and the name of a zone.
+    /// Parses an expression and the name of a zone.
     pub fn parse(expression: &str, zone: &str) -> Result<Schedule, Error> {
         Ok(Schedule::new(Cron::parse(expression)?, Zone::named(zone)?))
     }
@@ -75,7 +80,11 @@ impl Schedule {
         &self.zone
     }
 
-    /// The first time at which it fires after another, never that one; `None` if that would be after the year 9999.
+    /// The next time at which it fires, later than `after`; `None` if there is none up to the year
+    /// 9999.
+    ///
+    /// The search goes from one stretch of constant offset to the next, so that local times are
+    /// unique within each.
     pub fn next(&self, after: i64) -> Option<i64> {
         let mut at = after.checked_add(1)?;
         loop {
@@ -87,7 +96,7 @@ impl Schedule {
                 if at == start && self.cron.at_or_after(skipped)? < shown {
                     return Some(start);
                 }
-                // Up to where the clocks were before they went back, all has happened.
+                // After the clocks go back, the local times up to `skipped` have fired already.
                 from = from.max(skipped);
             }
             let found = self.cron.at_or_after(from)? - stretch.offset;
@@ -98,12 +107,13 @@ impl Schedule {
         }
     }
 
-    /// The times at which it fires after another, in their order.
+    /// The times at which it fires after `after`, in order.
     pub fn upcoming(&self, after: i64) -> impl Iterator<Item = i64> + '_ {
         std::iter::successors(self.next(after), |at| self.next(*at))
     }
 
-    /// A time as the clocks of the zone show it, with their offset from UTC; `None` if it is outside of the years -9999 to 9999.
+    /// A time as local time of the zone, with the offset from UTC; `None` outside of the years
+    /// -9999 to 9999.
     pub fn local(&self, at: i64) -> Option<String> {
         let offset = self.zone.offset(at)?;
         let time = Offset::UTC.to_datetime(Timestamp::from_second(at.checked_add(offset)?).ok()?);
@@ -120,7 +130,7 @@ impl Schedule {
         ))
     }
 
-    /// What it means, on one line.
+    /// The schedule in English, on one line.
     pub fn describe(&self) -> String {
         format!("{}, {}", self.cron.describe(), self.zone.name())
     }

@@ -1,11 +1,11 @@
-//! Cron expressions as they are written.
+//! Parses cron expressions. Expressions that never fire are errors.
 
 use std::ops::{Range, RangeInclusive};
 
 use super::cron::Cron;
 use super::Error;
 
-/// The longest expression, in bytes. One that lists every minute has less.
+/// The longest expression, in bytes. One that lists every minute is shorter.
 const LONGEST: usize = 500;
 
 const NICKNAMES: [(&str, &str); 7] = [
@@ -19,18 +19,19 @@ const NICKNAMES: [(&str, &str); 7] = [
 ];
 
 const HOW_TO_WRITE: &str =
-    "write minute, hour, day of month, month and day of week, such as 0 9 * * 1, or a name such as @daily";
+    "write minute, hour, day of month, month and day of week, such as 0 9 * * 1, or a name such \
+     as @daily";
 
-/// One of the six fields.
+/// The rules of one of the six fields.
 struct Field {
     name: &'static str,
     values: RangeInclusive<u32>,
-    /// Names for the values, from the smallest on.
+    /// The names of the values, from the smallest on.
     names: &'static [&'static str],
     days: Days,
 }
 
-/// Which of the signs for days a field has.
+/// The signs for days in a field: `L`, `#` and `?`.
 #[derive(PartialEq)]
 enum Days {
     None,
@@ -59,7 +60,7 @@ const FIELDS: [Field; 6] = [
     },
 ];
 
-/// What is written in a field.
+/// The values of a field.
 #[derive(Default)]
 struct Values {
     bits: u64,
@@ -69,7 +70,7 @@ struct Values {
 }
 
 impl Cron {
-    /// Reads five or six fields or an `@` name; refused too is what would never fire.
+    /// Parses five or six fields or an `@` name. An expression that never fires is an error.
     pub fn parse(text: &str) -> Result<Cron, Error> {
         cron(text)
     }
@@ -143,14 +144,14 @@ fn wrong_count(text: &str, span: Range<usize>, hint: &str) -> Error {
     Error::new("five fields, or six with the second first", text, span, hint)
 }
 
-/// The words of a text, and where each begins.
+/// The words of a text with their offsets.
 fn words(text: &str) -> Vec<(&str, usize)> {
     text.split_whitespace()
         .map(|word| (word, word.as_ptr() as usize - text.as_ptr() as usize))
         .collect()
 }
 
-/// Sunday has two numbers.
+/// The weekdays as bits 0 to 6. Sunday has two numbers, 0 and 7.
 fn weekdays(bits: u64) -> u8 {
     (bits | bits >> 7) as u8 & 0x7f
 }
@@ -195,7 +196,7 @@ impl Field {
         Ok(())
     }
 
-    /// A value, a range, either with a step, or every value.
+    /// Reads a value, a range or `*`, with or without a step.
     fn range(&self, text: &str, item: &str, at: usize) -> Result<u64, Error> {
         let (base, step) = match item.split_once('/') {
             Some((base, step)) => (base, Some(self.step(text, step, at + base.len() + 1)?)),
@@ -206,7 +207,7 @@ impl Field {
             (_, Some((first, last))) => {
                 let start = at + first.len() + 1;
                 let (first, last) = (self.value(text, first, at)?, self.value(text, last, start)?);
-                // A week may end on Sunday.
+                // A range may end on Sunday as 0: FRI-SUN.
                 let last =
                     if self.days == Days::Week && first > last && last == 0 { 7 } else { last };
                 if first > last {
@@ -246,7 +247,7 @@ impl Field {
         } else if written.contains(':') {
             "write the minute and the hour as two fields, such as 0 9".into()
         } else if signs.contains('W') {
-            "W is not known; write the days of the week, such as 1-5 in the last field".into()
+            "W is not supported; write days of the week, such as 1-5 in the last field".into()
         } else if signs.contains(['L', '#']) {
             "write L alone as the day of month, 5L or 1#2 as the day of week".into()
         } else if written.contains('?') {
@@ -287,7 +288,7 @@ impl Field {
         (1 << (self.last() + 1)) - (1 << self.values.start())
     }
 
-    /// The last value, without Sunday's second number.
+    /// The last value, except Sunday's second number.
     fn last(&self) -> u32 {
         if self.days == Days::Week {
             6

@@ -1,4 +1,5 @@
-//! Time zones by their names in the IANA database, which is part of the library.
+//! Time zones by their names in the IANA database, which is built in so that results do not depend
+//! on the machine.
 
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use jiff::Timestamp;
@@ -12,25 +13,25 @@ pub struct Zone {
     name: String,
 }
 
-/// A stretch of time in which a zone has one offset.
+/// A stretch of time in which a zone has a constant offset.
 pub(super) struct Stretch {
-    /// Its first second; `None` if it has no beginning.
+    /// The first second; `None` without a beginning.
     pub start: Option<i64>,
-    /// The first second after it; `None` if it has no end.
+    /// The first second after it; `None` without an end.
     pub end: Option<i64>,
-    /// The seconds that its clocks are ahead of UTC.
+    /// The offset from UTC in seconds, positive to the east.
     pub offset: i64,
-    /// The same of the stretch before it.
+    /// The offset of the stretch before.
     pub offset_before: i64,
 }
 
 impl Zone {
-    /// UTC, which is meant where no zone is written.
+    /// UTC, the default.
     pub fn utc() -> Zone {
         Zone { zone: TimeZone::UTC, name: "UTC".into() }
     }
 
-    /// The zone of a name, in any case.
+    /// The zone with a name, in any case.
     ///
     /// ```
     /// use skillbook_core::schedule::Zone;
@@ -56,7 +57,7 @@ impl Zone {
         Some(i64::from(self.zone.to_offset(Timestamp::from_second(at).ok()?).seconds()))
     }
 
-    /// The stretch that a time lies in.
+    /// The stretch that contains a time.
     pub(super) fn stretch(&self, at: i64) -> Option<Stretch> {
         let offset = self.offset(at)?;
         let second = |at| Timestamp::from_second(at).ok();
@@ -72,7 +73,7 @@ impl Zone {
     }
 }
 
-/// A zone whose city is meant, or one that is spelled nearly so.
+/// A hint with the zone of that city, or a zone with a similar spelling.
 fn hint(name: &str) -> String {
     let asked = name.replace(' ', "_").to_ascii_lowercase();
     let near = |zone: &str| {
@@ -81,7 +82,7 @@ fn hint(name: &str) -> String {
         if city == asked {
             return Some(0);
         }
-        // Longer texts are no names, and measuring takes time that grows with them.
+        // Longer texts are not names, and the distance takes quadratic time.
         let limit = asked.len() / 4;
         let far = asked.len() > 40 || zone.len().abs_diff(asked.len()) > limit;
         let distance = if far { usize::MAX } else { strsim::osa_distance(&zone, &asked) };

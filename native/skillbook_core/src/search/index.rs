@@ -1,7 +1,11 @@
-//! The terms of all documents of a catalog, and where they occur.
+//! The inverted index of a catalog: all terms, and the documents that contain them.
 //!
-//! Terms stand in one text in their order, so a prefix is a range. Occurrences are eight bytes each: the document, how
-//! often its body has the term and in which parts, and what the other fields give for it, by their weights.
+//! All terms are stored in one string, in order, so a prefix is a range and a lookup a binary
+//! search. A posting takes eight bytes: the document, how often its body has the term and in which
+//! parts, and the weighted occurrences in the other fields.
+//!
+//! An index is built from the one before: documents that are the same object are not read again.
+//! That makes the index after a small change about as cheap as copying it.
 
 use std::ops::Range;
 use std::sync::{Arc, Weak};
@@ -14,11 +18,11 @@ use crate::catalog::entry::Entry;
 use crate::page::document::Document;
 use crate::page::sections;
 
-/// Of so many bytes of a text, one is rarely more than the first occurrence of a term in it.
+/// The average number of bytes of text per posting, to reserve memory.
 const BYTES_FOR_A_TERM: usize = 12;
 
-/// What one occurrence in a field weighs, in halves; [`scope`](super::scope) says what one in the
-/// body weighs.
+/// The weight of one occurrence in a field, in halves. [`scope`](super::scope) has the weight in
+/// the body.
 mod weight {
     pub const NAME: u8 = 12;
     pub const WHOLE_NAME: u8 = 2;
@@ -33,11 +37,11 @@ mod weight {
 /// How often a document has a term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Count {
-    /// Weighted, in halves: all fields but the body.
+    /// Weighted occurrences in all fields but the body, in halves.
     pub head: u8,
-    /// In the body.
+    /// Occurrences in the body.
     pub body: u8,
-    /// Where in the body.
+    /// The parts of the body that have the term.
     pub parts: Parts,
 }
 
@@ -56,38 +60,42 @@ impl Count {
 /// The inverted index of a catalog.
 #[derive(Debug, Default)]
 pub struct Index {
-    /// Which documents these are, to know them again in the next generation without keeping their texts.
+    /// The documents, to recognise them in the next generation. Weak, so that an index does not
+    /// keep the texts of removed documents.
     documents: Vec<Weak<Document>>,
-    /// How many words each body has.
+    /// The number of words of each body.
     lengths: Vec<u32>,
     text: String,
-    /// Where each term ends in `text`.
+    /// The end of each term in `text`.
     ends: Vec<usize>,
-    /// Where each term's occurrences end.
+    /// The end of each term's postings.
     posting_ends: Vec<usize>,
     places: Vec<u32>,
     counts: Vec<Count>,
-    /// How many of the first terms are whole names.
+    /// The number of terms that are whole names. They come first.
     whole_names: u32,
-    /// A bit for each kind of character of a term.
+    /// A bit for each kind of character of each term.
     letters: Vec<u64>,
 }
 
-/// The occurrences of one term: documents in their order, and how often.
+/// The postings of a term: documents in order, and counts.
 pub type Postings<'a> = (&'a [u32], &'a [Count]);
 
 impl Index {
-    /// The index of these entries. What an earlier one says of documents that are still the same is taken from there.
+    /// Builds the index of these entries. Postings of unchanged documents are copied from the
+    /// earlier index.
     pub fn new(entries: &[Arc<Entry>], earlier: &Index) -> Index {
-        let mut terms = Terms::default();
+        let mut terms = TermCounts::default();
         let mut lengths = vec![0; entries.len()];
-        // The old numbers of terms are the first of the new ones.
+        // Terms of the earlier index keep their numbers, so its postings can be copied.
         for term in 0..earlier.term_count() {
             terms.number(earlier.term(term));
         }
-        let mut kept = vec![None; earlier.documents.len()];
+        let mut moved = vec![None; earlier.documents.len()];
         let mut unread = Vec::new();
-        // The weak references keep the addresses from being used again.
+        // An address identifies a document only because the weak references keep it from being
+        // reused.
+        // 1. Find the documents that the earlier index knows. Each is used at most once.
         let known: FxHashMap<*const Document, usize> = earlier
             .documents
             .iter()
@@ -98,45 +106,52 @@ impl Index {
             match known
                 .get(&Arc::as_ptr(&entry.document))
                 .copied()
-                .filter(|old| kept[*old].is_none())
+                .filter(|old| moved[*old].is_none())
             {
                 Some(old) => {
-                    kept[old] = Some(place as u32);
+                    moved[old] = Some(place as u32);
                     lengths[place] = earlier.lengths[old];
                 }
                 None => unread.push(place),
             }
         }
-        // Growing step by step would leave as much behind in the allocator; what is not used of it takes no memory.
+        // A vector that grows step by step leaves as much garbage in the allocator. Reserved memory
+        // that is never touched costs nothing.
+        // 2. Read the new documents into a list of postings.
         let bytes: usize = unread.iter().map(|place| entries[*place].document.text.len()).sum();
         let mut fresh = Vec::with_capacity(bytes / BYTES_FOR_A_TERM);
         for place in unread {
             lengths[place] = terms.read(place as u32, &entries[place], &mut fresh);
         }
-        let kept = || {
+        // 3. The postings that stay, with the new numbers of their documents, then the new ones.
+        // This is iterated twice, to count and to fill, instead of being stored.
+        let copied = || {
             (0..earlier.term_count()).flat_map(|term| {
                 let (places, counts) = earlier.postings(term);
-                let moved = places
+                let copies = places
                     .iter()
                     .zip(counts)
-                    .filter_map(|(old, count)| Some((kept[*old as usize]?, *count)));
-                moved.map(move |(place, count)| (term, place, count))
+                    .filter_map(|(old, count)| Some((moved[*old as usize]?, *count)));
+                copies.map(move |(place, count)| (term, place, count))
             })
         };
-        let all = || kept().chain(fresh.iter().copied());
+        let all = || copied().chain(fresh.iter().copied());
 
+        // 4. Count the postings of each term. Terms without any belong to removed documents and are
+        // dropped.
         let mut sizes = vec![0usize; terms.list.len()];
         all().for_each(|(term, ..)| sizes[term as usize] += 1);
         let mut order: Vec<u32> =
             (0..sizes.len() as u32).filter(|term| sizes[*term as usize] > 0).collect();
         order.sort_unstable_by_key(|term| &terms.list[*term as usize]);
 
+        // 5. Lay out terms and postings in order, and fill them (a counting sort by term).
         let mut index = Index { lengths, ..Index::default() };
         index.documents = entries.iter().map(|entry| Arc::downgrade(&entry.document)).collect();
         let total = sizes.iter().sum();
         index.places = vec![0; total];
         index.counts = vec![Count::default(); total];
-        // From here on `sizes` says where the next occurrence of a term goes.
+        // From here on `sizes` holds the position of the next posting of each term.
         let mut at = 0;
         for term in &order {
             let text = &terms.list[*term as usize];
@@ -158,7 +173,7 @@ impl Index {
         index
     }
 
-    /// Documents that are new stand behind those that were kept.
+    /// Postings of new documents were appended after those that were copied.
     fn sort_postings(&mut self) {
         let mut pairs: Vec<(u32, Count)> = Vec::new();
         for term in 0..self.term_count() {
@@ -177,17 +192,17 @@ impl Index {
         }
     }
 
-    /// How many terms there are; they are numbered in their order.
+    /// The number of terms. They are numbered in order.
     pub fn term_count(&self) -> u32 {
         self.ends.len() as u32
     }
 
-    /// How many words each document's body has.
+    /// The number of words of each document's body.
     pub fn lengths(&self) -> &[u32] {
         &self.lengths
     }
 
-    /// A term by its number.
+    /// The term with this number.
     pub fn term(&self, term: u32) -> &str {
         let start = before(&self.ends, term);
         &self.text[start..self.ends[term as usize]]
@@ -197,13 +212,13 @@ impl Index {
         before(&self.posting_ends, term)..self.posting_ends[term as usize]
     }
 
-    /// Where a term occurs.
+    /// The postings of a term.
     pub fn postings(&self, term: u32) -> Postings<'_> {
         let range = self.range(term);
         (&self.places[range.clone()], &self.counts[range])
     }
 
-    /// What a document has of a term.
+    /// How often a document has a term.
     pub fn count(&self, term: u32, place: u32) -> Option<Count> {
         let (places, counts) = self.postings(term);
         Some(counts[places.binary_search(&place).ok()?])
@@ -215,15 +230,15 @@ impl Index {
         (at < self.term_count() && self.term(at) == term).then_some(at)
     }
 
-    /// The numbers of the words that begin with a prefix.
+    /// The numbers of the words with a prefix.
     pub fn prefixed(&self, prefix: &str) -> Range<u32> {
         let start = self.lower_bound(self.whole_names, |other| other < prefix);
         let end = self.lower_bound(start, |other| other.starts_with(prefix));
         start..end
     }
 
-    /// The numbers of words that may be within `limit` edits of a word of `length` characters: a cheap test that lets
-    /// all of those through and few others.
+    /// The numbers of words that may be within `limit` edits of a word. A cheap filter: it passes
+    /// all of those, and few others.
     pub fn maybe_within(&self, word: &str, limit: usize) -> impl Iterator<Item = u32> + '_ {
         let own = letters(word);
         let few =
@@ -251,7 +266,7 @@ fn before(ends: &[usize], at: u32) -> usize {
     at.checked_sub(1).map_or(0, |at| ends[at as usize])
 }
 
-/// One edit takes away at most one kind of character and brings at most one.
+/// A bit for each kind of character. One edit removes at most one kind and adds at most one.
 fn letters(word: &str) -> u64 {
     word.chars().fold(0, |bits, c| {
         bits | 1
@@ -263,9 +278,9 @@ fn letters(word: &str) -> u64 {
     })
 }
 
-/// Terms by number, and what the document that is read now has of them.
+/// The terms by number, and the counts of the document that is being read.
 #[derive(Default)]
-struct Terms {
+struct TermCounts {
     numbers: FxHashMap<Arc<str>, u32>,
     list: Vec<Arc<str>>,
     counts: Vec<Count>,
@@ -273,7 +288,7 @@ struct Terms {
     folded: String,
 }
 
-impl Terms {
+impl TermCounts {
     fn number(&mut self, term: &str) -> u32 {
         if let Some(number) = self.numbers.get(term) {
             return *number;
@@ -286,7 +301,7 @@ impl Terms {
         number
     }
 
-    /// Appends the terms of a document; gives the number of words of its body.
+    /// Appends the postings of a document, and returns the number of words of its body.
     fn read(&mut self, place: u32, entry: &Entry, out: &mut Vec<(u32, u32, Count)>) -> u32 {
         let fields = entry.fields();
         self.name(&entry.name, weight::WHOLE_NAME);
@@ -313,7 +328,7 @@ impl Terms {
         self.term(&whole(name), Count::head(weight));
     }
 
-    /// Words and, where they are written in one, their parts.
+    /// Adds words and, if a word is several written in one, their parts.
     fn identifiers(&mut self, text: &str, count: Count) {
         for place in words(text) {
             let word = &text[place];

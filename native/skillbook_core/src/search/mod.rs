@@ -1,12 +1,19 @@
-//! Full-text search: over the entries that a view shows, from an index in memory, and over documents in the tables of a
-//! database ([`rows`]). What words are, how much a word says and how a snippet is cut is the same for both.
+//! Full-text search: over the entries of a view with an index in memory, and over documents in a
+//! database ([`rows`]). Both share the definition of a word, of its rarity, and the cutting of
+//! snippets.
 //!
-//! An entry is ranked by BM25 over weighted fields: its name and aliases weigh most, then title, trigger keywords, tags
-//! and description, then headings, then the body. Case, marks and plural endings do not matter; the last word of a
-//! query may be the beginning of one, and a word that is nowhere stands for those that are one or two letters off.
+//! Entries are ranked by BM25F, BM25 over weighted fields (Robertson and Zaragoza, "The
+//! Probabilistic Relevance Framework"). Name and aliases weigh most, then title, trigger keywords,
+//! tags and description, then headings, then the body. Case, accents and plural endings do not
+//! matter. The last word of a query may be a prefix, and an unknown word is replaced by words one
+//! or two edits away.
 //!
-//! All that a score is made of (how many entries there are, how many have a term, how long they are, which terms exist)
-//! is counted over the entries that the view shows, so what is hidden changes neither order nor score.
+//! # Nothing hidden affects a score
+//!
+//! BM25 uses statistics: the number of entries, how many have a term, the average length. Here all
+//! of them, and the set of existing terms, are counted over the entries that the view lists. A
+//! score computed from a shared index would tell a reader which words occur in hidden entries. This
+//! is also why databases' own full-text search is not used.
 
 pub(crate) mod index;
 mod parts;

@@ -1,12 +1,13 @@
-//! The parts of a body by which the index says where a word is.
+//! The parts of a body by which the index remembers where a word occurs, so that a snippet can be
+//! found without reading the whole body.
 
-/// The bytes of a part. A search reads only the parts that have a word. The words of one snippet
-/// begin in at most two parts, next to each other.
+/// The size of a part in bytes. It is at least the length of a snippet, so the words of a snippet
+/// start in at most two adjacent parts.
 pub const PART: usize = 512;
-/// A bit for each part; what is behind the last of them is not searched.
+/// A bit for each part. Text beyond the last part is searched, but gives no snippet.
 pub type Parts = u16;
 
-/// The part in which a word begins.
+/// The part in which a word starts.
 pub fn part(start: usize) -> Parts {
     Parts::try_from(start / PART)
         .ok()

@@ -1,20 +1,20 @@
-//! BM25 over weighted fields (BM25F), for the entries of one view.
+//! Scores the entries of one view by BM25F.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::index::Index;
 use super::scope::Scope;
-use super::terms::{Wanted, Word};
+use super::terms::{QueryTerms, Word};
 
-/// How soon more of a term stops to matter.
+/// BM25's k1: how quickly further occurrences of a term stop mattering.
 const K1: f32 = 1.2;
-/// What each entry has so far.
+/// The scores so far, by entry.
 struct Scores {
     total: Vec<f32>,
-    /// How many of the words it has.
+    /// The number of query words that the entry has.
     words: Vec<u8>,
-    /// Of the word that is counted now: the weighted occurrences.
+    /// The weighted occurrences of the word that is being counted.
     occurrences: Vec<f32>,
 }
 
@@ -22,6 +22,8 @@ impl Scores {
     fn add(&mut self, index: &Index, scope: &Scope, word: &Word, counts: u8) {
         let mut first = 0;
         for (at, (term, share)) in word.terms.iter().enumerate() {
+            // Entries that the view does not list have a body weight of 0. They add nothing, and
+            // they do not count for the rarity either.
             let (places, counts) = index.postings(*term);
             let mut having = 0;
             for (place, count) in places.iter().zip(counts) {
@@ -36,11 +38,13 @@ impl Scores {
                 first = having;
             }
         }
+        // A word that is not a term itself is as rare as all its replacements together.
         let any = || self.occurrences.iter().map(|occurrences| u32::from(*occurrences > 0.0)).sum();
         let rarity = scope.rarity(if word.exact { first } else { any() }) * (K1 + 1.0);
         for ((total, words), occurrences) in
             self.total.iter_mut().zip(&mut self.words).zip(&mut self.occurrences)
         {
+            // BM25's saturation: the tenth occurrence adds much less than the second.
             *total += rarity * *occurrences / (K1 + *occurrences);
             *words += if *occurrences > 0.0 { counts } else { 0 };
             *occurrences = 0.0;
@@ -48,11 +52,11 @@ impl Scores {
     }
 }
 
-/// The best entries and their scores, the best first.
+/// The best entries and their scores, best first.
 pub fn rank(
     index: &Index,
     scope: &Scope,
-    wanted: &Wanted,
+    wanted: &QueryTerms,
     limit: usize,
     admits: impl Fn(u32) -> bool,
 ) -> Vec<(u32, f32)> {
@@ -65,17 +69,19 @@ pub fn rank(
     for word in wanted.words.iter().filter(|word| !word.terms.is_empty()) {
         scores.add(index, scope, word, 1);
     }
+    // A name in the query adds to the score, but does not count as a further word.
     for term in &wanted.names {
         scores.add(index, scope, &Word { terms: vec![(*term, 1.0)], exact: true }, 0);
     }
-    // The whole query as a name goes before all others, and before it as an alias.
+    // An entry whose name is the whole query comes before all others, one with such an alias next.
     let rank_named =
         |place| wanted.name.and_then(|term| index.count(term, place)).map_or(0, |count| count.head);
 
     let mut best = BinaryHeap::with_capacity(limit.min(size) + 1);
-    // In thousandths; the best has all words.
+    // Scores are in thousandths, and scaled by the share of query words that the entry has.
     let unit = 1000.0 / wanted.words.len() as f32;
-    // What has less than the last of the best is passed over before anything else is asked of it; equals are not.
+    // Most entries score below the worst of the best so far, and are skipped before anything else
+    // is computed. Equal scores are not skipped, since the name decides between them.
     let mut least = 0.0;
     for (place, (total, words)) in scores.total.iter().zip(&scores.words).enumerate() {
         let score = total * f32::from(*words) * unit;
@@ -83,7 +89,10 @@ pub fn rank(
         if score <= least && (score <= 0.0 || rank_named(place) == 0) {
             continue;
         }
+        // Scores are rounded before they are compared, so that the order does not depend on the
+        // last bits of a float. Equal scores are ordered by name.
         let key = (rank_named(place), (score + 0.5) as u32, Reverse(place));
+        // The filters of a query cost more than a comparison, so they come last.
         let full = best.len() == limit;
         if full && best.peek().is_some_and(|Reverse(worst)| *worst >= key) || !admits(place) {
             continue;

@@ -1,4 +1,4 @@
-//! The part of a text that shows why it was found.
+//! Cuts the part of a text that shows why it was found, and marks the matches in it.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -7,26 +7,26 @@ use std::ops::Range;
 use super::index::Index;
 use super::parts::{Parts, PART};
 use super::rows::{form_of, Stems};
-use super::terms::Wanted;
+use super::terms::QueryTerms;
 use super::words::{fold, stem, words, Beginnings, LONGEST};
 use crate::catalog::entry::Entry;
 
-/// How long a snippet is, in bytes, without what is added at cuts.
+/// The length of a snippet in bytes, without the marks at its ends.
 const LENGTH: usize = 200;
-/// How much stands before its first match.
+/// The length of the text before the first match.
 const LEAD: usize = 60;
 const _: () = assert!(LENGTH <= PART);
 
 /// A part of a text on one line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Snippet {
-    /// At most some 200 bytes, with `…` where the text goes on.
+    /// About 200 bytes at most, with `…` where the text continues.
     pub text: String,
-    /// Where words that match stand in it, in bytes: start and length.
+    /// The matching words in it, as start and length in bytes.
     pub highlights: Vec<(usize, usize)>,
 }
 
-/// A word of a text that matches.
+/// A matching word of a text.
 #[derive(Debug, Clone, Copy)]
 struct Match {
     start: usize,
@@ -34,19 +34,19 @@ struct Match {
     word: usize,
 }
 
-/// What matches in an entry.
-struct Present<'a> {
-    /// Sorted, each with the word that it stands for.
+/// The query terms that occur in an entry.
+struct EntryTerms<'a> {
+    /// Sorted, each with the number of the query word that it stands for.
     terms: Vec<(&'a str, usize)>,
     beginnings: Beginnings,
-    /// How many words.
+    /// The number of query words.
     count: u32,
-    /// Of each word, where in the body it is.
+    /// For each query word, the parts of the body that contain it.
     parts: Vec<Parts>,
 }
 
-impl<'a> Present<'a> {
-    fn new(place: u32, index: &'a Index, wanted: &Wanted) -> Present<'a> {
+impl<'a> EntryTerms<'a> {
+    fn new(place: u32, index: &'a Index, wanted: &QueryTerms) -> EntryTerms<'a> {
         let mut terms = Vec::new();
         let mut parts = Vec::new();
         for word in &wanted.words {
@@ -64,24 +64,27 @@ impl<'a> Present<'a> {
         }
         terms.sort_unstable();
         let beginnings = Beginnings::of(terms.iter().map(|(term, _)| *term));
-        Present { terms, beginnings, count: parts.len() as u32, parts }
+        EntryTerms { terms, beginnings, count: parts.len() as u32, parts }
     }
 
-    /// How many words may be in one snippet that begins in a part.
+    /// The maximum number of query words in one snippet that starts in a part.
     fn most(&self, part: u32) -> u32 {
         self.parts.iter().map(|parts| u32::from(parts >> part & 0b11 != 0)).sum()
     }
 }
 
-/// The description if all that matches is in it, else the best part of the body, if that has more.
-pub fn of(entry: &Entry, place: u32, index: &Index, wanted: &Wanted) -> Snippet {
-    let present = Present::new(place, index, wanted);
+/// The description if it contains all query words that match, otherwise the best part of the body
+/// if that contains more of them.
+pub fn of(entry: &Entry, place: u32, index: &Index, wanted: &QueryTerms) -> Snippet {
+    let present = EntryTerms::new(place, index, wanted);
     let mut description = Text::new(entry.description());
     description.read(
         matches(description.text, 0..description.text.len(), &present),
         present.count as usize,
     );
     let blank = description.text.trim().is_empty();
+    // The description is written to be read, so it is preferred to a part of the body that is
+    // equally good.
     if description.words >= present.count && !blank {
         return description.snippet();
     }
@@ -91,8 +94,8 @@ pub fn of(entry: &Entry, place: u32, index: &Index, wanted: &Wanted) -> Snippet 
     (if better { body } else { description }).snippet()
 }
 
-/// A text with its best part: the run of matches within the length of a snippet that has the most different words,
-/// then the most matches, then is the first.
+/// A text with its best part: the run of matches within the length of a snippet that has the most
+/// different words, then the most matches, then comes first.
 struct Text<'a> {
     text: &'a str,
     matches: Vec<Match>,
@@ -104,9 +107,12 @@ impl<'a> Text<'a> {
         Text { text, matches: Vec::new(), words: 0 }
     }
 
-    /// Looks for a part with more than so many words, first where the most may be.
-    fn read_parts(&mut self, words: u32, present: &Present) {
+    /// Searches the body for a part with more than `words` different words, starting with the parts
+    /// that may contain the most. Parts that cannot beat the best one are not read.
+    fn read_parts(&mut self, words: u32, present: &EntryTerms) {
         let most: Vec<u32> = (0..Parts::BITS).map(|part| present.most(part)).collect();
+        // Parts with the most possible words first, in adjacent runs. As soon as the best snippet
+        // has as many words as any remaining part could give, the search ends.
         for hoped in (words + 1..=present.count).rev() {
             let mut part = 0;
             while let Some(next) = most[part..].iter().position(|most| *most == hoped) {
@@ -124,11 +130,14 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Looks for a better part among these matches, of `count` words. One that has all words is not bettered.
+    /// Searches these matches for a better part. A part with all `count` words cannot be beaten, so
+    /// the search stops there.
     fn read(&mut self, matches: impl Iterator<Item = Match>, count: usize) {
         let mut counts = vec![0u32; count];
         let (mut run, mut words) = (VecDeque::new(), 0);
         for found in matches {
+            // A sliding window over the matches: as long as a snippet, with the number of each word
+            // in it.
             let too_far = |first: &Match| found.end - first.start > LENGTH;
             while let Some(first) = run.front().copied().filter(too_far) {
                 if self.words as usize == count {
@@ -157,15 +166,18 @@ impl<'a> Text<'a> {
             [only] => (only.start, only.end),
             [] => (0, 0),
         };
+        // Begin a little before the first match, but not so early that the last match does not fit.
         let mut start = first.saturating_sub(LEAD.min(LENGTH.saturating_sub(last - first)));
         let mut end = (start + LENGTH).max(last).min(self.text.len());
+        // At the end of the text, use the full length by beginning earlier.
         if end == self.text.len() {
             start = start.min(first.min(end.saturating_sub(LENGTH)));
         }
         let blank = |c: char| c.is_whitespace();
+        // Cut at character boundaries first, then at whitespace if there is any nearby.
         start = floor(self.text, start);
         end = floor(self.text, end).max(last);
-        // Cut between words, where there is a blank to cut at.
+        // Cut between words if there is whitespace to cut at.
         if start > 0 && !self.text[..start].ends_with(blank) {
             start = self.text[start..first].find(blank).map_or(start, |at| start + at);
         }
@@ -180,10 +192,11 @@ fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// How much of a text of a document in a database is looked at, in bytes.
-const LOOKED_AT: usize = 100_000;
+/// The number of bytes of a database document that are scanned for a snippet.
+const MAX_SCANNED: usize = 100_000;
 
-/// The part of a text with most of these stems and beginnings of words; the beginning if none of them is there.
+/// The part of a text with the most of these stems and prefixes, or its start if it has none of
+/// them.
 ///
 /// ```
 /// let found = skillbook_core::search::snippet("The *Plans*\n of May.", &["plan".into()], &[]);
@@ -192,19 +205,19 @@ const LOOKED_AT: usize = 100_000;
 /// ```
 pub fn snippet(text: &str, stems: &[String], prefixes: &[String]) -> Snippet {
     let mut out = Text::new(text);
-    let looked_at = &text[..floor(text, LOOKED_AT)];
-    out.read(stemmed(looked_at, stems, prefixes), stems.len() + prefixes.len());
+    let scanned = &text[..floor(text, MAX_SCANNED)];
+    out.read(stemmed(scanned, stems, prefixes), stems.len() + prefixes.len());
     out.snippet()
 }
 
-/// The words of a text that have one of these stems, or begin so.
+/// The words of a text that have one of these stems or prefixes.
 fn stemmed<'a>(
     text: &'a str,
     stems: &'a [String],
     prefixes: &'a [String],
 ) -> impl Iterator<Item = Match> + 'a {
     let stemmer = Stems::new();
-    // Neither folding nor stemming changes the first letter of a word where it is ASCII.
+    // Folding and stemming keep an ASCII first letter, so most words are skipped by it.
     let mut begins = [false; 256];
     begins[128..].fill(true);
     for wanted in stems.iter().chain(prefixes).filter_map(|wanted| wanted.bytes().next()) {
@@ -227,11 +240,11 @@ fn stemmed<'a>(
     })
 }
 
-/// The words that begin in this range of a text and are among the terms.
+/// The words that start in this range of a text and are among the terms.
 fn matches<'a>(
     text: &'a str,
     range: Range<usize>,
-    present: &'a Present,
+    present: &'a EntryTerms,
 ) -> impl Iterator<Item = Match> + 'a {
     let mut folded = String::new();
     present.beginnings.words(text, range).filter_map(move |place| {
@@ -247,13 +260,14 @@ fn matches<'a>(
     })
 }
 
-/// Runs of blanks and line breaks become one blank; `…` says that the text goes on.
+/// Collapses whitespace, and puts `…` where the text continues.
 fn one_line(text: &str, range: Range<usize>, matches: &[Match]) -> Snippet {
     let mut out = Snippet::default();
     let goes_on = |text: &str| !text.trim().is_empty();
     if goes_on(&text[..range.start]) {
         out.text.push('…');
     }
+    // Positions change when whitespace collapses, so highlights are converted word by word.
     let mut rest = matches.iter().peekable();
     let part = &text[range.clone()];
     for word in part.split_whitespace() {
@@ -288,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_what_matches() {
+    fn marks_matches() {
         let long = "filler ".repeat(60);
         let rows: [(String, &[&str], &[&str], String); 10] = [
             (String::new(), &["plan"], &[], String::new()),

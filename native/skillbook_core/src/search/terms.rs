@@ -1,17 +1,17 @@
-//! From a query's words to the terms of the index that they stand for.
+//! Turns the words of a query into terms of the index: exact, by prefix, or by similar spelling.
 
 use super::index::Index;
 use super::scope::Scope;
 use super::words::{folded, parts, stemmed, whole, words, LONGEST};
 
-/// How much of a query is read, in bytes and words.
+/// The maximum length of a query, in bytes and in words.
 const BYTES: usize = 256;
 const WORDS: usize = 16;
 
-/// How many terms one word may stand for.
+/// The maximum number of terms that one word may expand to.
 const EXPANDED: usize = 32;
 
-/// What a term counts that is not the word itself.
+/// The weights of terms that are not the word itself, relative to it.
 const LONGER: f32 = 0.4;
 const ONLY_LONGER: f32 = 0.8;
 const MISSPELT: f32 = 0.7;
@@ -19,64 +19,68 @@ const MISSPELT: f32 = 0.7;
 /// A word of a query.
 #[derive(Debug)]
 pub struct Word {
-    /// The terms that it stands for and what each counts.
+    /// The terms that it stands for, with their weights.
     pub terms: Vec<(u32, f32)>,
-    /// Whether the first of them is the word itself, whose rarity then is that of the word.
+    /// Whether the first term is the word itself. Then its rarity is that of the word.
     pub exact: bool,
 }
 
-/// What a query looks for.
+/// The terms that a query searches for.
 #[derive(Debug)]
-pub struct Wanted {
-    /// Its words; those that are nowhere have no terms.
+pub struct QueryTerms {
+    /// Its words. A word that matches nothing has no terms.
     pub words: Vec<Word>,
-    /// The names in it, as they were written: an entry with one of them is a better match.
+    /// Names in the query, as they were written. An entry with one of these names scores higher.
     pub names: Vec<u32>,
     /// The whole query as a name.
     pub name: Option<u32>,
 }
 
-/// A word as it was written, in small letters.
-struct Written {
+/// A folded word of the query.
+struct QueryWord {
     folded: String,
     stem: String,
-    /// The word that it is a part of: `sendemail` for `send`.
+    /// The term of the joined word that it is a part of: `sendemail` for `send`.
     joined: Option<u32>,
 }
 
-impl Wanted {
-    /// What a text looks for among the entries of a scope.
-    pub fn new(index: &Index, scope: &Scope, text: &str) -> Wanted {
+impl QueryTerms {
+    /// The terms of a query among the entries of a scope.
+    pub fn new(index: &Index, scope: &Scope, text: &str) -> QueryTerms {
         let text = cut(text);
+        // A term counts only if a listed entry has it. Otherwise the query would be answered
+        // differently because of a hidden entry.
         let find =
             |term: &str| index.find(term).filter(|term| scope.shows_any(index.postings(*term).0));
         let mut names = Vec::new();
-        let mut written = Vec::new();
+        let mut query_words = Vec::new();
         for chunk in text.split_whitespace() {
+            // `email.send` is a name and two words.
             names.extend(find(&whole(chunk)));
             for word in words(chunk).map(|place| &chunk[place]) {
                 let parts = parts(word);
                 let joined = if parts.len() > 1 { find(&stemmed(word)) } else { None };
                 let short = parts.into_iter().filter(|part| part.len() <= LONGEST);
-                written.extend(short.map(|part| Written {
+                query_words.extend(short.map(|part| QueryWord {
                     folded: folded(part),
                     stem: stemmed(part),
                     joined,
                 }));
             }
         }
-        written.retain(|word| !word.stem.is_empty());
-        written.truncate(WORDS);
+        query_words.retain(|word| !word.stem.is_empty());
+        query_words.truncate(WORDS);
         names.truncate(WORDS);
         names.sort_unstable();
         names.dedup();
-        let last = written.len().saturating_sub(1);
-        // Of a word that is there twice the last one counts, for it may be the one that goes on.
-        let again =
-            |at: usize| written[at + 1..].iter().any(|later| later.stem == written[at].stem);
-        let once = (0..written.len()).filter(|at| !again(*at));
-        let words = once.map(|at| word(index, scope, &written[at], at == last)).collect();
-        Wanted { words, names, name: find(&whole(text)) }
+        let last = query_words.len().saturating_sub(1);
+        // Of a repeated word the last counts, because the last word may be a prefix.
+        let again = |at: usize| {
+            query_words[at + 1..].iter().any(|later| later.stem == query_words[at].stem)
+        };
+        let once = (0..query_words.len()).filter(|at| !again(*at));
+        let words = once.map(|at| word(index, scope, &query_words[at], at == last)).collect();
+        QueryTerms { words, names, name: find(&whole(text)) }
     }
 }
 
@@ -85,15 +89,16 @@ fn cut(text: &str) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
-fn word(index: &Index, scope: &Scope, written: &Written, last: bool) -> Word {
-    let Written { folded, stem, joined } = written;
+fn word(index: &Index, scope: &Scope, query_word: &QueryWord, last: bool) -> Word {
+    let QueryWord { folded, stem, joined } = query_word;
     let shown = |term: &u32| scope.shows_any(index.postings(*term).0);
     let exact = index.find(stem).filter(shown);
     let mut terms: Vec<(u32, f32)> =
         exact.into_iter().chain(*joined).map(|term| (term, 1.0)).collect();
+    // Prefixes: for the word that may still be typed, and for words that match nothing.
     if last || terms.is_empty() {
         let share = if exact.is_some() { LONGER } else { ONLY_LONGER };
-        // Those that add least come first, so that the limit leaves out the least likely.
+        // The terms that add the fewest letters are the most likely, so the limit cuts the others.
         let mut longer: Vec<u32> =
             index.prefixed(folded).filter(|term| Some(*term) != exact).collect();
         longer.sort_unstable_by_key(|term| (index.term(*term).len(), *term));
@@ -103,12 +108,15 @@ fn word(index: &Index, scope: &Scope, written: &Written, last: bool) -> Word {
         );
     }
     if terms.is_empty() {
+        // Similar words only if there is nothing better: a query for a rare word must not be
+        // answered with common ones.
         terms = misspelt(index, scope, folded, stem);
     }
     Word { terms, exact: exact.is_some() }
 }
 
-/// The terms that are the fewest edits away, within one for a word of four letters and two for one of eight.
+/// The terms with the fewest edits: at most one for words of four to seven letters, two for longer
+/// ones.
 fn misspelt(index: &Index, scope: &Scope, folded: &str, word: &str) -> Vec<(u32, f32)> {
     let length = word.chars().count();
     let limit = match folded.chars().count() {
@@ -118,6 +126,7 @@ fn misspelt(index: &Index, scope: &Scope, folded: &str, word: &str) -> Vec<(u32,
     };
     let distance = |term: u32| {
         let other = index.term(term);
+        // Bytes are letters only in ASCII, so the quick test is for ASCII alone.
         let near = match word.is_ascii() && other.is_ascii() {
             true => {
                 other.len().abs_diff(length) <= limit
@@ -137,8 +146,8 @@ fn misspelt(index: &Index, scope: &Scope, folded: &str, word: &str) -> Vec<(u32,
     best.map(|(distance, term)| (term, MISSPELT / distance as f32)).collect()
 }
 
-/// Whether all letters of a word but `limit` are about where they are in another one, as within that many edits they
-/// have to be; counting edits takes ten times as long.
+/// Whether all but `limit` letters of a word occur near their position in another one. That is
+/// necessary for being within `limit` edits, and ten times as fast to check.
 fn near(word: &[u8], other: &[u8], limit: usize) -> bool {
     let astray = |(at, byte): &(usize, &u8)| {
         let around = at.saturating_sub(limit)..(at + limit + 1).min(other.len());
@@ -153,7 +162,11 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_within_edits_is_near(word in "[a-c]{1,8}", other in "[a-c]{1,8}", limit in 1..3usize) {
+        fn near_accepts_all_words_within_the_limit(
+            word in "[a-c]{1,8}",
+            other in "[a-c]{1,8}",
+            limit in 1..3usize,
+        ) {
             let within = strsim::osa_distance(&word, &other) <= limit;
             proptest::prop_assert!(!within || near(word.as_bytes(), other.as_bytes(), limit));
         }

@@ -1,18 +1,23 @@
-//! Text as search terms: words without case, marks and plural endings.
+//! The words of a text as search terms: without case, accents and plural endings.
+//!
+//! Search reads every body when an index is built, so this is a hot path. A table of bytes decides
+//! for ASCII; only other characters are decoded.
 
 use std::ops::Range;
 
 use unicode_normalization::char::is_combining_mark;
 use unicode_normalization::UnicodeNormalization;
 
-/// Longer words, in bytes, are no words that anybody looks for: keys, hashes, encoded data.
+/// The maximum length of a word in bytes. Longer ones are keys, hashes or encoded data, and nobody
+/// searches for them.
 pub const LONGEST: usize = 64;
 
-/// What a byte is: a letter or digit, something between words, or a part of a character beyond ASCII.
+/// The kind of a byte: in a word, between words, or part of a character beyond ASCII.
 const INSIDE: u8 = 1;
 const BETWEEN: u8 = 0;
 const BEYOND: u8 = 2;
 const KINDS: [u8; 256] = {
+    // Computed at compile time.
     let mut kinds = [BEYOND; 256];
     let mut at = 0;
     while at < 128 {
@@ -22,7 +27,8 @@ const KINDS: [u8; 256] = {
     kinds
 };
 
-/// A byte as five bits that are the same for a letter and its capital, 0 between words, and whether it is beyond ASCII.
+/// A byte as five bits: the same for a letter and its capital, 0 between words, [`OTHER`] beyond
+/// ASCII.
 const FIVE: [u8; 256] = {
     let mut five = [0; 256];
     let mut at = 0;
@@ -36,18 +42,18 @@ const FIVE: [u8; 256] = {
     }
     five
 };
-/// No letter or digit gives these five bits.
+/// The five bits of bytes beyond ASCII. No letter or digit has them.
 const OTHER: u8 = 31;
 
-/// The first two letters of words, to pass over most of a text quickly: folding and stemming leave them as they are
-/// where they are ASCII.
+/// The first two letters of a set of terms, to skip most words of a text. Folding and stemming do
+/// not change them if they are ASCII.
 #[derive(Debug, Default)]
 pub struct Beginnings([u32; 32]);
 
 impl Beginnings {
-    /// Those of some terms.
+    /// The beginnings of some terms.
     pub fn of<'a>(terms: impl Iterator<Item = &'a str>) -> Beginnings {
-        // Where one of the two is beyond ASCII, what it is folded to is not known.
+        // A letter beyond ASCII may be folded to any letter, so it always matches.
         let mut all = [1 << OTHER; 32];
         all[OTHER as usize] = u32::MAX;
         for term in terms.map(str::as_bytes) {
@@ -56,7 +62,7 @@ impl Beginnings {
         Beginnings(all)
     }
 
-    /// The places of the words of a text that may begin so, and of few others. The words begin in this part of it.
+    /// The words of a part of a text that have one of these beginnings, and a few others.
     pub fn words<'a>(
         &'a self,
         text: &'a str,
@@ -73,14 +79,15 @@ fn five(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).map_or(0, |byte| FIVE[*byte as usize])
 }
 
-/// The word that begins at a byte of a text, if one does.
+/// The word that starts at a byte of a text, if one does.
 fn word_at(text: &str, at: usize) -> Option<Range<usize>> {
     let before = text.as_bytes()[..at].last().map_or(BETWEEN, |byte| KINDS[*byte as usize]);
     let kind = KINDS[text.as_bytes()[at] as usize];
+    // Most positions are decided by two table lookups.
     if before == INSIDE || kind == BETWEEN || !text.is_char_boundary(at) {
         return None;
     }
-    // A mark belongs to the word before it, if there is one; a few marks are letters too.
+    // A combining mark belongs to the word before it. A few marks are letters themselves.
     let inside = |text: &str| {
         let letter = text.chars().rev().find(|c| c.is_alphanumeric() || !is_combining_mark(*c));
         letter.is_some_and(char::is_alphanumeric)
@@ -93,12 +100,12 @@ fn word_at(text: &str, at: usize) -> Option<Range<usize>> {
     Some(at..Words { text, at }.run(at, true))
 }
 
-/// The places of the words of a text: runs of letters and digits, with the marks on them.
+/// The words of a text, as ranges: runs of letters and digits with the marks on them.
 pub fn words(text: &str) -> Words<'_> {
     Words { text, at: 0 }
 }
 
-/// What [`words`] gives.
+/// The iterator of [`words`].
 #[derive(Debug, Clone)]
 pub struct Words<'a> {
     text: &'a str,
@@ -106,7 +113,7 @@ pub struct Words<'a> {
 }
 
 impl Words<'_> {
-    /// Where what is inside of words (or between them) ends that begins here.
+    /// The end of a run of characters that are in words, or between them.
     fn run(&self, from: usize, inside: bool) -> usize {
         let bytes = self.text.as_bytes();
         let same = if inside { INSIDE } else { BETWEEN };
@@ -137,11 +144,13 @@ impl Iterator for Words<'_> {
     }
 }
 
-/// The parts of a word, which begin at a capital after a small letter: `sendEmail` is `send` and `Email`.
+/// The parts of a word, split before each capital after a small letter: `sendEmail` is `send` and
+/// `Email`.
 pub fn parts(word: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut begin, mut small) = (0, false);
     for (at, c) in word.char_indices() {
+        // Only between a small letter and a capital: `HTTPServer` and `B1C` stay whole.
         if small && c.is_uppercase() {
             parts.push(&word[begin..at]);
             begin = at;
@@ -152,27 +161,31 @@ pub fn parts(word: &str) -> Vec<&str> {
     parts
 }
 
-/// Puts a text without case and marks into `out`: `Écoles` is `ecoles`.
+/// Writes a text without case and accents to `out`: `Écoles` becomes `ecoles`.
 pub fn fold(text: &str, out: &mut String) {
     out.clear();
     if text.is_ascii() {
         out.push_str(text);
         out.make_ascii_lowercase();
     } else {
-        // Compatibility forms too, so that full-width letters and ligatures are found by the usual ones.
+        // NFKD also decomposes full-width letters and ligatures, so they are found by their usual
+        // forms.
+        // Lower case comes after decomposition: some capitals decompose into a letter and marks.
         let bare = text.nfkd().filter(|c| !is_combining_mark(*c));
         out.extend(bare.flat_map(char::to_lowercase));
     }
 }
 
-/// Takes the ending of an English plural from a folded word, and nothing else: what looks alike in other languages
-/// changes in texts and queries in the same way.
+/// Removes an English plural ending from a folded word, and nothing else. Words of other languages
+/// may be cut too, which does not matter: texts and queries are cut alike.
 pub fn stem(word: &mut String) {
     let ends = |endings: &[&str]| endings.iter().any(|ending| word.ends_with(ending));
+    // "gas", "status", "class" and "analysis" are not plurals.
     if word.len() < 4 || !word.ends_with('s') || ends(&["ss", "us", "is"]) {
         return;
     }
     let long = word.len() > 4;
+    // "queries", but not "ties".
     if long && word.ends_with("ies") {
         word.truncate(word.len() - 3);
         word.push('y');
@@ -183,21 +196,22 @@ pub fn stem(word: &mut String) {
     }
 }
 
-/// A folded text.
+/// Folds a text into a new string.
 pub fn folded(text: &str) -> String {
     let mut out = String::new();
     fold(text, &mut out);
     out
 }
 
-/// A word as a term.
+/// The term of a word.
 pub fn stemmed(word: &str) -> String {
     let mut out = folded(word);
     stem(&mut out);
     out
 }
 
-/// A whole name as a term: it begins with a blank, which no word does, so the two never meet.
+/// The term of a whole name. It begins with a space, which no word does, so the two cannot be
+/// confused.
 pub fn whole(name: &str) -> String {
     folded(name).split_whitespace().flat_map(|word| [" ", word]).collect()
 }
@@ -207,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn splits_text_at_what_is_no_letter_or_digit() {
+    fn splits_text_at_other_characters() {
         let rows: [(&str, &[&str]); 8] = [
             ("", &[]),
             (" .-_ ", &[]),
@@ -279,7 +293,8 @@ mod tests {
             other in "[a-cé]{1,3}",
         ) {
             let all = || words(&text).map(|place| (stemmed(&text[place.clone()]), place));
-            let terms: Vec<String> = all().map(|(term, _)| term).step_by(3).chain([other]).collect();
+            let terms: Vec<String> =
+                all().map(|(term, _)| term).step_by(3).chain([other]).collect();
             let beginnings = Beginnings::of(terms.iter().map(String::as_str));
             let wanted = |place: &Range<usize>| terms.contains(&stemmed(&text[place.clone()]));
             let found: Vec<_> = beginnings.words(&text, 0..text.len()).filter(wanted).collect();

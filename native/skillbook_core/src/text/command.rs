@@ -1,4 +1,8 @@
-//! A command's name, flags and arguments.
+//! Reads a command's words as its name, flags and arguments.
+//!
+//! `--flag` begins a flag, and the words after it are its values, up to the next flag.
+//! `--flag=value` works too. Words before the first flag and after a bare `--` are arguments.
+//! Instead of flags, one JSON object may follow the name, as models trained on tool calls write.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,45 +15,46 @@ use super::MAX_COMMAND;
 use crate::json;
 use crate::value::Value;
 
-/// The built-in command that answers questions about skills.
+/// The built-in command that lists and shows skills.
 pub const GET_SKILL: &str = "get_skill";
 
-/// What follows a flag.
+/// The value of a flag.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FlagValue<'a> {
-    /// Nothing: the flag is there.
+    /// No value: the flag is present.
     True,
     /// One word.
     One(Cow<'a, str>),
-    /// Several words, or the flag several times.
+    /// Several words, or one flag given several times.
     Many(Vec<Cow<'a, str>>),
     /// A member of a JSON object.
     Json(Value),
 }
 
-/// A value that stands for another command's result.
+/// A value that is replaced by the result of another command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placeholder {
-    /// The flag that has the value, by its place among the flags; `None` for one of the arguments.
+    /// The index of its flag; `None` for an argument.
     pub flag: Option<usize>,
-    /// Which of the values of the flag, or of the arguments, it is.
+    /// The index among the values of the flag, or among the arguments.
     pub index: usize,
-    /// What it stands for.
+    /// The command whose result it is.
     pub reference: Reference,
 }
 
-/// A command as it was written.
+/// A parsed command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Command<'a> {
     /// The first word.
     pub name: Cow<'a, str>,
-    /// The flags in the order of their first occurrence.
+    /// The flags, in the order of their first occurrence.
     pub flags: Vec<(Cow<'a, str>, FlagValue<'a>)>,
     /// The words before the first flag and after a bare `--`.
     pub args: Vec<Cow<'a, str>>,
-    /// The values that are placeholders: unquoted words, or what stands unquoted behind the equals sign of a flag.
+    /// The placeholders among the values: unquoted words, or the unquoted text after a flag's `=`.
     pub placeholders: Vec<Placeholder>,
-    /// Whether `--help`, as a flag or a member of the JSON object, or `-h` stands anywhere on the line: nothing is run then.
+    /// Whether the command asks for help, with `--help` or `-h` anywhere, or with a member `help`
+    /// of the JSON object. Then nothing runs.
     pub help: bool,
 }
 
@@ -60,7 +65,7 @@ impl<'a> Command<'a> {
     }
 }
 
-/// Reads a command.
+/// Parses a command.
 ///
 /// ```
 /// use skillbook_core::text::command::{parse, FlagValue};
@@ -81,16 +86,16 @@ pub fn parse(source: &str) -> Result<Command<'_>, Error> {
             Kind::EmptyCommand,
             source,
             0..0,
-            "a command was expected, and there is none",
-            "write a skill's name and its flags, as in: tasks.search --status todo",
+            "expected a command, got none",
+            "write a skill's name and its flags, for example: tasks.search --status todo",
         ));
     };
-    if let Some(error) = no_name(source, first) {
+    if let Some(error) = not_a_name(source, first) {
         return Err(error);
     }
     let name = std::mem::take(&mut first.value);
     if let [word] = words {
-        // A shell's user puts the object in quotes.
+        // Quoted as for a shell: name '{"a": 1}'.
         if let Some(members) = word.quoted.then(|| object(&word.value)).flatten() {
             return Ok(with_members(name, members));
         }
@@ -108,13 +113,13 @@ pub fn parse(source: &str) -> Result<Command<'_>, Error> {
         help: false,
     };
     get_skill(&mut command);
-    read(words, source, &mut command);
+    read_words(words, source, &mut command);
     Ok(command)
 }
 
-/// What stands where a name was expected.
-fn no_name(source: &str, first: &Word<'_>) -> Option<Error> {
-    // Nearly always the first character tells.
+/// An error if the first word cannot be a name.
+fn not_a_name(source: &str, first: &Word<'_>) -> Option<Error> {
+    // The first character nearly always decides.
     if first.value.starts_with(|char: char| char.is_alphanumeric()) {
         return None;
     }
@@ -122,11 +127,18 @@ fn no_name(source: &str, first: &Word<'_>) -> Option<Error> {
     let (what, hint) = if flag_name(first).is_some() || (!first.quoted && first.value == "--") {
         (
             "a flag",
-            "put the flags on the line of their command, before the text of a heredoc; a backslash at its end continues a line"
+            "put flags on their command's line, before the text of a heredoc; \
+             a backslash at the end continues a line"
                 .to_owned(),
         )
     } else if written.starts_with(['{', '[']) && first.quoted {
-        ("JSON", format!("write the name, then the object with the flags: {}", call(&first.value)))
+        (
+            "JSON",
+            format!(
+                "write the name, then an object with the flags: {}",
+                example_call(&first.value)
+            ),
+        )
     } else if written.starts_with('<')
         && written[1..].starts_with(|c: char| c == '/' || c == '|' || c.is_alphabetic())
     {
@@ -134,7 +146,7 @@ fn no_name(source: &str, first: &Word<'_>) -> Option<Error> {
     } else if written.starts_with("```") || written.starts_with("~~~") {
         (
             "a fence",
-            "close the block with a line that holds the fence alone, and write text behind it"
+            "close the block with a line that has only the fence, and write text after it"
                 .to_owned(),
         )
     } else {
@@ -146,16 +158,16 @@ fn no_name(source: &str, first: &Word<'_>) -> Option<Error> {
         Kind::MissingName,
         source,
         span,
-        format!("a skill's name was expected, and {what} came"),
+        format!("expected a skill's name, got {what}"),
         hint,
     ))
 }
 
-/// The longest object that a hint repeats.
-const SHOWN: usize = 200;
+/// The longest tool call that a hint repeats as a command.
+const LONGEST_EXAMPLE: usize = 200;
 
-/// A tool call as JSON, written as a command; an example if it is none.
-fn call(json: &str) -> String {
+/// A tool call in JSON, rewritten as a command; a general example for any other JSON.
+fn example_call(json: &str) -> String {
     let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
     let written = object(json).and_then(|members| {
         let get = |names: &[&str]| names.iter().find_map(|name| members.get(*name)).cloned();
@@ -168,13 +180,13 @@ fn call(json: &str) -> String {
             .map(|value| text(&value).unwrap_or_else(|| value.to_string()))
             .unwrap_or_default();
         let written = format!("{name} {arguments}");
-        let one_line = written.len() <= SHOWN && !written.contains('\n');
+        let one_line = written.len() <= LONGEST_EXAMPLE && !written.contains('\n');
         one_line.then(|| written.trim_end().to_owned())
     });
     written.unwrap_or_else(|| r#"tasks.create {"title": "Call Bob"}"#.to_owned())
 }
 
-/// Why an object behind the name is no JSON, or cannot be taken for the flags.
+/// An error if the text after the name was meant as a JSON object but cannot be read as one.
 fn broken_json(source: &str, word: &Word<'_>, more: bool) -> Option<Error> {
     if !word.value[1..].trim_start().starts_with(['"', '}']) || !word.quoted {
         return None;
@@ -193,15 +205,15 @@ fn broken_json(source: &str, word: &Word<'_>, more: bool) -> Option<Error> {
                 error.column()
             )
         }
-        Ok(_) if more => "more follows behind the JSON object that opens here".to_owned(),
+        Ok(_) if more => "more text follows the JSON object that opens here".to_owned(),
         Ok(_) => return None,
     };
     let at = word.span.start;
-    let hint = "write one JSON object and nothing behind it, or write flags: --name value";
+    let hint = "write one JSON object and nothing after it, or write flags: --name value";
     Some(Error::at(Kind::InvalidJson, source, at..at + 1, problem, hint))
 }
 
-/// `get_skill: PATH` and `get_skill:PATH` are `get_skill PATH`, with the colons of other keyboards too.
+/// Reads `get_skill: PATH` and `get_skill:PATH` as `get_skill PATH`, also with a full-width colon.
 fn get_skill(command: &mut Command<'_>) {
     let (name, path) = match command.name.find([':', '：']) {
         Some(at) => (&command.name[..at], command.name[at..].trim_start_matches([':', '：'])),
@@ -221,8 +233,10 @@ fn get_skill(command: &mut Command<'_>) {
     command.name = Cow::Borrowed(GET_SKILL);
 }
 
-/// Words are taken out of their list one by one where they are needed: moving each as a whole costs more than reading it.
-fn read<'a>(words: &mut [Word<'a>], source: &str, command: &mut Command<'a>) {
+/// Reads the words after the name.
+///
+/// Values are taken out of the words one by one: moving whole words costs more than reading them.
+fn read_words<'a>(words: &mut [Word<'a>], source: &str, command: &mut Command<'a>) {
     let mut flags = Flags { list: Vec::with_capacity(8), ..Flags::default() };
     let mut words = words.iter_mut();
     for word in words.by_ref() {
@@ -267,7 +281,8 @@ fn argument<'a>(word: &mut Word<'a>, source: &str, command: &mut Command<'a>) {
     command.args.push(std::mem::take(&mut word.value));
 }
 
-/// The flags so far. Where there are many, a map finds the earlier one, so that no input makes this slow.
+/// The flags so far. With many flags a map finds repeated ones, so that no input takes quadratic
+/// time.
 #[derive(Default)]
 struct Flags<'a> {
     list: Vec<(Cow<'a, str>, FlagValue<'a>)>,
@@ -277,18 +292,19 @@ struct Flags<'a> {
     places: HashMap<Cow<'a, str>, usize>,
 }
 
-/// What the last word was.
+/// The meaning that an equals sign would have in the next word.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Awaits {
-    /// A value.
+    /// None: the last word was a value.
     #[default]
     Nothing,
-    /// A flag's name: an equals sign may follow.
+    /// The last word was a flag's name: an equals sign may follow.
     Anything,
-    /// An equals sign: the value follows, or it is empty.
+    /// The last word was an equals sign: the value follows, or it is empty.
     Value,
 }
 
+/// Up to this many flags, a search of the list is faster than a map.
 const FEW: usize = 16;
 
 impl<'a> Flags<'a> {
@@ -316,14 +332,15 @@ impl<'a> Flags<'a> {
         }
     }
 
-    /// A flag whose equals sign nothing followed is empty.
+    /// Ends a flag. After an equals sign without a value, the value is empty.
     fn complete(&mut self) {
         if self.awaits == Awaits::Value {
             self.add(Cow::Borrowed(""), None);
         }
     }
 
-    /// A word behind a flag. Models put blanks around the equals sign: `--title = "x"`, `--title ="x"`.
+    /// Adds a word after a flag. Models put blanks around the equals sign: `--title = "x"`,
+    /// `--title ="x"`.
     fn word(&mut self, word: &mut Word<'a>, source: &str) {
         if self.awaits == Awaits::Anything && !word.quoted && word.value.starts_with('=') {
             if word.value == "=" {
@@ -358,7 +375,8 @@ impl<'a> Flags<'a> {
     }
 }
 
-/// Where the name ends if the word is a flag: two dashes and a letter, a digit or an underscore, unquoted.
+/// Where the flag's name ends, if the word is a flag: two dashes and a letter, a digit or an
+/// underscore, unquoted. So `--5` is a flag, and `-5` and `---` are values.
 fn flag_name(word: &Word<'_>) -> Option<usize> {
     let rest = word.value.strip_prefix("--").filter(|_| !word.quoted)?;
     let first = rest.chars().next()?;
@@ -373,14 +391,14 @@ fn part<'a>(text: &Cow<'a, str>, start: usize, end: usize) -> Cow<'a, str> {
     }
 }
 
-/// A name and one JSON object, which is how models write that were trained on tool calls.
+/// Reads a name and one JSON object, as models trained on tool calls write.
 fn json_command(source: &str) -> Option<Command<'_>> {
-    // Nearly always the last character tells.
+    // The last character nearly always decides.
     let trimmed = source.trim_end();
     if !trimmed.ends_with('}') || source.len() > MAX_COMMAND {
         return None;
     }
-    let source = &trimmed[words::start(trimmed)..];
+    let source = &trimmed[words::command_start(trimmed)..];
     let (name, rest) = source.split_once([' ', '\t'])?;
     let rest = rest.trim_start();
     if !rest.starts_with('{') || name.starts_with(['"', '\'', '-', '#']) || name.contains('\n') {
@@ -396,12 +414,12 @@ fn object(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
     serde_json::from_str(text).ok()
 }
 
-/// The command whose flags are the members of an object.
+/// A command whose flags are the members of an object.
 fn with_members<'a>(
     name: Cow<'a, str>,
     members: serde_json::Map<String, serde_json::Value>,
 ) -> Command<'a> {
-    // As `--help`. Models that fill in every parameter write false or null for those that they do not mean.
+    // Models that fill in every parameter write false or null for the ones that they do not use.
     let help = members.get("help").is_some_and(|value| !value.is_null() && *value != false);
     let flags =
         members.into_iter().map(|(name, value)| (Cow::Owned(name), from_json(value))).collect();

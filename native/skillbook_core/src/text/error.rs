@@ -1,11 +1,25 @@
-//! What is wrong with a command, said so that a model can mend it.
+//! Errors in commands and replies, worded so that a model can correct itself.
+//!
+//! ```
+//! use skillbook_core::text::command::parse;
+//!
+//! let error = parse("mail.send --subject \"Q1").unwrap_err();
+//! assert_eq!(error.kind().as_str(), "unclosed_quote");
+//! assert_eq!(
+//!     error.to_string(),
+//!     "the double quote that opens here is never closed\n  \
+//!      mail.send --subject \"Q1\n                      ^\n\
+//!      hint: close the value with \", and write \\\" for a quote inside it; \
+//!      for a long text use a heredoc: --flag <<EOF, the text, a line EOF"
+//! );
+//! ```
 
 use std::fmt;
 use std::ops::Range;
 
 use crate::excerpt::{excerpt, Excerpt};
 
-/// What kind of mistake it is.
+/// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
@@ -19,23 +33,23 @@ pub enum Kind {
     CommandTooLarge,
     /// The command has more words than [`MAX_WORDS`](super::MAX_WORDS).
     TooManyWords,
-    /// There is no command.
+    /// The text has no command.
     EmptyCommand,
     /// The first word is a flag.
     MissingName,
-    /// A quote that never closes.
+    /// A quote is never closed.
     UnclosedQuote,
-    /// A quote inside a value that was not escaped: the value ends there.
+    /// A quote inside a value is not escaped, so the value ends there.
     UnescapedQuote,
-    /// A heredoc without its end line.
+    /// A heredoc has no end line.
     UnclosedHeredoc,
-    /// A JSON object that is never closed.
+    /// A JSON object is never closed.
     UnclosedJson,
-    /// A JSON object behind the name that cannot be read, or that has something behind it.
+    /// A JSON object after the name cannot be read, or more text follows it.
     InvalidJson,
-    /// A pipe, a redirection or another operator of shells.
+    /// A pipe, a redirection or another shell operator.
     UnsupportedOperator,
-    /// More than one command where one is expected.
+    /// More than one command, where one is expected.
     SeveralCommands,
 }
 
@@ -61,10 +75,10 @@ impl Kind {
     }
 }
 
-/// A mistake in a command or a text, with its place.
+/// An error in a command or a text, with its place.
 ///
-/// [`Display`](fmt::Display) gives the form that a model reads: the message, the line with a caret under the place
-/// and a hint.
+/// [`Display`](fmt::Display) writes the form that a model reads: the message, the line with a caret
+/// below the place, and a hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error(Box<Inner>);
 
@@ -108,7 +122,7 @@ impl Error {
         }))
     }
 
-    /// An error that concerns a text as a whole, or bytes that cannot be shown.
+    /// An error about a text as a whole, or about bytes that cannot be displayed.
     pub(super) fn whole(
         kind: Kind,
         span: Range<usize>,
@@ -119,17 +133,17 @@ impl Error {
         Error(Box::new(Inner { kind, span, line: 1, column: 1, message, excerpt: None, hint }))
     }
 
-    /// What kind of mistake it is.
+    /// The kind of error.
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
-    /// The bytes of the source that it is about.
+    /// The byte range of the place in the source.
     pub fn span(&self) -> Range<usize> {
         self.0.span.clone()
     }
 
-    /// The line of the place in the source, from 1.
+    /// The line of the place, from 1.
     pub fn line(&self) -> usize {
         self.0.line
     }
@@ -139,12 +153,12 @@ impl Error {
         self.0.column
     }
 
-    /// What is wrong, in plain words.
+    /// The message, without place and hint.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// What to write instead.
+    /// A suggestion: how to write the command instead.
     pub fn hint(&self) -> &str {
         &self.0.hint
     }

@@ -1,6 +1,10 @@
-//! Fence lines: what opens and what closes a fenced code block.
+//! Fence lines: which lines open and close a fenced code block.
+//!
+//! The rules are CommonMark's for fenced code blocks (section 4.5), with three exceptions. Models
+//! indent blocks and put them into lists, so any indentation is allowed and a list marker may come
+//! first. A whole block may stand on one line: ` ```cmd NAME --flag value``` `.
 
-/// The characters of an open fence: its closing line has the same character, at least as often.
+/// The characters of an opening fence. The closing line repeats the character at least as often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fence {
     pub mark: u8,
@@ -13,9 +17,9 @@ pub(crate) struct Opener<'a> {
     pub fence: Fence,
     /// Blanks before the fence, in bytes.
     pub indent: usize,
-    /// The info string with the blanks around it taken off.
+    /// The info string, trimmed.
     pub info: &'a str,
-    /// The command of a whole block on one line: the fence, `cmd`, a command, the fence.
+    /// The command, if the whole block is on this line.
     pub inline: Option<&'a str>,
 }
 
@@ -23,14 +27,16 @@ pub(super) fn is_blank(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
 }
 
-/// The text without blanks at its start. Byte by byte, as are its kin: patterns of characters cost more than the rest
-/// of a short line.
+/// The text without leading blanks.
+///
+/// This and the functions below go byte by byte: `trim_start_matches` with a pattern of characters
+/// takes longer than the rest of a short line.
 pub(super) fn trim_start(text: &str) -> &str {
     let blanks = text.bytes().take_while(|byte| is_blank(*byte)).count();
     &text[blanks..]
 }
 
-/// The text without blanks at its end.
+/// The text without trailing blanks.
 pub(super) fn trim_end(text: &str) -> &str {
     let blanks = text.bytes().rev().take_while(|byte| is_blank(*byte)).count();
     &text[..text.len() - blanks]
@@ -40,12 +46,12 @@ pub(super) fn trim_blanks(text: &str) -> &str {
     trim_start(trim_end(text))
 }
 
-/// Where `part` begins in the text that it is a part of.
+/// The offset of `part`, a slice of `whole`.
 pub(crate) fn offset(whole: &str, part: &str) -> usize {
     part.as_ptr() as usize - whole.as_ptr() as usize
 }
 
-/// Three or more backticks or tildes after any indentation: the indentation, the fence and the rest of the line.
+/// Reads three or more backticks or tildes: their indentation, the fence and the rest of the line.
 fn run(line: &str) -> Option<(usize, Fence, &str)> {
     let bytes = line.as_bytes();
     let indent = bytes.iter().take_while(|byte| is_blank(**byte)).count();
@@ -57,15 +63,15 @@ fn run(line: &str) -> Option<(usize, Fence, &str)> {
     (len >= 3).then(|| (indent, Fence { mark, len }, &line[indent + len..]))
 }
 
-/// Whether a line begins with a fence, of whatever kind.
+/// Whether a line begins with a fence.
 pub(super) fn is_fence(line: &str) -> bool {
     run(line).is_some()
 }
 
 /// Reads a line as an opening fence.
 ///
-/// As in CommonMark, an info string after backticks holds no backtick, so that inline code at the start of a line
-/// opens nothing. The whole block on one line is the exception that COMMANDS makes.
+/// As in CommonMark, an info string after backticks contains no backtick, so that inline code at
+/// the start of a line opens nothing. A whole `cmd` block on one line is the exception.
 pub(crate) fn opener(line: &str) -> Option<Opener<'_>> {
     let (indent, fence, rest) = run(line)?;
     let info = trim_blanks(rest);
@@ -73,7 +79,7 @@ pub(crate) fn opener(line: &str) -> Option<Opener<'_>> {
     if info.as_bytes().last() == Some(&fence.mark) {
         let inner = info.trim_end_matches(fence.mark as char);
         let closed = info.len() - inner.len() >= fence.len;
-        // A fence in the middle makes it a line of text with two pieces of inline code, or more.
+        // With another fence in between, the line is text with several pieces of inline code.
         let whole_line = closed && !has_run(inner, fence);
         let command =
             after_cmd(inner).map(trim_blanks).filter(|command| whole_line && !command.is_empty());
@@ -84,13 +90,13 @@ pub(crate) fn opener(line: &str) -> Option<Opener<'_>> {
     (fence.mark != b'`' || !info.contains('`')).then_some(whole)
 }
 
-/// Reads a line of a text as an opening fence, which the mark of a list may precede: `- ` or `1. `.
+/// Reads a line of prose as an opening fence, which a list marker (`- `, `1. `) may precede.
 pub(super) fn text_opener(line: &str) -> Option<Opener<'_>> {
     let mark = list_mark(line).unwrap_or(0);
     opener(&line[mark..]).map(|opener| Opener { indent: mark + opener.indent, ..opener })
 }
 
-/// The length of a list's mark, with the blanks before it and one behind it.
+/// The length of a list marker, with the blanks before it and one after it.
 pub(super) fn list_mark(line: &str) -> Option<usize> {
     let indent = line.len() - trim_start(line).len();
     let rest = &line[indent..];
@@ -103,10 +109,11 @@ pub(super) fn list_mark(line: &str) -> Option<usize> {
     rest.as_bytes().get(mark).is_some_and(|byte| is_blank(*byte)).then_some(indent + mark + 1)
 }
 
-/// CommonMark's limit for the number of an item.
+/// The most digits of an ordered list's number (CommonMark, section 5.2).
 const MAX_DIGITS: usize = 9;
 
-/// Whether a fence may follow on a line that begins so: after blanks, or after the mark of a list or a part of one.
+/// Whether a line that begins like this can still become a fence line: it has only blanks, a list
+/// marker, or the beginning of one.
 pub(super) fn may_open(start: &str) -> bool {
     let rest = &start[list_mark(start).unwrap_or(0)..];
     let rest = trim_blanks(rest);
@@ -114,7 +121,7 @@ pub(super) fn may_open(start: &str) -> bool {
     rest.len() <= MAX_DIGITS + 1 && matches!(digits, "" | "." | ")" | "-" | "*" | "+")
 }
 
-/// Whether the text holds the fence's characters.
+/// Whether the text contains the fence, or a longer one.
 fn has_run(text: &str, fence: Fence) -> bool {
     text.as_bytes()
         .chunk_by(|a, b| a == b)
@@ -127,13 +134,14 @@ pub(crate) fn closes(line: &str, fence: Fence) -> bool {
         if found.mark == fence.mark && found.len >= fence.len && trim_blanks(rest).is_empty())
 }
 
-/// The rest of a line after a run of `fence`'s character that is long enough to close it, and where that rest begins.
+/// The rest of a line that begins with a run of characters long enough to close `fence`, and where
+/// that rest begins.
 pub(super) fn after_run(line: &str, fence: Fence) -> Option<(usize, &str)> {
     let (_, found, rest) = run(line)?;
     (found.mark == fence.mark && found.len >= fence.len).then(|| (line.len() - rest.len(), rest))
 }
 
-/// What follows the word `cmd`, in any case, at the start of an info string.
+/// The rest of an info string after the word `cmd`, in any case.
 pub(super) fn after_cmd(info: &str) -> Option<&str> {
     let word = info.get(..3).filter(|word| word.eq_ignore_ascii_case("cmd"))?;
     let rest = &info[word.len()..];

@@ -1,6 +1,8 @@
-//! Names of commands, and texts on one line.
+//! Small readings of one line: a command's name, and text with its line breaks folded.
 
-/// The domain and the action of a command's name: two or more words between dots, of letters, digits, `-` and `_`.
+/// Splits a command's name into domain and action.
+///
+/// A name has two or more words, separated by dots, of letters, digits, `-` and `_`.
 ///
 /// ```
 /// use skillbook_core::text::line::command_name;
@@ -16,7 +18,7 @@ pub fn command_name(name: &str) -> Option<(&str, &str)> {
     (word(domain) && action.split('.').all(word)).then_some((domain, action))
 }
 
-/// Appends a text on one line: runs of blanks and line breaks become one blank.
+/// Appends text as one line: each run of white space becomes one space.
 ///
 /// ```
 /// let mut line = String::from("- ");
@@ -24,7 +26,7 @@ pub fn command_name(name: &str) -> Option<(&str, &str)> {
 /// assert_eq!(line, "- two words");
 /// ```
 pub fn push_line(out: &mut String, text: &str) {
-    // Most descriptions are on one line already, and a prompt has thousands of them.
+    // A prompt has thousands of descriptions, and most are on one line already.
     if is_line(text.as_bytes()) {
         out.push_str(text);
         return;
@@ -37,7 +39,7 @@ pub fn push_line(out: &mut String, text: &str) {
     }
 }
 
-/// Whether it is ASCII with single blanks inside and no other white space.
+/// Whether the text is ASCII whose only white space is single spaces between words.
 fn is_line(text: &[u8]) -> bool {
     let mut blank = true;
     for byte in text {

@@ -12,11 +12,12 @@
 //! assert_eq!(command.flag("overdue"), Some(&command::FlagValue::True));
 //! ```
 //!
-//! [`extract`] finds the commands of a text, whole or chunk by chunk; [`words`] splits one command into words;
-//! [`command`] reads the words as name, flags and arguments. `scan` is the state machine under the first two, so
-//! that both always agree on where a command ends.
+//! [`extract`] finds the commands in a text, whole or chunk by chunk. [`words`] splits one command
+//! into words. [`command`] reads the words as a name, flags and arguments. `scan` is the state
+//! machine below the first two: they share it, so they always agree on where a command ends.
 //!
-//! Nothing here expands, substitutes or runs anything.
+//! Nothing here expands, substitutes or runs anything. `docs/commands.md` describes the language
+//! for authors.
 
 pub mod command;
 pub mod error;
@@ -26,11 +27,11 @@ pub mod line;
 mod scan;
 pub mod words;
 
-/// The most bytes a text may have: 16 MiB.
+/// The maximum size of a text: 16 MiB.
 pub const MAX_TEXT: usize = 16 << 20;
-/// The most bytes a command may have: 1 MiB.
+/// The maximum size of a command: 1 MiB.
 pub const MAX_COMMAND: usize = 1 << 20;
-/// The most commands a block may have.
+/// The maximum number of commands in a block.
 pub const MAX_COMMANDS: usize = 10_000;
-/// The most words a command may have.
+/// The maximum number of words in a command.
 pub const MAX_WORDS: usize = 10_000;

@@ -1,24 +1,28 @@
-//! A catalog with all that is computed from it for its readers.
+//! A catalog with everything that is computed from it on demand.
+//!
+//! A catalog never changes, so nothing here is ever invalidated: the caches go away with their
+//! generation. Each is filled once by the first reader that needs it, while other readers of the
+//! same cache wait. The mutexes guard lists of a few entries and are held only for a look at them.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use super::profile::Profile;
-use super::spelling::Words;
+use super::spelling::KnownNames;
 use super::visible::Visible;
 use crate::catalog::Catalog;
 use crate::search::index::Index;
 
-/// How many profiles' sets are kept.
-const KEPT: usize = 64;
+/// The number of profiles whose visible sets are cached. A set takes one byte per entry.
+const MAX_PROFILES: usize = 64;
 
-/// A catalog with what its views share, each part of which is computed when it is first needed.
+/// A catalog with the caches that its views share.
 #[derive(Debug)]
 pub struct CachedCatalog {
     catalog: Catalog,
-    words: OnceLock<Words>,
+    known_names: OnceLock<KnownNames>,
     search: OnceLock<Arc<Index>>,
-    /// That of a generation before, until this one has its own.
+    /// The search index of the previous generation, until this one has its own.
     earlier_search: Mutex<Option<Arc<Index>>>,
     visible: Mutex<Vec<Arc<Visible>>>,
 }
@@ -32,15 +36,15 @@ impl Deref for CachedCatalog {
 }
 
 impl CachedCatalog {
-    /// Nothing is computed yet.
+    /// The catalog without any cache filled.
     pub fn new(catalog: Catalog) -> CachedCatalog {
-        let (words, search, earlier_search, visible) = Default::default();
-        CachedCatalog { catalog, words, search, earlier_search, visible }
+        let (known_names, search, earlier_search, visible) = Default::default();
+        CachedCatalog { catalog, known_names, search, earlier_search, visible }
     }
 
-    /// The names, to look for those close to another one.
-    pub(super) fn words(&self) -> &Words {
-        self.words.get_or_init(|| Words::new(&self.catalog))
+    /// The names, prepared for suggestions.
+    pub(super) fn known_names(&self) -> &KnownNames {
+        self.known_names.get_or_init(|| KnownNames::new(&self.catalog))
     }
 
     /// The index for searches.
@@ -51,9 +55,11 @@ impl CachedCatalog {
         })
     }
 
-    /// Lets the index be made from that of the generation before, which is faster where most
+    /// Lets the search index be built from that of the previous generation, which is faster if most
     /// documents are the same.
     pub fn search_from(&self, before: &CachedCatalog) {
+        // If nobody has searched since, the generation before may still hold an older index. It is
+        // as good a start.
         let earlier = match before.search.get() {
             Some(index) => Some(index.clone()),
             None => lock(&before.earlier_search).clone(),
@@ -61,18 +67,20 @@ impl CachedCatalog {
         *lock(&self.earlier_search) = earlier;
     }
 
-    /// What a profile may see, if it is kept.
-    pub(super) fn kept(&self, profile: &Profile) -> Option<Arc<Visible>> {
+    /// The visible set of a profile, if it is cached.
+    pub(super) fn cached(&self, profile: &Profile) -> Option<Arc<Visible>> {
         lock(&self.visible).iter().find(|visible| visible.rule.profile == *profile).cloned()
     }
 
-    /// Keeps what a profile may see, in the place of the oldest.
-    pub(super) fn keep(&self, visible: Arc<Visible>) {
-        let mut kept = lock(&self.visible);
-        if kept.len() == KEPT {
-            kept.remove(0);
+    /// Caches a visible set in place of the oldest.
+    pub(super) fn cache(&self, visible: Arc<Visible>) {
+        let mut cached = lock(&self.visible);
+        if cached.len() == MAX_PROFILES {
+            // The oldest goes, not the least recently used: 64 profiles are rarely exceeded, and a
+            // set is quickly built again.
+            cached.remove(0);
         }
-        kept.push(visible);
+        cached.push(visible);
     }
 }
 

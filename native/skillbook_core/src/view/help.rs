@@ -1,4 +1,23 @@
-//! The texts that `get_skill` answers with, from the list of everything down to one file of a skill.
+//! The answers of `get_skill`, from the list of everything down to one file of a skill.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use skillbook_core::catalog::{assemble::assemble, Catalog};
+//! # use skillbook_core::page::document::Document;
+//! # use skillbook_core::source::Source;
+//! # use skillbook_core::view::{CachedCatalog, Profile, View};
+//! # let source = Arc::new(Source { root: "/s".into(), ..Source::default() });
+//! # let text = b"---\nname: email.send\ndescription: Send an email\n---\nSends to `--to`.\n";
+//! # let document = Arc::new(Document::parse("/s", "email/send.md", text));
+//! # let catalog = Catalog::build(1, vec![assemble(&source, vec![document], Vec::new())]);
+//! # let catalog = Arc::new(CachedCatalog::new(catalog));
+//! # let view = View::new(catalog, &Profile::unrestricted()).unwrap();
+//! use skillbook_core::view::help::Help;
+//!
+//! // `view` shows the command `email.send`.
+//! assert_eq!(view.help("email.send"), Some(Help::Text("Sends to `--to`.".into())));
+//! assert_eq!(view.help("email.drop"), None);
+//! ```
 
 use super::domain::DomainView;
 use super::view::View;
@@ -8,18 +27,18 @@ use crate::page::sections;
 use crate::source::Kind;
 use crate::text::line::push_line;
 
-/// How many of a skill's files are listed; all of them can be read.
+/// The number of a skill's files that are listed. All of them can be read.
 const LISTED_FILES: usize = 100;
 
-/// The widest column of names; longer names push their description to the right.
+/// The maximum width of the column of names. Longer names push their description to the right.
 const WIDEST: usize = 32;
 
-/// What [`View::help`] answers.
+/// The answer of [`View::help`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Help {
     /// A text.
     Text(String),
-    /// A file of a skill's folder, which the caller reads.
+    /// A file of a skill's folder. The caller reads it, since this crate does no IO.
     File {
         /// The skill.
         entry: EntryId,
@@ -29,15 +48,16 @@ pub enum Help {
 }
 
 impl View {
-    /// Answers `get_skill: PATH`; `None` if there is nothing of that name.
+    /// Answers `get_skill: PATH`; `None` if the path is unknown.
     ///
-    /// A path is, in this order: nothing (everything there is), an entry's name, `DOMAIN.all`, a domain, an alias, or a
-    /// skill's name and one of its files (`pdf/references/forms.md`).
+    /// A path is, in this order: nothing (lists everything), an entry's name, `DOMAIN.all`, a
+    /// domain, an alias, or the name of a skill with one of its files (`pdf/references/forms.md`).
     pub fn help(&self, path: &str) -> Option<Help> {
         let path = path.trim();
         if path.is_empty() {
             return Some(Help::Text(self.help_top_level()));
         }
+        // A skill and a domain may have one name; then both answers are given.
         if let Some(id) = self.find_named(path) {
             let skill = self.skill_text(id)?;
             return Some(Help::Text(match self.domain_beside(path, id) {
@@ -50,7 +70,7 @@ impl View {
         text.map(Help::Text).or_else(|| self.help_file(path))
     }
 
-    /// The index of the domain that has the same name as the skill, unless one document is both.
+    /// The index of the domain with the same name as the skill, unless one document is both.
     fn domain_beside(&self, name: &str, skill: EntryId) -> Option<String> {
         let document = &self.entry(skill)?.document;
         let domain = self.domain(name).filter(DomainView::is_listed)?;
@@ -58,7 +78,7 @@ impl View {
         (!same).then(|| domain.body().trim().to_owned())
     }
 
-    /// All domains and all entries that belong to none, and how to go on.
+    /// All domains, all entries without a domain, and the next calls to make.
     pub fn help_top_level(&self) -> String {
         let domains: Vec<_> = self
             .domains()
@@ -97,14 +117,14 @@ impl View {
         out
     }
 
-    /// A domain's index; `None` if it has no command that is listed.
+    /// The index of a domain; `None` if it has no listed command.
     pub fn help_domain(&self, name: &str) -> Option<String> {
         self.domain(name)
             .filter(DomainView::is_listed)
             .map(|domain| domain.body().trim().to_owned())
     }
 
-    /// An entry's body and, for a skill, the list of the files beside it.
+    /// The body of an entry and, for a skill, the list of its files.
     pub fn help_skill(&self, name: &str) -> Option<String> {
         self.find(name).and_then(|id| self.skill_text(id))
     }
@@ -139,8 +159,10 @@ impl View {
         Some(texts.join("\n\n---\n\n"))
     }
 
-    /// A skill's name and one of its files. Only files that were there when the skill was loaded have an answer.
+    /// A skill's name with one of its files. Only files that were found at load are answered, so a
+    /// path cannot lead anywhere else.
     fn help_file(&self, path: &str) -> Option<Help> {
+        // Any slash may end the skill's name, because names may contain slashes.
         path.match_indices('/').find_map(|(at, _)| {
             let (name, file) = (&path[..at], &path[at + 1..]);
             let id = self.find(name)?;
@@ -151,7 +173,7 @@ impl View {
     }
 }
 
-/// A note's title, another entry's description.
+/// The title of a note, the description of any other entry.
 fn about(entry: &Entry) -> &str {
     match (entry.description(), &entry.title) {
         ("", Some(title)) => title,
@@ -159,7 +181,7 @@ fn about(entry: &Entry) -> &str {
     }
 }
 
-/// The body without blank lines around it; an entry without one is known by its name and description.
+/// The body without surrounding blank lines. If it is empty, the name and the description.
 fn body(entry: &Entry) -> String {
     let body = entry.body().trim();
     match body.is_empty() {
@@ -168,7 +190,7 @@ fn body(entry: &Entry) -> String {
     }
 }
 
-/// The text after the first line if that is a heading with this title, else the whole text.
+/// The text after the first line if that is a heading with this title; otherwise the whole text.
 pub(crate) fn without_heading<'a>(body: &'a str, title: &str) -> &'a str {
     let first = sections::headings(body).next().filter(|heading| {
         let text = heading.title.trim_matches('`');
@@ -177,7 +199,7 @@ pub(crate) fn without_heading<'a>(body: &'a str, title: &str) -> &'a str {
     first.map_or(body, |heading| &body[heading.end..])
 }
 
-/// A title, then a name and a description a line, the descriptions in a column.
+/// A heading, then a line per name with its description in a second column.
 fn push_table(out: &mut String, title: &str, rows: &[(&str, String)]) {
     out.push_str(title);
     out.push_str(":\n\n");

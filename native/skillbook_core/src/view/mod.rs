@@ -1,4 +1,29 @@
-//! A catalog as one profile may see it, and all that is read through such a view.
+//! A catalog as one profile may see it. Everything that is read for somebody is read through a
+//! [`View`].
+//!
+//! The rule of visibility is in `profile.rs` and nowhere else. `visible.rs` applies it to a catalog
+//! once per profile, `view.rs` answers lookups from the result, and the other files read through a
+//! view only: `domain` (indexes of domains), `help` (`get_skill`), `search`, `suggest`, `relations`
+//! (diagnostics across entries), `tools` (tool patterns). So none of them can forget the check.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use skillbook_core::catalog::{assemble::assemble, Catalog};
+//! use skillbook_core::page::document::Document;
+//! use skillbook_core::source::Source;
+//! use skillbook_core::view::{CachedCatalog, Profile, View};
+//!
+//! let source = Arc::new(Source { root: "/s".into(), ..Source::default() });
+//! let text = b"---\nname: pay\ndescription: Pay\nvisibility_labels: [finance]\n---\n";
+//! let document = Arc::new(Document::parse("/s", "pay.md", text));
+//! let catalog = Catalog::build(1, vec![assemble(&source, vec![document], Vec::new())]);
+//! let catalog = Arc::new(CachedCatalog::new(catalog));
+//!
+//! let guest = Profile { grants: Some(Vec::new()), ..Profile::unrestricted() };
+//! assert!(View::new(catalog.clone(), &guest)?.find("pay").is_none());
+//! assert!(View::new(catalog, &Profile::unrestricted())?.find("pay").is_some());
+//! # Ok::<(), skillbook_core::glob::BadGlob>(())
+//! ```
 
 mod cached;
 pub mod domain;

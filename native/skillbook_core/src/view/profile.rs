@@ -1,40 +1,53 @@
-//! Profiles, and the rule by which they see entries.
+//! Profiles, and the rule that decides which entries a profile may see. No other place decides it.
+//!
+//! Three things must hold for an entry to be visible:
+//!
+//! - Its labels are within the profile's grants. An entry without labels is visible to all.
+//! - Its name matches the profile's globs.
+//! - It does not exclude the profile (`exclude_from_prompt_profile_ids`). For a note, exclusion
+//!   only keeps it out of the prompt.
+//!
+//! The rule takes an [`Entry`] or the columns of a record that is not in any catalog yet
+//! ([`sees`]), so that a write to the store is checked by the same code as a read.
 
 use rustc_hash::FxHashSet;
 
 use crate::catalog::entry::Entry;
 use crate::glob::{BadGlob, Globs};
-use crate::page::document::Fields;
+use crate::page::fields::Fields;
 use crate::page::record::Access;
 use crate::source::Kind;
 
-/// On whose behalf a catalog is read.
+/// The identity that reads a catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// Its id, which entries may name in `proactive_for_profile_ids` and `exclude_from_prompt_profile_ids`.
+    /// Its id. Entries name it in `proactive_for_profile_ids` and
+    /// `exclude_from_prompt_profile_ids`.
     pub id: String,
-    /// The ids of others that it acts for as well: what is excluded for one of them is excluded for it.
+    /// The ids of profiles that it acts for, as an agent acts for a user. An exclusion of one of
+    /// them applies to it too.
     pub others: Vec<String>,
-    /// The labels it may see; `None` for all.
+    /// The labels that it may see; `None` for all.
     pub grants: Option<Vec<String>>,
-    /// Lists of globs over the names of the entries it may see (case matters, `*` also matches dots); a name has to match
-    /// one glob of each list. Without lists it may see all.
+    /// Lists of globs over names (case matters, `*` also matches dots). A name must match one glob
+    /// of each list. There are several lists because a dispatched agent has its own and its
+    /// caller's; no list means all names.
     pub skills: Vec<Vec<String>>,
 }
 
 impl Profile {
-    /// Trusted code: sees everything.
+    /// The profile of trusted code, which sees everything.
     pub fn unrestricted() -> Profile {
         Profile { id: String::new(), others: Vec::new(), grants: None, skills: Vec::new() }
     }
 
-    /// Whether these ids, for whom something is excluded, have one of those that it acts for.
+    /// Whether a list of excluded ids has this profile or one that it acts for.
     pub(crate) fn is_among(&self, excluded: &[String]) -> bool {
         excluded.contains(&self.id) || self.others.iter().any(|id| excluded.contains(id))
     }
 }
 
-/// Who may see what: labels within grants, a name that is allowed, and not excluded by the entry itself.
+/// A profile with its globs compiled and its grants as a set.
 #[derive(Debug)]
 pub(super) struct Rule {
     pub profile: Profile,
@@ -65,7 +78,8 @@ impl Rule {
         labels: &[String],
         excluded_for: &[String],
     ) -> bool {
-        // An excluded skill cannot be loaded, so there is nothing to see; an excluded note only leaves the prompt.
+        // An excluded skill cannot be loaded, so it must not be visible either. A note can still be
+        // read by name.
         let excluded = || kind != Kind::Note && self.profile.is_among(excluded_for);
         let named = || self.names.iter().all(|globs| globs.matches(name));
         self.grants(labels) && named() && !excluded()
@@ -79,6 +93,7 @@ impl Rule {
     }
 
     pub fn includes(&self, fields: &Fields) -> bool {
+        // Exclusion wins over inclusion.
         let proactive = fields.proactive_for.contains(&self.profile.id);
         !self.profile.is_among(&fields.excluded_for) && (proactive || fields.include_in_prompt)
     }
@@ -92,7 +107,7 @@ impl Rule {
     }
 }
 
-/// Whether a profile may see a record, be it in a catalog or not: the rule of its views.
+/// The rule of a profile's views, for records that need not be in a catalog.
 pub fn sees(profile: &Profile) -> Result<impl Fn(&Access) -> bool, BadGlob> {
     let rule = Rule::new(profile)?;
     Ok(move |record: &Access| rule.sees(record))

@@ -1,5 +1,7 @@
-//! What entries say of each other: which one replaces another, aliases, `requires`, links to files. All of it depends on
-//! who reads, since an entry that a view does not show must look like one that was never written.
+//! Diagnostics across entries: shadowing, aliases, `requires` and links.
+//!
+//! They depend on the reader: an entry that a view hides must look like a missing one, so a link to
+//! it is reported as broken. They are computed once per view, when somebody first asks.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,12 +14,12 @@ use crate::page::document::SKILL_FILE;
 use crate::page::references::resolve;
 use crate::source::Kind;
 
-/// How many names of a circle are told.
-const TOLD: usize = 20;
+/// The number of names of a cycle that a message lists.
+const MAX_CYCLE_NAMES: usize = 20;
 
 impl View {
-    /// The findings about entries that it shows, and what these say of each other, by path and line. Those about files
-    /// that are no entries are for unrestricted views.
+    /// The diagnostics about entries that the view shows, by path and line. Diagnostics about files
+    /// that are no entries have no labels to check, so only unrestricted views get them.
     pub fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
         let rule = &self.visible.rule;
         let shown = |entries: &[Arc<Entry>]| match rule.unrestricted() {
@@ -34,10 +36,10 @@ impl View {
     }
 }
 
-/// The findings about the relations of all entries that the view shows.
+/// The diagnostics across all entries that the view shows.
 fn diagnose(view: &View) -> Vec<Diagnostic> {
     let mut found: Vec<_> =
-        view.unused().iter().map(|unused| view.catalog().told(unused)).collect();
+        view.unused().iter().map(|unused| view.catalog().diagnose(unused)).collect();
     aliases(view, &mut found);
     requires(view, &mut found);
     references(view, &mut found);
@@ -73,8 +75,7 @@ fn requires(view: &View, found: &mut Vec<Diagnostic>) {
                 Some(other) => edges[id.0 as usize].push(other.0 as usize),
                 None if view.domain(name).is_some() => {}
                 None => {
-                    let message =
-                        format!("it requires `{name}`, and there is nothing of that name");
+                    let message = format!("it requires `{name}`, which does not exist");
                     let close: Vec<_> =
                         view.suggest_path(name).iter().map(|name| format!("`{name}`")).collect();
                     let diagnostic =
@@ -88,28 +89,30 @@ fn requires(view: &View, found: &mut Vec<Diagnostic>) {
             }
         }
     }
-    for circle in circles(&edges) {
+    for cycle in cycles(&edges) {
         let entries: Vec<_> =
-            circle.iter().filter_map(|id| view.entry(EntryId(*id as u32))).collect();
+            cycle.iter().filter_map(|id| view.entry(EntryId(*id as u32))).collect();
         let Some(first) = entries.first() else { continue };
-        let mut names: Vec<&str> = entries.iter().map(|entry| &*entry.name).take(TOLD).collect();
-        names.push(if entries.len() > TOLD { "…" } else { &first.name });
+        let mut names: Vec<&str> =
+            entries.iter().map(|entry| &*entry.name).take(MAX_CYCLE_NAMES).collect();
+        names.push(if entries.len() > MAX_CYCLE_NAMES { "…" } else { &first.name });
         let message = format!("`{}` requires itself: {}", first.name, names.join(" → "));
         let diagnostic = Diagnostic::new(Code::RequiresCycle, Severity::Warning, message);
-        found.push(at(first, "requires", diagnostic.hint("leave out one of these requires")));
+        found.push(at(first, "requires", diagnostic.hint("remove one of these requirements")));
     }
 }
 
-/// Circles that have no node in common, so that each node which is in one leads to one of these. Each begins with its
-/// least node. Time and memory grow with the edges.
-fn circles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
+/// Finds cycles that share no node, such that every node of a cycle leads to one of them. Each
+/// starts with its smallest node. Listing all cycles could take exponential time; this is linear in
+/// the number of edges, and fixing the reported cycles reveals the others.
+fn cycles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut back: Vec<Vec<usize>> = vec![Vec::new(); edges.len()];
     for (from, to) in
         edges.iter().enumerate().flat_map(|(from, list)| list.iter().map(move |to| (from, *to)))
     {
         back[to].push(from);
     }
-    // How many edges of a node lead to nodes that are still there; one without any is in no circle.
+    // The number of edges from a node to remaining nodes. A node without any is in no cycle.
     let mut ways: Vec<usize> = edges.iter().map(Vec::len).collect();
     let mut gone = vec![false; edges.len()];
     let remove = |ends: Vec<usize>, ways: &mut Vec<usize>, gone: &mut Vec<bool>| {
@@ -126,6 +129,8 @@ fn circles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
             }
         }
     };
+    // Peel off nodes that lead nowhere, and then those that lead only to peeled ones. The rest all
+    // lead to cycles.
     let ends = (0..edges.len()).filter(|node| ways[*node] == 0).collect();
     remove(ends, &mut ways, &mut gone);
     let mut found = Vec::new();
@@ -135,27 +140,30 @@ fn circles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
         let mut path: Vec<usize> = Vec::new();
         let mut next = Some(start).filter(|start| !gone[*start]);
         while let Some(node) = next {
+            // Walk on until a node of the current path comes up again: that is a cycle. Removing
+            // its nodes may leave others without a way on, which are peeled off too.
             match place[node] {
                 None => {
                     place[node] = Some(path.len());
                     path.push(node);
                 }
                 Some(first) => {
-                    let mut circle = path.split_off(first);
-                    remove(circle.clone(), &mut ways, &mut gone);
-                    let least = circle
+                    let mut cycle = path.split_off(first);
+                    remove(cycle.clone(), &mut ways, &mut gone);
+                    let least = cycle
                         .iter()
                         .enumerate()
                         .min_by_key(|(_, node)| **node)
                         .map_or(0, |(at, _)| at);
-                    circle.rotate_left(least);
-                    found.push(circle);
+                    cycle.rotate_left(least);
+                    found.push(cycle);
                     while path.last().is_some_and(|last| gone[*last]) {
                         path.pop();
                     }
                 }
             }
-            // Every node that is still there has a way on.
+            // Every remaining node has an edge to a remaining node, so the walk ends only in a
+            // cycle.
             next = path.last().and_then(|last| {
                 while edges[*last].get(tried[*last]).is_some_and(|to| gone[*to]) {
                     tried[*last] += 1;
@@ -167,7 +175,8 @@ fn circles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     found
 }
 
-/// A link may lead to what `get_skill` gives: files of skills and documents, all as far as the view shows them.
+/// Checks the links of skills. A link may lead to everything that `get_skill` answers: files of
+/// skills and documents that the view shows.
 fn references(view: &View, found: &mut Vec<Diagnostic>) {
     let linking =
         |entry: &Entry| entry.kind == Kind::Skill && !entry.document.references.is_empty();
@@ -175,6 +184,7 @@ fn references(view: &View, found: &mut Vec<Diagnostic>) {
     if skills.peek().is_none() {
         return;
     }
+    // The paths are collected only if some skill has links.
     let known = paths(view);
     for (_, entry) in skills {
         let (root, document) = (&entry.source.root, &entry.document);
@@ -189,7 +199,7 @@ fn references(view: &View, found: &mut Vec<Diagnostic>) {
                 continue;
             }
             let target: String = reference.target.chars().take(100).collect();
-            let message = format!("the link leads to `{target}`, and the skill has no such file");
+            let message = format!("the link leads to `{target}`, but the skill has no such file");
             let diagnostic = Diagnostic::new(Code::ReferenceMissing, Severity::Warning, message);
             let diagnostic = diagnostic.hint(match elsewhere(entry, &reference.target) {
                 Some(file) => format!("did you mean `{file}`?"),
@@ -202,7 +212,7 @@ fn references(view: &View, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The skill's file of the same name in another folder or in other letters, if there is but one.
+/// The only file of the skill with this name in another folder or another case.
 fn elsewhere<'a>(entry: &'a Entry, target: &str) -> Option<&'a str> {
     let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_lowercase();
     let mut same = entry.files.iter().filter(|file| name(file) == name(target));
@@ -229,7 +239,7 @@ fn at(entry: &Entry, field: &str, diagnostic: Diagnostic) -> Diagnostic {
 
 #[cfg(test)]
 mod tests {
-    use super::circles;
+    use super::cycles;
 
     #[test]
     fn finds_circles() {
@@ -243,22 +253,22 @@ mod tests {
             (&[&[1], &[2], &[1]], &[&[1, 2]]),
             (&[&[2], &[0], &[1]], &[&[0, 2, 1]]),
             (&[&[1, 1], &[0, 0]], &[&[0, 1]]),
-            // Two circles on one way, and one that begins later.
+            // Two cycles on one way, and one that begins later.
             (&[&[1, 3], &[2], &[1], &[4], &[3]], &[&[1, 2], &[3, 4]]),
-            // Two with a node in common: one is enough to be told.
+            // Two with a node in common: reporting one is enough.
             (&[&[1, 2], &[0], &[0]], &[&[0, 1]]),
         ];
         for (edges, expected) in rows {
             let edges: Vec<Vec<usize>> = edges.iter().map(|list| list.to_vec()).collect();
-            assert_eq!(circles(&edges), *expected, "{edges:?}");
+            assert_eq!(cycles(&edges), *expected, "{edges:?}");
         }
     }
 
     #[test]
     fn long_circles_and_dense_ones_are_no_trouble() {
         let long: Vec<Vec<usize>> = (0..100_000).map(|node| vec![(node + 1) % 100_000]).collect();
-        assert_eq!(circles(&long)[0].len(), 100_000);
+        assert_eq!(cycles(&long)[0].len(), 100_000);
         let dense: Vec<Vec<usize>> = (0..300).map(|_| (0..300).collect()).collect();
-        assert_eq!(circles(&dense).len(), 300);
+        assert_eq!(cycles(&dense).len(), 300);
     }
 }

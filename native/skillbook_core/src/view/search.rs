@@ -1,4 +1,24 @@
-//! Search over the entries that a view shows.
+//! Search over the entries that a view lists. The index and the scoring are in [`crate::search`].
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use skillbook_core::catalog::{assemble::assemble, Catalog};
+//! # use skillbook_core::page::document::Document;
+//! # use skillbook_core::source::Source;
+//! # use skillbook_core::view::{CachedCatalog, Profile, View};
+//! # let source = Arc::new(Source { root: "/s".into(), ..Source::default() });
+//! # let text = b"---\nname: email.send\ndescription: Send an email\n---\nSends to `--to`.\n";
+//! # let document = Arc::new(Document::parse("/s", "email/send.md", text));
+//! # let catalog = Catalog::build(1, vec![assemble(&source, vec![document], Vec::new())]);
+//! # let catalog = Arc::new(CachedCatalog::new(catalog));
+//! # let view = View::new(catalog, &Profile::unrestricted()).unwrap();
+//! use skillbook_core::view::search::Query;
+//!
+//! // `view` shows the command `email.send`, "Send an email".
+//! let hits = view.search(&Query { limit: 1, ..Query::new("emial") });
+//! assert_eq!(hits[0].snippet.text, "Send an email");
+//! assert_eq!(hits[0].snippet.highlights, [(8, 5)]);
+//! ```
 
 use super::view::View;
 use crate::catalog::entry::Entry;
@@ -6,15 +26,15 @@ use crate::catalog::EntryId;
 use crate::search::rank::rank;
 use crate::search::scope::Scope;
 use crate::search::snippet::{self, Snippet};
-use crate::search::terms::Wanted;
+use crate::search::terms::QueryTerms;
 use crate::source::Kind;
 
-/// What is looked for.
+/// A search.
 #[derive(Debug, Clone, Copy)]
 pub struct Query<'a> {
-    /// Words. Of a longer text the first 256 bytes count, and of those the first 16 words.
+    /// The words to search for. Only the first 256 bytes and 16 words count.
     pub text: &'a str,
-    /// How many hits there may be.
+    /// The maximum number of hits.
     pub limit: usize,
     /// Only entries of this kind.
     pub kind: Option<Kind>,
@@ -37,27 +57,28 @@ impl<'a> Query<'a> {
     }
 }
 
-/// An entry that was found.
+/// An entry that matches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
     /// The entry.
     pub id: EntryId,
-    /// How well it matches, rounded to thousandths; only comparable within one answer.
+    /// The score, rounded to thousandths. It can only be compared with scores of the same search.
     pub score: f32,
-    /// The part of its description or body that matches best.
+    /// The best matching part of its description or body.
     pub snippet: Snippet,
 }
 
 impl View {
-    /// The entries that match a query, the best first and equals by name. One whose name or alias is the query comes
-    /// before all others. What says `disable-model-invocation` is not found.
+    /// The entries that match a query, best first, with equal scores by name. An entry whose name
+    /// or alias is the whole query comes first. Entries with `disable-model-invocation` are not
+    /// searched.
     pub fn search(&self, query: &Query) -> Vec<Hit> {
         let index = self.catalog().search_index();
         let scope = self
             .visible
             .search
             .get_or_init(|| Scope::new(index, || self.listed().map(|(id, _)| id.0)));
-        let wanted = Wanted::new(index, scope, query.text);
+        let wanted = QueryTerms::new(index, scope, query.text);
         let ranked = rank(index, scope, &wanted, query.limit, |place| {
             self.entry(EntryId(place)).is_some_and(|entry| query.admits(entry))
         });

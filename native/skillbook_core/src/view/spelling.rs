@@ -1,30 +1,31 @@
-//! The names of a catalog, prepared for finding those close to another one.
+//! The names of a catalog, prepared for finding similar ones.
 
 use rustc_hash::FxHashMap;
 
 use crate::catalog::Catalog;
 
-/// The names of a catalog prepared for the search, built when the first name is not found.
+/// The names of entries and domains. Built when a name is not found for the first time.
 #[derive(Debug)]
-pub(super) struct Words {
+pub(super) struct KnownNames {
     pub names: Vec<Name>,
-    /// The places in `names` of those that have a word.
+    /// For each word, the positions in `names` of the names that contain it.
     pub by_word: FxHashMap<String, Vec<u32>>,
 }
 
-/// A name, prepared for the comparison with others.
+/// A name with everything that comparing it needs.
 #[derive(Debug)]
 pub(super) struct Name {
     lower: String,
     pub length: usize,
-    /// A bit for each kind of character, to pass over most names without measuring a distance.
+    /// A bit for each kind of character. Comparing these bits rules out most names without an edit
+    /// distance.
     letters: u64,
     pub words: usize,
 }
 
-impl Words {
-    /// The entries' names in their order, then the domains'.
-    pub fn new(catalog: &Catalog) -> Words {
+impl KnownNames {
+    /// The names of the entries in their order, then those of the domains.
+    pub fn new(catalog: &Catalog) -> KnownNames {
         let entries = catalog.entries().iter().map(|entry| &*entry.name);
         let domains = catalog.domains().iter().map(|domain| domain.name.as_str());
         let mut by_word: FxHashMap<String, Vec<u32>> = FxHashMap::default();
@@ -37,7 +38,7 @@ impl Words {
             Name::new(name, count)
         };
         let names = entries.chain(domains).enumerate().map(name).collect();
-        Words { names, by_word }
+        KnownNames { names, by_word }
     }
 }
 
@@ -48,10 +49,12 @@ impl Name {
         Name { length: lower.chars().count(), lower, letters, words }
     }
 
-    /// The edit distance to another name, if it is within `limit`; neighbours that changed places count once.
+    /// The edit distance to another name, if it is at most `limit`. Swapped neighbours count as one
+    /// edit (optimal string alignment).
     pub fn distance(&self, other: &Name, limit: usize) -> Option<usize> {
-        // One edit takes away at most one kind of characters and brings at most one.
+        // One edit removes at most one kind of character and adds at most one.
         let (gone, come) = (self.letters & !other.letters, other.letters & !self.letters);
+        // Two cheap tests before the edit distance, which is quadratic in the length.
         let far = self.length.abs_diff(other.length) > limit
             || gone.count_ones().max(come.count_ones()) as usize > limit;
         let distance =
@@ -60,7 +63,7 @@ impl Name {
     }
 }
 
-/// A number below 64 for a character: one for each letter and digit, for others what is left.
+/// A number below 64 for a character: its own for each letter and digit, shared ones for others.
 fn kind(c: char) -> u32 {
     match c {
         'a'..='z' => c as u32 - 'a' as u32,
@@ -69,8 +72,8 @@ fn kind(c: char) -> u32 {
     }
 }
 
-/// The words of a name in lower case: split at everything but letters and digits, and before a capital after a small
-/// letter. Single letters say too little.
+/// The words of a name in lower case, split at everything but letters and digits and before a
+/// capital after a small letter. Single letters are left out, since they match too much.
 pub(super) fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut small = false;

@@ -1,4 +1,5 @@
-//! Names close to one that does not exist: by edit distance, and by the words they share.
+//! Suggestions for a name that does not exist ("did you mean"). Only names that the view lists are
+//! suggested, and hidden names do not affect the choice.
 
 use std::cmp::Reverse;
 
@@ -8,43 +9,47 @@ use super::spelling::{words, Name};
 use super::view::View;
 use crate::catalog::EntryId;
 
-/// How many names are offered.
+/// The number of names that are suggested.
 const OFFERED: usize = 3;
 
-/// The longest name, in bytes, for which others are looked for; nobody meant a longer one.
+/// The length of a name, in bytes, above which nothing is suggested. It also bounds the cost of a
+/// comparison.
 const LONGEST: usize = 256;
 
 impl View {
-    /// Up to three names of entries that the view lists: the closest by edit distance (a third of the name, four at most)
-    /// first, then those that share most words with it.
+    /// Up to three names of listed entries: first the closest by edit distance (at most a third of
+    /// the name, and at most four), then those that share the most words with it.
     pub fn suggest(&self, name: &str) -> Vec<&str> {
         self.close(name, self.catalog().entries().len())
     }
 
-    /// The same, also of domains: for where a domain may be meant as well.
+    /// The same, with the names of domains, for places where a domain is possible too.
     pub fn suggest_path(&self, name: &str) -> Vec<&str> {
         self.close(name, usize::MAX)
     }
 
-    /// Looks at the first `most` names.
+    /// Considers the first `most` names.
     fn close(&self, name: &str, most: usize) -> Vec<&str> {
         if name.len() > LONGEST {
             return Vec::new();
         }
         let catalog = self.catalog();
-        let all = catalog.words();
-        let asked = Name::new(name, 0);
-        let limit = (asked.length / 3).min(4);
+        let all = catalog.known_names();
+        let unknown = Name::new(name, 0);
+        let limit = (unknown.length / 3).min(4);
 
+        // The number of words that a name shares with the unknown one.
         let mut shared: FxHashMap<u32, usize> = FxHashMap::default();
         for places in words(name).iter().filter_map(|word| all.by_word.get(word)) {
             for place in places {
                 *shared.entry(*place).or_default() += 1;
             }
         }
+        // Names within the edit distance first, then those with most shared words, then those with
+        // fewer words of their own. The view is asked last, since most names are not similar.
         let rank = |(place, other): (usize, &Name)| {
             let shared = shared.get(&(place as u32)).copied().unwrap_or(0);
-            let distance = asked.distance(other, limit);
+            let distance = unknown.distance(other, limit);
             if distance.is_none() && shared == 0 {
                 return None;
             }

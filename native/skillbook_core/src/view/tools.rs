@@ -1,12 +1,14 @@
-//! Which tools an entry may use: what its author asks for, within what the profile has.
+//! Decides which tools an entry may use: those that its author asks for, within those that the
+//! profile has.
 //!
-//! A tool is written as its name or as its name with an argument in parentheses: `Read`, `Bash(git:*)`,
-//! `Bash(git add:*)`, `Read(docs/*)`, `mcp__github__*`. In both parts `*` stands for any characters. An argument that
-//! ends in `:*` is the first words of a command line. `Bash(*)`, `Bash(:*)` and `Bash()` are `Bash`.
+//! A tool is a name, or a name with an argument in parentheses: `Read`, `Bash(git:*)`, `Bash(git
+//! add:*)`, `Read(docs/*)`, `mcp__github__*`. In both parts `*` matches any characters. An argument
+//! that ends in `:*` matches a command line by its first words. `Bash(*)`, `Bash(:*)` and `Bash()`
+//! are the same as `Bash`.
 //!
-//! Arguments are compared as texts. A wildcard matches no argument in which a shell would see more than the one command
-//! (``; & | < > ` $`` or a line break), and none with a path that leads upwards (`..`). What cannot be read matches
-//! nothing.
+//! Arguments are compared as text, and a wildcard is strict about it: it matches no argument in
+//! which a shell would see more than one command (``; & | < > ` $`` or a line break), and none with
+//! a path that leads upwards (`..`). A pattern that cannot be read matches nothing.
 
 use std::fmt;
 
@@ -16,15 +18,20 @@ use crate::catalog::EntryId;
 use crate::source::Trust;
 
 impl View {
-    /// The tools that an entry may use for a profile that has these (`None` for all): those that its `allowed-tools` and
-    /// the profile both allow, the narrower of two patterns; two that overlap in part only allow nothing. Without
-    /// `allowed-tools` it may use what the profile has. `None` is all tools; an entry that the view does not show has none.
+    /// The tools that an entry may use for a profile with these tools (`None` for all).
     ///
-    /// The `allowed-tools` of a source of low trust allow nothing by themselves: only what the profile lists.
+    /// These are the tools that both its `allowed-tools` and the profile allow. Of two patterns the
+    /// narrower counts; two that overlap only in part allow nothing, since their intersection
+    /// cannot be written as a pattern. Without `allowed-tools` the profile's tools apply. `None`
+    /// means all tools. A hidden entry may use none.
+    ///
+    /// An entry of low trust cannot grant itself tools: if the profile does not list any, it has
+    /// none.
     pub fn tools(&self, id: EntryId, profile: Option<&[String]>) -> Option<Vec<String>> {
         let Some(entry) = self.entry(id) else { return Some(Vec::new()) };
-        let own = asked(entry);
+        let own = allowed_tools(entry);
         match (own, profile) {
+            // A profile without a list allows everything, which a stranger's skill must not use.
             (_, None) if entry.trust <= Trust::Low => Some(Vec::new()),
             (own, None) => own.map(<[String]>::to_vec),
             (None, Some(profile)) => Some(profile.to_vec()),
@@ -33,14 +40,15 @@ impl View {
     }
 }
 
-/// The field, or `None` if it is not there; one that cannot be read allows nothing.
-fn asked(entry: &Entry) -> Option<&[String]> {
+/// The field, or `None` if it is missing. A field that cannot be read allows nothing.
+fn allowed_tools(entry: &Entry) -> Option<&[String]> {
     let fields = entry.fields();
     fields.data.get("allowed-tools").is_some().then_some(&*fields.allowed_tools)
 }
 
-/// What both lists allow, in the order of the first.
+/// The tools that both lists allow, in the order of the first.
 fn both(own: &[String], profile: &[String]) -> Vec<String> {
+    // Unreadable patterns are dropped on both sides, so they allow nothing.
     let profile: Vec<Tool> = profile.iter().filter_map(|tool| Tool::read(tool)).collect();
     let mut out: Vec<String> = Vec::new();
     for tool in own.iter().filter_map(|tool| Tool::read(tool)) {
@@ -54,8 +62,8 @@ fn both(own: &[String], profile: &[String]) -> Vec<String> {
     out
 }
 
-/// Whether one of these tools, as [`View::tools`] gives them, is `name` with this argument; without an argument, `name`
-/// whatever its argument.
+/// Whether one of these tools (as returned by [`View::tools`]) allows `name` with this argument;
+/// without an argument, whether it allows `name` with any.
 ///
 /// ```
 /// use skillbook_core::view::tools::allows;
@@ -77,9 +85,9 @@ struct Tool<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Argument<'a> {
     Any,
-    /// These words, and whatever follows them.
+    /// These words, and anything after them.
     Words(&'a str),
-    /// A text in which `*` stands for any characters.
+    /// A text in which `*` matches any characters.
     Text(&'a str),
 }
 
@@ -98,8 +106,10 @@ impl<'a> Tool<'a> {
             && argument.map_or(self.argument == Argument::Any, |given| self.argument.allows(given))
     }
 
-    /// What both allow, if one of the names and one of the arguments contains the other.
+    /// The narrower of two tools, if the name and the argument of one contain those of the other.
     fn common(self, other: Tool<'a>) -> Option<Tool<'a>> {
+        // Names and arguments are narrowed independently: `mcp__x__*(a)` and `mcp__x__read` give
+        // `mcp__x__read(a)`.
         let name = match (star(other.name, self.name), star(self.name, other.name)) {
             (true, _) => self.name,
             (false, true) => other.name,
@@ -121,6 +131,7 @@ impl<'a> Argument<'a> {
             None if text.is_empty() || text == "*" => Argument::Any,
             None => Argument::Text(text),
             Some("") => Argument::Any,
+            // `Bash(git *:*)` has no defined meaning.
             Some(words) if words.contains('*') => return None,
             Some(words) => Argument::Words(words),
         })
@@ -135,8 +146,9 @@ impl<'a> Argument<'a> {
         }
     }
 
-    /// Whether all that this one allows is allowed by the other. A pattern is compared as a text: the `*` in it is only
-    /// matched by a `*` of the other, which takes whatever it stands for too.
+    /// Whether the other one allows everything that this one allows. The pattern itself is matched
+    /// as text: a `*` in it can only be matched by a `*` of the other, which then also matches
+    /// everything it stands for.
     fn within(self, other: Argument) -> bool {
         match (self, other) {
             (_, Argument::Any) => true,
@@ -168,15 +180,17 @@ fn begins_with(text: &str, words: &str) -> bool {
     text.strip_prefix(words).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
-/// Whether a wildcard may match it: one command, and no path that leads upwards.
+/// Whether a wildcard may match the argument: a single command, and no path that leads upwards.
 fn is_plain(argument: &str) -> bool {
     let ends_word = |c: char| c.is_whitespace() || matches!(c, '/' | '\\' | '"' | '\'' | '=' | ':');
     !argument.contains([';', '&', '|', '<', '>', '`', '$', '\n', '\r'])
         && argument.split(ends_word).all(|part| part != "..")
 }
 
-/// Whether a text matches a pattern in which `*` stands for any characters, and nothing else has a meaning.
+/// Whether a text matches a pattern in which only `*` is special.
 fn star(pattern: &str, text: &str) -> bool {
+    // Greedy matching of the parts between stars is enough, because only the last part must end the
+    // text.
     let mut parts = pattern.split('*');
     let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };
     let Some(last) = parts.next_back() else { return rest.is_empty() };

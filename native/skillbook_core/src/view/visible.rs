@@ -1,4 +1,4 @@
-//! What one profile may see of a catalog.
+//! The visible set of a profile: one byte per entry, computed once per generation and profile.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,27 +8,27 @@ use crate::catalog::{Catalog, Unused};
 use crate::page::diagnostic::Diagnostic;
 use crate::search::scope::Scope;
 
-/// What a view knows of each entry without looking at it: prompts and lists go over all entries several times, and those
-/// lie all over the memory.
+/// The bits that a view knows of each entry. Prompts and lists go through all entries several
+/// times; reading the bits is one pass over an array, while the entries are scattered over memory.
 pub(crate) mod about {
     use crate::catalog::entry::Entry;
     use crate::source::{Kind, Selection};
 
-    /// The view shows it. What it does not show has no bits.
+    /// The view shows the entry. A hidden entry has no bits set.
     pub const SHOWN: u8 = 1;
-    /// A model is told of it.
+    /// The entry is mentioned to a model.
     pub const LISTED: u8 = 1 << 1;
-    /// It belongs into the prompt.
+    /// The entry is in the prompt.
     pub const IN_PROMPT: u8 = 1 << 2;
-    /// Its source's globs put it into the prompt as a whole.
+    /// The globs of its source put the whole text into the prompt.
     pub const INLINE: u8 = 1 << 3;
-    /// It has a usage line.
+    /// The entry has a usage line.
     pub const USAGE: u8 = 1 << 4;
     pub const COMMAND: u8 = 1 << 5;
     pub const SKILL: u8 = 1 << 6;
     pub const NOTE: u8 = 1 << 7;
 
-    /// The bits of an entry that is shown.
+    /// The bits of a shown entry.
     pub fn of(entry: &Entry, in_prompt: bool) -> u8 {
         let kind = match entry.kind {
             Kind::Command => COMMAND,
@@ -46,11 +46,11 @@ pub(crate) mod about {
     }
 }
 
-/// What one profile may see of a catalog, computed once and kept there.
+/// The visible set of a profile, and the results that are derived from it on demand.
 #[derive(Debug)]
 pub(crate) struct Visible {
     pub(super) rule: Rule,
-    /// Bits of [`about`].
+    /// The bits of [`about`] for each entry.
     pub(super) about: Vec<u8>,
     pub(super) unused: Vec<Unused>,
     pub(super) count: usize,
@@ -69,7 +69,8 @@ impl Visible {
             }
         };
         let mut about: Vec<u8> = catalog.entries().iter().map(about).collect();
-        let unused = catalog.settle(&mut about);
+        // First the rule, then precedence: only visible entries compete.
+        let unused = catalog.resolve(&mut about);
         let count = about.iter().filter(|about| **about != 0).count();
         let (prompt, relations, search) = Default::default();
         Visible { rule, about, unused, count, prompt, relations, search }

@@ -15,7 +15,7 @@ pub fn source(name: &str, kind: SourceKind, labels: &[&str], files: &[(&str, &st
     source_of(Source { name: name.into(), kind, labels, ..Source::default() }, files)
 }
 
-/// The same with all that a source may say; its root is made from its name.
+/// The same with all options of a source. Its root is made from its name.
 pub fn source_of(source: Source, files: &[(&str, &str)]) -> Assembled {
     let source = Arc::new(Source { root: format!("/{}", source.name), ..source });
     let markdown = files.iter().filter(|(path, _)| path.to_lowercase().ends_with(".md"));
@@ -26,7 +26,7 @@ pub fn source_of(source: Source, files: &[(&str, &str)]) -> Assembled {
     assemble(&source, documents, files.iter().map(|(path, _)| path.to_string()).collect())
 }
 
-/// Records in their order: how far each is trusted, its path, and a text whose frontmatter has what becomes its columns.
+/// Records in order: the trust of each, its path, and a text whose frontmatter becomes its columns.
 pub fn records(
     source: &Source,
     records: impl Iterator<Item = (Trust, String, String)>,
@@ -65,7 +65,7 @@ pub fn skills(files: &[(&str, &str)]) -> Catalog {
     Catalog::build(1, vec![source("s", SourceKind::Skills, &[], files)])
 }
 
-/// A catalog as views share it.
+/// A catalog in the form that views share.
 pub fn cached(catalog: Catalog) -> Arc<CachedCatalog> {
     Arc::new(CachedCatalog::new(catalog))
 }
@@ -83,7 +83,7 @@ pub fn view(
     narrowed(catalog, id, grants, skills.into_iter())
 }
 
-/// A view whose names have to match one glob of each list.
+/// A view whose names must match one glob of each list.
 pub fn narrowed<'a>(
     catalog: &Arc<CachedCatalog>,
     id: &str,

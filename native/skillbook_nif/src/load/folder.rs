@@ -1,43 +1,45 @@
-//! What a look at a source found, folder by folder.
+//! The tree of folders that a load has found.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use skillbook_core::catalog::assemble::Finding;
+use skillbook_core::catalog::finding::Finding;
 use skillbook_core::page::diagnostic::Diagnostic;
 use skillbook_core::page::document::{Document, SKILL_FILE};
 
 use super::ignores::Ignores;
-use super::read::{Fresh, Read};
+use super::read::{Freshness, ReadFile};
 
-/// A folder without what is skipped or left out. Folders are nested 16 deep at most, so walking them may recurse.
+/// A folder, without ignored and skipped files. Folders are nested at most 16 deep, so recursion
+/// over them is bounded.
 #[derive(Default)]
 pub struct Folder {
-    /// The names of the files that are no Markdown, sorted.
+    /// The names of the other files, sorted.
     pub others: Vec<String>,
-    /// The Markdown files by name, sorted.
-    pub markdown: Vec<Markdown>,
-    /// The folders in it.
+    /// The Markdown files, sorted by name.
+    pub markdown: Vec<MarkdownFile>,
+    /// The folders inside it.
     pub folders: BTreeMap<String, Folder>,
     /// The names of its symbolic links, sorted.
     pub links: Vec<String>,
-    /// What was found out while listing it.
+    /// The diagnostics of listing it.
     pub diagnostics: Vec<Diagnostic>,
-    /// The ignore files that hold in it.
+    /// The ignore files that apply in it.
     pub ignores: Option<Arc<Ignores>>,
 }
 
 /// A Markdown file.
-pub struct Markdown {
+pub struct MarkdownFile {
     /// Its name.
     pub name: String,
-    /// What it held when it was read; `None` if it was not, for it belongs to a skill.
-    pub read: Option<Read>,
-    /// Whether `read` is what it holds now.
-    pub fresh: Fresh,
+    /// The file's content when it was read; `None` if it was not read because it belongs to a
+    /// skill.
+    pub read: Option<ReadFile>,
+    /// Whether `read` is still up to date.
+    pub fresh: Freshness,
 }
 
-/// The path of something in a folder; the root's is empty.
+/// The path of a name in a folder. The root's path is empty.
 pub fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() {
         name.to_owned()
@@ -46,7 +48,7 @@ pub fn join(folder: &str, name: &str) -> String {
     }
 }
 
-/// A path's folder and name.
+/// A path's parent folder and name.
 pub fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
@@ -66,12 +68,12 @@ impl Folder {
             .try_fold(self, |folder, name| folder.folders.get_mut(name))
     }
 
-    pub fn markdown(&mut self, name: &str) -> Option<&mut Markdown> {
+    pub fn markdown(&mut self, name: &str) -> Option<&mut MarkdownFile> {
         let at = self.markdown.binary_search_by(|file| file.name.as_str().cmp(name)).ok()?;
         self.markdown.get_mut(at)
     }
 
-    /// Whether a regular file of this name is in it.
+    /// Whether it contains a regular file with this name.
     pub fn has_file(&self, name: &str) -> bool {
         self.markdown.binary_search_by(|file| file.name.as_str().cmp(name)).is_ok()
             || self.others.binary_search_by(|file| file.as_str().cmp(name)).is_ok()
@@ -81,15 +83,17 @@ impl Folder {
     pub fn add_file(&mut self, name: &str, markdown: bool) {
         if markdown {
             let at = self.markdown.partition_point(|file| file.name.as_str() < name);
-            self.markdown.insert(at, Markdown::new(name.to_owned()));
+            self.markdown.insert(at, MarkdownFile::new(name.to_owned()));
         } else {
             let at = self.others.partition_point(|file| file.as_str() < name);
             self.others.insert(at, name.to_owned());
         }
     }
 
-    /// Takes over what was read of the files of an earlier listing of the same folder; whether the listings differ.
-    pub fn adopt_files(&mut self, old: &mut Folder, fresh: Fresh) -> bool {
+    /// Takes over the files that an earlier listing of this folder has read. Returns whether the
+    /// listings differ.
+    pub fn adopt_files(&mut self, old: &mut Folder, fresh: Freshness) -> bool {
+        // Both lists are sorted by name.
         let mut before = std::mem::take(&mut old.markdown).into_iter().peekable();
         let mut same = true;
         for file in &mut self.markdown {
@@ -109,9 +113,9 @@ impl Folder {
             && self.folders.keys().eq(old.folders.keys()))
     }
 
-    /// The same for all folders below too.
+    /// The same for all folders below.
     pub fn adopt(&mut self, mut old: Folder) -> bool {
-        let mut differs = self.adopt_files(&mut old, Fresh::Stamp);
+        let mut differs = self.adopt_files(&mut old, Freshness::Stamp);
         for (name, folder) in &mut self.folders {
             if let Some(old) = old.folders.remove(name) {
                 differs |= folder.adopt(old);
@@ -120,18 +124,19 @@ impl Folder {
         differs
     }
 
-    /// How many files, folders and links there are, and diagnostics for others.
+    /// The number of files, folders and links in it and below. Diagnostics count too, since they
+    /// stand for files that were left out.
     pub fn count(&self) -> usize {
         let below: usize = self.folders.values().map(|folder| folder.count() + 1).sum();
         self.others.len() + self.markdown.len() + self.links.len() + self.diagnostics.len() + below
     }
 
-    /// Whether there is a link in it or below.
+    /// Whether it or a folder below contains a link.
     pub fn has_links(&self) -> bool {
         !self.links.is_empty() || self.folders.values().any(Folder::has_links)
     }
 
-    /// Calls `visit` for each folder with its path, this one first.
+    /// Calls `visit` with each folder and its path, beginning with this one.
     pub fn each<'a>(&'a self, path: &str, visit: &mut impl FnMut(&str, &'a Folder)) {
         visit(path, self);
         for (name, folder) in &self.folders {
@@ -139,8 +144,12 @@ impl Folder {
         }
     }
 
-    /// The `SKILL.md` files that have to be read, with their paths.
-    pub fn skill_files<'a>(&'a mut self, path: &str, out: &mut Vec<(String, &'a mut Markdown)>) {
+    /// The `SKILL.md` files that must be read, with their paths.
+    pub fn skill_files<'a>(
+        &'a mut self,
+        path: &str,
+        out: &mut Vec<(String, &'a mut MarkdownFile)>,
+    ) {
         for file in
             self.markdown.iter_mut().filter(|file| file.name == SKILL_FILE && !file.is_fresh())
         {
@@ -151,18 +160,22 @@ impl Folder {
         }
     }
 
-    /// The other Markdown files that have to be read, with their paths. In a skill's folder, which the closest `SKILL.md`
-    /// upwards claims, they are resources and are not read.
+    /// The other Markdown files that must be read, with their paths. Files that the closest
+    /// `SKILL.md` claims are resources of a skill and are not read.
     pub fn other_documents<'a>(
         &'a mut self,
         path: &str,
         claimed: bool,
-        out: &mut Vec<(String, &'a mut Markdown)>,
+        out: &mut Vec<(String, &'a mut MarkdownFile)>,
     ) {
-        let own =
-            self.markdown(SKILL_FILE).and_then(|file| file.read.as_ref()).and_then(Read::document);
+        // The folder's own `SKILL.md` decides for it; without one, the decision from above holds.
+        let own = self
+            .markdown(SKILL_FILE)
+            .and_then(|file| file.read.as_ref())
+            .and_then(ReadFile::document);
         let claimed = own.map_or(claimed, |document| document.claims_folder());
         for file in self.markdown.iter_mut().filter(|file| file.name != SKILL_FILE) {
+            // A file that was a document before may have become a resource.
             if claimed {
                 file.read = None;
             } else if !file.is_fresh() {
@@ -174,7 +187,7 @@ impl Folder {
         }
     }
 
-    /// The documents, the paths of all files and what was found out about folders and files, in any order.
+    /// Collects the documents, the paths of all files, and the diagnostics, in any order.
     pub fn collect(&self, path: &str, found: &mut Found) {
         found.findings.extend(self.diagnostics.iter().cloned().map(Finding::trusted));
         found.files.extend(self.others.iter().map(|name| join(path, name)));
@@ -192,17 +205,17 @@ impl Folder {
     }
 }
 
-impl Markdown {
-    pub fn new(name: String) -> Markdown {
-        Markdown { name, read: None, fresh: Fresh::No }
+impl MarkdownFile {
+    pub fn new(name: String) -> MarkdownFile {
+        MarkdownFile { name, read: None, fresh: Freshness::No }
     }
 
     fn is_fresh(&self) -> bool {
-        self.fresh == Fresh::Yes && self.read.is_some()
+        self.fresh == Freshness::Yes && self.read.is_some()
     }
 }
 
-/// What a source's entries are made of.
+/// The input for assembling a source.
 #[derive(Default)]
 pub struct Found {
     pub documents: Vec<Arc<Document>>,

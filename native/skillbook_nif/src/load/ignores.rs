@@ -1,4 +1,4 @@
-//! `.gitignore` and `.ignore`: what a source's own files leave out of it.
+//! The rules of `.gitignore` and `.ignore` files.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,7 +11,7 @@ use skillbook_core::page::diagnostic::{Code, Diagnostic, Severity};
 
 use super::{unreadable, MAX_BYTES};
 
-/// The names of ignore files; an earlier one's rules go over a later one's in the same folder.
+/// The names of ignore files. In one folder the rules of the first take precedence.
 pub const NAMES: [&str; 2] = [".ignore", ".gitignore"];
 
 /// Whether this is the name of an ignore file.
@@ -19,7 +19,7 @@ pub fn is_ignore_file(name: &OsStr) -> bool {
     NAMES.iter().any(|own| name == *own)
 }
 
-/// The ignore files of a folder, and those above it.
+/// The ignore files of a folder, and those of the folders above.
 #[derive(PartialEq)]
 pub struct Ignores {
     above: Option<Arc<Ignores>>,
@@ -40,7 +40,8 @@ impl PartialEq for IgnoreFile {
 }
 
 impl Ignores {
-    /// Reads the ignore files of these names in a folder; what holds there is `above` if they say nothing.
+    /// Reads the ignore files with these names in a folder. If there are none, the result is
+    /// `above`.
     pub fn read(
         root: &str,
         folder: &str,
@@ -49,6 +50,7 @@ impl Ignores {
         diagnostics: &mut Vec<Diagnostic>,
     ) -> Option<Arc<Ignores>> {
         let mut files = Vec::new();
+        // In the order of precedence, not in that of the folder.
         for name in NAMES.iter().filter(|name| names.contains(name)) {
             let path = if folder.is_empty() {
                 format!("{root}/{name}")
@@ -69,15 +71,17 @@ impl Ignores {
         Some(Arc::new(Ignores { above: above.cloned(), folder: folder.to_owned(), files }))
     }
 
-    /// What leaves the file or folder of this path out, relative to the source's root: the rule and its file. Rules of
-    /// deeper folders go first, and within a file the last one that matches.
+    /// The rule that ignores a path, and its file. `path` is relative to the source's root. Rules
+    /// of deeper folders take precedence, and within a file the last match.
     pub fn leaves_out(&self, path: &str, is_folder: bool) -> Option<(&str, &str)> {
         let mut level = Some(self);
         while let Some(ignores) = level {
+            // Each level matches the path relative to its own folder, as git does.
             let below = path[ignores.folder.len()..].trim_start_matches('/');
             for file in &ignores.files {
                 match file.matcher.matched(below, is_folder) {
                     Match::Ignore(glob) => return Some((glob.original(), &file.path)),
+                    // A rule with `!` in a deeper folder overrides the rules above.
                     Match::Whitelist(_) => return None,
                     Match::None => {}
                 }
@@ -93,6 +97,7 @@ fn read(path: &str) -> Result<String, Diagnostic> {
     File::open(path)
         .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
         .map_err(|error| unreadable(path.to_owned(), &error.to_string()))?;
+    // The limit bounds the time for compiling the rules.
     if bytes.len() as u64 > MAX_BYTES {
         let message = format!(
             "an ignore file may have {MAX_BYTES} bytes, this file has more; it is not used"
@@ -102,7 +107,7 @@ fn read(path: &str) -> Result<String, Diagnostic> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Its paths are relative to the folder of the file.
+/// The matcher of a file's rules, for paths relative to the file's folder.
 fn matcher(path: &str, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Gitignore {
     let mut builder = GitignoreBuilder::new(".");
     let mut bad = |line: Option<usize>, message: String| {
@@ -117,12 +122,12 @@ fn matcher(path: &str, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Gitigno
         if let Err(error) = builder.add_line(None, line) {
             bad(
                 Some(number),
-                format!("expected a pattern of files, got `{line}`: {error}; the line is not used"),
+                format!("expected a glob pattern, got `{line}`: {error}; the line is not used"),
             );
         }
     }
     builder.build().unwrap_or_else(|error| {
-        bad(None, format!("expected patterns of files that can be used together: {error}; none of them is used"));
+        bad(None, format!("the patterns cannot be combined: {error}; none of them is used"));
         Gitignore::empty()
     })
 }

@@ -1,9 +1,17 @@
-//! Finds and reads the files of sources, on threads of its own, and keeps what it found to look only at what changed.
+//! Finds and reads the files of a source, and on a reload only those that have changed.
 //!
-//! A look at a source has three steps: list its folders, read the `SKILL.md` files, and read the other Markdown files that
-//! these leave to be documents. Looking again at some paths lists and reads only what they touch; where that could miss
-//! something (links, ignore files) all folders are listed, and files whose size and times are the same are not read.
-//! The order in which threads come along decides nothing: all results are sorted by path.
+//! Loading has three steps: list the folders, read the `SKILL.md` files, and read the other
+//! Markdown files, without those that a `SKILL.md` claims as resources of its skill.
+//!
+//! A reload with changed paths lists and reads only the files that they affect (`touched`). With
+//! links or changed ignore files that could miss something; then all folders are listed, and files
+//! with unchanged size and times are not read (`read`).
+//!
+//! # Threads
+//!
+//! Listing and reading use up to eight threads, which end before the call returns (`parallel`).
+//! They share no mutable state, and all results are sorted by path, so the result does not depend
+//! on their timing.
 
 mod folder;
 mod ignores;
@@ -18,54 +26,56 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use skillbook_core::catalog::assemble::{assemble_again, Assembled, Finding};
+use skillbook_core::catalog::assemble::{assemble_again, Assembled};
+use skillbook_core::catalog::finding::Finding;
 use skillbook_core::page::diagnostic::{Code, Diagnostic, Severity};
 use skillbook_core::source::{Source, Trust};
 
-use folder::{split, Folder, Found, Markdown};
+use folder::{split, Folder, Found, MarkdownFile};
 use ignores::is_ignore_file;
 use parallel::parallel;
-use read::{Fresh, Reader};
+use read::{DocumentReader, Freshness};
 use touched::{touched, Paths, Touched};
 use walk::{is_skipped, Walker, MAX_FILES};
 
-/// The largest document, in bytes.
+/// The maximum size of a document in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Whether a file of this name, or one in a folder of this name, counts for what a source holds.
+/// Whether a change of a file or folder with this name can affect a source.
 pub fn is_concerned(name: &OsStr) -> bool {
     is_ignore_file(name) || !is_skipped(name)
 }
 
-/// A source and what the last look at it found.
-pub struct Loaded {
+/// A source of files with the result of its last load.
+pub struct LoadedFolder {
     source: Arc<Source>,
-    /// `None` if there is nothing that could be looked at again in part.
+    /// `None` if the root could not be listed, so that there is nothing to update.
     tree: Option<Tree>,
     assembled: Assembled,
 }
 
 struct Tree {
     top: Folder,
-    /// The root without links on the way to it.
+    /// The root after resolving links.
     real: PathBuf,
     has_links: bool,
 }
 
-impl Loaded {
-    /// Reads the source.
-    pub fn new(source: Arc<Source>) -> Loaded {
-        let mut loaded = Loaded { source, tree: None, assembled: Assembled::default() };
+impl LoadedFolder {
+    /// Loads the source.
+    pub fn new(source: Arc<Source>) -> LoadedFolder {
+        let mut loaded = LoadedFolder { source, tree: None, assembled: Assembled::default() };
         loaded.look(None);
         loaded
     }
 
-    /// What the source holds.
+    /// The entries and indexes of the source.
     pub fn assembled(&self) -> &Assembled {
         &self.assembled
     }
 
-    /// Looks at all of the source again, or at what the changed paths touch; whether anything differs.
+    /// Loads everything again, or only what the changed paths affect. Returns whether anything
+    /// differs.
     pub fn refresh(&mut self, changed: Option<&[PathBuf]>) -> bool {
         let touched = match changed {
             Some(changed) => self.touched(changed),
@@ -84,10 +94,12 @@ impl Loaded {
             Some(tree) => tree.real.clone(),
             None => fs::canonicalize(root).unwrap_or_else(|_| root.to_owned()),
         };
+        // Paths outside the root concern other sources.
         let below: Vec<&Path> =
             changed.iter().filter_map(|path| touched::below(path, root, &real)).collect();
         match &self.tree {
             _ if below.is_empty() => Touched::Some(Paths::default()),
+            // With links, a path may show up under several names.
             Some(tree) if !tree.has_links => touched(&tree.top, root, &below),
             _ => Touched::All,
         }
@@ -97,13 +109,15 @@ impl Loaded {
         let source = self.source.clone();
         let mut old = self.tree.take();
         let had_tree = old.is_some();
+        // First try to update only the affected folders.
         let partial = match (paths, &mut old) {
             (Some(paths), Some(tree)) => Some(update(&source.root, &mut tree.top, paths)),
             _ => None,
         };
         let listed = match (partial, old) {
             (Some(Some(differs)), Some(tree)) => Ok((tree, differs)),
-            // What was brought up to date until then does not differ from the listings any more.
+            // The folders that were updated before this no longer differ from the new listing, so
+            // the change must be remembered.
             (partial, old) => walk(&source, old.map(|tree| tree.top))
                 .map(|(tree, differs)| (tree, differs || partial.is_some())),
         };
@@ -118,7 +132,8 @@ impl Loaded {
                 return differs;
             }
         };
-        let reader = Reader::new(&source, &self.assembled);
+        // Two passes, because the `SKILL.md` files decide which other files are documents at all.
+        let reader = DocumentReader::new(&source, &self.assembled);
         let mut files = Vec::new();
         tree.top.skill_files("", &mut files);
         let skills_differ = read(&reader, files);
@@ -126,6 +141,7 @@ impl Loaded {
         tree.top.other_documents("", false, &mut files);
         let others_differ = read(&reader, files);
         let differs = listing_differs || skills_differ || others_differ;
+        // Nothing is assembled if all files are the same.
         if differs {
             let mut found = Found::default();
             tree.top.collect("", &mut found);
@@ -137,11 +153,13 @@ impl Loaded {
     }
 }
 
-/// Lists all folders of a source and takes over what was read of its files; whether the listings differ.
+/// Lists all folders of a source, and takes over the files that were read before. Also returns
+/// whether the listings differ.
 fn walk(source: &Source, old: Option<Folder>) -> Result<(Tree, bool), Assembled> {
     let real = match fs::canonicalize(&source.root) {
         Ok(real) if real.is_dir() => real,
         Ok(_) => return Err(refused(source, Code::SourceMissing, "expected a folder, got a file")),
+        // An optional source that does not exist is empty, without a diagnostic.
         Err(error) if source.optional && error.kind() == ErrorKind::NotFound => {
             return Err(Assembled::default())
         }
@@ -149,6 +167,7 @@ fn walk(source: &Source, old: Option<Folder>) -> Result<(Tree, bool), Assembled>
             return Err(refused(source, Code::SourceMissing, &format!("cannot be read: {error}")))
         }
     };
+    // After the check for existence, so that a missing source is reported as missing.
     if source.trust == Trust::None {
         return Err(untrusted(source));
     }
@@ -164,21 +183,23 @@ fn walk(source: &Source, old: Option<Folder>) -> Result<(Tree, bool), Assembled>
     Ok((Tree { top, real, has_links }, differs))
 }
 
-/// Brings the listings of some folders up to date; whether they differ. `None` if all folders have to be listed, because
-/// there are links now, or other rules of ignore files, or more files than there may be.
+/// Updates the listings of some folders. Returns whether they differ, or `None` if all folders must
+/// be listed: because of links, changed ignore files, or too many files.
 fn update(root: &str, top: &mut Folder, paths: &Paths) -> Option<bool> {
     let walker = Walker::new(root);
     let mut differs = false;
     for path in &paths.lists {
-        // A folder that is not there any more was in one that was listed before.
+        // A folder that no longer exists is covered by the listing of its parent.
         let Some(ignores) = parent_ignores(top, path) else { continue };
         let Some(folder) = top.at_mut(path) else { continue };
         let mut new = walker.listing(path, ignores.as_ref());
+        // Both can affect files elsewhere in the tree.
         if new.has_links() || new.ignores != folder.ignores {
             return None;
         }
-        differs |= new.adopt_files(folder, Fresh::Yes);
+        differs |= new.adopt_files(folder, Freshness::Yes);
         for (name, below) in &mut new.folders {
+            // A folder that was known keeps its tree; a new one is listed with everything in it.
             *below = match folder.folders.remove(name) {
                 Some(known) => known,
                 None => walker.below(&folder::join(path, name), new.ignores.as_ref()),
@@ -199,13 +220,13 @@ fn update(root: &str, top: &mut Folder, paths: &Paths) -> Option<bool> {
     for path in &paths.files {
         let (parent, name) = split(path);
         if let Some(file) = top.at_mut(parent).and_then(|folder| folder.markdown(name)) {
-            file.fresh = Fresh::No;
+            file.fresh = Freshness::No;
         }
     }
     (!walker.is_full() && top.count() <= MAX_FILES && !top.has_links()).then_some(differs)
 }
 
-/// The ignore files that hold in a folder's parent; none in the root's. `None` if there is no such folder.
+/// The ignore files that apply to a folder's parent. `None` if there is no such folder.
 fn parent_ignores(top: &Folder, path: &str) -> Option<Option<Arc<ignores::Ignores>>> {
     if path.is_empty() {
         return Some(None);
@@ -213,10 +234,11 @@ fn parent_ignores(top: &Folder, path: &str) -> Option<Option<Arc<ignores::Ignore
     top.at(split(path).0).map(|folder| folder.ignores.clone())
 }
 
-/// Reads the files at these paths; whether any differs from what it held before.
-fn read(reader: &Reader, mut files: Vec<(String, &mut Markdown)>) -> bool {
+/// Reads these files where needed. Returns whether any of them differs.
+fn read(reader: &DocumentReader, mut files: Vec<(String, &mut MarkdownFile)>) -> bool {
+    // Threads read into results of their own; the tree is updated afterwards, by one thread.
     let results = {
-        let jobs: Vec<(&str, &Markdown)> =
+        let jobs: Vec<(&str, &MarkdownFile)> =
             files.iter().map(|(path, file)| (path.as_str(), &**file)).collect();
         parallel(&jobs, Vec::new, |buffer, (path, file)| {
             reader.read(path, file.read.as_ref(), file.fresh, buffer)
@@ -224,7 +246,7 @@ fn read(reader: &Reader, mut files: Vec<(String, &mut Markdown)>) -> bool {
     };
     let mut differs = false;
     for ((_, file), result) in files.iter_mut().zip(results) {
-        file.fresh = Fresh::Yes;
+        file.fresh = Freshness::Yes;
         if let Some((read, other)) = result {
             differs |= other;
             file.read = Some(read);
@@ -234,9 +256,9 @@ fn read(reader: &Reader, mut files: Vec<(String, &mut Markdown)>) -> bool {
 }
 
 fn untrusted(source: &Source) -> Assembled {
-    let message = format!("the source `{}` is not trusted, so nothing of it is read", source.name);
+    let message = format!("the source `{}` is not trusted, so it is not read", source.name);
     let diagnostic = Diagnostic::new(Code::SourceUntrusted, Severity::Info, message)
-        .hint("if you know what is in it, give it the trust low, medium or high")
+        .hint("if you know its content, set its trust to low, medium or high")
         .in_file(source.root.as_str());
     nothing_but(diagnostic)
 }

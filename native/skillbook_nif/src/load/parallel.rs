@@ -1,13 +1,16 @@
-//! A few threads for one job.
+//! Divides work among a few threads that end with the call.
+//!
+//! Scoped threads instead of a pool: a load is rare and lasts milliseconds, and an idle pool would
+//! stay for the lifetime of the virtual machine.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The most threads, and the fewest items for which a second one is worth its start.
+/// The maximum number of threads, and the number of items from which a second thread pays off.
 const MAX_THREADS: usize = 8;
 const PARALLEL: usize = 16;
 
-/// Does the work for each item on a few threads and gives the results in the order of the items. Each thread has a
-/// `state` of its own.
+/// Runs `work` for each item and returns the results in the order of the items. Each thread has its
+/// own `state`, for buffers.
 pub fn parallel<T: Sync, S, R: Send>(
     items: &[T],
     state: impl Fn() -> S + Sync,
@@ -15,6 +18,7 @@ pub fn parallel<T: Sync, S, R: Send>(
 ) -> Vec<R> {
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if items.len() < PARALLEL { 1 } else { available.min(MAX_THREADS) };
+    // Threads take items one at a time, so a few large files do not hold up the others.
     let next = AtomicUsize::new(0);
     let run = || {
         let mut state = state();
@@ -33,6 +37,7 @@ pub fn parallel<T: Sync, S, R: Send>(
         for other in others {
             match other.join() {
                 Ok(part) => results.extend(part),
+                // Rustler turns it into an Erlang error.
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }

@@ -1,4 +1,4 @@
-//! Reads documents, and leaves those alone that did not change.
+//! Reads documents, without those that have not changed.
 
 use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Read as _};
@@ -14,37 +14,38 @@ use skillbook_core::source::{Source, SourceKind};
 
 use super::{unreadable, MAX_BYTES};
 
-/// For how many seconds after a change another one might leave the file's times as they are.
+/// The resolution of file times in seconds, generously: after a change, another one may leave the
+/// times as they are for this long.
 const RECENT: i64 = 2;
 
-/// How sure it is that a file still holds what was read.
+/// How certain it is that a file has not changed since it was read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Fresh {
-    /// Nothing speaks against it.
+pub enum Freshness {
+    /// Certain: nothing has been reported.
     Yes,
-    /// Its size and times tell.
+    /// To be decided by its size and times.
     Stamp,
-    /// It was named as changed.
+    /// It was reported as changed.
     No,
 }
 
-/// What reading a file gave.
-pub struct Read {
-    /// The document in use, or why there is none.
+/// The result of reading a file.
+pub struct ReadFile {
+    /// The document in use, or the reason why there is none.
     pub result: Result<Arc<Document>, Diagnostic>,
-    /// Whether the document is the version from before an edit that broke it.
-    kept: bool,
-    /// The file as it was; `None` if it has to be read again to know that it is unchanged.
+    /// Whether the document is the last good version, because an edit broke it.
+    is_last_good: bool,
+    /// The file's metadata; `None` if the file must be read to know whether it has changed.
     stamp: Option<Stamp>,
 }
 
-impl Read {
+impl ReadFile {
     pub fn document(&self) -> Option<&Arc<Document>> {
         self.result.as_ref().ok()
     }
 }
 
-/// What changes with a file.
+/// The metadata that changes with a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -65,56 +66,65 @@ impl Stamp {
         }
     }
 
-    fn is_settled(&self, now: i64) -> bool {
+    fn is_old(&self, now: i64) -> bool {
         self.modified.0.max(self.changed.0) < now - RECENT
     }
 }
 
 /// Reads the files of a source.
-pub struct Reader<'a> {
+pub struct DocumentReader<'a> {
     source: &'a Source,
-    /// What the source held before.
+    /// The source before this load.
     before: &'a Assembled,
-    /// The time at its start, in seconds.
+    /// The time when the load began, in seconds.
     now: i64,
 }
 
-impl Reader<'_> {
-    pub fn new<'a>(source: &'a Source, before: &'a Assembled) -> Reader<'a> {
+impl DocumentReader<'_> {
+    pub fn new<'a>(source: &'a Source, before: &'a Assembled) -> DocumentReader<'a> {
         let now =
             SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as i64);
-        Reader { source, before, now }
+        DocumentReader { source, before, now }
     }
 
-    /// What the file holds now and whether that differs from what it held; `None` if it need not be read to know.
+    /// Reads a file, and returns its content and whether it differs. Returns `None` if the metadata
+    /// shows that it has not changed.
     pub fn read(
         &self,
         path: &str,
-        old: Option<&Read>,
-        fresh: Fresh,
+        old: Option<&ReadFile>,
+        fresh: Freshness,
         buffer: &mut Vec<u8>,
-    ) -> Option<(Read, bool)> {
+    ) -> Option<(ReadFile, bool)> {
         let full = format!("{}/{path}", self.source.root);
-        if let (Some(Read { stamp: Some(stamp), .. }), Fresh::Stamp) = (old, fresh) {
+        // One `stat` instead of reading the file.
+        if let (Some(ReadFile { stamp: Some(stamp), .. }), Freshness::Stamp) = (old, fresh) {
             if fs::metadata(&full).is_ok_and(|metadata| Stamp::of(&metadata) == *stamp) {
                 return None;
             }
         }
         buffer.clear();
-        // The times are taken first: a change while the file is read makes them others.
+        // The metadata is taken before the content: if the file changes while it is read, the
+        // metadata differs next time.
         let read = File::open(&full).and_then(|file| {
             let stamp = Stamp::of(&file.metadata()?);
             file.take(MAX_BYTES + 1).read_to_end(buffer)?;
             Ok(stamp)
         });
-        let stamp = read.as_ref().ok().filter(|stamp| stamp.is_settled(self.now)).copied();
-        let (result, kept) = match read {
+        // A file that has just changed may change again within the resolution of its times. Without
+        // a stamp it is read again next time.
+        let stamp = read.as_ref().ok().filter(|stamp| stamp.is_old(self.now)).copied();
+        let (result, is_last_good) = match read {
             Ok(_) => self.parse(path, full, old, buffer),
             Err(error) => self.failed(full, old, &error),
         };
-        let new = Read { result, kept, stamp };
+        let new = ReadFile { result, is_last_good, stamp };
         Some(match old {
-            Some(old) if old.is_same(&new) => (Read { result: old.result.clone(), ..new }, false),
+            // The old object is kept, so that later steps recognise an unchanged document by its
+            // address.
+            Some(old) if old.is_same(&new) => {
+                (ReadFile { result: old.result.clone(), ..new }, false)
+            }
             _ => (new, true),
         })
     }
@@ -123,10 +133,10 @@ impl Reader<'_> {
         &self,
         path: &str,
         full: String,
-        old: Option<&Read>,
+        old: Option<&ReadFile>,
         bytes: &[u8],
     ) -> (Result<Arc<Document>, Diagnostic>, bool) {
-        let good = old.and_then(Read::document);
+        let good = old.and_then(ReadFile::document);
         if bytes.len() as u64 > MAX_BYTES {
             let message = format!(
                 "a document may have {MAX_BYTES} bytes, this file has more; it is not used"
@@ -136,8 +146,8 @@ impl Reader<'_> {
             return self.keep(good, Err(diagnostic), bytes);
         }
         match old {
-            // A document that is not UTF-8 has no text either.
-            Some(Read { result: Ok(document), kept: false, .. })
+            // An empty text may also be that of a document that is not UTF-8.
+            Some(ReadFile { result: Ok(document), is_last_good: false, .. })
                 if !bytes.is_empty() && document.text.as_bytes() == bytes =>
             {
                 (Ok(document.clone()), false)
@@ -150,15 +160,16 @@ impl Reader<'_> {
         }
     }
 
-    /// A file that is gone, or that its owner closed to us, is not to be read any more; any other failure may pass.
+    /// Handles a file that cannot be read. If it is gone, or access was withdrawn, its document
+    /// goes too. Any other error may be temporary, so the last good version stays.
     fn failed(
         &self,
         full: String,
-        old: Option<&Read>,
+        old: Option<&ReadFile>,
         error: &std::io::Error,
     ) -> (Result<Arc<Document>, Diagnostic>, bool) {
         let passing = !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied);
-        let good = old.and_then(Read::document).filter(|_| passing);
+        let good = old.and_then(ReadFile::document).filter(|_| passing);
         self.keep(good, Err(unreadable(full, &error.to_string())), &[])
     }
 
@@ -169,6 +180,8 @@ impl Reader<'_> {
         bytes: &[u8],
     ) -> (Result<Arc<Document>, Diagnostic>, bool) {
         let kept = good.and_then(|good| {
+            // Only a version without fields or description can be worse than the old one; the
+            // search for the entry below is skipped for all others.
             let broken = match &new {
                 Ok(new) => new.fields().is_none_or(|fields| fields.description.is_none()),
                 Err(_) => true,
@@ -190,8 +203,8 @@ impl Reader<'_> {
     }
 }
 
-impl Read {
-    fn is_same(&self, other: &Read) -> bool {
+impl ReadFile {
+    fn is_same(&self, other: &ReadFile) -> bool {
         match (&self.result, &other.result) {
             (Ok(a), Ok(b)) => {
                 Arc::ptr_eq(a, b) || (a.text == b.text && a.diagnostics == b.diagnostics)

@@ -1,4 +1,8 @@
 //! Lists folders and follows links.
+//!
+//! Links are followed only inside the source, and each file is loaded once: a link to files that
+//! were found under their own path is ignored. Without that, two links to each other's folder would
+//! multiply the tree, and a link could lead out of the source.
 
 use std::ffi::OsStr;
 use std::fs::{self, FileType};
@@ -11,24 +15,24 @@ use rustc_hash::FxHashSet;
 use skillbook_core::page::diagnostic::{Code, Diagnostic, Severity};
 use skillbook_core::page::document::strip_md;
 
-use super::folder::{join, split, Folder, Markdown};
+use super::folder::{join, split, Folder, MarkdownFile};
 use super::ignores::{self, Ignores};
 use super::parallel::parallel;
 use super::unreadable;
 
-/// How many files, folders and links a source may have.
+/// The maximum number of files, folders and links of a source.
 pub const MAX_FILES: usize = 100_000;
 
-/// How deep folders may be nested.
+/// The maximum nesting of folders.
 const MAX_DEPTH: usize = 16;
 
-/// Lists the folders of a source.
+/// Lists the folders of a source, and counts them.
 pub struct Walker<'a> {
     root: &'a str,
     count: AtomicUsize,
 }
 
-/// The paths that were visited already, for the folders behind a link.
+/// The paths that were visited already, to skip them in a folder behind a link.
 struct Visited<'a> {
     link: &'a str,
     target: &'a Path,
@@ -47,23 +51,27 @@ impl Walker<'_> {
         Walker { root, count: AtomicUsize::new(0) }
     }
 
-    /// Whether the source has more files than it may have. What was found until then is no use.
+    /// Whether the source has too many files. Then the result is incomplete and must not be used.
     pub fn is_full(&self) -> bool {
         self.count.load(Ordering::Relaxed) > MAX_FILES
     }
 
-    /// The whole source, with the files behind its links. The folders directly in the root are divided among threads.
+    /// Lists the whole source, with the files behind links. The folders in the root are divided
+    /// among threads.
     pub fn walk(&self, real: &Path) -> Folder {
         let mut root = self.list("", None, None);
         let names: Vec<String> = std::mem::take(&mut root.folders).into_keys().collect();
         let above = root.ignores.as_ref();
+        // The folders of the root are the skills of a typical source, so they are a good unit of
+        // work.
         let folders = parallel(&names, || (), |(), name| self.visit(name, above, None));
         root.folders = names.into_iter().zip(folders).collect();
         self.follow_links(real, &mut root);
         root
     }
 
-    /// A folder and everything below it, without what is behind links. `above` are the ignore files of its parent.
+    /// Lists a folder and everything below it, without links. `above` are the ignore files of its
+    /// parent.
     pub fn below(&self, path: &str, above: Option<&Arc<Ignores>>) -> Folder {
         self.visit(path, above, None)
     }
@@ -79,7 +87,8 @@ impl Walker<'_> {
         folder
     }
 
-    /// A folder alone; those in it are still empty. `above` are the ignore files of its parent.
+    /// Lists a folder without the content of its folders. `above` are the ignore files of its
+    /// parent.
     pub fn listing(&self, path: &str, above: Option<&Arc<Ignores>>) -> Folder {
         self.list(path, above, None)
     }
@@ -88,12 +97,14 @@ impl Walker<'_> {
         let mut folder = Folder::default();
         let mut entries = Vec::new();
         let mut ignore_files = Vec::new();
-        // Not with walkdir: the ignore files of a folder have to be known before its first entry is looked at, and one
-        // folder can be listed alone.
+        // walkdir is not used here: a folder's ignore files must be known before its first entry,
+        // and a single folder must be listable alone.
         let listed = fs::read_dir(self.full(path)).and_then(|listed| {
             for entry in listed {
                 let entry = entry?;
                 let (name, kind) = (entry.file_name(), entry.file_type()?);
+                // Names are filtered before anything is stored: `node_modules` may hold a hundred
+                // thousand files.
                 if !is_skipped(&name) {
                     match name.into_string() {
                         Ok(name) => entries.push((name, kind)),
@@ -107,6 +118,7 @@ impl Walker<'_> {
                 } else if let Some(name) = ignores::NAMES.into_iter().find(|own| name == *own) {
                     ignore_files.push((name, kind));
                 }
+                // A single folder with too many files ends the walk, without reading all its names.
                 if entries.len() > MAX_FILES {
                     self.count.fetch_add(entries.len(), Ordering::Relaxed);
                     break;
@@ -160,9 +172,10 @@ impl Walker<'_> {
         let rule =
             folder.ignores.as_ref().and_then(|ignores| ignores.leaves_out(path, kind.is_dir()));
         let Some((line, file)) = rule else { return false };
+        // Other ignored files are not worth a diagnostic: nobody misses them.
         if kind.is_dir() || kind.is_symlink() || is_markdown(path) {
             self.count.fetch_add(1, Ordering::Relaxed);
-            let message = format!("left out by the line `{line}` of {file}");
+            let message = format!("ignored by the line `{line}` of {file}");
             let diagnostic =
                 Diagnostic::new(Code::Ignored, Severity::Info, message).in_file(self.full(path));
             folder.diagnostics.push(diagnostic);
@@ -172,12 +185,13 @@ impl Walker<'_> {
 
     fn add(&self, path: &str, name: String, kind: FileType, folder: &mut Folder) {
         self.count.fetch_add(1, Ordering::Relaxed);
+        // Links are followed at the end, when all files are known under their own paths.
         if kind.is_symlink() {
             folder.links.push(name);
         } else if kind.is_dir() {
             if nesting(path) == MAX_DEPTH {
                 let message =
-                    format!("folders may be nested {MAX_DEPTH} deep; this one is not read");
+                    format!("folders may be nested up to {MAX_DEPTH} deep; this one is not read");
                 let diagnostic = Diagnostic::new(Code::TooDeep, Severity::Warning, message);
                 folder.diagnostics.push(diagnostic.in_file(self.full(path)));
             } else {
@@ -188,13 +202,13 @@ impl Walker<'_> {
                 folder.diagnostics.push(unreadable(self.full(path), "it is not a regular file"));
             }
         } else if is_markdown(&name) {
-            folder.markdown.push(Markdown::new(name));
+            folder.markdown.push(MarkdownFile::new(name));
         } else {
             folder.others.push(name);
         }
     }
 
-    /// Follows the links that lead to something in the root that was not visited on its own path.
+    /// Follows the links to files and folders that were not found under their own path.
     fn follow_links(&self, real: &Path, root: &mut Folder) {
         let mut links = paths_of_links("", root);
         if links.is_empty() {
@@ -202,14 +216,17 @@ impl Walker<'_> {
         }
         let mut known = FxHashSet::default();
         know(root, real, &mut known);
+        // A folder behind a link may contain links itself.
         while !links.is_empty() && !self.is_full() {
+            // Sorted, so that of two links to one file always the same one is followed.
             links.sort();
             for link in std::mem::take(&mut links) {
                 let (parent, name) = split(&link);
+                // Its folder may have been left out meanwhile, because of too many files.
                 let Some(parent) = root.at_mut(parent) else { continue };
                 match self.target(&link, real) {
                     Err(diagnostic) => parent.diagnostics.push(diagnostic),
-                    // The same files, which are read under their own path.
+                    // The same files are loaded under their own path.
                     Ok((target, _)) if known.contains(&target) => {}
                     Ok((target, kind)) if kind.is_dir() => {
                         let visited = Visited { link: &link, target: &target, paths: &known };
@@ -236,7 +253,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Where a link leads, if that is in the source and not a folder that the link is in.
+    /// The target of a link, if it is in the source and does not contain the link.
     fn target(&self, link: &str, real: &Path) -> Result<(PathBuf, FileType), Diagnostic> {
         let full = self.full(link);
         let followed = fs::canonicalize(&full).and_then(|target| {
@@ -249,14 +266,16 @@ impl Walker<'_> {
                 return Err(broken(full, format!("the link cannot be followed: {error}")))
             }
         };
+        // Compared after resolving all links, so `..` and links to links cannot get around it.
         if !target.starts_with(real) {
             let message = "the link leaves the source's folder and is not followed";
             let diagnostic = Diagnostic::new(Code::EscapingLink, Severity::Warning, message);
             return Err(diagnostic.hint("make its target a source of its own").in_file(full));
         }
         let parent = Path::new(&full).parent().and_then(|parent| fs::canonicalize(parent).ok());
+        // A link to its own parent would have no end.
         if kind.is_dir() && parent.is_some_and(|parent| parent.starts_with(&target)) {
-            return Err(broken(full, "the link leads back to a folder that it is in".into()));
+            return Err(broken(full, "the link leads to a folder that contains it".into()));
         }
         Ok((target, kind))
     }
@@ -266,12 +285,12 @@ impl Walker<'_> {
     }
 }
 
-/// Whether this is a folder on its own, not behind a link.
+/// Whether the path is a folder, and not a link to one.
 pub fn is_folder(path: &Path) -> bool {
     kind(path).is_ok_and(|kind| kind.is_dir())
 }
 
-/// Whether this is a file on its own, not behind a link.
+/// Whether the path is a file, and not a link to one.
 pub fn is_file(path: &Path) -> bool {
     kind(path).is_ok_and(|kind| kind.is_file())
 }
@@ -280,7 +299,7 @@ fn kind(path: &Path) -> io::Result<FileType> {
     fs::symlink_metadata(path).map(|metadata| metadata.file_type())
 }
 
-/// Dot files and folders, other people's packages, and the copies that editors keep beside a file.
+/// Whether a name is skipped: dot files, `node_modules`, and editors' backup and lock files.
 pub fn is_skipped(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(b".")
@@ -293,7 +312,7 @@ fn is_markdown(name: &str) -> bool {
     strip_md(name) != name
 }
 
-/// How many names a path has.
+/// The number of names in a path.
 fn nesting(path: &str) -> usize {
     path.split('/').count()
 }
@@ -306,7 +325,7 @@ fn paths_of_links(path: &str, folder: &Folder) -> Vec<String> {
     links
 }
 
-/// Adds the real paths of a folder and all in it.
+/// Adds the real paths of a folder and of everything in it.
 fn know(folder: &Folder, real: &Path, known: &mut FxHashSet<PathBuf>) {
     folder.each("", &mut |path, folder| {
         let path = if path.is_empty() { real.to_path_buf() } else { real.join(path) };

@@ -1,4 +1,8 @@
-//! TLS by rustls, with the meanings that libpq gives to `sslmode`.
+//! TLS by rustls, with libpq's meanings of `sslmode`.
+//!
+//! rustls always verifies certificates. libpq has modes that encrypt without verifying, or verify
+//! the authority but not the host, so this module brings its own verifier. It is a thin one:
+//! signatures and chains are checked by rustls.
 
 use std::sync::Arc;
 
@@ -12,17 +16,18 @@ use rustls::{
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::SslMode;
+use super::settings::SslMode;
 use crate::error::Detail;
 use crate::{Error, ErrorKind};
 
-/// What opens TLS connections. `authorities` is a file of certificates in PEM; without it, those of the system count.
+/// The TLS connector of a mode. `authorities` is a PEM file; without it, the system's count.
 pub(super) fn connector(
     mode: SslMode,
     authorities: Option<&str>,
 ) -> Result<MakeRustlsConnect, Error> {
+    // Named explicitly: a process-wide default could be missing, or set by another library.
     let provider = Arc::new(ring::default_provider());
-    // As libpq does: who names authorities means them.
+    // As in libpq: naming authorities means that they are to be checked.
     let mode =
         if mode == SslMode::Require && authorities.is_some() { SslMode::VerifyCa } else { mode };
     let verify = match mode {
@@ -34,6 +39,8 @@ pub(super) fn connector(
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| cannot(error.to_string()))?
+        // rustls calls every custom verifier dangerous. Ours is: `require` means encryption without
+        // authentication, as in libpq.
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
@@ -55,7 +62,8 @@ fn chain(
         .map_err(|error| cannot(format!("no certificate authorities: {error}")))
 }
 
-/// The certificate authorities of a PEM file, or of the system (which may have none). The error is a reason.
+/// The certificate authorities of a PEM file, or of the system, which may have none. The error is a
+/// reason as text.
 pub fn authorities(file: Option<&str>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     match file {
@@ -67,10 +75,10 @@ pub fn authorities(file: Option<&str>) -> Result<RootCertStore, String> {
                 roots.add(certificate).map_err(|error| error.to_string())?;
             }
             if roots.is_empty() {
-                return Err("there are none".to_owned());
+                return Err("it contains none".to_owned());
             }
         }
-        // What is odd among the system's is no reason to do without the others.
+        // An unreadable certificate in the system's store does not invalidate the others.
         None => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
@@ -85,7 +93,7 @@ fn cannot(reason: String) -> Error {
 #[derive(Debug)]
 enum Verify {
     Nothing,
-    /// That an authority signed it, for whichever host.
+    /// An authority has signed it; the host does not matter.
     Chain(Arc<WebPkiServerVerifier>),
     All(Arc<WebPkiServerVerifier>),
 }
@@ -106,11 +114,12 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         let (verifier, name_counts) = match &self.verify {
+            // `prefer` and `require` protect against listening, not against an active attacker.
             Verify::Nothing => return Ok(ServerCertVerified::assertion()),
             Verify::Chain(verifier) => (verifier, false),
             Verify::All(verifier) => (verifier, true),
         };
-        // The name is the last thing that is looked at.
+        // rustls checks the host name last, so with this error the chain has already been verified.
         match verifier.verify_server_cert(certificate, intermediates, name, ocsp, now) {
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },

@@ -1,7 +1,10 @@
-//! Values on their way to the server and back.
+//! Parameters on their way to the server, and values on their way back.
 //!
-//! The server says which type it expects for each parameter. Numbers, texts and bytes are converted to that where
-//! nothing is lost; a text for any other type goes as it is, for the server to read.
+//! The server says which type it expects for each parameter. Numbers, text and bytes are converted
+//! to it if nothing is lost. For any other type the text is passed on, and the server parses it.
+//!
+//! Times and dates come back as ISO 8601 text and JSON as text, so a query returns the same values
+//! as in SQLite, which has no types for them.
 
 use std::error::Error as StdError;
 use std::fmt::Write;
@@ -12,31 +15,31 @@ use tokio_postgres::types::{Format, FromSql, IsNull, Kind, ToSql, Type};
 use crate::error::Detail;
 use crate::{Error, ErrorKind, Value};
 
-/// How many characters of a value an error repeats.
-const SHOWN: usize = 50;
+/// The number of characters of a value that an error repeats.
+const PREVIEW: usize = 50;
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
-/// Days from 1970 to 2000, where the server begins to count.
+/// Days from 1970-01-01 to 2000-01-01, PostgreSQL's epoch.
 const EPOCH_DAYS: i64 = 10_957;
 
-/// A parameter as it is sent.
+/// A parameter in the form in which it is sent.
 #[derive(Debug, PartialEq)]
-pub(super) enum Sent {
+pub(super) enum Param {
     Null,
     Text(String),
     Binary(Vec<u8>),
 }
 
-impl ToSql for Sent {
+impl ToSql for Param {
     fn to_sql(
         &self,
         _: &Type,
         out: &mut BytesMut,
     ) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
         match self {
-            Sent::Null => return Ok(IsNull::Yes),
-            Sent::Text(text) => out.extend_from_slice(text.as_bytes()),
-            Sent::Binary(bytes) => out.extend_from_slice(bytes),
+            Param::Null => return Ok(IsNull::Yes),
+            Param::Text(text) => out.extend_from_slice(text.as_bytes()),
+            Param::Binary(bytes) => out.extend_from_slice(bytes),
         }
         Ok(IsNull::No)
     }
@@ -47,8 +50,8 @@ impl ToSql for Sent {
 
     fn encode_format(&self, _: &Type) -> Format {
         match self {
-            Sent::Text(_) => Format::Text,
-            Sent::Null | Sent::Binary(_) => Format::Binary,
+            Param::Text(_) => Format::Text,
+            Param::Null | Param::Binary(_) => Format::Binary,
         }
     }
 
@@ -61,15 +64,19 @@ impl ToSql for Sent {
     }
 }
 
-/// The value as the server expects it for parameter `number`.
-pub(super) fn encode(value: &Value, ty: &Type, number: usize) -> Result<Sent, Error> {
+/// Converts a value to the type that the server expects for parameter `number`.
+pub(super) fn encode(value: &Value, ty: &Type, number: usize) -> Result<Param, Error> {
     let ty = base(ty);
     let wrong = |expected: String| {
-        Err(Error::new(ErrorKind::Params, Detail::Param { number, expected, given: shown(value) }))
+        Err(Error::new(
+            ErrorKind::Params,
+            Detail::Param { number, expected, given: preview(value) },
+        ))
     };
     let whole = |least: i64, most: i64| {
         let found = match value {
             Value::Int(value) => Some(*value),
+            // Floats above 2^53 are not exact, so they are refused where an integer is expected.
             Value::Float(value) if value.fract() == 0.0 && value.abs() < 9.0e15 => {
                 Some(*value as i64)
             }
@@ -93,11 +100,12 @@ pub(super) fn encode(value: &Value, ty: &Type, number: usize) -> Result<Sent, Er
         _ => None,
     };
     let sent = match *ty {
-        _ if *value == Value::Null => Ok(Sent::Null),
+        // NULL fits every type.
+        _ if *value == Value::Null => Ok(Param::Null),
         Type::BOOL => {
-            whole(0, 1).map(|value| Sent::Binary(vec![value as u8])).or_else(|_| match value {
-                Value::Text(text) if text == "true" => Ok(Sent::Binary(vec![1])),
-                Value::Text(text) if text == "false" => Ok(Sent::Binary(vec![0])),
+            whole(0, 1).map(|value| Param::Binary(vec![value as u8])).or_else(|_| match value {
+                Value::Text(text) if text == "true" => Ok(Param::Binary(vec![1])),
+                Value::Text(text) if text == "false" => Ok(Param::Binary(vec![0])),
                 _ => Err("a boolean".to_owned()),
             })
         }
@@ -116,28 +124,29 @@ pub(super) fn encode(value: &Value, ty: &Type, number: usize) -> Result<Sent, Er
             .filter(|value| value.is_finite())
             .map(|value| binary(value.to_be_bytes()))
             .ok_or_else(|| "a number".to_owned()),
-        Type::NUMERIC => text().map(Sent::Text).ok_or_else(|| "a number".to_owned()),
+        Type::NUMERIC => text().map(Param::Text).ok_or_else(|| "a number".to_owned()),
         Type::BYTEA => match value {
-            Value::Blob(bytes) => Ok(Sent::Binary(bytes.clone())),
+            Value::Blob(bytes) => Ok(Param::Binary(bytes.clone())),
             _ => Err("bytes, {:blob, binary},".to_owned()),
         },
-        _ if is_text(ty) => text().map(Sent::Text).ok_or_else(|| "a text".to_owned()),
+        _ if is_text(ty) => text().map(Param::Text).ok_or_else(|| "text".to_owned()),
         _ => match value {
-            Value::Text(text) => Ok(Sent::Text(text.clone())),
-            _ => Err(format!("a text that is one of the type {},", ty.name())),
+            Value::Text(text) => Ok(Param::Text(text.clone())),
+            _ => Err(format!("text for the type {}", ty.name())),
         },
     };
     match sent {
-        Ok(Sent::Text(text)) if text.contains('\0') => {
-            wrong("a text without NUL characters".to_owned())
+        // Text cannot contain NUL in PostgreSQL.
+        Ok(Param::Text(text)) if text.contains('\0') => {
+            wrong("text without NUL characters".to_owned())
         }
         Ok(sent) => Ok(sent),
         Err(expected) => wrong(expected),
     }
 }
 
-fn binary<const N: usize>(bytes: [u8; N]) -> Sent {
-    Sent::Binary(bytes.to_vec())
+fn binary<const N: usize>(bytes: [u8; N]) -> Param {
+    Param::Binary(bytes.to_vec())
 }
 
 fn base(ty: &Type) -> &Type {
@@ -148,7 +157,7 @@ fn base(ty: &Type) -> &Type {
     ty
 }
 
-/// Whether it is written and read as text.
+/// Whether values of a type are sent and read as text.
 fn is_text(ty: &Type) -> bool {
     matches!(
         *ty,
@@ -164,12 +173,12 @@ fn is_text(ty: &Type) -> bool {
         || ty.name() == "citext"
 }
 
-fn shown(value: &Value) -> String {
+fn preview(value: &Value) -> String {
     match value {
         Value::Null => "nil".to_owned(),
         Value::Int(value) => value.to_string(),
         Value::Float(value) => format!("{value:?}"),
-        Value::Text(text) => match text.char_indices().nth(SHOWN) {
+        Value::Text(text) => match text.char_indices().nth(PREVIEW) {
             Some((end, _)) => format!("{:?}…", &text[..end]),
             None => format!("{text:?}"),
         },
@@ -177,7 +186,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// The bytes of a value, of whichever type.
+/// The bytes of a value of any type.
 pub(super) struct Raw<'a>(pub &'a [u8]);
 
 impl<'a> FromSql<'a> for Raw<'a> {
@@ -190,7 +199,7 @@ impl<'a> FromSql<'a> for Raw<'a> {
     }
 }
 
-/// Whether [`decode`] reads values of the type.
+/// Whether [`decode`] can read values of a type.
 pub(super) fn is_readable(ty: &Type) -> bool {
     let ty = base(ty);
     is_text(ty)
@@ -215,7 +224,7 @@ pub(super) fn is_readable(ty: &Type) -> bool {
         )
 }
 
-/// A value as the server sends it; `None` if it is no finite number or not of its type's form.
+/// Decodes a value; `None` if it is not a finite number, or malformed.
 pub(super) fn decode(ty: &Type, bytes: &[u8]) -> Option<Value> {
     let ty = base(ty);
     Some(match *ty {
@@ -224,6 +233,8 @@ pub(super) fn decode(ty: &Type, bytes: &[u8]) -> Option<Value> {
         Type::INT4 => Value::Int(i32::from_be_bytes(fixed(bytes)?).into()),
         Type::INT8 => Value::Int(i64::from_be_bytes(fixed(bytes)?)),
         Type::OID => Value::Int(u32::from_be_bytes(fixed(bytes)?).into()),
+        // By way of its shortest decimal form: 0.1 as f32 would otherwise become
+        // 0.10000000149011612.
         Type::FLOAT4 => finite(f32::from_be_bytes(fixed(bytes)?).to_string().parse().ok()?)?,
         Type::FLOAT8 => finite(f64::from_be_bytes(fixed(bytes)?))?,
         Type::NUMERIC => numeric(bytes)?,
@@ -231,12 +242,13 @@ pub(super) fn decode(ty: &Type, bytes: &[u8]) -> Option<Value> {
         Type::DATE => Value::Text(date(i32::from_be_bytes(fixed(bytes)?))),
         Type::TIMESTAMP => Value::Text(timestamp(i64::from_be_bytes(fixed(bytes)?), "")),
         Type::TIMESTAMPTZ => Value::Text(timestamp(i64::from_be_bytes(fixed(bytes)?), "Z")),
+        // Fractions of a second are dropped, as in timestamps.
         Type::TIME => {
             Value::Text(clock(i64::from_be_bytes(fixed(bytes)?).div_euclid(MICROS_PER_SECOND)))
         }
         Type::UUID => Value::Text(uuid(fixed(bytes)?)),
         Type::VOID => Value::Null,
-        // The first byte is the version of the format.
+        // The first byte is the version of jsonb's format.
         Type::JSONB => text(bytes.get(1..)?),
         _ => text(bytes),
     })
@@ -257,34 +269,37 @@ fn text(bytes: &[u8]) -> Value {
     }
 }
 
-/// A whole number of 64 bits where it is one, so that sums are read as they are in SQLite; else the nearest float.
+/// Decodes a numeric as an integer if it is whole and fits 64 bits, otherwise as the nearest float.
+/// Sums of integers are numerics in PostgreSQL; this reads them as SQLite returns them.
 fn numeric(bytes: &[u8]) -> Option<Value> {
     let word = |at: usize| {
         bytes.get(at * 2..at * 2 + 2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
     };
     let (count, weight, sign, scale) = (word(0)?, word(1)? as i16, word(2)?, word(3)?);
-    let mut written = match sign {
+    let mut digits = match sign {
         0 => String::new(),
         0x4000 => "-".to_owned(),
         _ => return None,
     };
-    // Groups of four digits, the first of which stands for 10000 to the power of the weight.
+    // The digits are groups of four; the first group counts 10000 to the power of the weight.
     let group =
         |at: i32| if (0..i32::from(count)).contains(&at) { word(4 + at as usize) } else { Some(0) };
+    // The integer part, with groups that are not stored as zeros.
     for at in 0..=i32::from(weight).max(0) {
         let at = if weight < 0 { -1 } else { at };
-        write!(written, "{:04}", group(at)?).ok()?;
+        write!(digits, "{:04}", group(at)?).ok()?;
     }
+    // A scale of 0 means that the value was declared or computed as an integer.
     if scale == 0 {
-        if let Ok(whole) = written.parse() {
+        if let Ok(whole) = digits.parse() {
             return Some(Value::Int(whole));
         }
     }
-    written.push('.');
+    digits.push('.');
     for at in 1..=i32::from(scale.div_ceil(4)) {
-        write!(written, "{:04}", group(i32::from(weight) + at)?).ok()?;
+        write!(digits, "{:04}", group(i32::from(weight) + at)?).ok()?;
     }
-    finite(written.parse().ok()?)
+    finite(digits.parse().ok()?)
 }
 
 fn date(days: i32) -> String {
@@ -311,8 +326,9 @@ fn clock(seconds: i64) -> String {
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// The civil date of a day counted from 2000, by Howard Hinnant's `civil_from_days`.
+/// The date of a day since 2000-01-01, by Howard Hinnant's algorithm `civil_from_days`.
 fn day(days: i64) -> String {
+    // Years begin in March here, so that the leap day is the last day of a year.
     let days = days + EPOCH_DAYS + 719_468;
     let era = days.div_euclid(146_097);
     let of_era = days.rem_euclid(146_097);
@@ -337,15 +353,15 @@ mod tests {
 
     fn sent(value: Value, ty: &Type) -> String {
         match encode(&value, ty, 3) {
-            Ok(Sent::Null) => "null".to_owned(),
-            Ok(Sent::Text(text)) => text,
-            Ok(Sent::Binary(bytes)) => format!("{bytes:?}"),
+            Ok(Param::Null) => "null".to_owned(),
+            Ok(Param::Text(text)) => text,
+            Ok(Param::Binary(bytes)) => format!("{bytes:?}"),
             Err(error) => error.to_string(),
         }
     }
 
     #[test]
-    fn parameters_become_what_the_server_expects() {
+    fn parameters_are_encoded_for_their_type() {
         let text = |text: &str| Value::Text(text.to_owned());
         for (value, ty, expected) in [
             (Value::Null, Type::INT4, "null"),
@@ -362,28 +378,46 @@ mod tests {
             (
                 Value::Int(-2_147_483_649),
                 Type::INT4,
-                "expected an integer from -2147483648 to 2147483647 as parameter $3, got: -2147483649",
+                "expected an integer from -2147483648 to 2147483647 as parameter $3, got: \
+                 -2147483649",
             ),
             (Value::Float(2.0), Type::INT2, "[0, 2]"),
-            (Value::Float(2.5), Type::INT2, "expected an integer from -32768 to 32767 as parameter $3, got: 2.5"),
+            (
+                Value::Float(2.5),
+                Type::INT2,
+                "expected an integer from -32768 to 32767 as parameter $3, got: 2.5",
+            ),
             (text(" 7 "), Type::INT8, "[0, 0, 0, 0, 0, 0, 0, 7]"),
             (
                 text("7; drop"),
                 Type::INT8,
-                "expected an integer from -9223372036854775808 to 9223372036854775807 as parameter $3, got: \"7; drop\"",
+                "expected an integer from -9223372036854775808 to 9223372036854775807 as \
+                 parameter $3, got: \"7; drop\"",
             ),
             (Value::Int(1), Type::FLOAT8, "[63, 240, 0, 0, 0, 0, 0, 0]"),
-            (Value::Float(1e300), Type::FLOAT4, "expected a number of 32 bits as parameter $3, got: 1e300"),
+            (
+                Value::Float(1e300),
+                Type::FLOAT4,
+                "expected a number of 32 bits as parameter $3, got: 1e300",
+            ),
             (text("inf"), Type::FLOAT8, "expected a number as parameter $3, got: \"inf\""),
             (Value::Float(0.1), Type::NUMERIC, "0.1"),
             (Value::Int(5), Type::TEXT, "5"),
             (Value::Float(2.0), Type::TEXT, "2.0"),
-            (Value::Blob(vec![1]), Type::TEXT, "expected a text as parameter $3, got: 1 bytes"),
-            (text("a\0"), Type::TEXT, "expected a text without NUL characters as parameter $3, got: \"a\\0\""),
+            (Value::Blob(vec![1]), Type::TEXT, "expected text as parameter $3, got: 1 bytes"),
+            (
+                text("a\0"),
+                Type::TEXT,
+                "expected text without NUL characters as parameter $3, got: \"a\\0\"",
+            ),
             (Value::Blob(vec![0, 1]), Type::BYTEA, "[0, 1]"),
-            (text("a"), Type::BYTEA, "expected bytes, {:blob, binary}, as parameter $3, got: \"a\""),
+            (
+                text("a"),
+                Type::BYTEA,
+                "expected bytes, {:blob, binary}, as parameter $3, got: \"a\"",
+            ),
             (text("2026-03-01"), Type::DATE, "2026-03-01"),
-            (Value::Int(5), Type::DATE, "expected a text that is one of the type date, as parameter $3, got: 5"),
+            (Value::Int(5), Type::DATE, "expected text for the type date as parameter $3, got: 5"),
         ] {
             assert_eq!(sent(value, &ty), expected);
         }

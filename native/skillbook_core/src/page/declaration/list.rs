@@ -1,33 +1,41 @@
-//! The lines of a Flags section: a flag a line, a list item, a table's row or a heading.
+//! Reads the items of a Flags section. A flag may have its own line, list item, table row or
+//! heading:
+//!
+//! ```text
+//! --to <name>  Whom to write (required)
+//! - **--to** <name>: Whom to write
+//! | `--to` | required | Whom to write |
+//! ### --to
+//! ```
 
 use crate::page::sections::Fences;
 
-/// What stands at one flag, taken apart.
+/// The entry of one flag.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Item<'a> {
-    /// Its names without dashes, parts of the section.
+    /// Its names without dashes, as slices of the section.
     pub names: Vec<&'a str>,
-    /// What stands for its value: `<name>`, `N`.
+    /// The placeholder of its value: `<name>`, `N`.
     pub value: Option<&'a str>,
     pub text: String,
-    /// Cells of a table's columns that have these titles.
+    /// The cells of table columns with these titles.
     pub required: Option<&'a str>,
     pub default: Option<&'a str>,
     pub kind: Option<&'a str>,
     pub values: Option<&'a str>,
 }
 
-/// Where a line that lists no flag belongs.
+/// Whether a line without a flag belongs to the flag above.
 #[derive(PartialEq, Eq)]
 enum Open {
-    /// To the flag above, in any case.
+    /// Yes.
     Any,
-    /// To it if it is indented.
+    /// If it is indented.
     Indented,
     No,
 }
 
-/// The flags that a section lists; none if it is prose.
+/// The flags that a section lists. Empty for prose.
 pub(super) fn items(section: &str) -> Vec<Item<'_>> {
     let mut all: Vec<Item<'_>> = Vec::new();
     let mut fences = Fences::default();
@@ -36,7 +44,7 @@ pub(super) fn items(section: &str) -> Vec<Item<'_>> {
     let mut above: Vec<&str> = Vec::new();
     for line in section.lines() {
         let bare = line.trim();
-        if fences.hold(bare) && bare.starts_with(['`', '~']) {
+        if fences.is_code(bare) && bare.starts_with(['`', '~']) {
             open = Open::No;
             continue;
         }
@@ -68,7 +76,7 @@ pub(super) fn items(section: &str) -> Vec<Item<'_>> {
         }
         let Some(last) = all.last_mut() else { continue };
         if bare.is_empty() {
-            // A heading's text may come after a blank line.
+            // The text of a heading may come after a blank line.
             open = match open {
                 Open::Any if last.text.is_empty() => Open::Any,
                 Open::No => Open::No,
@@ -89,7 +97,8 @@ pub(super) fn items(section: &str) -> Vec<Item<'_>> {
     all
 }
 
-/// The names at the beginning of a line, and what follows them: `--to`, `- **--to**`, `-t, --to <name>`, `### --to`.
+/// The names at the beginning of a line, and the rest of it: `--to`, `- **--to**`, `-t, --to
+/// <name>`, `### --to`.
 fn names(line: &str) -> (Vec<&str>, &str) {
     let mut names = Vec::new();
     let mut rest = line.trim_start_matches([' ', '\t', '|', '*', '`', '+', '#', '[']);
@@ -109,7 +118,7 @@ fn names(line: &str) -> (Vec<&str>, &str) {
     }
 }
 
-/// A flag's name at the start of a text.
+/// The name of a flag at the start of a text; empty without one.
 pub(crate) fn word(text: &str) -> &str {
     let end =
         text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).unwrap_or(text.len());
@@ -120,7 +129,7 @@ pub(crate) fn word(text: &str) -> &str {
     }
 }
 
-/// What stands for the value behind a name, and the text after it.
+/// The placeholder of the value after a name, and the text after it.
 fn head(rest: &str) -> (Option<&str>, &str) {
     let (value, rest) = value(rest);
     let rest = rest.trim_start_matches(['`', '*', ']', ' ', '\t']);
@@ -132,7 +141,7 @@ fn head(rest: &str) -> (Option<&str>, &str) {
 /// `<name>`, `{a,b}` or a word in capitals at the start of a text, with the dots of a repetition.
 pub(super) fn value(rest: &str) -> (Option<&str>, &str) {
     let start = rest.trim_start_matches([' ', '\t', '=']);
-    // Behind two blanks stands the description.
+    // After two spaces the description begins.
     let close = rest.starts_with('=') || !rest.starts_with('\t') && !rest.starts_with("  ");
     let end = match start.as_bytes().first() {
         Some(b'<') => start.find('>').map(|at| at + 1),

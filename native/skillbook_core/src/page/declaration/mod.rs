@@ -1,13 +1,17 @@
-//! The flags of a command as its page declares them: what the Flags section lists, together with the Usage line.
+//! Reads the flags that a command's page declares in its Flags section and its Usage line.
 //!
-//! Lint, checks before a run, tool definitions and grammars all go by this one reading. Only what is plainly written
-//! counts: of a flag whose text says nothing that is known here, there are the name and the description, and a section of
-//! prose declares nothing.
+//! Lint, checks before a run, tool definitions and grammars all use this reading. Only clear
+//! statements count: a flag without any known phrase has just a name and a description, and a
+//! section of prose declares nothing. A wrong guess would refuse correct commands; a missing one
+//! only leaves a check out.
 //!
 //! ```
 //! use skillbook_core::page::declaration::{read, Type};
 //!
-//! let declared = read("## Flags\n\n--title  What to do (required)\n--limit  How many, from 1 to 100 (default: 20)\n").unwrap();
+//! let page = "## Flags\n\n\
+//!     --title  What to do (required)\n\
+//!     --limit  How many, from 1 to 100 (default: 20)\n";
+//! let declared = read(page).unwrap();
 //! assert!(declared.flags[0].required);
 //! assert_eq!(declared.flags[1].kind, Type::Integer { min: Some(1), max: Some(100) });
 //! assert_eq!(declared.flags[1].default, ["20"]);
@@ -27,65 +31,66 @@ use crate::text::fence;
 use crate::text::line::push_line;
 pub(crate) use list::word as flag_name;
 use list::Item;
-use phrase::Said;
-use usage::{Shown, Synopsis};
+use phrase::Facts;
+use usage::{Synopsis, UsageFlag};
 
-/// What a command takes.
+/// The declared flags and arguments of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Declaration {
-    /// Its flags, in their order.
+    /// The flags, in the order of the page.
     pub flags: Vec<Flag>,
-    /// Flags of which one is to be given, as `(--a <x> | --b <y>)` in Usage shows them.
+    /// Groups of alternative flags, shown in Usage as `(--a <x> | --b <y>)`.
     pub choices: Vec<Choice>,
-    /// Whether words of its own may stand without a flag: Usage shows some, or is no plain
+    /// Whether the command takes words without a flag: Usage shows some, or Usage is not a clear
     /// synopsis.
     pub words: bool,
-    /// Where Usage and the Flags section contradict each other.
+    /// Contradictions between Usage and the Flags section.
     pub contradictions: Vec<Contradiction>,
 }
 
-/// A flag.
+/// A declared flag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flag {
-    /// Its names without dashes as written, the first one being its own. One dash makes no flag, so short ones are none.
+    /// Its names without dashes, unchanged; the first is the main one. Names with a single dash are
+    /// left out, since the command language has none.
     pub names: Vec<String>,
-    /// What the section says of it, on one line.
+    /// Its text in the section, on one line.
     pub description: String,
-    /// Whether it must be given.
+    /// Whether it is required.
     pub required: bool,
-    /// The values that it has if it is not given.
+    /// Its default values.
     pub default: Vec<String>,
-    /// What its values are.
+    /// The type of its values.
     pub kind: Type,
-    /// Whether it may have several values.
+    /// Whether it takes several values.
     pub several: bool,
-    /// Which words before the first flag stand for it.
+    /// The words before the first flag that it takes.
     pub positional: Option<Positional>,
-    /// Where its first name, with its dashes, begins in the body, in bytes.
+    /// The offset of its first name, with dashes, in the body, in bytes.
     pub offset: usize,
 }
 
-/// The words that are days where a page allows them.
+/// The words that a date may be, if the page allows them.
 pub const DAYS: [&str; 3] = ["yesterday", "today", "tomorrow"];
 
-/// What a flag's values are.
+/// The type of a flag's values.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Type {
-    /// Nothing is said of it.
+    /// The page does not say whether it has a value.
     #[default]
     Unknown,
-    /// It has a value, or several, of which no more is said.
+    /// One or more values of any form.
     Value,
     /// One text.
     Text {
-        /// Its greatest length in characters.
+        /// The maximum length in characters.
         max: Option<u64>,
-        /// Whether it is a single line.
+        /// Whether it must be a single line.
         line: bool,
         /// Whether it may be empty or blank.
         empty: bool,
     },
-    /// None: it is there or not.
+    /// No value: the flag is present or absent.
     Switch,
     /// A whole number.
     Integer {
@@ -101,70 +106,70 @@ pub enum Type {
         /// The largest.
         max: Option<i64>,
     },
-    /// A day as `YYYY-MM-DD`.
+    /// A date as `YYYY-MM-DD`.
     Date {
-        /// Whether `yesterday`, `today` and `tomorrow` are days too.
+        /// Whether `yesterday`, `today` and `tomorrow` are allowed too.
         words: bool,
     },
     /// One of these.
     OneOf(Vec<String>),
 }
 
-/// How many words before the first flag a flag takes.
+/// The number of words before the first flag that a flag takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Positional {
     /// One.
     One,
-    /// All that are left, as one text.
+    /// All remaining ones, as one text.
     All,
 }
 
 /// Flags that exclude each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// Their own names.
+    /// Their main names.
     pub names: Vec<String>,
-    /// Whether one of them must be given.
+    /// Whether one of them is required.
     pub required: bool,
 }
 
-/// What a page says of a flag in two ways.
+/// Two contradicting statements about a flag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contradiction {
-    /// The flag's place among the flags.
+    /// The index of the flag.
     pub flag: usize,
-    /// What is wrong.
+    /// The contradiction.
     pub clash: Clash,
 }
 
-/// How two statements differ.
+/// The kind of a contradiction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Clash {
-    /// Usage shows it in brackets, the Flags section says that it is required.
+    /// Usage shows the flag in brackets, but the Flags section requires it.
     Optional,
-    /// Usage shows it without brackets, the Flags section says that it may be left out.
+    /// Usage shows the flag without brackets, but the Flags section makes it optional.
     Required,
-    /// Usage shows no value, the Flags section speaks of one.
+    /// Usage shows no value, but the Flags section describes one.
     NoValue,
-    /// Usage shows a value, and the Flags section calls it a switch.
+    /// Usage shows a value, but the Flags section calls the flag a switch.
     Value,
-    /// A default that is none of the values allowed.
+    /// A default that is not one of the allowed values.
     Default(String),
 }
 
 impl Flag {
-    /// Its own name.
+    /// Its main name.
     pub fn name(&self) -> &str {
         self.names.first().map_or("", String::as_str)
     }
 
-    /// Whether this is one of its names; `due_before` is `due-before`.
+    /// Whether this is one of its names. `due_before` and `due-before` are the same.
     pub fn is(&self, name: &str) -> bool {
         self.names.iter().any(|own| plain(own) == plain(name))
     }
 }
 
-/// A name in the spelling in which it is compared.
+/// The spelling of a name for comparisons.
 fn plain(name: &str) -> Cow<'_, str> {
     match name.contains('_') {
         true => Cow::Owned(name.replace('_', "-")),
@@ -172,7 +177,8 @@ fn plain(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Reads the Flags section of a body and its Usage; `None` if there is none, or it is prose and lists no flag.
+/// Reads the Flags section of a body and its Usage. Returns `None` without a section that lists a
+/// flag.
 pub fn read(body: &str) -> Option<Declaration> {
     let section = sections::section(body, "flags")?;
     let items = list::items(section);
@@ -188,19 +194,19 @@ pub fn read(body: &str) -> Option<Declaration> {
 fn declare(body: &str, items: Vec<Item<'_>>, synopsis: &Synopsis<'_>) -> Declaration {
     let mut places: FxHashMap<String, usize> = FxHashMap::default();
     let mut flags: Vec<Flag> = Vec::with_capacity(items.len());
-    let mut said: Vec<Said> = Vec::with_capacity(items.len());
+    let mut facts: Vec<Facts> = Vec::with_capacity(items.len());
     for item in items {
         let known = |name: &&str| places.contains_key(&*plain(name));
         let names: Vec<_> =
             item.names.iter().filter(|name| !known(name)).map(|name| (*name).to_owned()).collect();
-        // What is listed twice is what the first line says.
+        // If a flag is listed twice, the first line counts.
         let Some(first) = item.names.first().filter(|_| !names.is_empty()) else { continue };
         for name in &names {
             places.insert(plain(name).into_owned(), flags.len());
         }
         let mut description = String::new();
         push_line(&mut description, &item.text);
-        said.push(phrase::said(&description, &item));
+        facts.push(phrase::facts(&description, &item));
         flags.push(Flag {
             names,
             description,
@@ -213,18 +219,18 @@ fn declare(body: &str, items: Vec<Item<'_>>, synopsis: &Synopsis<'_>) -> Declara
         });
     }
     let place = |name: &str| places.get(&*plain(name)).copied();
-    let mut shown: Vec<Option<&Shown<'_>>> = vec![None; flags.len()];
+    let mut shown: Vec<Option<&UsageFlag<'_>>> = vec![None; flags.len()];
     for flag in &synopsis.flags {
         if let Some(at) = place(flag.name) {
             shown[at].get_or_insert(flag);
         }
     }
-    let marked = said.iter().any(|said| said.required == Some(true));
-    let placed = said.iter().any(|said| said.positional.is_some());
+    let marked = facts.iter().any(|facts| facts.required == Some(true));
+    let placed = facts.iter().any(|facts| facts.positional.is_some());
     let mut contradictions = Vec::new();
-    for (at, ((flag, said), shown)) in flags.iter_mut().zip(said).zip(shown).enumerate() {
-        let words = said.positional;
-        let clashes = settle(flag, said, shown, marked);
+    for (at, ((flag, facts), shown)) in flags.iter_mut().zip(facts).zip(shown).enumerate() {
+        let words = facts.positional;
+        let clashes = combine(flag, facts, shown, marked);
         flag.positional = match words {
             _ if synopsis.words => None,
             None if flag.required && !placed => Some(Positional::One),
@@ -241,26 +247,33 @@ fn declare(body: &str, items: Vec<Item<'_>>, synopsis: &Synopsis<'_>) -> Declara
     Declaration { flags, choices, words: synopsis.words, contradictions }
 }
 
-/// Brings together what the section says and what Usage shows. Where they differ, the section's words count.
-fn settle(flag: &mut Flag, said: Said, shown: Option<&Shown<'_>>, marked: bool) -> Vec<Clash> {
+/// Combines the facts of the section with Usage. Where they differ, the section counts, because
+/// prose is more exact than brackets, and the difference is returned.
+fn combine(
+    flag: &mut Flag,
+    facts: Facts,
+    shown: Option<&UsageFlag<'_>>,
+    marked: bool,
+) -> Vec<Clash> {
     let mut clashes = Vec::new();
-    let has_default = !said.default.is_empty() || said.has_default;
-    let free = said.required == Some(false) || has_default;
-    flag.kind = said.kind;
-    flag.several = said.several;
-    flag.required = said.required == Some(true);
+    let has_default = !facts.default.is_empty() || facts.has_default;
+    let free = facts.required == Some(false) || has_default;
+    flag.kind = facts.kind;
+    flag.several = facts.several;
+    flag.required = facts.required == Some(true);
     if let Some(shown) = shown {
-        match (said.required, shown.optional) {
+        match (facts.required, shown.optional) {
             (Some(true), true) => clashes.push(Clash::Optional),
-            (_, false) if free && said.required != Some(true) => clashes.push(Clash::Required),
-            // Where some are marked as required, one that is not may be left out.
+            (_, false) if free && facts.required != Some(true) => clashes.push(Clash::Required),
+            // If some flags are marked as required, an unmarked one is optional.
             (None, false) if marked => clashes.push(Clash::Required),
             (None, false) => flag.required = true,
             _ => {}
         }
         let silent = flag.kind == Type::Unknown;
         match &shown.value {
-            // Who lists flags without brackets lists them without their values too.
+            // Authors who leave out brackets leave out values too. Only in brackets does a missing
+            // value mean a switch.
             None if silent && !flag.several && shown.optional => flag.kind = Type::Switch,
             None if silent => {}
             None if flag.kind != Type::Switch => clashes.push(Clash::NoValue),
@@ -279,7 +292,7 @@ fn settle(flag: &mut Flag, said: Said, shown: Option<&Shown<'_>>, marked: bool) 
     if flag.kind == Type::Switch {
         flag.several = false;
     } else {
-        flag.default = said.default;
+        flag.default = facts.default;
     }
     if !flag.several && flag.default.len() > 1 {
         flag.default.clear();
@@ -292,7 +305,7 @@ fn settle(flag: &mut Flag, said: Said, shown: Option<&Shown<'_>>, marked: bool) 
 }
 
 impl Type {
-    /// Whether a text can be such a value, as far as that can be told here.
+    /// Whether a text can be a value of this type.
     fn takes(&self, value: &str) -> bool {
         match self {
             Type::OneOf(values) => values.iter().any(|allowed| allowed == value),

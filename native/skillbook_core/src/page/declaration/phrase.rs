@@ -1,51 +1,54 @@
-//! What the text at a flag plainly says of it. A phrase counts at the start of a part of the text or in parentheses, never
-//! in the middle of a sentence, and only if all of it is understood.
+//! Reads facts about a flag from its text: required, default, type, several values.
+//!
+//! A phrase counts only at the start of a sentence or clause or in parentheses, never in the middle
+//! of a sentence, and only if all of it is understood. So "one of: a, b" is a list of values, and
+//! "any one of the team" is not.
 
 use super::list::Item;
 use super::{Positional, Type, DAYS};
 
 const DEFAULT: [&str; 4] = ["default:", "default is", "defaults to", "default ="];
 
-/// What is said of a flag.
+/// Facts about a flag.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct Facts {
     pub required: Option<bool>,
     pub default: Vec<String>,
-    /// There is a default, perhaps one that is described and not written out.
+    /// There is a default. It may be described instead of written out.
     pub has_default: bool,
     pub kind: Type,
     pub several: bool,
-    /// Which words before the first flag stand for it; `Some(None)` if none do.
+    /// The words before the first flag that it takes; `Some(None)` for none.
     pub positional: Option<Option<Positional>>,
-    /// Two types were named.
-    torn: bool,
+    /// The text names two different types, so none counts.
+    conflicting: bool,
 }
 
 const TEXT: Type = Type::Text { max: None, line: false, empty: false };
 const LINE: Type = Type::Text { max: None, line: true, empty: false };
 
-pub(super) fn said(text: &str, item: &Item<'_>) -> Said {
-    let mut said = Said::default();
+pub(super) fn facts(text: &str, item: &Item<'_>) -> Facts {
+    let mut facts = Facts::default();
     for (part, inside) in parts(text) {
         match inside {
-            true => said.items(part),
-            false => said.sentence(part),
+            true => facts.items(part),
+            false => facts.sentence(part),
         }
     }
-    said.columns(item);
+    facts.columns(item);
     if let Some(value) = item.value {
-        said.several |= value.ends_with("...") || value.ends_with('…');
-        if let (Type::Unknown, Some(kind)) = (&said.kind, placeholder(value)) {
-            said.kind = kind;
+        facts.several |= value.ends_with("...") || value.ends_with('…');
+        if let (Type::Unknown, Some(kind)) = (&facts.kind, placeholder(value)) {
+            facts.kind = kind;
         }
     }
-    if said.torn {
-        said.kind = Type::Unknown;
+    if facts.conflicting {
+        facts.kind = Type::Unknown;
     }
-    said
+    facts
 }
 
-/// What stands for a value: its type if that is plain, else that there is one.
+/// The type of a placeholder: `<n>` is an integer, `{a|b}` a choice, and any other just a value.
 pub(super) fn placeholder(value: &str) -> Option<Type> {
     let value = value.trim_end_matches(['.', '…', ' ']);
     let inner = match value.strip_prefix(['<', '{']) {
@@ -62,7 +65,7 @@ pub(super) fn placeholder(value: &str) -> Option<Type> {
     })
 }
 
-/// The sentences of a text, and what stands in parentheses or brackets; `true` for the latter.
+/// The sentences of a text, and the groups in parentheses or brackets, which have `true`.
 fn parts(text: &str) -> Vec<(&str, bool)> {
     let (mut parts, mut start, mut open, mut code) = (Vec::new(), 0, None, false);
     let bytes = text.as_bytes();
@@ -101,7 +104,7 @@ fn parts(text: &str) -> Vec<(&str, bool)> {
     parts
 }
 
-impl Said {
+impl Facts {
     /// `required, a switch`, `one of: a, b`, `1-100`, `default: 5`
     fn items(&mut self, group: &str) {
         for part in group.split(';').map(str::trim) {
@@ -120,31 +123,33 @@ impl Said {
                 let item = item.trim().trim_matches(['*', '_']);
                 if !self.word(item) {
                     let range = range(item).or_else(|| bounds(item));
-                    range.into_iter().for_each(|(min, max)| self.be(Type::Integer { min, max }));
+                    range
+                        .into_iter()
+                        .for_each(|(min, max)| self.set_type(Type::Integer { min, max }));
                 }
                 rest = next.trim_start();
             }
         }
     }
 
-    /// A word or two in parentheses, or in a column.
+    /// Reads a word or two in parentheses or in a column. Returns whether they are known.
     fn word(&mut self, word: &str) -> bool {
         match word.to_lowercase().as_str() {
             "required" | "mandatory" => self.required = Some(true),
             "optional" => self.required = Some(false),
             "switch" | "a switch" | "boolean" | "bool" | "boolean flag" | "no value"
-            | "takes no value" => self.be(Type::Switch),
+            | "takes no value" => self.set_type(Type::Switch),
             "integer" | "int" | "whole number" | "a whole number" | "an integer" => {
-                self.be(Type::Integer { min: None, max: None })
+                self.set_type(Type::Integer { min: None, max: None })
             }
             "number" | "float" | "a number" | "decimal" => {
-                self.be(Type::Number { min: None, max: None })
+                self.set_type(Type::Number { min: None, max: None })
             }
-            "string" | "text" => self.be(TEXT),
-            "one line" => self.be(LINE),
+            "string" | "text" => self.set_type(TEXT),
+            "one line" => self.set_type(LINE),
             "by name" => self.positional = Some(None),
             "positional" => self.positional = Some(Some(Positional::One)),
-            "yyyy-mm-dd" | "date as yyyy-mm-dd" => self.be(Type::Date { words: false }),
+            "yyyy-mm-dd" | "date as yyyy-mm-dd" => self.set_type(Type::Date { words: false }),
             "repeatable" | "can be repeated" | "may be repeated" | "multiple" | "list"
             | "space-separated" | "comma-separated" => self.several = true,
             _ => return false,
@@ -161,7 +166,7 @@ impl Said {
             return self.one_of(several, values);
         }
         if let Some((min, max)) = tails(bare).find_map(range) {
-            return self.be(Type::Integer { min, max });
+            return self.set_type(Type::Integer { min, max });
         }
         let is =
             |text: &str, words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
@@ -173,9 +178,9 @@ impl Said {
         if after(bare, &["a whole number", "an integer", "whole number"])
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(','))
         {
-            self.be(Type::Integer { min: None, max: None });
+            self.set_type(Type::Integer { min: None, max: None });
         }
-        // Not "one or more of", which a list follows.
+        // "one or more of" begins a list of values, which is read above.
         if after(bare, &["one or more"]).is_some_and(|rest| after(rest, &["of"]).is_none()) {
             self.several = true;
         }
@@ -184,17 +189,17 @@ impl Said {
             let clause = tail[..end].trim();
             let line = after(clause, &["one line", "on one line"]).is_some();
             if let Some(max) = characters(clause) {
-                self.be(Type::Text { max: Some(max), line, empty: false });
+                self.set_type(Type::Text { max: Some(max), line, empty: false });
             } else if is(clause, &["one line", "one line of text", "on one line"]) {
-                self.be(LINE);
+                self.set_type(LINE);
             } else if is(clause, &["may be empty", "it may be empty"]) {
-                self.be(Type::Text { max: None, line: false, empty: true });
+                self.set_type(Type::Text { max: None, line: false, empty: true });
             } else if is(clause, &["space-separated", "comma-separated"]) {
                 self.several = true;
             }
         }
         if let Some(words) = date(bare) {
-            self.be(Type::Date { words });
+            self.set_type(Type::Date { words });
         }
         if let Some(words) = positional(bare) {
             self.positional = Some(Some(words));
@@ -203,10 +208,10 @@ impl Said {
 
     fn one_of(&mut self, several: bool, values: Vec<String>) {
         self.several |= several;
-        self.be(Type::OneOf(values));
+        self.set_type(Type::OneOf(values));
     }
 
-    fn be(&mut self, kind: Type) {
+    fn set_type(&mut self, kind: Type) {
         match (&mut self.kind, kind) {
             (own @ Type::Unknown, kind) => *own = kind,
             (Type::Integer { min, max }, Type::Integer { min: other_min, max: other_max }) => {
@@ -221,7 +226,7 @@ impl Said {
                 *line |= one;
                 *empty |= none;
             }
-            // "a number from 1 to 5" may have a fraction.
+            // "a number from 1 to 5" allows fractions.
             (Type::Number { min, max }, Type::Integer { min: other_min, max: other_max }) => {
                 *min = min.or(other_min);
                 *max = max.or(other_max);
@@ -230,7 +235,7 @@ impl Said {
                 let Type::Integer { min, max } = *own else { return };
                 *own = Type::Number { min, max };
             }
-            (own, kind) => self.torn |= *own != kind,
+            (own, kind) => self.conflicting |= *own != kind,
         }
     }
 
@@ -265,7 +270,7 @@ impl Said {
             self.word(cell.trim_matches(['*', '`']));
         }
         if let Some(values) = item.values.and_then(words) {
-            self.be(Type::OneOf(values));
+            self.set_type(Type::OneOf(values));
         }
     }
 }
@@ -282,20 +287,20 @@ fn listed(text: &str) -> Option<(bool, Vec<String>)> {
     Some((several, words(rest.strip_prefix(':').unwrap_or(rest))?))
 }
 
-/// The part itself, and what follows each comma and colon in it.
+/// The part itself, and the rest of it after each comma and colon.
 fn tails(part: &str) -> impl Iterator<Item = &str> {
     let colons = part.match_indices(':').map(|(at, _)| at);
     std::iter::once(part).chain(commas(part).chain(colons).map(|at| part[at + 1..].trim_start()))
 }
 
-/// Where commas stand that are no part of a number.
+/// The offsets of commas that are not part of a number.
 fn commas(text: &str) -> impl Iterator<Item = usize> + '_ {
     let digit = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
     let places = text.match_indices(',').map(|(at, _)| at);
     places.filter(move |at| !(digit(at + 1) && at.checked_sub(1).is_some_and(digit)))
 }
 
-/// What follows one of these phrases at the start of a text, whatever its case.
+/// The rest of a text after one of these phrases, in any case.
 fn after<'a>(text: &'a str, phrases: &[&str]) -> Option<&'a str> {
     phrases.iter().find_map(|phrase| {
         let start = text.get(..phrase.len()).filter(|start| start.eq_ignore_ascii_case(phrase))?;
@@ -307,7 +312,8 @@ fn after<'a>(text: &'a str, phrases: &[&str]) -> Option<&'a str> {
     })
 }
 
-/// Two words or more, each one word or in quotes, with commas, `or`, `and` or bars between them.
+/// A list of at least two items, separated by commas, `or`, `and` or bars. Each is a single word or
+/// is in quotes.
 fn words(list: &str) -> Option<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
     for part in list.split([',', '|']) {
@@ -321,7 +327,7 @@ fn words(list: &str) -> Option<Vec<String>> {
     (words.len() > 1).then_some(words)
 }
 
-/// One word, or what stands in quotes or as inline code.
+/// One word, or a text in quotes or inline code.
 fn one(text: &str) -> Option<String> {
     let text = text.trim().trim_matches('*');
     for mark in ['`', '"', '\''] {
@@ -333,7 +339,7 @@ fn one(text: &str) -> Option<String> {
     (!text.is_empty() && text.chars().all(plain)).then(|| text.to_owned())
 }
 
-/// The bounds of a range that is all of a text: `from 1 to 100`, `from 1 on`, `between 1 and 9`, `1-100`.
+/// The bounds of a text that is a range: `from 1 to 100`, `from 1 on`, `between 1 and 9`, `1-100`.
 fn range(text: &str) -> Option<(Option<i64>, Option<i64>)> {
     let whole = after(text, &["a whole number", "an integer", "whole number", "integer"]);
     let text = whole.unwrap_or(text).trim();
@@ -353,7 +359,7 @@ fn range(text: &str) -> Option<(Option<i64>, Option<i64>)> {
     joints.iter().find_map(|joint| pair(text, joint)).or_else(|| whole.and_then(bounds))
 }
 
-/// One bound, which in a sentence may count anything: `at least 1`, `max: 5`.
+/// A single bound: `at least 1`, `max: 5`. Not for sentences, where it could count anything.
 fn bounds(text: &str) -> Option<(Option<i64>, Option<i64>)> {
     if let Some(min) = after(text, &["min:", "minimum:", "min", "at least"]) {
         return Some((Some(number(min)?), None));
@@ -382,7 +388,8 @@ fn characters(clause: &str) -> Option<u64> {
     count.replace(',', "").parse().ok().filter(|_| bounded)
 }
 
-/// `It may also stand without the flag's name`; `its words` are all those before the first flag.
+/// `It may also stand without the flag's name` allows one word before the first flag, `its words
+/// may …` all of them.
 fn positional(sentence: &str) -> Option<Positional> {
     let sentence = sentence.to_lowercase();
     let (words, rest) = match sentence.strip_prefix("its words ") {
@@ -394,7 +401,8 @@ fn positional(sentence: &str) -> Option<Positional> {
     matches!(rest, "stand without the flag's name" | "stand without the flag").then_some(words)
 }
 
-/// Whether a day is asked for as `YYYY-MM-DD`, and the words yesterday, today and tomorrow are allowed too.
+/// Whether the sentence asks for a date as `YYYY-MM-DD`, and if so, whether the words yesterday,
+/// today and tomorrow are allowed too.
 fn date(sentence: &str) -> Option<bool> {
     let at = sentence.find("YYYY-MM-DD")?;
     let before = sentence[..at].trim_end();

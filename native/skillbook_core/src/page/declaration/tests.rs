@@ -54,14 +54,21 @@ fn lists_in_the_usual_styles() {
         ("--to / -t  whom\n    a name\n    (required)", &["to unknown required"]),
         ("--to  Whom\n\n(required)", &["to unknown"]),
         ("- --to  Whom\n  (required)\n- no flag (required)", &["to unknown required"]),
-        ("### `--to`\n\nWhom. Required.\n\n### --cc\n\nCopies", &["to unknown required", "cc unknown"]),
+        (
+            "### `--to`\n\nWhom. Required.\n\n### --cc\n\nCopies",
+            &["to unknown required", "cc unknown"],
+        ),
         ("--to\n    Whom (required)\n--cc\n    Copies", &["to unknown required", "cc unknown"]),
         ("```\n--to  Whom (required)\n```\n(required)", &["to unknown required"]),
         ("--no-color  plain", &["no-color unknown"]),
-        ("--to  Whom\n--to  Whom else (required)\n--t_o  x\n--t-o  y", &["to unknown", "t_o unknown"]),
+        (
+            "--to  Whom\n--to  Whom else (required)\n--t_o  x\n--t-o  y",
+            &["to unknown", "t_o unknown"],
+        ),
         (
             "| Flag | Type | Required | Default | Description |\n|---|:-:|---|---|---|\n\
-             | `--to` | string | yes | | Whom |\n| `-n, --limit` | integer | no | `20` | How many, 1-50 |\n\
+             | `--to` | string | yes | | Whom |\n\
+             | `-n, --limit` | integer | no | `20` | How many, 1-50 |\n\
              | `--mode <a\\|b>` | | | - | How |",
             &["to text required", "limit integer 1..50 =20", "mode value"],
         ),
@@ -191,7 +198,8 @@ fn reads_usage() {
             false,
         ),
         ("a.b [OPTIONS]", &["to unknown", "cc unknown", "all unknown"], false),
-        // Not plain: two forms, a bar outside of brackets, brackets that do not close, a value that may be left out.
+        // Not plain: two forms, a bar outside of brackets, brackets that do not close, a value that
+        // may be left out.
         ("a.b --to <a>\na.b --cc <a>", &["to unknown", "cc unknown", "all unknown"], true),
         ("a.b --to <a> | --cc <a>", &["to unknown", "cc unknown", "all unknown"], true),
         ("a.b [--to <a> [--cc <b>]", &["to unknown", "cc unknown", "all unknown"], true),
@@ -290,9 +298,11 @@ fn finds_contradictions() {
 
 #[test]
 fn the_pages_of_a_manual() {
-    let body = "# tasks.search\n\n## Usage\n\ntasks.search [--query <text>] [--status <statuses>] [--overdue] [--limit <n>]\n\n\
-                ## Flags\n\n--query   Words\n--status  One or more of: todo, done (default: todo)\n\
-                --overdue  Due before today (a switch, no value)\n--limit  How many to show, from 1 to 100 (default: 20)\n";
+    let body = "# tasks.search\n\n## Usage\n\ntasks.search [--query <text>] [--status <statuses>] \
+                [--overdue] [--limit <n>]\n\n## Flags\n\n--query   Words\n\
+                --status  One or more of: todo, done (default: todo)\n\
+                --overdue  Due before today (a switch, no value)\n\
+                --limit  How many to show, from 1 to 100 (default: 20)\n";
     assert_eq!(
         flags(body),
         [
@@ -312,7 +322,10 @@ mod properties {
         #[test]
         fn whatever_stands_there_can_be_read(
             usage in "[-\\[\\](){}<>|=.… a-cA-C\"`]{0,60}",
-            text in "[-\\[\\](){}<>|=:;.,…` \n#*a-cA-C0-9]{0,80}|(--a |one of|: |default|\\(|\\)|from |1| to |2|YYYY-MM-DD|, |or |\n){0,20}",
+            text in concat!(
+                "[-\\[\\](){}<>|=:;.,…` \n#*a-cA-C0-9]{0,80}",
+                "|(--a |one of|: |default|\\(|\\)|from |1| to |2|YYYY-MM-DD|, |or |\n){0,20}",
+            ),
         ) {
             let body = format!("## Usage\n\na.b {usage}\n\n## Flags\n\n--x {text}\n");
             if let Some(declared) = read(&body) {
@@ -322,7 +335,8 @@ mod properties {
                     prop_assert!(flag.several || flag.default.len() < 2);
                 }
                 for choice in &declared.choices {
-                    let known = |name: &String| declared.flags.iter().any(|flag| flag.name() == name);
+                    let known =
+                        |name: &String| declared.flags.iter().any(|flag| flag.name() == name);
                     prop_assert!(choice.names.len() > 1 && choice.names.iter().all(known));
                 }
             }

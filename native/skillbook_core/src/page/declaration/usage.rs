@@ -1,23 +1,28 @@
-//! A synopsis: `mail.send --to <name>... [--cc <name>] (--body <text> | --file <path>)`.
+//! Reads a Usage section as a synopsis: `mail.send --to <name>... [--cc <name>] (--body <text> |
+//! --file <path>)`.
+//!
+//! The marks are those of manual pages: brackets for optional parts, parentheses with bars for
+//! alternatives, dots for repetition. Anything unclear makes the whole section unread, rather than
+//! half of it.
 
 use super::list::{value, word};
 
-/// The deepest brackets, and the most flags, that are read.
+/// The limits of a synopsis that is read: nested brackets, and flags.
 const DEEPEST: usize = 8;
 const MOST: usize = 256;
 
-/// What a Usage section shows; empty unless it is one synopsis in the usual marks.
+/// A Usage section that is a single synopsis.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Synopsis<'a> {
-    pub flags: Vec<Shown<'a>>,
+    pub flags: Vec<UsageFlag<'a>>,
     pub choices: Vec<Choice<'a>>,
-    /// Whether a word stands there without a flag.
+    /// Whether it shows a word without a flag.
     pub words: bool,
 }
 
-/// A flag as Usage shows it.
+/// A flag in a synopsis.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Shown<'a> {
+pub(super) struct UsageFlag<'a> {
     pub name: &'a str,
     pub optional: bool,
     pub value: Option<&'a str>,
@@ -33,27 +38,27 @@ pub(super) struct Choice<'a> {
 /// An open bracket.
 struct Group {
     mark: char,
-    /// How many flags stood before it.
+    /// How many flags come before it.
     first: usize,
     bars: usize,
-    /// Whether anything but flags and their values is in it.
+    /// Whether it contains anything except flags and their values.
     other: bool,
 }
 
-/// Reads a Usage section; `None` if it shows several forms or is no synopsis.
+/// Reads a Usage section; `None` if it shows several forms or is not a synopsis.
 pub(super) fn synopsis(section: &str) -> Option<Synopsis<'_>> {
     let mut lines =
         section.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("```"));
     let first = bare(lines.next()?);
     let name = first.split([' ', '\t']).next()?;
-    let mut reader = Reader::default();
+    let mut reader = SynopsisParser::default();
     reader.line(first[name.len()..].trim_end_matches('\\'))?;
     for line in lines {
         let line = bare(line);
         if line.split([' ', '\t']).next() == Some(name) {
             return None;
         }
-        // The synopsis goes on in lines that begin as none of a text does.
+        // The synopsis continues on lines that cannot begin a sentence.
         if !line.starts_with("--") && !line.starts_with(['[', '(']) {
             break;
         }
@@ -62,19 +67,19 @@ pub(super) fn synopsis(section: &str) -> Option<Synopsis<'_>> {
     reader.groups.is_empty().then_some(reader.found)
 }
 
-/// A line without the marks of inline code around all of it.
+/// A line without the marks of inline code around it.
 fn bare(line: &str) -> &str {
     let inner = line.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
     inner.filter(|inner| !inner.contains('`')).unwrap_or(line)
 }
 
 #[derive(Default)]
-struct Reader<'a> {
+struct SynopsisParser<'a> {
     found: Synopsis<'a>,
     groups: Vec<Group>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SynopsisParser<'a> {
     fn line(&mut self, line: &'a str) -> Option<()> {
         let mut rest = line.trim_start();
         while let Some(first) = rest.chars().next() {
@@ -82,7 +87,7 @@ impl<'a> Reader<'a> {
                 '[' | '(' => self.open(first, rest)?,
                 ']' | ')' => self.close(first, rest)?,
                 '|' => {
-                    // Which parts a bar outside of brackets separates is not plain.
+                    // Outside of brackets it is unclear which parts a bar separates.
                     self.groups.last_mut()?.bars += 1;
                     &rest[1..]
                 }
@@ -121,13 +126,13 @@ impl<'a> Reader<'a> {
 
     fn flag(&mut self, rest: &'a str) -> Option<&'a str> {
         let name = rest.strip_prefix("--").map(word).filter(|name| !name.is_empty())?;
-        let mut shown = Shown { name, optional: false, value: None, several: false };
+        let mut shown = UsageFlag { name, optional: false, value: None, several: false };
         let mut rest = &rest[2 + name.len()..];
         loop {
             if shown.value.is_some() && rest.trim_start().starts_with('[') {
                 break;
             }
-            let (text, after) = shown_value(rest)?;
+            let (text, after) = usage_value(rest)?;
             let Some(text) = text else { break };
             shown.several |= shown.value.is_some() || text.ends_with("...") || text.ends_with('…');
             shown.value.get_or_insert(text);
@@ -172,9 +177,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What stands for a flag's value: `<a>`, `A`, `a|b`, `"..."`, or a word of small letters. A `[` behind a flag without a
-/// blank, or one that holds a value only, leaves open whether there is one.
-fn shown_value(rest: &str) -> Option<(Option<&str>, &str)> {
+/// Reads the placeholder of a flag's value: `<a>`, `A`, `a|b`, `"..."`, or a word in lowercase.
+/// Returns `None` if it is unclear whether there is a value: after `--flag[`, or for brackets with
+/// only a value.
+fn usage_value(rest: &str) -> Option<(Option<&str>, &str)> {
     let start = rest.trim_start_matches([' ', '\t', '=']);
     let inside = start.strip_prefix('[').map(str::trim_start);
     if inside.is_some_and(|inside| inside.starts_with(['<', '=']) || rest.starts_with('[')) {

@@ -1,6 +1,6 @@
 //! Frontmatter: the YAML block between two `---` lines at the top of a Markdown document.
 //!
-//! [`parse`] splits a document into its data and its body, [`write`] puts them together again.
+//! [`parse`] splits a document into data and body, and [`write`] joins them again.
 //!
 //! ```
 //! use skillbook_core::page::frontmatter;
@@ -13,22 +13,32 @@
 //!
 //! # The block
 //!
-//! * It opens with a first line that is exactly `---`, and closes with the next such line. Blanks may follow the dashes,
-//!   lines may end with LF or CRLF, a byte order mark may come first. Anything else at the top means: no frontmatter.
-//! * `...` ends a YAML document, yet it does not close the block: the readers of the Agent Skills format know `---` alone,
-//!   and a file must have the same body for all of them.
-//! * It holds a YAML mapping, or nothing.
+//! - It opens with a first line that is exactly `---`, and closes with the next such line. Blanks
+//!   may follow the dashes, lines may end with LF or CRLF, and a byte order mark may come first.
+//!   With any other first line there is no frontmatter.
+//! - `...` ends a YAML document, but does not close the block: other readers of the Agent Skills
+//!   format only know `---`, and a file must have the same body for all of them.
+//! - It contains a YAML mapping, or nothing.
 //!
 //! # The values
 //!
-//! * The scalars are typed as YAML's core schema does: `true`, `null`, `12`, `0x1f`, `1e3`. Dates, `yes` and `007` are text.
-//! * A whole number outside 64 bits is a [`Value::Float`]; `.inf` and `.nan` stay text, as not every side knows such numbers.
-//! * Keys are always text, as written: `1.50: x` has the key `1.50`. `<<` is a key like any other.
-//! * The last of two equal keys wins, and a tag (`!name`) is left out; each with a diagnostic.
+//! - Scalars have the types of YAML's core schema (YAML 1.2.2, section 10.3): `true`, `null`, `12`,
+//!   `0x1f`, `1e3`. Dates, `yes` and `007` are text.
+//! - A whole number outside 64 bits is a [`Value::Float`]. `.inf` and `.nan` stay text, since JSON
+//!   and Elixir have no such numbers.
+//! - Keys are always text, unchanged: `1.50: x` has the key `1.50`. `<<` is a key like any other.
+//! - The last of two equal keys wins, and a tag (`!name`) is left out. Each gives a diagnostic.
+//!
+//! # Three readers
+//!
+//! `plain` reads nearly all frontmatter without the YAML library. `yaml` reads the rest with the
+//! library. `repair` changes a block that the library refuses, one entry at a time, until the
+//! library accepts it.
 //!
 //! # Limits
 //!
-//! A block of more than 1 MiB, values nested more than 64 deep, and aliases that would blow the data up are refused.
+//! A block of more than 1 MiB, values nested more than 64 deep, and aliases that expand the data
+//! beyond 2 MiB are refused.
 
 mod plain;
 mod repair;
@@ -51,24 +61,25 @@ pub const MAX_DEPTH: usize = 64;
 /// The block begins on the document's second line, as the opening `---` is the first.
 const BLOCK_LINE: usize = 2;
 
-/// A document, taken apart.
+/// A document as data and body.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document<'a> {
-    /// What the block says: always a [`Value::Map`], an empty one where there is no block.
+    /// The data of the block. Always a [`Value::Map`], empty without a block.
     pub data: Value,
-    /// The text after the block, as written; the whole text (without a byte order mark) where there is no block.
+    /// The text after the block, unchanged. Without a block the whole text, except a byte order
+    /// mark.
     pub body: &'a str,
-    /// Where the body begins in the text, in bytes.
+    /// The offset of the body in the text, in bytes.
     pub body_offset: usize,
-    /// The line the body begins on, from 1.
+    /// The first line of the body, from 1.
     pub body_line: u32,
     /// Whether there is a block.
     pub present: bool,
-    /// What was mended, overridden or left out, in the order of the lines.
+    /// The parts that were repaired, overridden or left out, in the order of the lines.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Why frontmatter could not be read.
+/// The reason why frontmatter cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -76,13 +87,13 @@ pub enum ErrorKind {
     Encoding,
     /// The opening `---` has no closing one.
     Unclosed,
-    /// The block is not YAML, and what was meant is not plain.
+    /// The block is not YAML, and its meaning is unclear.
     Invalid,
-    /// The block is YAML, but a list or a scalar.
+    /// The block is a YAML list or scalar.
     NotMapping,
-    /// The block is longer than [`MAX_BLOCK`], or its aliases make it larger than twice that.
+    /// The block is longer than [`MAX_BLOCK`], or its aliases expand it to more than twice that.
     TooLarge,
-    /// Values nest deeper than [`MAX_DEPTH`].
+    /// Values are nested deeper than [`MAX_DEPTH`].
     TooDeep,
 }
 
@@ -100,13 +111,13 @@ impl ErrorKind {
     }
 }
 
-/// What is wrong with a document's frontmatter, and where.
+/// An error in a document's frontmatter, with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Error {
-    /// What sort of thing is wrong.
+    /// The kind of error.
     pub kind: ErrorKind,
-    /// What was expected and what came.
+    /// The message: the expected form and the actual one.
     pub message: String,
     /// The line, from 1.
     pub line: u32,
@@ -114,7 +125,7 @@ pub struct Error {
     pub column: u32,
     /// The same place in bytes, from 0.
     pub offset: usize,
-    /// What to write instead.
+    /// A suggestion: the form to write instead.
     pub hint: Option<String>,
 }
 
@@ -131,7 +142,7 @@ impl Error {
         }
     }
 
-    /// The same as a diagnostic of severity error.
+    /// The error as a diagnostic.
     pub fn to_diagnostic(&self) -> Diagnostic {
         let code = match self.kind {
             ErrorKind::Encoding => Code::InvalidUtf8,
@@ -153,12 +164,12 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Takes a document apart.
+/// Splits a document into data and body.
 ///
 /// # Errors
 ///
-/// An [`Error`] where a block is opened that cannot be read. A block that a person would understand is mended, line by
-/// line and only where strict YAML refuses it, with a diagnostic that shows each mended line.
+/// An [`Error`] if the block cannot be read. A block that a person would understand is repaired,
+/// only in the lines that YAML refuses, with a diagnostic that shows each repaired line.
 pub fn parse(text: &str) -> Result<Document<'_>, Error> {
     let split = split::split(text)?;
     let mut document = Document {
@@ -196,7 +207,7 @@ pub fn parse(text: &str) -> Result<Document<'_>, Error> {
     Ok(document)
 }
 
-/// The bytes as text, if they are UTF-8.
+/// Converts bytes to text.
 ///
 /// # Errors
 ///
@@ -209,7 +220,7 @@ pub fn parse(text: &str) -> Result<Document<'_>, Error> {
 /// assert_eq!(frontmatter::decode(b"ab\n\xff").unwrap_err().offset, 3);
 /// ```
 pub fn decode(bytes: &[u8]) -> Result<&str, Error> {
-    // The fast check does not say where; the slow one runs only where there is something to say.
+    // The fast check does not return the place of an error, so the slow one finds it.
     if let Ok(text) = simdutf8::basic::from_utf8(bytes) {
         return Ok(text);
     }
@@ -233,12 +244,12 @@ pub(crate) struct Place {
     offset: usize,
 }
 
-/// The place of a byte. Bytes before it that are not UTF-8 do not matter to the line.
+/// The place of a byte. Also works if bytes before it are not UTF-8.
 pub(crate) fn place(text: &[u8], offset: usize) -> Place {
     let before = &text[..offset.min(text.len())];
     let line_start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
     let line = memchr::memchr_iter(b'\n', before).count() + 1;
-    // Every byte but a continuation begins a character.
+    // Every byte except a continuation byte begins a character.
     let column = before[line_start..].iter().filter(|&&byte| byte & 0xC0 != 0x80).count() + 1;
     Place { line: line as u32, column: column as u32, offset }
 }

@@ -1,18 +1,20 @@
-//! The plain part of YAML that nearly all frontmatter keeps to, read without the library.
+//! A fast reader for the simple part of YAML, which nearly all frontmatter uses.
 //!
-//! The library's parser sets up and queues more than a block of four fields is worth. This one knows block mappings of
-//! simple keys, block lists and one-line flow lists of scalars, and scalars that are unquoted or quoted without an escape, each
-//! on one line. For anything else it gives up, and the library reads the block: what both accept they read alike, which
-//! a property and a fuzz target check.
+//! The library's parser takes longer to set up than to read four fields. This reader knows block
+//! mappings with simple keys, block lists and one-line flow lists of scalars, and scalars on one
+//! line, unquoted or quoted without an escape. For anything else it gives up, and the library reads
+//! the block. Where both accept a block they return the same values; a property test and a fuzz
+//! target check it.
 
 use crate::value::Value;
 
-/// Deeper mappings than these are the library's matter, as are larger ones, where a key would have to be looked up.
+/// The limits of depth, entries and keys. The library reads larger blocks: here a repeated key is
+/// found by a search of all keys, which takes quadratic time.
 const DEPTH: usize = 8;
 const ENTRIES: usize = 64;
 const KEY: usize = 128;
 
-/// The block's pairs, or `None` for a block outside the plain part.
+/// The block's pairs; `None` if the block needs the library.
 pub(super) fn parse(block: &str) -> Option<Vec<(String, Value)>> {
     if !printable(block.as_bytes()) {
         return None;
@@ -28,8 +30,8 @@ pub(super) fn parse(block: &str) -> Option<Vec<(String, Value)>> {
     }
 }
 
-/// Whether there is none of what YAML counts as a line break, refuses, or treats in its own way: control characters,
-/// tabs, the breaks beyond ASCII, byte order marks.
+/// Whether the block has no characters that YAML refuses or treats specially: control characters,
+/// tabs, line breaks beyond ASCII, byte order marks.
 fn printable(bytes: &[u8]) -> bool {
     bytes.iter().enumerate().all(|(at, &byte)| match byte {
         b'\n' | 0x20..=0x7E => true,
@@ -46,7 +48,7 @@ fn printable(bytes: &[u8]) -> bool {
 #[derive(Clone, Copy)]
 struct Line<'a> {
     indent: usize,
-    /// Without its indentation and the blanks at its end.
+    /// The line, trimmed.
     text: &'a str,
 }
 
@@ -94,7 +96,7 @@ fn mapping(lines: &mut Lines<'_>, indent: usize, depth: usize) -> Option<Vec<(St
     Some(pairs)
 }
 
-/// `key: text`, with a key that is the same text in every position.
+/// Reads `key: text`. The key's characters have no special meaning at any position.
 fn entry(line: &str) -> Option<(&str, &str)> {
     let bytes = line.as_bytes();
     let end = bytes
@@ -108,7 +110,7 @@ fn entry(line: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// What stands on the lines below a key without a value. A list may be as far out as the key it belongs to.
+/// Reads the value on the lines below a key. A list may have the same indentation as its key.
 fn below(lines: &mut Lines<'_>, indent: usize, depth: usize) -> Option<Value> {
     match lines.next {
         Some(line) if line.indent >= indent && line.text.starts_with("- ") => {
@@ -147,7 +149,7 @@ fn quoted(inner: &str, quote: u8) -> Option<Value> {
     (!special).then(|| Value::Str(inner.to_owned()))
 }
 
-/// An unquoted scalar in block context.
+/// Reads an unquoted scalar in block context.
 fn unquoted(text: &str) -> Option<Value> {
     let bytes = text.as_bytes();
     let begins = match bytes[0] {
@@ -206,7 +208,8 @@ fn flow_list(text: &str) -> Option<Vec<Value>> {
     }
 }
 
-/// The value of an unquoted scalar; `None` where it might be a number that only the library should read.
+/// The value of an unquoted scalar; `None` if it may be a number in a form that only the library
+/// reads.
 fn resolve(text: &str) -> Option<Value> {
     let string = || Some(Value::Str(text.to_owned()));
     match text {
@@ -216,7 +219,8 @@ fn resolve(text: &str) -> Option<Value> {
         _ => {}
     }
     let bytes = text.as_bytes();
-    // Only these can begin a number, and with `+`, `-` and `.` they have more forms than are worth repeating.
+    // Only these characters begin a number. Numbers that begin with `+`, `-` or `.` have more forms
+    // than are worth repeating here.
     match bytes[0] {
         b'0'..=b'9' => {}
         b'+' | b'-' | b'.' => return None,
@@ -226,7 +230,8 @@ fn resolve(text: &str) -> Option<Value> {
     if !leading_zero && bytes.len() <= 18 && bytes.iter().all(u8::is_ascii_digit) {
         return text.parse().ok().map(Value::Int);
     }
-    // No number has a character outside these, or two points, or two signs after its first digit: dates and versions do.
+    // Dates and versions are text: no number has other characters than these, two points, or two
+    // signs after its first digit.
     let count = |wanted: &[u8]| bytes.iter().filter(|byte| wanted.contains(byte)).count();
     let number_like = |byte: &u8| {
         byte.is_ascii_hexdigit() || matches!(byte, b'x' | b'o' | b'.' | b'+' | b'-' | b'E')

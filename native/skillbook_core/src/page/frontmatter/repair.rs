@@ -1,12 +1,17 @@
-//! Mending blocks that strict YAML refuses though a person would understand them.
+//! Repairs blocks that YAML refuses although a person would understand them.
 //!
-//! The block is cut into its entries, each with the lines that belong to it. An entry that the library can read alone is
-//! not touched. Of any other the value is put in quotes, or the items of a list are, as one line; the other lines it took
-//! are left empty, so that the rest keep their numbers. What comes out must be read by the library as a whole, or nothing is
-//! mended.
+//! ```text
+//! description: Use when: the user asks     ->  description: "Use when: the user asks"
+//! tags: [@work, home]                      ->  tags: ["@work", home]
+//! ```
 //!
-//! Left alone is what could be meant in more than one way: a list or mapping in brackets that never closes, an entry
-//! that is indented below an entry with a value, the lines of a block scalar.
+//! The block is cut into entries, each with its lines. An entry that the library can read alone
+//! stays unchanged. In any other entry the value, or each item of a list, is put in quotes on one
+//! line. The entry's other lines become empty, so that later lines keep their numbers. The library
+//! must read the result as a whole, otherwise nothing is repaired.
+//!
+//! Ambiguous blocks are not repaired: a list or mapping in brackets that is never closed, an entry
+//! indented below an entry with a value, and the lines of a block scalar.
 
 use super::yaml::{self, Failure, Loaded};
 use super::{ErrorKind, BLOCK_LINE};
@@ -14,58 +19,59 @@ use crate::page::diagnostic::{Code, Diagnostic, Fix, Severity};
 use crate::value::Value;
 use std::ops::Range;
 
-/// A broken block longer than this was not broken by a slip.
+/// The longest block that is repaired, in bytes. Repair reads parts of the block again and again,
+/// and a longer block is hardly frontmatter with a slip.
 const MAX_BROKEN: usize = 16 * 1024;
 
-/// How deep entries are looked for inside entries.
+/// How deep entries are searched inside entries.
 const DEPTH: usize = 8;
 
-/// How much of a mended line its diagnostic shows, in characters.
-const SHOWN: usize = 160;
+/// The longest part of a repaired line that a diagnostic shows, in characters.
+const EXCERPT: usize = 160;
 
-/// The mended block, read, with a diagnostic for every mended line.
+/// Repairs and reads a block. Returns a diagnostic for every repaired line.
 pub(super) fn repair(block: &str, failure: &Failure) -> Option<(Loaded, Vec<Diagnostic>)> {
     if failure.kind != ErrorKind::Invalid || block.len() > MAX_BROKEN {
         return None;
     }
     let lines =
         block.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line).to_owned()).collect();
-    let mut repair = Repair { block, lines, mends: Vec::new() };
+    let mut repair = Repair { block, lines, repaired: Vec::new() };
     repair.drop_unprintable();
     if repair.read(0..repair.lines.len()).is_err() && !repair.entries(0..repair.lines.len(), 0) {
         return None;
     }
     let loaded = yaml::load(&repair.lines.join("\n")).ok()?;
-    let written = repair.written();
-    let diagnostic = |mend: &Mend| {
+    let fixes = repair.fixes();
+    let diagnostic = |mend: &RepairedLine| {
         mend.diagnostic(&repair.lines)
-            .fix(written.iter().find(|fix| covers(fix, mend)).map(|(_, fix)| fix.clone()))
+            .fix(fixes.iter().find(|fix| covers(fix, mend)).map(|(_, fix)| fix.clone()))
     };
-    let diagnostics = repair.mends.iter().map(diagnostic).collect();
+    let diagnostics = repair.repaired.iter().map(diagnostic).collect();
     Some((loaded, diagnostics))
 }
 
-fn covers((lines, _): &(Range<usize>, Fix), mend: &Mend) -> bool {
+fn covers((lines, _): &(Range<usize>, Fix), mend: &RepairedLine) -> bool {
     lines.contains(&mend.line)
 }
 
 /// A line that was changed.
-struct Mend {
+struct RepairedLine {
     line: usize,
-    /// The last line that it took in.
+    /// The last line that was joined to it.
     last: usize,
-    /// From 1, in characters.
+    /// In characters, from 1.
     column: usize,
     why: String,
 }
 
-impl Mend {
+impl RepairedLine {
     fn diagnostic(&self, lines: &[String]) -> Diagnostic {
-        // A blank line with a tab in it is left empty.
+        // A line of tabs and blanks becomes empty.
         let line = Some(lines[self.line].trim())
             .filter(|line| !line.is_empty())
             .unwrap_or("an empty line");
-        let shown: String = line.chars().take(SHOWN).collect();
+        let shown: String = line.chars().take(EXCERPT).collect();
         let more = if shown.len() < line.len() { "…" } else { "" };
         Diagnostic::new(
             Code::FrontmatterRepaired,
@@ -80,27 +86,28 @@ impl Mend {
 struct Repair<'a> {
     block: &'a str,
     lines: Vec<String>,
-    mends: Vec<Mend>,
+    repaired: Vec<RepairedLine>,
 }
 
-/// How a line that begins an entry is made, in bytes of the line.
+/// The form of a line that begins an entry, with an offset in the line.
 enum Entry {
-    /// `key: value`; the value begins here, or the line ends.
+    /// `key: value`: the value begins here, or the line ends.
     Pair(usize),
-    /// `key:value`: the blank is missing here.
+    /// `key:value`: a blank is missing here.
     Glued(usize),
-    /// `- value`; the same.
+    /// `- value`: the value begins here, or the line ends.
     Item(usize),
 }
 
 impl Repair<'_> {
-    /// Control characters mean nothing in text, and YAML refuses a document for one of them wherever it is.
+    /// Removes control characters. They have no meaning in text, and YAML refuses a document with
+    /// one anywhere.
     fn drop_unprintable(&mut self) {
         for (number, line) in self.lines.iter_mut().enumerate() {
             let Some(at) = yaml::unprintable(line) else { continue };
             let column = line[..at].chars().count() + 1;
             line.retain(|character| !yaml::is_unprintable(character));
-            self.mends.push(Mend {
+            self.repaired.push(RepairedLine {
                 line: number,
                 last: number,
                 column,
@@ -109,11 +116,12 @@ impl Repair<'_> {
         }
     }
 
-    /// Whether the library can read these lines alone, as entries.
+    /// Checks whether the library can read these lines alone, as entries. An anchor may be defined
+    /// elsewhere in the block.
     fn read(&self, lines: Range<usize>) -> Result<(), String> {
         match yaml::value(&self.lines[lines].join("\n")) {
             Ok((Value::Map(_) | Value::List(_), _)) => Ok(()),
-            Ok(_) => Err("expected a blank after the colon".into()),
+            Ok(_) => Err("expected a space after the colon".into()),
             Err(Failure { unknown_anchor: Some(name), .. })
                 if self.block.contains(&format!("&{name}")) =>
             {
@@ -123,7 +131,7 @@ impl Repair<'_> {
         }
     }
 
-    /// Mends the entries of these lines; false where that cannot be done.
+    /// Repairs the entries of these lines. Returns false if that is not possible.
     fn entries(&mut self, lines: Range<usize>, depth: usize) -> bool {
         let Some(first) = lines.clone().find(|&line| significant(&self.lines[line])) else {
             self.indent_with_blanks(lines);
@@ -141,7 +149,10 @@ impl Repair<'_> {
         starts.windows(2).all(|pair| self.mend(pair[0]..pair[1], depth))
     }
 
-    /// Mends one entry, unless there is nothing to mend.
+    /// Repairs one entry, if it needs repair.
+    ///
+    /// The changes are tried from the smallest to the largest: blanks for tabs, a blank after the
+    /// colon, the entries inside this one, and at last quotes around the whole value.
     fn mend(&mut self, lines: Range<usize>, depth: usize) -> bool {
         let Err(why) = self.read(lines.clone()) else { return true };
         self.indent_with_blanks(lines.clone());
@@ -152,7 +163,7 @@ impl Repair<'_> {
         let value_at = match entry(&self.lines[first]) {
             Some(Entry::Glued(at)) => {
                 self.lines[first].insert(at, ' ');
-                self.mended(first, at, "expected a blank after the colon".into());
+                self.record(first, at, "expected a space after the colon".into());
                 if self.read(lines.clone()).is_ok() {
                     return true;
                 }
@@ -182,7 +193,7 @@ impl Repair<'_> {
         if !below.clone().all(|line| wrapped(&self.lines[line])) {
             return false;
         }
-        // Comments stay where they are.
+        // Comments are not part of the value and stay on their lines.
         let rest: Vec<usize> = below.filter(|&line| significant(&self.lines[line])).collect();
         let pieces = rest.iter().map(|&line| self.lines[line].trim());
         let text = [self.lines[first][value_at..].trim_end()]
@@ -211,14 +222,15 @@ impl Repair<'_> {
         for line in rest {
             self.lines[line].clear();
         }
-        self.mended(first, column_at, why);
-        if let Some(mend) = self.mends.iter_mut().find(|mend| mend.line == first) {
+        self.record(first, column_at, why);
+        if let Some(mend) = self.repaired.iter_mut().find(|mend| mend.line == first) {
             mend.last = mend.last.max(last);
         }
         self.read(lines).is_ok()
     }
 
-    /// An item that is a mapping: its entries begin where the first one does, after the dash.
+    /// Repairs an item that is a mapping. Its entries have the indentation of the first one, after
+    /// the dash, so the dash is replaced by a blank meanwhile.
     fn item_mapping(&mut self, lines: Range<usize>, depth: usize) -> bool {
         let dash = indent(&self.lines[lines.start]);
         self.lines[lines.start].replace_range(dash..dash + 1, " ");
@@ -238,23 +250,24 @@ impl Repair<'_> {
                     text[..white].replace('\t', "  ")
                 };
                 self.lines[line].replace_range(..white, &blanks);
-                self.mended(line, 0, "a tab may not indent a line".into());
+                self.record(line, 0, "a line may not be indented with a tab".into());
             }
         }
     }
 
-    /// Records a change to a line; a second one to the same line adds nothing.
-    fn mended(&mut self, line: usize, at: usize, why: String) {
-        if self.mends.iter().all(|mend| mend.line != line) {
+    /// Records a change to a line. Only the first change to a line is reported.
+    fn record(&mut self, line: usize, at: usize, why: String) {
+        if self.repaired.iter().all(|mend| mend.line != line) {
             let column = self.lines[line][..at].chars().count() + 1;
-            self.mends.push(Mend { line, last: line, column, why });
+            self.repaired.push(RepairedLine { line, last: line, column, why });
         }
     }
 
-    /// The mended lines as changes to the block. Mends that share lines are one change, for neither is right alone.
-    fn written(&self) -> Vec<(Range<usize>, Fix)> {
+    /// The repaired lines as fixes. Repairs that share lines are one fix, since neither is right
+    /// alone.
+    fn fixes(&self) -> Vec<(Range<usize>, Fix)> {
         let mut spans: Vec<Range<usize>> =
-            self.mends.iter().map(|mend| mend.line..mend.last + 1).collect();
+            self.repaired.iter().map(|mend| mend.line..mend.last + 1).collect();
         spans.sort_by_key(|span| (span.start, span.end));
         let mut joined: Vec<Range<usize>> = Vec::new();
         for span in spans {
@@ -263,10 +276,10 @@ impl Repair<'_> {
                 None => joined.push(span),
             }
         }
-        joined.into_iter().map(|lines| (lines.clone(), self.change(lines))).collect()
+        joined.into_iter().map(|lines| (lines.clone(), self.fix(lines))).collect()
     }
 
-    fn change(&self, lines: Range<usize>) -> Fix {
+    fn fix(&self, lines: Range<usize>) -> Fix {
         let mut start = 0;
         let mut range = 0..0;
         let mut text = Vec::new();
@@ -277,7 +290,7 @@ impl Repair<'_> {
                 range.start = start;
                 end_of_line = if bare.len() < line.len() { "\r\n" } else { "\n" };
             }
-            // A line that was taken into the one above is gone; one that was empty stays.
+            // A line that was joined to the one above is removed. One that was empty before stays.
             if number >= lines.start && (!self.lines[number].is_empty() || bare.trim().is_empty()) {
                 text.push(self.lines[number].as_str());
             }
@@ -293,7 +306,7 @@ fn significant(line: &str) -> bool {
     !text.is_empty() && !text.starts_with('#')
 }
 
-/// How far a line is indented, where a tab counts as the two blanks that will take its place.
+/// The indentation of a line. A tab counts as two blanks, which replace it.
 fn indent(line: &str) -> usize {
     line.bytes()
         .take_while(|byte| matches!(byte, b' ' | b'\t'))
@@ -313,7 +326,7 @@ fn entry(line: &str) -> Option<Entry> {
     let end = key_end(text)?;
     match &text.as_bytes()[end..] {
         [b':'] | [b':', b' ' | b'\t', ..] => Some(Entry::Pair(value(end + 1))),
-        // Neither an address nor a time is an entry.
+        // `https://…` and `10:30` are not entries.
         [b':', b'/', b'/', ..] => None,
         [b':', ..] if text.starts_with(|first: char| first.is_ascii_alphabetic()) => {
             Some(Entry::Glued(start + end + 1))
@@ -322,7 +335,7 @@ fn entry(line: &str) -> Option<Entry> {
     }
 }
 
-/// Where a key of a plain name, or a quoted one, ends.
+/// Where a key ends, unquoted or quoted.
 fn key_end(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let end = match *bytes.first()? {
@@ -334,8 +347,8 @@ fn key_end(text: &str) -> Option<usize> {
     (end > 0).then_some(end)
 }
 
-/// Whether a line below a key is one of its entries and not a line of its text: a sentence may well hold `Note: `, and a
-/// field's name begins with a small letter.
+/// Whether a line below a key is an entry rather than a line of text. A sentence may contain `Note:
+/// `, but the names of fields begin with a lowercase letter.
 fn entry_below(line: &str) -> bool {
     let small = line.trim_start_matches([' ', '\t']).starts_with(char::is_lowercase);
     match entry(line) {
@@ -345,12 +358,12 @@ fn entry_below(line: &str) -> bool {
     }
 }
 
-/// Whether a line that should have been indented can only be the rest of the text above it.
+/// Whether a line without indentation can only be a continuation of the text above it.
 fn is_sentence(line: &str) -> bool {
     line.starts_with(char::is_alphanumeric) && !line.contains(": ") && !line.ends_with(':')
 }
 
-/// What is wrong with text for its first character, which the library says only of some.
+/// A message about the first character of a text. The library has one only for some characters.
 fn reserved(text: &str) -> Option<String> {
     let first = text.chars().next()?;
     match first {
@@ -375,20 +388,20 @@ fn reserved(text: &str) -> Option<String> {
     }
 }
 
-/// The header of a block scalar: its text is on the lines below.
+/// Whether a value is the header of a block scalar, whose text is on the lines below.
 fn is_block_scalar(value: &str) -> bool {
     let indicators = value.strip_prefix(['|', '>']);
     indicators
         .is_some_and(|rest| rest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-')))
 }
 
-/// A list or mapping in brackets that was not closed, or closed too often.
+/// Whether the brackets of a list or mapping do not match.
 fn is_open_collection(text: &str) -> bool {
     let count = |wanted: [char; 2]| text.matches(wanted).count();
     text.starts_with(['[', '{']) && count(['[', '{']) != count([']', '}'])
 }
 
-/// A list in brackets of plain items, with quotes around those that need them.
+/// A list in brackets, with quotes around the items that need them.
 fn list(text: &str) -> Option<String> {
     let inner = text.strip_prefix('[')?.strip_suffix(']')?;
     if inner.contains(['[', ']', '{', '}', '"', '\'']) {
@@ -402,8 +415,8 @@ fn list(text: &str) -> Option<String> {
     Some(format!("[{}]", items.collect::<Vec<_>>().join(", ")))
 }
 
-/// The text without the quotes it is meant to be in: those around all of it, though there are more of them inside, and one
-/// that opens and never closes.
+/// The text without the quotes that were meant to surround it: around all of it, even with more of
+/// them inside, or one that is never closed.
 fn unwrapped(text: &str) -> &str {
     let Some(quote) = text.chars().next().filter(|first| matches!(first, '"' | '\'')) else {
         return text;
@@ -412,7 +425,8 @@ fn unwrapped(text: &str) -> &str {
     let Some(inner) = rest.strip_suffix(quote) else {
         return if rest.contains(quote) { text } else { rest };
     };
-    // In `"a" and "b"` the second quote ends a word; in `"an "a" in it"` it begins one, and in `'it's'` it does neither.
+    // In `"a" and "b"` the second quote ends a word, so the outer ones are not a pair. In `"an "a"
+    // in it"` it begins a word, and in `'it's'` it is inside one.
     let ends_a_word = inner.find(quote).is_some_and(|at| {
         let spaced = |character: Option<char>| {
             character.is_none_or(|character| !character.is_alphanumeric())
@@ -426,7 +440,8 @@ fn unwrapped(text: &str) -> &str {
     }
 }
 
-/// One line of text as a quoted scalar: double quotes where nothing needs an escape, else single ones, which have none.
+/// Quotes a line of text: with double quotes if nothing needs an escape, otherwise with single
+/// ones, which have no escapes.
 fn quote(text: &str) -> String {
     if text.contains(['"', '\\']) {
         format!("'{}'", text.replace('\'', "''"))

@@ -1,24 +1,24 @@
-//! Where the block is.
+//! Finds the block between two `---` lines.
 
 use super::{Error, ErrorKind, Place, MAX_BLOCK};
 use memchr::memmem;
 use std::ops::Range;
 
-/// A document's two parts, in bytes.
+/// The two parts of a document, as byte offsets.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Split {
     pub block: Option<Range<usize>>,
     pub body_offset: usize,
 }
 
-/// Finds the block. A line inside it that holds more than the dashes, or is indented, does not close it: that is where
-/// values and block scalars have theirs.
+/// Finds the block. A line inside it that is indented, or has more than the dashes, does not close
+/// it, since values and block scalars may contain such lines.
 pub(super) fn split(text: &str) -> Result<Split, Error> {
     let start = if text.starts_with('\u{FEFF}') { '\u{FEFF}'.len_utf8() } else { 0 };
     let Some(after_open) = fence_end(text, start) else {
         return Ok(Split { block: None, body_offset: start });
     };
-    // A file without a closing line may be of any size; there is no need to read it all to refuse it.
+    // A file without a closing line may have any size. Only the longest possible block is searched.
     let limit = after_open.saturating_add(MAX_BLOCK).min(text.len());
     let window = &text.as_bytes()[after_open - 1..(limit + 3).min(text.len())];
     let closing = memmem::find_iter(window, b"\n---").find_map(|at| {
@@ -42,8 +42,8 @@ pub(super) fn split(text: &str) -> Result<Split, Error> {
     }
 }
 
-/// Where the line after this one begins, if this one is a fence: `---`, blanks, the end of the line. An opening fence
-/// without a line break has nothing after it, so its line may as well begin at the end of the text.
+/// Where the next line begins, if this line is a fence: `---`, blanks, the end of the line. After a
+/// fence without a line break, the next line begins at the end of the text.
 fn fence_end(text: &str, line: usize) -> Option<usize> {
     let rest = text[line..].strip_prefix("---")?;
     let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();

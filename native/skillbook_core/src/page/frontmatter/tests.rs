@@ -186,7 +186,7 @@ fn mended(yaml: &str) -> (Value, Vec<String>) {
 
 #[test]
 fn a_broken_value_is_read_as_text() {
-    const COLON: &str = "an unquoted value may not contain a colon before a blank";
+    const COLON: &str = "an unquoted value may not contain a colon followed by a space";
     let begins = |character: char| format!("an unquoted value may not begin with `{character}`");
     let cases: Vec<(&str, String, &str, &str)> = vec![
         ("Use: it", COLON.into(), "\"Use: it\"", "Use: it"),
@@ -245,7 +245,7 @@ fn a_broken_value_is_read_as_text() {
         ("'b", "the quote opened here is never closed".into(), "\"b\"", "b"),
         (
             "\"C:\\dir\"",
-            "a backslash in double quotes begins an escape, and YAML does not know this one".into(),
+            "a backslash in double quotes begins an escape, and YAML has no such escape".into(),
             "'C:\\dir'",
             "C:\\dir",
         ),
@@ -268,14 +268,17 @@ fn other_slips_that_are_mended() {
             "a: b: c\n# one\nd: e: f\n  # two\n  g\n",
             map(&[("a", text("b: c")), ("d", text("e: f g"))]),
             &[
-                "2:4 an unquoted value may not contain a colon before a blank; read as: a: \"b: c\"",
-                "4:4 an unquoted value may not contain a colon before a blank; read as: d: \"e: f g\"",
+                "2:4 an unquoted value may not contain a colon followed by a space; read as: a: \
+                 \"b: c\"",
+                "4:4 an unquoted value may not contain a colon followed by a space; read as: d: \
+                 \"e: f g\"",
             ],
         ),
         (
             "a: [@b/c, d, 1, e: f: g]",
             map(&[("a", list(&[text("@b/c"), text("d"), Value::Int(1), text("e: f: g")]))]),
-            &["2:4 an unquoted value may not begin with `@`; read as: a: [\"@b/c\", d, 1, \"e: f: g\"]"],
+            &["2:4 an unquoted value may not begin with `@`; read as: a: [\"@b/c\", d, 1, \"e: f: \
+               g\"]"],
         ),
         (
             "a: [*]",
@@ -285,43 +288,54 @@ fn other_slips_that_are_mended() {
         (
             "a: -b: c",
             map(&[("a", text("-b: c"))]),
-            &["2:4 an unquoted value may not contain a colon before a blank; read as: a: \"-b: c\""],
+            &["2:4 an unquoted value may not contain a colon followed by a space; read as: a: \
+               \"-b: c\""],
         ),
         (
             "a: b: c\n  and D: e\nf: g: h",
             map(&[("a", text("b: c and D: e")), ("f", text("g: h"))]),
             &[
-                "2:4 an unquoted value may not contain a colon before a blank; read as: a: \"b: c and D: e\"",
-                "4:4 an unquoted value may not contain a colon before a blank; read as: f: \"g: h\"",
+                "2:4 an unquoted value may not contain a colon followed by a space; read as: a: \
+                 \"b: c and D: e\"",
+                "4:4 an unquoted value may not contain a colon followed by a space; read as: f: \
+                 \"g: h\"",
             ],
         ),
         (
             "a:\n  Use: this\n  and that",
             map(&[("a", text("Use: this and that"))]),
-            &["2:4 expected a colon and a blank after the key; read as: a: \"Use: this and that\""],
+            &["2:4 expected a colon and a space after the key; read as: a: \"Use: this and that\""],
         ),
         (
             "a: long text\nthat goes on\nb: 1",
             map(&[("a", text("long text that goes on")), ("b", Value::Int(1))]),
-            &["2:4 expected a colon and a blank after the key; read as: a: \"long text that goes on\""],
+            &["2:4 expected a colon and a space after the key; read as: a: \
+               \"long text that goes on\""],
         ),
         (
             "b: 1\na:c d",
             map(&[("b", Value::Int(1)), ("a", text("c d"))]),
-            &["3:3 expected a blank after the colon; read as: a: c d"],
+            &["3:3 expected a space after the colon; read as: a: c d"],
         ),
         (
             "a:\n\tb: 1\n\tc: 2",
             map(&[("a", map(&[("b", Value::Int(1)), ("c", Value::Int(2))]))]),
-            &["3:1 a tab may not indent a line; read as: b: 1", "4:1 a tab may not indent a line; read as: c: 2"],
+            &[
+                "3:1 a line may not be indented with a tab; read as: b: 1",
+                "4:1 a line may not be indented with a tab; read as: c: 2",
+            ],
         ),
         (
             "a: 1\n\t\nb: 2",
             map(&[("a", Value::Int(1)), ("b", Value::Int(2))]),
-            &["3:1 a tab may not indent a line; read as: an empty line"],
+            &["3:1 a line may not be indented with a tab; read as: an empty line"],
         ),
-        (" \t", map(&[]), &["2:1 a tab may not indent a line; read as: an empty line"]),
-        ("a: b\u{8}c", map(&[("a", text("bc"))]), &["2:5 a control character is not allowed in YAML; read as: a: bc"]),
+        (" \t", map(&[]), &["2:1 a line may not be indented with a tab; read as: an empty line"]),
+        (
+            "a: b\u{8}c",
+            map(&[("a", text("bc"))]),
+            &["2:5 a control character is not allowed in YAML; read as: a: bc"],
+        ),
         (
             "a: |\n  \u{1b}[1mb\n  c",
             map(&[("a", text("[1mb\nc\n"))]),
@@ -337,8 +351,10 @@ fn other_slips_that_are_mended() {
                 ]),
             )]),
             &[
-                "3:6 an unquoted value may not contain a colon before a blank; read as: a: \"b: c\"",
-                "5:10 an unquoted value may not contain a colon before a blank; read as: - d: \"e: f\"",
+                "3:6 an unquoted value may not contain a colon followed by a space; read as: a: \
+                 \"b: c\"",
+                "5:10 an unquoted value may not contain a colon followed by a space; read as: - d: \
+                 \"e: f\"",
                 "7:7 an unquoted value may not begin with `@`; read as: - \"@h\"",
             ],
         ),
@@ -351,17 +367,20 @@ fn other_slips_that_are_mended() {
                 ("f", list(&[text("g")])),
                 ("h", text("i: j k\n")),
             ]),
-            &["4:4 an unquoted value may not contain a colon before a blank; read as: c: \"d: e\""],
+            &["4:4 an unquoted value may not contain a colon followed by a space; read as: c: \"d: \
+               e\""],
         ),
         (
             "a: b: c\r\nd: e\r",
             map(&[("a", text("b: c")), ("d", text("e"))]),
-            &["2:4 an unquoted value may not contain a colon before a blank; read as: a: \"b: c\""],
+            &["2:4 an unquoted value may not contain a colon followed by a space; read as: a: \"b: \
+               c\""],
         ),
         (
             "é: 1\na: «é»: b",
             map(&[("é", Value::Int(1)), ("a", text("«é»: b"))]),
-            &["3:4 an unquoted value may not contain a colon before a blank; read as: a: \"«é»: b\""],
+            &["3:4 an unquoted value may not contain a colon followed by a space; read as: a: \
+               \"«é»: b\""],
         ),
     ];
     for (yaml, data, diagnostics) in cases {
@@ -403,19 +422,70 @@ fn refused(yaml: &str) -> String {
 #[test]
 fn what_could_mean_several_things_is_refused() {
     let cases = [
-        ("just text", "not_mapping 2:1 expected `key: value` lines, got a single value or a list (write `key: value` lines)"),
-        ("name:x", "not_mapping 2:1 expected `key: value` lines, got a single value or a list (write a blank after the colon: `key: value`)"),
-        ("- a\n- b", "not_mapping 2:1 expected `key: value` lines, got a single value or a list (write `key: value` lines)"),
-        ("a: b\n c: d", "invalid 3:3 a `key: value` is not allowed here (check how this line and the one before it are indented)"),
-        ("a: b: c\n  d: e", "invalid 2:5 an unquoted value may not contain a colon before a blank (put the value in quotes)"),
-        ("a: b: c\nuse when: d", "invalid 2:5 an unquoted value may not contain a colon before a blank (put the value in quotes)"),
-        ("a: [b, c", "invalid 3:1 expected `,` or `]` after an item of a list (close the list, or put the value in quotes if it is text)"),
-        ("a: {b: c", "invalid 3:1 expected `,` or `}` after a pair of a mapping (close it, or put the value in quotes if it is text)"),
-        ("a:\n  b: 1\n c: 2", "invalid 4:2 expected a line `key: value` (check this line's indentation, and the quotes in the line before it)"),
-        ("a: |\ntext\nb: 1", "invalid 4:1 expected a colon and a blank after the key (write `key: value`)"),
-        ("a: 1\n...\nb: 1", "invalid 3:1 expected one YAML document, got another one from here on (remove the line that ends the first)"),
-        ("? [a]\n: b", "invalid 2:3 a key must be text, and this one is a list or a mapping (put a value that begins with `{` or `[` in quotes)"),
-        ("\"a: 1\nb: 2", "invalid 2:1 the quote opened here is never closed (close it, or put the whole value in the other kind of quotes)"),
+        (
+            "just text",
+            "not_mapping 2:1 expected `key: value` lines, got a single value or a list \
+             (write `key: value` lines)",
+        ),
+        (
+            "name:x",
+            "not_mapping 2:1 expected `key: value` lines, got a single value or a list \
+             (write a space after the colon: `key: value`)",
+        ),
+        (
+            "- a\n- b",
+            "not_mapping 2:1 expected `key: value` lines, got a single value or a list \
+             (write `key: value` lines)",
+        ),
+        (
+            "a: b\n c: d",
+            "invalid 3:3 a `key: value` is not allowed here (check the indentation of this line \
+             and the one before it)",
+        ),
+        (
+            "a: b: c\n  d: e",
+            "invalid 2:5 an unquoted value may not contain a colon followed by a space \
+             (put the value in quotes)",
+        ),
+        (
+            "a: b: c\nuse when: d",
+            "invalid 2:5 an unquoted value may not contain a colon followed by a space \
+             (put the value in quotes)",
+        ),
+        (
+            "a: [b, c",
+            "invalid 3:1 expected `,` or `]` after an item of a list (close the list, or put the \
+             value in quotes if it is text)",
+        ),
+        (
+            "a: {b: c",
+            "invalid 3:1 expected `,` or `}` after a pair of a mapping (close it, or put the value \
+             in quotes if it is text)",
+        ),
+        (
+            "a:\n  b: 1\n c: 2",
+            "invalid 4:2 expected a line `key: value` (check this line's indentation, and the \
+             quotes in the line before it)",
+        ),
+        (
+            "a: |\ntext\nb: 1",
+            "invalid 4:1 expected a colon and a space after the key (write `key: value`)",
+        ),
+        (
+            "a: 1\n...\nb: 1",
+            "invalid 3:1 expected one YAML document, but another one begins here \
+             (remove the line that ends the first)",
+        ),
+        (
+            "? [a]\n: b",
+            "invalid 2:3 a key must be text, but this one is a list or a mapping \
+             (put a value that begins with `{` or `[` in quotes)",
+        ),
+        (
+            "\"a: 1\nb: 2",
+            "invalid 2:1 the quote opened here is never closed (close it, or put the whole value \
+             in the other kind of quotes)",
+        ),
     ];
     for (yaml, expected) in cases {
         assert_eq!(refused(yaml), expected, "{yaml}");
@@ -469,7 +539,7 @@ fn duplicate_keys_and_tags_are_told() {
     assert!(document
         .diagnostics
         .iter()
-        .any(|d| d.message == "94 more keys are written twice or values have a tag"));
+        .any(|d| d.message == "94 more keys are duplicates or values have a tag"));
 }
 
 #[test]
@@ -563,7 +633,8 @@ fn what_is_written() {
         ("metadata", map(&[("one", Value::Float(1.0))])),
     ];
     let Value::Map(pairs) = map(&pairs) else { unreachable!() };
-    let expected = "---\nname: a\nnote: 'b: c'\ntext: |\n  d\n  ---\n  e\nversion: '1.0'\ntags:\n- x\n- null\nmetadata:\n  one: 1.0\n---\nbody";
+    let expected = "---\nname: a\nnote: 'b: c'\ntext: |\n  d\n  ---\n  e\nversion: '1.0'\ntags:\n\
+                    - x\n- null\nmetadata:\n  one: 1.0\n---\nbody";
     assert_eq!(write(&pairs, "body"), expected);
     assert_eq!(write(&[], "---\n"), "---\n---\n---\n");
 }
@@ -613,7 +684,10 @@ fn any_pairs() -> impl Strategy<Value = Vec<(String, Value)>> {
 
 /// Lines as they stand in blocks, whole and broken.
 fn any_block() -> impl Strategy<Value = String> {
-    let value = "([a-z@*&!|>%{}\\[\\]'\"`,: #-]|: | #|[0-9.+x:-]|true|~|é|\t|\\\\){0,8}|[0-9]{1,20}|[+-]?[0-9a-fxob.e+-]{1,6}|\\[[a-z0-9'\" ,.-]{0,8}\\]";
+    let value = concat!(
+        "([a-z@*&!|>%{}\\[\\]'\"`,: #-]|: | #|[0-9.+x:-]|true|~|é|\t|\\\\){0,8}",
+        "|[0-9]{1,20}|[+-]?[0-9a-fxob.e+-]{1,6}|\\[[a-z0-9'\" ,.-]{0,8}\\]",
+    );
     let line = ("( {0,4}|\t)", "(- )?", "([a-c]:? ?)?", value, "\r?\n")
         .prop_map(|(a, b, c, d, e)| [a, b, c, d, e].concat());
     prop::collection::vec(line, 0..6).prop_map(|lines| lines.concat())
@@ -623,13 +697,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn any_text_is_read_or_refused(text in prop_oneof![any::<String>(), any_block().prop_map(|yaml| block(&yaml))]) {
+    fn any_text_is_read_or_refused(
+        text in prop_oneof![any::<String>(), any_block().prop_map(|yaml| block(&yaml))],
+    ) {
         match parse(&text) {
             Ok(document) => {
                 prop_assert_eq!(&text[document.body_offset..], document.body);
                 prop_assert!(matches!(document.data, Value::Map(_)));
                 let lines = text.split('\n').count() as u32;
-                prop_assert!(document.diagnostics.iter().all(|found| found.line.is_some_and(|line| line <= lines)));
+                let placed = |found: &Diagnostic| found.line.is_some_and(|line| line <= lines);
+                prop_assert!(document.diagnostics.iter().all(placed));
             }
             Err(error) => prop_assert!(text.is_char_boundary(error.offset)),
         }
@@ -638,8 +715,10 @@ proptest! {
     #[test]
     fn what_is_written_is_read_back(pairs in any_pairs(), body in any_text()) {
         let written = write(&pairs, &body);
-        let document = parse(&written).map_err(|error| TestCaseError::fail(format!("{error}: {written:?}")))?;
-        prop_assert_eq!((document.data, document.body), (Value::Map(pairs), body.as_str()), "{:?}", written);
+        let document = parse(&written)
+            .map_err(|error| TestCaseError::fail(format!("{error}: {written:?}")))?;
+        prop_assert_eq!(document.data, Value::Map(pairs), "{:?}", written);
+        prop_assert_eq!(document.body, body.as_str(), "{:?}", written);
         prop_assert_eq!(document.diagnostics, []);
     }
 }
@@ -650,7 +729,10 @@ proptest! {
     #[test]
     fn the_fast_path_reads_what_the_library_reads(yaml in any_block()) {
         if let Some(pairs) = plain::parse(&yaml) {
-            let loaded = yaml::load(&yaml).map_err(|failure| TestCaseError::fail(format!("{}: {yaml:?}", failure.message)))?;
+            let failed = |failure: yaml::Failure| {
+                TestCaseError::fail(format!("{}: {yaml:?}", failure.message))
+            };
+            let loaded = yaml::load(&yaml).map_err(failed)?;
             prop_assert_eq!(loaded.data, Value::Map(pairs), "{:?}", yaml);
             prop_assert_eq!(loaded.diagnostics, []);
         }

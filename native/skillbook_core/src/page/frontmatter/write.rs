@@ -1,12 +1,13 @@
-//! Writing documents.
+//! Writes documents. The YAML library writes every value, so no text can break out of its field.
 
 use crate::value::Value;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
-/// A document with this frontmatter and body.
+/// Writes a document with this frontmatter and body.
 ///
-/// [`super::parse`] gives the pairs and the body back as they were, as long as they keep to its limits, no key occurs twice, and
-/// numbers are finite. There is always a block, an empty one without pairs: a body that begins with `---` stays body.
+/// [`super::parse`] reads the same pairs and body back, within its limits, if no key occurs twice
+/// and numbers are finite. There is always a block, even without pairs, so that a body that begins
+/// with `---` stays body.
 ///
 /// ```
 /// use skillbook_core::{page::frontmatter, value::Value};
@@ -20,9 +21,11 @@ pub fn write(pairs: &[(String, Value)], body: &str) -> String {
 }
 
 fn to_yaml(pairs: &[(String, Value)]) -> String {
-    // The library fails where its writer does, which memory never does, and at bytes, which no value has.
+    // The library only fails if its writer fails, which memory does not, and for byte strings,
+    // which are not values here.
     let mut yaml = serde_yaml::to_string(&Mapping(pairs)).expect("values are written to memory");
-    // A text may end with another of YAML's line breaks, such as U+2028. A comment ends the line and adds nothing to it.
+    // Text may end with one of YAML's other line breaks, such as U+2028. A comment ends the line
+    // without changing the value.
     if !yaml.ends_with('\n') {
         yaml.push_str("#\n");
     }
@@ -33,7 +36,7 @@ struct Mapping<'a>(&'a [(String, Value)]);
 
 impl Serialize for Mapping<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Without a length: at a mapping of one pair the library looks for a tag.
+        // Without a length: the library reads a mapping of one pair as a possible tag.
         let mut mapping = serializer.serialize_map(None)?;
         for (key, value) in self.0 {
             mapping.serialize_entry(key, &Node(value))?;

@@ -1,29 +1,77 @@
-//! The index of documents that a database keeps: their words as terms, packed for rows of a table, and the documents that
-//! have the terms of a query. Where the rows are kept is not known here.
+//! An index of documents that is stored in a database: packs their terms into rows, and finds the
+//! documents that match a query. This module packs and unpacks bytes; Elixir reads and writes the
+//! rows.
 //!
-//! Documents that were indexed together are a *run*. Its terms are sorted and cut into *blocks*, one row each, so that a
-//! term is found by the first term of its block. A run never changes: a document that has gone is listed beside it, and
-//! merging several runs leaves out what has gone from them.
+//! Documents that are indexed together form a *run*. Its terms are sorted and cut into *blocks* of
+//! about 4 kB, one row each. A query reads only the blocks whose first terms enclose its terms. A
+//! run never changes: removed documents are listed beside it as *gone*, and merging several runs
+//! drops them.
+//!
+//! # Format of a block
+//!
+//! Numbers are varints: seven bits a byte, the lowest first, the high bit set on all but the last.
+//! Ascending ids and places are stored as differences. A block has two columns, so that a query
+//! without phrases does not read places.
+//!
+//! `documents` holds for each term:
+//!
+//! ```text
+//! shared    number of bytes shared with the term before (0 for the first of a block)
+//! rest      length, then the other bytes of the term
+//! postings  length, then for each document:
+//!             id       difference to the id before
+//!             counts   occurrences in the text * 2, plus 1 if it occurs in titles
+//!             titles   occurrences in titles, only if counts is odd
+//! ```
+//!
+//! `places` holds for each term its length, then for each document the length and the differences
+//! of the places where the term occurs. Only stems have places.
+//!
+//! The bytes come from a database that others may have written to. Reading them never panics and
+//! never loops: malformed bytes end early.
+//!
+//! # Example
+//!
+//! ```
+//! use skillbook_core::search::rows::{pack, rank, BlockRow, Limit, SearchDocument, Unit};
+//!
+//! let document = |id, content: &str| SearchDocument {
+//!     id,
+//!     content: content.to_owned(),
+//!     ..SearchDocument::default()
+//! };
+//! let run = pack(&[document(7, "plans for May"), document(9, "notes")]);
+//!
+//! let term = || ("plan".to_owned(), "plan".to_owned());
+//! let rows: Vec<_> = run
+//!     .blocks
+//!     .iter()
+//!     .map(|block| BlockRow { range: 0, gone: &[], documents: &block.documents, places: &[] })
+//!     .collect();
+//! let found = rank(&[Unit::Any(vec![term()])], &[], &rows, run.count, Limit::Newest(10));
+//! assert_eq!((found.total, found.hits[0].0), (1, 7));
+//! ```
 
 mod pack;
 mod rank;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-pub use pack::{merge, pack, without, Block, Document, Kept, Run};
-pub use rank::{rank, Found, Limit, Row, Unit};
+pub use pack::{merge, pack, without, Block, Run, SearchDocument, StoredRun};
+pub use rank::{rank, BlockRow, Found, Limit, Unit};
 
 use super::words;
 
-/// The mark of the terms that are words as they are written; no word has it.
+/// The first character of terms that are words as written. It is for private use, so no word has
+/// it.
 const FORM: char = '\u{E000}';
 
-/// A word in the two ways in which it stands in the index.
+/// A word in its two forms in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
-    /// As it is written, in small letters and without accents.
+    /// As written, in lower case and without accents.
     pub form: String,
-    /// What its forms have in common, by the English stemmer of Snowball.
+    /// Its stem, by Snowball's English stemmer.
     pub stem: String,
 }
 
@@ -46,7 +94,7 @@ pub fn words(text: &str) -> Vec<Word> {
         .collect()
 }
 
-/// Whether a word is one that is looked for; its form is then in `out`.
+/// Folds a word into `out`. Returns false if it is empty or too long to be searched.
 pub(super) fn form_of(word: &str, out: &mut String) -> bool {
     if word.len() > words::LONGEST {
         return false;
@@ -62,8 +110,9 @@ impl Stems {
         Stems(Stemmer::create(Algorithm::English))
     }
 
-    /// The stem of a form; one with other letters than a to z is its own.
+    /// The stem of a form. Forms with letters beyond a to z are their own stems.
     pub(super) fn of(&self, form: &str) -> String {
+        // The stemmer is made for English words; digits and other letters confuse it.
         if form.bytes().all(|byte| byte.is_ascii_lowercase()) {
             self.0.stem(form).into_owned()
         } else {
@@ -72,13 +121,14 @@ impl Stems {
     }
 }
 
-/// Packed numbers and texts, read from the front. What was not packed here ends early and is no crash.
+/// A reader of packed bytes. Malformed bytes end early.
 #[derive(Debug, Clone, Copy, Default)]
 struct Packed<'a>(&'a [u8]);
 
 impl<'a> Packed<'a> {
     fn number(&mut self) -> Option<u64> {
         let mut number = 0;
+        // Nine bytes hold 63 bits. Longer numbers were not written here.
         for (at, byte) in self.0.iter().enumerate().take(9) {
             number |= u64::from(byte & 127) << (7 * at);
             if byte & 128 == 0 {
@@ -95,14 +145,14 @@ impl<'a> Packed<'a> {
         Some(bytes)
     }
 
-    /// Bytes behind their count.
+    /// Bytes with their length in front.
     fn counted(&mut self) -> Option<&'a [u8]> {
         let count = self.number()?;
         self.bytes(count)
     }
 }
 
-/// Seven bits a byte, the lowest first.
+/// Appends a varint.
 fn push(mut number: u64, out: &mut Vec<u8>) {
     while number > 127 {
         out.push(number as u8 | 128);
@@ -111,7 +161,7 @@ fn push(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// Rising numbers, each by how far it is from the one before.
+/// Appends ascending numbers as differences.
 fn push_ids(ids: impl Iterator<Item = u64>, out: &mut Vec<u8>) {
     let mut before = 0;
     for id in ids {
@@ -120,7 +170,7 @@ fn push_ids(ids: impl Iterator<Item = u64>, out: &mut Vec<u8>) {
     }
 }
 
-/// What [`push_ids`] packed.
+/// Reads the numbers of [`push_ids`].
 fn ids(packed: &[u8]) -> impl Iterator<Item = u64> + '_ {
     let (mut packed, mut before) = (Packed(packed), 0u64);
     std::iter::from_fn(move || {
@@ -152,11 +202,13 @@ impl Posting<'_> {
     }
 }
 
-/// The postings of one term, with their places where these were read too.
+/// The postings of a term, with places if those were read.
 fn postings<'a>(documents: &'a [u8], places: &'a [u8]) -> impl Iterator<Item = Posting<'a>> {
     let (mut documents, mut places, mut id) = (Packed(documents), Packed(places), 0u64);
     std::iter::from_fn(move || {
         id = id.wrapping_add(documents.number()?);
+        // The lowest bit says whether a count for titles follows: most words are not in titles, and
+        // this saves them a byte.
         let counts = documents.number()?;
         let titles = if counts & 1 == 1 { documents.number()? } else { 0 };
         Some(Posting {
@@ -168,21 +220,23 @@ fn postings<'a>(documents: &'a [u8], places: &'a [u8]) -> impl Iterator<Item = P
     })
 }
 
-/// The terms of a block, in their order.
-struct Terms<'a> {
+/// Reads the terms of a block in order.
+struct BlockReader<'a> {
     term: Vec<u8>,
     documents: Packed<'a>,
     places: Packed<'a>,
 }
 
-impl<'a> Terms<'a> {
-    fn new(documents: &'a [u8], places: &'a [u8]) -> Terms<'a> {
-        Terms { term: Vec::new(), documents: Packed(documents), places: Packed(places) }
+impl<'a> BlockReader<'a> {
+    fn new(documents: &'a [u8], places: &'a [u8]) -> BlockReader<'a> {
+        BlockReader { term: Vec::new(), documents: Packed(documents), places: Packed(places) }
     }
 
-    /// Goes on to the next term, which is then in `term`: what is packed of its documents and places.
+    /// Advances to the next term, which is then in `term`. Returns its packed postings and places.
     fn next(&mut self) -> Option<(&'a [u8], &'a [u8])> {
         let shared = usize::try_from(self.documents.number()?).ok()?;
+        // A malformed length beyond the term before truncates nothing, and gives a wrong but
+        // harmless term.
         self.term.truncate(shared);
         self.term.extend(self.documents.counted()?);
         Some((self.documents.counted()?, self.places.counted().unwrap_or_default()))

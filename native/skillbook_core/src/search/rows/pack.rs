@@ -1,53 +1,54 @@
-//! Documents to runs of packed terms, and several runs to one.
+//! Packs documents into a run, and merges runs.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{form_of, ids, postings, push, push_ids, Posting, Stems, Terms, FORM};
+use super::{form_of, ids, postings, push, push_ids, BlockReader, Posting, Stems, FORM};
 use crate::search::words;
 
-/// So many words of a document are searched.
-const MOST_WORDS: usize = 60_000;
-/// So that no phrase goes from one part of a document into the next.
+/// The number of words of a document that are indexed.
+const MAX_WORDS: usize = 60_000;
+/// The gap between the places of two texts, so that no phrase reaches from one into the other.
 const GAP: u64 = 8;
-/// A block ends with the term that makes it so long, in bytes.
+/// The size of a block in bytes: it ends with the term that reaches it. Smaller blocks mean more
+/// rows, larger ones more bytes read for each term of a query.
 const BLOCK: usize = 4_000;
-/// No number of occurrences above this changes a score.
-const MOST_COUNTED: usize = 255;
+/// The maximum count of a term in a document. A higher one would not change a score.
+const MAX_COUNT: usize = 255;
 
-/// What is searched of a document.
+/// A document to index.
 #[derive(Debug, Clone, Default)]
-pub struct Document {
-    /// The number by which the index knows it.
+pub struct SearchDocument {
+    /// Its number in the index.
     pub id: u64,
-    /// What counts as its titles do: its name, its title and what else it is called.
+    /// The texts that count as titles: name, title, and aliases.
     pub titles: Vec<String>,
     /// Its text.
     pub content: String,
-    /// Terms that it has beside those of its words, for filters.
+    /// Additional terms, for filters.
     pub fields: Vec<String>,
 }
 
-/// Some terms of a run, with the documents that have them.
+/// Some terms of a run with their postings. The format is described in [the module](super).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Block {
-    /// The first of its terms: a stem, or U+E000 and a word as it is written, or a document's field.
+    /// The first term: a stem, or U+E000 and a word as written, or a field of a document.
     pub first: String,
-    /// The terms, each with the ids of its documents and how often these have it in titles and text.
+    /// The terms with their documents and counts.
     pub documents: Vec<u8>,
-    /// The places of the terms in their documents, in the same order; stems alone have places.
+    /// The places of the terms, in the same order.
     pub places: Vec<u8>,
 }
 
 /// Documents that were indexed together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Run {
-    /// The lowest id of its documents, and the highest.
+    /// The lowest and the highest id.
     pub range: (u64, u64),
-    /// How many documents it has.
+    /// The number of documents.
     pub count: usize,
-    /// Their ids, packed.
+    /// The packed ids.
     pub ids: Vec<u8>,
-    /// Its terms.
+    /// The terms.
     pub blocks: Vec<Block>,
 }
 
@@ -59,19 +60,20 @@ impl Run {
         Run { range, count: numbers.len(), ids: packed, blocks }
     }
 
-    /// How many bytes its blocks have.
+    /// The size of the blocks in bytes.
     pub fn size(&self) -> usize {
         self.blocks.iter().map(|block| block.documents.len() + block.places.len()).sum()
     }
 }
 
-/// The terms of documents. Of several with one id, the last counts.
-pub fn pack(documents: &[Document]) -> Run {
-    let by_id: FxHashMap<u64, &Document> =
+/// Packs documents into a run. If several have one id, the last counts.
+pub fn pack(documents: &[SearchDocument]) -> Run {
+    // Ids must ascend, because postings store differences.
+    let by_id: FxHashMap<u64, &SearchDocument> =
         documents.iter().map(|document| (document.id, document)).collect();
     let mut order: Vec<_> = by_id.into_values().collect();
     order.sort_unstable_by_key(|document| document.id);
-    let mut index = Index { stems: Stems::new(), ..Index::default() };
+    let mut index = RunBuilder { stems: Stems::new(), ..RunBuilder::default() };
     order.iter().for_each(|document| index.add(document));
     let numbers: Vec<u64> = order.iter().map(|document| document.id).collect();
     Run::new(&numbers, index.blocks())
@@ -84,13 +86,14 @@ impl Default for Stems {
 }
 
 #[derive(Default)]
-struct Index {
+struct RunBuilder {
     stems: Stems,
-    /// The terms of a form: its stem and itself.
+    /// The terms of each form: its stem and itself.
     known: FxHashMap<String, [u32; 2]>,
     numbers: FxHashMap<String, u32>,
     terms: Vec<Term>,
-    /// Of the document that is read now, the term of each word above its place, and whether this is in the titles.
+    /// For the current document, one number per word: the term in the upper half, then the place,
+    /// and a bit for titles. Sorting these groups the occurrences of a term.
     found: [Vec<u64>; 2],
     places: Vec<u8>,
 }
@@ -103,11 +106,11 @@ struct Term {
     places: Vec<u8>,
 }
 
-impl Index {
-    fn add(&mut self, document: &Document) {
+impl RunBuilder {
+    fn add(&mut self, document: &SearchDocument) {
         let titles = document.titles.iter().map(|text| (text.as_str(), 1));
         let mut found = std::mem::take(&mut self.found);
-        let (mut form, mut at, mut left) = (String::new(), 0u64, MOST_WORDS);
+        let (mut form, mut at, mut left) = (String::new(), 0u64, MAX_WORDS);
         for (text, in_titles) in titles.chain([(document.content.as_str(), 0)]) {
             for place in words::words(text) {
                 if left == 0 {
@@ -121,8 +124,10 @@ impl Index {
                     left -= 1;
                 }
             }
+            // After each title and before the text.
             at += GAP;
         }
+        // Stems first, which have places for phrases; then the words as written, which have none.
         for (found, with_places) in found.iter_mut().zip([true, false]) {
             found.sort_unstable();
             for group in found.chunk_by(|one, other| one >> 32 == other >> 32) {
@@ -156,7 +161,7 @@ impl Index {
         let term = &mut self.terms[term];
         self.places.clear();
         push_ids(places, &mut self.places);
-        let count = |count: usize| count.min(MOST_COUNTED) as u64;
+        let count = |count: usize| count.min(MAX_COUNT) as u64;
         let posting =
             Posting { id, titles: count(titles), contents: count(contents), places: &self.places };
         posting.push(term.last, &mut term.documents, &mut term.places);
@@ -164,6 +169,7 @@ impl Index {
     }
 
     fn form(&mut self, form: &str) -> [u32; 2] {
+        // Stemming costs more than a lookup, and most words repeat.
         if let Some(terms) = self.known.get(form) {
             return *terms;
         }
@@ -185,29 +191,30 @@ impl Index {
 
     fn blocks(mut self) -> Vec<Block> {
         self.terms.sort_unstable_by(|one, other| one.text.cmp(&other.text));
-        let mut writer = Writer::default();
+        let mut blocks = BlockWriter::default();
         self.terms
             .iter()
-            .for_each(|term| writer.add(term.text.as_bytes(), &term.documents, &term.places));
-        writer.finish()
+            .for_each(|term| blocks.add(term.text.as_bytes(), &term.documents, &term.places));
+        blocks.finish()
     }
 }
 
-/// Cuts terms that come in their order into blocks.
+/// Cuts terms, which come in order, into blocks.
 #[derive(Default)]
-struct Writer {
+struct BlockWriter {
     blocks: Vec<Block>,
     block: Block,
     last: Vec<u8>,
 }
 
-impl Writer {
+impl BlockWriter {
     fn add(&mut self, term: &[u8], documents: &[u8], places: &[u8]) {
         if self.block.documents.is_empty() {
-            // Terms were texts before they were packed; others come from rows that nobody packed.
+            // Only malformed rows have terms that are not UTF-8.
             self.block.first = String::from_utf8_lossy(term).into_owned();
             self.last.clear();
         }
+        // Front coding: neighbouring terms share long prefixes.
         let shared = self.last.iter().zip(term).take_while(|(one, other)| one == other).count();
         let out = &mut self.block.documents;
         push(shared as u64, out);
@@ -232,20 +239,20 @@ impl Writer {
     }
 }
 
-/// A run as it is kept.
+/// A run as it is stored.
 #[derive(Debug, Clone, Default)]
-pub struct Kept<'a> {
-    /// The packed ids of its documents, and of those that have gone.
+pub struct StoredRun<'a> {
+    /// The packed ids of all its documents.
     pub ids: &'a [u8],
-    /// The packed ids of those that have gone.
+    /// The packed ids of the removed ones.
     pub gone: &'a [u8],
-    /// Documents and places of its blocks, in their order.
+    /// The two columns of its blocks, in order.
     pub blocks: Vec<(&'a [u8], &'a [u8])>,
-    /// What its documents are called from now on, where their ids are places in this list; empty where these stay.
+    /// New ids: the old ids are positions in this list. If it is empty, ids stay.
     pub numbers: &'a [u64],
 }
 
-impl Kept<'_> {
+impl StoredRun<'_> {
     fn number(&self, id: u64) -> Option<u64> {
         match self.numbers {
             [] => Some(id),
@@ -254,10 +261,13 @@ impl Kept<'_> {
     }
 }
 
-/// One run with all that is left of several, none of whose documents is left in two. Of one run it may be a copy whose
-/// documents have other numbers: what takes long of indexing them is then done before their numbers are known.
-pub fn merge(runs: &[Kept<'_>]) -> Run {
+/// Merges runs into one and drops removed documents. No document may be left in two runs.
+///
+/// Merging a single run with new ids copies it under other numbers. So documents can be packed,
+/// which takes long, before a transaction has assigned their ids.
+pub fn merge(runs: &[StoredRun<'_>]) -> Run {
     let gone: Vec<FxHashSet<u64>> = runs.iter().map(|run| ids(run.gone).collect()).collect();
+    // The ids that remain, under their new numbers.
     let left = runs.iter().zip(&gone).flat_map(|(run, gone)| {
         ids(run.ids).filter(|id| !gone.contains(id)).filter_map(|id| run.number(id))
     });
@@ -266,8 +276,10 @@ pub fn merge(runs: &[Kept<'_>]) -> Run {
     numbers.dedup();
 
     let mut cursors: Vec<Cursor> = runs.iter().map(Cursor::new).collect();
-    let mut writer = Writer::default();
+    let mut blocks = BlockWriter::default();
     let (mut documents, mut places, mut all) = (Vec::new(), Vec::new(), Vec::new());
+    // A merge of sorted runs: the smallest term of all cursors, with the postings of every run that
+    // has it.
     while let Some(term) = cursors
         .iter()
         .filter(|cursor| cursor.found.is_some())
@@ -277,7 +289,7 @@ pub fn merge(runs: &[Kept<'_>]) -> Run {
         let term = term.clone();
         all.clear();
         for ((cursor, gone), run) in cursors.iter_mut().zip(&gone).zip(runs) {
-            // Rows that nobody packed may have a term twice, or not in order.
+            // Malformed rows may have a term twice or out of order.
             while let Some((documents, places)) = cursor.found.filter(|_| cursor.terms.term <= term)
             {
                 let left =
@@ -288,6 +300,7 @@ pub fn merge(runs: &[Kept<'_>]) -> Run {
                 cursor.advance();
             }
         }
+        // Runs may have overlapping ids, and new numbers need not keep the order.
         all.sort_unstable_by_key(|posting| posting.id);
         documents.clear();
         places.clear();
@@ -296,25 +309,26 @@ pub fn merge(runs: &[Kept<'_>]) -> Run {
             posting.push(before, &mut documents, &mut places);
             before = posting.id;
         }
+        // A term whose documents are all gone is dropped.
         if !all.is_empty() {
-            writer.add(&term, &documents, &places);
+            blocks.add(&term, &documents, &places);
         }
     }
-    Run::new(&numbers, writer.finish())
+    Run::new(&numbers, blocks.finish())
 }
 
-/// Where the merging of a run is.
+/// The position of the merge in one run.
 struct Cursor<'a> {
     blocks: std::vec::IntoIter<(&'a [u8], &'a [u8])>,
-    terms: Terms<'a>,
+    terms: BlockReader<'a>,
     found: Option<(&'a [u8], &'a [u8])>,
 }
 
 impl<'a> Cursor<'a> {
-    fn new(run: &Kept<'a>) -> Cursor<'a> {
+    fn new(run: &StoredRun<'a>) -> Cursor<'a> {
         let mut cursor = Cursor {
             blocks: run.blocks.clone().into_iter(),
-            terms: Terms::new(&[], &[]),
+            terms: BlockReader::new(&[], &[]),
             found: None,
         };
         cursor.advance();
@@ -325,13 +339,14 @@ impl<'a> Cursor<'a> {
         self.found = self.terms.next();
         while self.found.is_none() {
             let Some((documents, places)) = self.blocks.next() else { return };
-            self.terms = Terms::new(documents, places);
+            self.terms = BlockReader::new(documents, places);
             self.found = self.terms.next();
         }
     }
 }
 
-/// What has gone from a run when these documents go too, packed, and how many of them were left in it.
+/// Adds documents to those that are gone from a run. Returns the packed ids and how many of these
+/// documents were still in the run.
 pub fn without(packed: &[u8], gone: &[u8], these: &[u64]) -> (Vec<u8>, usize) {
     let mut all: Vec<u64> = ids(gone).collect();
     let before: FxHashSet<u64> = all.iter().copied().collect();
@@ -348,18 +363,18 @@ pub fn without(packed: &[u8], gone: &[u8], these: &[u64]) -> (Vec<u8>, usize) {
 mod tests {
     use super::*;
 
-    fn document(id: u64, titles: &[&str], content: &str) -> Document {
+    fn document(id: u64, titles: &[&str], content: &str) -> SearchDocument {
         let titles = titles.iter().map(|title| title.to_string()).collect();
-        Document { id, titles, content: content.to_owned(), fields: Vec::new() }
+        SearchDocument { id, titles, content: content.to_owned(), fields: Vec::new() }
     }
 
-    /// A term's documents: id, how often in titles and text, places.
+    /// The documents of a term: id, occurrences in titles and text, places.
     type Listed = Vec<(u64, u64, u64, Vec<u64>)>;
 
     fn list(run: &Run) -> Vec<(String, Listed)> {
         let mut out = Vec::new();
         for block in &run.blocks {
-            let mut terms = Terms::new(&block.documents, &block.places);
+            let mut terms = BlockReader::new(&block.documents, &block.places);
             let mut first = true;
             while let Some((documents, places)) = terms.next() {
                 let term = String::from_utf8(terms.term.clone()).unwrap();
@@ -382,10 +397,10 @@ mod tests {
             .1
     }
 
-    fn kept<'a>(run: &'a Run, gone: &'a [u8]) -> Kept<'a> {
+    fn stored<'a>(run: &'a Run, gone: &'a [u8]) -> StoredRun<'a> {
         let blocks =
             run.blocks.iter().map(|block| (&block.documents[..], &block.places[..])).collect();
-        Kept { ids: &run.ids, gone, blocks, numbers: &[] }
+        StoredRun { ids: &run.ids, gone, blocks, numbers: &[] }
     }
 
     #[test]
@@ -397,7 +412,7 @@ mod tests {
             last,
             document(1, &["Plans"], "a plan, planning"),
         ]);
-        // Behind the title there is a gap of eight places.
+        // There is a gap of eight places after the title.
         assert_eq!(find(&run, "plan"), [(1, 1, 2, vec![0, 10, 11]), (7, 0, 1, vec![8 - 8])]);
         assert_eq!(find(&run, "x"), [(0x01_0203_0405, 0, 1, vec![0])]);
         assert_eq!(find(&run, "\u{E000}plan"), [(1, 0, 1, vec![]), (7, 0, 1, vec![])]);
@@ -421,7 +436,7 @@ mod tests {
         let many = "a ".repeat(70_000) + "end";
         let run = pack(&[document(1, &["b"], &many)]);
         let a = find(&run, "a");
-        assert_eq!((a[0].1, a[0].2, a[0].3.len()), (0, 255, MOST_WORDS - 1));
+        assert_eq!((a[0].1, a[0].2, a[0].3.len()), (0, 255, MAX_WORDS - 1));
         assert!(list(&run).iter().all(|(term, _)| term != "end"));
         let long = "x".repeat(words::LONGEST + 1);
         assert!(pack(&[document(1, &[], &long)]).blocks.is_empty());
@@ -442,13 +457,13 @@ mod tests {
     }
 
     #[test]
-    fn what_has_gone_is_counted_once() {
+    fn removed_documents_are_counted_once() {
         let run = pack(&[document(1, &[], "a"), document(5, &[], "a b"), document(9, &[], "b")]);
         let (gone, count) = without(&run.ids, &[], &[5, 6]);
         assert_eq!((ids(&gone).collect::<Vec<_>>(), count), (vec![5], 1));
         let (gone, count) = without(&run.ids, &gone, &[5, 1]);
         assert_eq!((ids(&gone).collect::<Vec<_>>(), count), (vec![1, 5], 1));
-        assert_eq!(merge(&[kept(&run, &gone)]), pack(&[document(9, &[], "b")]));
+        assert_eq!(merge(&[stored(&run, &gone)]), pack(&[document(9, &[], "b")]));
     }
 
     #[test]
@@ -460,26 +475,38 @@ mod tests {
         };
         let first = packed(&[0, 1, 2]);
         let numbers = [70, 9, 500];
-        assert_eq!(merge(&[Kept { numbers: &numbers, ..kept(&first, &[]) }]), packed(&numbers));
+        assert_eq!(
+            merge(&[StoredRun { numbers: &numbers, ..stored(&first, &[]) }]),
+            packed(&numbers)
+        );
     }
 
     proptest::proptest! {
         #[test]
-        fn merged_runs_are_what_their_documents_give_together(
+        fn merging_equals_packing_all_documents(
             texts in proptest::collection::vec("([a-c]{1,2}s?|[ .é\u{301}]){0,20}", 0..7),
             kept_in in proptest::collection::vec(0..4u8, 7),
         ) {
-            // Each document is in one of three runs, or has gone from the first of them.
-            let documents: Vec<_> = (0..).zip(&texts).map(|(id, text)| document(id, &["as b"], text)).collect();
-            let part = |number: u8| -> Vec<Document> {
-                let chosen = documents.iter().zip(&kept_in).filter(|(_, run)| **run == number || (number == 0 && **run == 3));
+            // Each document is in one of three runs, or removed from the first.
+            let documents: Vec<_> =
+                (0..).zip(&texts).map(|(id, text)| document(id, &["as b"], text)).collect();
+            let part = |number: u8| -> Vec<SearchDocument> {
+                let chosen = documents
+                    .iter()
+                    .zip(&kept_in)
+                    .filter(|(_, run)| **run == number || (number == 0 && **run == 3));
                 chosen.map(|(document, _)| document.clone()).collect()
             };
             let runs: Vec<Run> = (0..3).map(|number| pack(&part(number))).collect();
-            let these: Vec<u64> = (0..).zip(&kept_in).filter(|(_, run)| **run == 3).map(|(id, _)| id).collect();
+            let these: Vec<u64> =
+                (0..).zip(&kept_in).filter(|(_, run)| **run == 3).map(|(id, _)| id).collect();
             let (gone, _) = without(&runs[0].ids, &[], &these);
-            let all = [kept(&runs[0], &gone), kept(&runs[1], &[]), kept(&runs[2], &[])];
-            let left: Vec<_> = documents.iter().filter(|document| !these.contains(&document.id)).cloned().collect();
+            let all = [stored(&runs[0], &gone), stored(&runs[1], &[]), stored(&runs[2], &[])];
+            let left: Vec<_> = documents
+                .iter()
+                .filter(|document| !these.contains(&document.id))
+                .cloned()
+                .collect();
             proptest::prop_assert_eq!(merge(&all), pack(&left));
         }
 
@@ -488,7 +515,7 @@ mod tests {
             bytes in proptest::collection::vec(proptest::collection::vec(0u8..9, 0..40), 0..4),
         ) {
             let blocks = bytes.iter().map(|bytes| (&bytes[..], &bytes[..])).collect();
-            let run = merge(&[Kept { ids: &[3, 1], gone: &[3], blocks, numbers: &[] }]);
+            let run = merge(&[StoredRun { ids: &[3, 1], gone: &[3], blocks, numbers: &[] }]);
             proptest::prop_assert_eq!(run.count, 1);
         }
     }

@@ -1,31 +1,33 @@
-//! Which documents have what a query asks for, the best first.
+//! Scores the documents that match a query, from the rows that the caller has read.
 
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashSet;
 
-use super::{ids, postings, Terms};
+use super::{ids, postings, BlockReader};
 use crate::search::scope::rarity;
 
-/// So much is the sum of 1/n² without end: no document has a rank above 1.
+/// The limit of 1 + 1/4 + 1/9 + … (π²/6). Dividing by it keeps ranks below 1.
 const SUM: f64 = 1.644_934_066_85;
-/// What occurrences in a text are worth beside those in titles.
+/// The weight of an occurrence in the text, relative to titles.
 const CONTENT: f64 = 0.4;
-/// So many parts of one are told apart.
+/// The resolution of scores: parts of ten thousand.
 const PARTS: f64 = 10_000.0;
 
-/// What a query asks for, by ranges of terms: the first and the last, which are the same for one term.
+/// A part of a query, as ranges of terms: the first and the last term, which are equal for a single
+/// term.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unit {
-    /// Terms of any of several ranges. Occurrences of a range's terms are added up; where a document has terms of two
-    /// ranges, which are different ways to look for one word, the one that it has more often counts.
+    /// A word: terms of any of several ranges. The ranges are different ways to look for one word
+    /// (its stem, a prefix), so occurrences are added up within a range, and the range with the
+    /// higher rank counts.
     Any(Vec<(String, String)>),
-    /// Terms that follow each other.
+    /// Terms in a row.
     Phrase(Vec<(String, String)>),
 }
 
 impl Unit {
-    /// Its ranges, in their order.
+    /// The ranges, in order.
     pub fn ranges(&self) -> &[(String, String)] {
         match self {
             Unit::Any(ranges) | Unit::Phrase(ranges) => ranges,
@@ -33,12 +35,12 @@ impl Unit {
     }
 }
 
-/// A block of a run that may have terms of a range.
+/// A block that may have terms of a range.
 #[derive(Debug, Clone, Copy)]
-pub struct Row<'a> {
+pub struct BlockRow<'a> {
     /// The number of the range, counted over all units and then the filters.
     pub range: usize,
-    /// Ids of documents that have gone from the run, packed.
+    /// The packed ids of the documents that are gone from its run.
     pub gone: &'a [u8],
     /// As in [`super::Block`].
     pub documents: &'a [u8],
@@ -46,27 +48,29 @@ pub struct Row<'a> {
     pub places: &'a [u8],
 }
 
-/// How many of the best are given.
+/// The number of hits to return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// So many, and those that have the last score too: what comes first of them is for the caller to say.
+    /// This many, and all others with the same score as the last. The caller decides which of those
+    /// come first.
     Level(usize),
-    /// So many; of several with one score those with the highest ids, which are the newest.
+    /// This many. Of equal scores, the highest ids come first; these are the newest.
     Newest(usize),
 }
 
-/// What was found.
+/// The result of a query.
 #[derive(Debug, PartialEq, Eq, Default)]
 pub struct Found {
-    /// Whether these documents have all that was asked for, and not only some.
+    /// Whether the documents match all units, or only some.
     pub all: bool,
-    /// How many there are.
+    /// The number of documents that match.
     pub total: usize,
-    /// The best and their scores, in parts of ten thousand.
+    /// The best documents and their scores, in parts of ten thousand.
     pub hits: Vec<(u64, u64)>,
 }
 
-/// The rank of a document by how often it has a term: occurrences count 1, 1/4, 1/9 and so on, those in titles first.
+/// The rank of a document by occurrences of a term, which count 1, 1/4, 1/9 and so on, those in
+/// titles first. A word in the title always beats any number of words in the text.
 struct Ranks([f64; 256]);
 
 impl Ranks {
@@ -85,24 +89,26 @@ impl Ranks {
     }
 }
 
-/// A document that has a term of a range, how often, and where.
+/// A document with a term of a range: id, counts in titles and text, places.
 type Occurrence<'a> = (u64, u64, u64, &'a [u8]);
-/// Documents by their ids, which rise.
+/// Documents with scores, by ascending id.
 type Scored = Vec<(u64, f64)>;
 
-/// The documents that have all units, or those that have some where none has all. Without units it is those that pass
-/// the filters.
+/// Returns the documents that match all units or, if there are none, those that match some. Without
+/// units, the documents that pass the filters.
 ///
-/// Each unit counts by how few of the `documents` that the reader sees have it, so all that enters a score is in the
-/// rows. With filters, only documents that are in each of these ranges are looked at and counted.
+/// A unit weighs more if fewer of the `documents` that the reader may see have it. Everything that
+/// enters a score is in the rows that the caller chose by the reader's rights, so hidden documents
+/// cannot affect it. Documents that do not pass the filters are not counted either.
 pub fn rank(
     units: &[Unit],
     filters: &[(String, String)],
-    rows: &[Row<'_>],
+    rows: &[BlockRow<'_>],
     documents: usize,
     limit: Limit,
 ) -> Found {
     let ranks = Ranks::new();
+    // The caller numbers rows by range: first those of the units, then the filters.
     let ranges: Vec<_> = units.iter().flat_map(Unit::ranges).chain(filters).collect();
     let mut found: Vec<Vec<Occurrence>> = vec![Vec::new(); ranges.len()];
     for row in rows {
@@ -115,6 +121,7 @@ pub fn rank(
             found.sort_unstable_by_key(|(id, ..)| *id);
         }
     }
+    // The documents that pass all filters. From here on nothing else exists.
     let passed = found.split_off(ranges.len() - filters.len());
     let within = passed.iter().map(|found| ids_of(found)).reduce(|one, other| both(&one, &other));
     let documents = within.as_ref().map_or(documents, Vec::len);
@@ -135,6 +142,7 @@ pub fn rank(
                 Unit::Any(_) => any(found, &ranks),
                 Unit::Phrase(_) => phrase(&found, &ranks),
             };
+            // Filtered documents must not count for the rarity either.
             if let Some(within) = &within {
                 scored.retain(|(id, _)| within.binary_search(id).is_ok());
             }
@@ -143,6 +151,7 @@ pub fn rank(
             scored
         })
         .collect();
+    // Documents with only some of the words are a fallback, never mixed in.
     let all = of_all(&weighed);
     if all.is_empty() {
         best(of_any(&weighed), false, limit)
@@ -151,10 +160,10 @@ pub fn rank(
     }
 }
 
-/// Appends what a block has of a range.
-fn read<'a>(row: &Row<'a>, (first, last): &(String, String), out: &mut Vec<Occurrence<'a>>) {
+/// Appends the occurrences of a range in a block.
+fn read<'a>(row: &BlockRow<'a>, (first, last): &(String, String), out: &mut Vec<Occurrence<'a>>) {
     let gone: FxHashSet<u64> = ids(row.gone).collect();
-    let mut terms = Terms::new(row.documents, row.places);
+    let mut terms = BlockReader::new(row.documents, row.places);
     while let Some((documents, places)) = terms.next() {
         if terms.term.as_slice() > last.as_bytes() {
             return;
@@ -174,7 +183,7 @@ fn ids_of(found: &[Occurrence]) -> Vec<u64> {
     ids
 }
 
-/// What is in both of two lists that rise.
+/// The numbers in both of two ascending lists.
 fn both(one: &[u64], other: &[u64]) -> Vec<u64> {
     let (few, many) = if one.len() < other.len() { (one, other) } else { (other, one) };
     few.iter().copied().filter(|id| many.binary_search(id).is_ok()).collect()
@@ -190,6 +199,8 @@ fn any(ranges: Vec<Vec<Occurrence>>, ranks: &Ranks) -> Scored {
             .map(|group| (group[0].0, ranks.of(sum(group, |one| one.1), sum(group, |one| one.2))))
             .collect()
     };
+    // Where a document is in several ranges, the higher rank stays: it sorts first, and the others
+    // are removed as duplicates.
     let mut ranges = ranges.into_iter().map(ranked);
     let first = ranges.next().unwrap_or_default();
     ranges.fold(first, |mut all, more| {
@@ -202,11 +213,13 @@ fn any(ranges: Vec<Vec<Occurrence>>, ranks: &Ranks) -> Scored {
     })
 }
 
-/// The documents in which terms follow each other, with the mean of their ranks.
+/// The documents with the terms in a row, with the mean of their ranks.
 fn phrase(words: &[Vec<Occurrence>], ranks: &Ranks) -> Scored {
     let mut begins: Option<Vec<(u64, f64, Vec<u64>)>> = None;
     for (at, found) in words.iter().enumerate() {
         let at = at as u64;
+        // The place where the phrase would begin, if this is its word number `at`. Places of all
+        // words that agree are phrases.
         let starts = |places: &[u8]| {
             ids(places).filter_map(|place| place.checked_sub(at)).collect::<Vec<u64>>()
         };
@@ -228,8 +241,10 @@ fn phrase(words: &[Vec<Occurrence>], ranks: &Ranks) -> Scored {
     begins.unwrap_or_default().into_iter().map(|(id, sum, _)| (id, sum / count)).collect()
 }
 
-/// Those that all units have. Scores are added up in the order of the query, so that a query always gives the same.
+/// The documents that match all units. Scores are added in the order of the query: floating-point
+/// addition is not associative, and the same query must give the same scores.
 fn of_all(weighed: &[Scored]) -> Scored {
+    // Only documents of the rarest unit can have all of them.
     let Some(fewest) = weighed.iter().min_by_key(|scored| scored.len()) else {
         return Vec::new();
     };
@@ -243,7 +258,7 @@ fn of_all(weighed: &[Scored]) -> Scored {
 
 fn of_any(weighed: &[Scored]) -> Scored {
     let mut all: Scored = weighed.iter().flatten().copied().collect();
-    // Stable, for the order in which scores are added up.
+    // A stable sort, for the same reason.
     all.sort_by_key(|(id, _)| *id);
     let groups = all.chunk_by(|(one, _), (other, _)| one == other);
     groups.map(|group| (group[0].0, group.iter().map(|(_, score)| score).sum())).collect()
@@ -256,6 +271,8 @@ fn best(scored: Scored, all: bool, limit: Limit) -> Found {
     let (Limit::Level(count) | Limit::Newest(count)) = limit;
     if let Some(last) = count.checked_sub(1).filter(|last| *last < total) {
         let (_, (_, score), _) =
+            // Everything at least as good as the last hit; ties are for the caller or the ids to
+            // decide.
             hits.select_nth_unstable_by_key(last, |(_, score)| Reverse(*score));
         let score = *score;
         hits.retain(|(_, other)| *other >= score);
@@ -271,11 +288,11 @@ fn best(scored: Scored, all: bool, limit: Limit) -> Found {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{pack, Document, Run};
+    use super::super::{pack, Run, SearchDocument};
     use super::*;
 
     fn index(texts: &[(&str, &str)]) -> Run {
-        let document = |(id, (title, text)): (u64, &(&str, &str))| Document {
+        let document = |(id, (title, text)): (u64, &(&str, &str))| SearchDocument {
             id,
             titles: vec![title.to_string()],
             content: text.to_string(),
@@ -303,7 +320,7 @@ mod tests {
         let filters: Vec<_> = filters.iter().map(|filter| term(filter)).collect();
         let ranges = units.iter().flat_map(Unit::ranges).chain(&filters).count();
         let rows = (0..ranges).flat_map(|range| {
-            let row = move |(documents, places)| Row { range, gone, documents, places };
+            let row = move |(documents, places)| BlockRow { range, gone, documents, places };
             index.blocks.iter().map(|block| (&block.documents[..], &block.places[..])).map(row)
         });
         rank(units, &filters, &rows.collect::<Vec<_>>(), documents, Limit::Level(limit))
@@ -321,7 +338,7 @@ mod tests {
         let found = |units: &[Unit]| found(&index, &[], units, &[], 4, 10);
         let one = found(&[word("budget")]);
         assert_eq!((ids(&one), one.total, one.all), (vec![2, 1, 4, 3], 4, true));
-        // Two documents have the second score where only those of one are counted.
+        // Two documents have the second score, where only those of one unit are counted.
         let both = found(&[word("rare"), word("budget")]);
         assert_eq!((ids(&both), both.all), (vec![3], true));
         let some = found(&[word("rare"), word("x")]);
@@ -329,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_level_at_the_limit_is_left_to_the_caller() {
+    fn ties_at_the_limit_are_left_to_the_caller() {
         let index = index(&[("a", "x"), ("b", "x"), ("c", "x x")]);
         let two = found(&index, &[], &[word("x")], &[], 3, 2);
         assert_eq!((ids(&two), two.total), (vec![3, 1, 2], 3));
@@ -337,7 +354,7 @@ mod tests {
         assert_eq!(ids(&found(&index, &[], &[word("x")], &[], 3, 1)), [3]);
         let blocks = index.blocks.iter();
         let rows: Vec<_> = blocks
-            .map(|block| Row { range: 0, gone: &[], documents: &block.documents, places: &[] })
+            .map(|block| BlockRow { range: 0, gone: &[], documents: &block.documents, places: &[] })
             .collect();
         let newest = rank(&[word("x")], &[], &rows, 3, Limit::Newest(2));
         assert_eq!((ids(&newest), newest.total), (vec![3, 2], 3));
@@ -350,7 +367,7 @@ mod tests {
         let index = index(&[("a", "x"), ("b", "x y"), ("a", "y y x")]);
         let within = found(&index, &[], &[word("y")], &["in a"], 9, 5);
         assert_eq!((ids(&within), within.total), (vec![3], 1));
-        // The score is what it is where the others were never there.
+        // The score is the same as if the others had never been there.
         let alone = super::tests::index(&[("a", "x"), ("z", "z"), ("a", "y y x")]);
         assert_eq!(within.hits, found(&alone, &[2], &[word("y")], &[], 2, 5).hits);
         let listed = found(&index, &[], &[], &["in a"], 9, 5);
@@ -408,7 +425,12 @@ mod tests {
             let owned: Vec<_> = rows.iter().enumerate().map(row).collect();
             let rows: Vec<_> = owned
                 .iter()
-                .map(|(range, bytes)| Row { range: *range, gone: &[2], documents: bytes, places: bytes })
+                .map(|(range, bytes)| BlockRow {
+                    range: *range,
+                    gone: &[2],
+                    documents: bytes,
+                    places: bytes,
+                })
                 .collect();
             let found = rank(&units, &[], &rows, 3, Limit::Level(limit));
             proptest::prop_assert!(found.hits.len() <= found.total);

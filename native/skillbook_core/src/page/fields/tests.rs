@@ -1,0 +1,352 @@
+use super::Fields;
+use crate::page::diagnostic::{Code, Diagnostic, Severity};
+use crate::page::document::Document;
+use crate::source::Effects;
+
+fn document(text: &str) -> Document {
+    Document::parse("/r", "a/b.md", text.as_bytes())
+}
+
+fn field<T>(yaml: &str, get: impl Fn(&Fields) -> T) -> (T, Vec<&'static str>) {
+    let document = document(&format!("---\n{yaml}\n---\n"));
+    let codes = document.diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect();
+    (get(document.fields().expect(yaml)), codes)
+}
+
+trait MapStr {
+    fn map_str(&self) -> Vec<String>;
+}
+
+impl MapStr for &[&str] {
+    fn map_str(&self) -> Vec<String> {
+        self.iter().map(|item| item.to_string()).collect()
+    }
+}
+
+#[test]
+fn reads_texts() {
+    let some = |text: &str| Some(text.to_owned());
+    let rows = [
+        ("title: A B", some("A B"), vec![]),
+        ("title: '  '", None, vec![]),
+        ("title:", None, vec![]),
+        ("title: 12", some("12"), vec!["field_mended"]),
+        ("title: true", some("true"), vec!["field_mended"]),
+        ("title: [a]", None, vec!["field_ignored"]),
+        ("title: {a: b}", None, vec!["field_ignored"]),
+    ];
+    for (yaml, expected, codes) in rows {
+        assert_eq!(field(yaml, |fields| fields.title.clone()), (expected, codes), "{yaml}");
+    }
+    assert_eq!(field("name: \"a\\n  b\"", |fields| fields.name.clone()), (some("a b"), vec![]));
+}
+
+#[test]
+fn reads_lists() {
+    let rows: [(&str, &[&str], &[&str]); 7] = [
+        ("tags: [a, b c]", &["a", "b c"], &[]),
+        ("tags: a, b c,", &["a", "b c"], &["field_mended"]),
+        ("tags: a b", &["a", "b"], &["field_mended"]),
+        ("tags: [a, 1]", &["a", "1"], &[]),
+        ("tags: [a, [b]]", &["a"], &["field_mended"]),
+        ("tags: {a: b}", &[], &["field_ignored"]),
+        ("tags:", &[], &[]),
+    ];
+    for (yaml, expected, codes) in rows {
+        let (list, found) = field(yaml, |fields| fields.tags.clone());
+        assert_eq!(
+            (list.as_slice(), found.as_slice()),
+            (expected.map_str().as_slice(), codes),
+            "{yaml}"
+        );
+    }
+}
+
+#[test]
+fn reads_tools_as_text_or_list() {
+    let rows: [(&str, &[&str], &[&str]); 4] = [
+        ("allowed-tools: Bash(git add:*) Read", &["Bash(git add:*)", "Read"], &[]),
+        ("allowed-tools: \"Read, Write(a, b)\"", &["Read", "Write(a, b)"], &[]),
+        ("allowed-tools: [Read]", &["Read"], &[]),
+        ("allowed-tools: 3", &["3"], &["field_mended"]),
+    ];
+    for (yaml, expected, codes) in rows {
+        let (list, found) = field(yaml, |fields| fields.allowed_tools.clone());
+        assert_eq!(
+            (list.as_slice(), found.as_slice()),
+            (expected.map_str().as_slice(), codes),
+            "{yaml}"
+        );
+    }
+}
+
+#[test]
+fn reads_flags_and_effects() {
+    let rows = [
+        ("x: 1", true, vec![]),
+        ("include_in_prompt: false", false, vec![]),
+        ("include_in_prompt: 'no'", false, vec!["field_mended"]),
+        ("include_in_prompt: maybe", true, vec!["field_ignored"]),
+        ("include_in_prompt_default: false", false, vec![]),
+        ("include_in_prompt: true\ninclude_in_prompt_default: false", true, vec![]),
+    ];
+    for (yaml, expected, codes) in rows {
+        assert_eq!(field(yaml, |fields| fields.include_in_prompt), (expected, codes), "{yaml}");
+    }
+    assert_eq!(field("effects: read", |fields| fields.effects), (Some(Effects::Read), vec![]));
+    assert_eq!(field("effects: write", |fields| fields.effects), (Some(Effects::Write), vec![]));
+    assert_eq!(field("effects: both", |fields| fields.effects), (None, vec!["field_ignored"]));
+}
+
+#[test]
+fn reads_limits() {
+    let ignored = || vec!["field_ignored"];
+    let rows = [
+        ("30", Some(30_000), vec![]),
+        ("0.25", Some(250), vec![]),
+        ("'30'", Some(30_000), vec![]),
+        ("500ms", Some(500), vec![]),
+        ("90 s", Some(90_000), vec![]),
+        ("1.5m", Some(90_000), vec![]),
+        ("5M", Some(300_000), vec![]),
+        ("1h", Some(3_600_000), vec![]),
+        ("3600", Some(3_600_000), vec![]),
+        ("3601", None, ignored()),
+        ("2h", None, ignored()),
+        ("1ms", Some(1), vec![]),
+        ("0.5ms", None, ignored()),
+        ("0", None, ignored()),
+        ("-5", None, ignored()),
+        (".inf", None, ignored()),
+        (".nan", None, ignored()),
+        ("5 minutes", None, ignored()),
+        ("1h30m", None, ignored()),
+        ("soon", None, ignored()),
+        ("m", None, ignored()),
+        ("''", None, ignored()),
+        ("true", None, ignored()),
+        ("[5]", None, ignored()),
+        ("", None, vec![]),
+    ];
+    for (yaml, expected, codes) in rows {
+        let read = field(&format!("timeout: {yaml}"), |fields| fields.timeout);
+        assert_eq!(read, (expected, codes), "{yaml}");
+    }
+    let rows = [
+        ("1", Some(1), vec![]),
+        ("1000000", Some(1_000_000), vec![]),
+        ("1000001", None, ignored()),
+        ("0", None, ignored()),
+        ("'2'", None, ignored()),
+        ("2.0", None, ignored()),
+        ("", None, vec![]),
+    ];
+    for (yaml, expected, codes) in rows {
+        let read = field(&format!("max_running: {yaml}"), |fields| fields.max_running);
+        assert_eq!(read, (expected, codes), "{yaml}");
+    }
+    assert_eq!(
+        document("---\ntimeout: soon\n---\n").diagnostics[0].message,
+        "expected seconds, or a duration such as 500ms, 30s or 5m, of at most 1h for `timeout`, \
+         got the text \"soon\"; the field is not used"
+    );
+}
+
+#[test]
+fn says_which_names_of_tools_are_not_used() {
+    let form = |got: &str| {
+        format!(
+            "expected up to 64 letters, digits, `-` and single `_`, other than get_skill, for \
+             `tool`, got {got}; the field is not used"
+        )
+    };
+    let long = "a".repeat(65);
+    let rows = [
+        ("tool: get_note\naliases: [get_note]".to_owned(), None),
+        ("tool: Get-Note2\naliases: [other, Get-Note2]".to_owned(), None),
+        (format!("tool: {0}\naliases: [{0}]", &long[1..]), None),
+        ("tool:".to_owned(), None),
+        (
+            "tool: get_note\naliases: [note]".to_owned(),
+            Some(
+                "expected `tool` among the aliases, got \"get_note\"; the field is not used"
+                    .to_owned(),
+            ),
+        ),
+        ("tool: get.note\naliases: [get.note]".to_owned(), Some(form("the text \"get.note\""))),
+        ("tool: get__note\naliases: [get__note]".to_owned(), Some(form("the text \"get__note\""))),
+        ("tool: get_skill\naliases: [get_skill]".to_owned(), Some(form("the text \"get_skill\""))),
+        (
+            "tool: a-0123456789abcdef\naliases: [a-0123456789abcdef]".to_owned(),
+            Some(form("the text \"a-0123456789abcdef\"")),
+        ),
+        (
+            format!("tool: {long}\naliases: [{long}]"),
+            Some(form(&format!("the text \"{}\"", &long[..60]))),
+        ),
+        ("tool: ''".to_owned(), Some(form("the text \"\""))),
+        ("tool: 7".to_owned(), Some(form("the number 7"))),
+        ("tool: [get_note]\naliases: [get_note]".to_owned(), Some(form("a list"))),
+    ];
+    for (yaml, expected) in rows {
+        let found = document(&format!("---\n{yaml}\n---\n")).diagnostics;
+        assert_eq!(found.first().map(|one| one.message.clone()), expected, "{yaml}");
+    }
+    let hint = document("---\ntool: get_note\n---\n").diagnostics[0].hint.clone();
+    assert_eq!(hint.as_deref(), Some("also write aliases: [get_note]"));
+}
+
+#[test]
+fn reads_schedules() {
+    let some = |text: Option<&str>| text.map(str::to_owned);
+    type Row<'a> = (&'a str, Option<&'a str>, Option<&'a str>, &'a [&'a str]);
+    let rows: [Row; 8] = [
+        ("schedule: 0 9 * * 1", Some("0 9 * * 1"), None, &[]),
+        ("schedule: '@daily'\ntimezone: Europe/Berlin", Some("@daily"), Some("Europe/Berlin"), &[]),
+        ("timezone: Europe/Berlin", None, Some("Europe/Berlin"), &[]),
+        ("schedule:", None, None, &[]),
+        ("schedule: daily\ntimezone: UTC", None, Some("UTC"), &["schedule_invalid"]),
+        ("schedule: '@daily'\ntimezone: Berlin", None, None, &["schedule_invalid"]),
+        (
+            "schedule: daily\ntimezone: Berlin",
+            None,
+            None,
+            &["schedule_invalid", "schedule_invalid"],
+        ),
+        ("schedule: [5]", None, None, &["field_ignored"]),
+    ];
+    for (yaml, schedule, timezone, codes) in rows {
+        let (read, found) =
+            field(yaml, |fields| (fields.schedule.clone(), fields.timezone.clone()));
+        let expected = (some(schedule), some(timezone));
+        assert_eq!((read, found.as_slice()), (expected, codes), "{yaml}");
+    }
+}
+
+#[test]
+fn says_what_is_wrong_with_a_schedule_and_where() {
+    let lost = "the field is not used";
+    let number = "write a number such as 0, a list (1,3), a range (1-3), a step (*/2) or *";
+    let hour =
+        format!("`schedule`: expected a number from 0 to 23 in the hour, got \"25\"; {lost}");
+    let zone = "`timezone`: expected the name of a time zone, got \"Berlin\"";
+    let rows = [
+        ("schedule: 0 25 * * 1", hour.clone(), number, (2, 13)),
+        ("schedule:  \"0 25 * * 1\"", hour.clone(), number, (2, 15)),
+        ("a: b\nschedule: |\n  0 25 * * 1", hour, number, (3, 1)),
+        ("timezone: Berlin", format!("{zone}; {lost}"), "write Europe/Berlin", (2, 11)),
+        (
+            "timezone: Berlin\nschedule: 0 9 * * 1",
+            format!("{zone}; {lost}, and neither is `schedule`, which would run at the wrong time"),
+            "write Europe/Berlin",
+            (2, 11),
+        ),
+        (
+            "schedule: 0 0 30 feb ?",
+            format!("`schedule`: expected a day that exists, got \"30 feb ?\"; {lost}"),
+            "no year has such a day; write another day of month, month or day of week",
+            (2, 15),
+        ),
+    ];
+    for (yaml, message, hint, (line, column)) in rows {
+        let document = document(&format!("---\n{yaml}\n---\n"));
+        let expected =
+            Diagnostic::new(Code::ScheduleInvalid, Severity::Warning, message).hint(hint);
+        assert_eq!(
+            document.diagnostics,
+            [expected.at(line, column).in_file("/r/a/b.md")],
+            "{yaml}"
+        );
+    }
+}
+
+#[test]
+fn reads_metadata() {
+    type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str]);
+    let rows: [Row; 8] = [
+        (
+            "version: 9.9\nmetadata:\n  version: 1.10 # beta\n  other: 2.0",
+            &[("version", "1.10"), ("other", "2.0")],
+            &[],
+        ),
+        ("metadata: {version: 1.0}", &[("version", "1.0")], &[]),
+        (
+            "metadata: {author: Ann, version: 1.5, beta: true}",
+            &[("author", "Ann"), ("version", "1.5"), ("beta", "true")],
+            &[],
+        ),
+        ("metadata: {a: [b], c: {d: e}, f: g}", &[("f", "g")], &["field_mended", "field_mended"]),
+        ("metadata: {a: }", &[], &[]),
+        ("metadata:", &[], &[]),
+        ("metadata: text", &[], &["field_ignored"]),
+        ("x: y", &[], &[]),
+    ];
+    for (yaml, expected, codes) in rows {
+        let (found, got) = field(yaml, |fields| fields.metadata.clone());
+        let found: Vec<_> =
+            found.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        assert_eq!((found.as_slice(), got.as_slice()), (expected, codes), "{yaml}");
+    }
+    let wrong = document("---\nmetadata:\n  a: [b]\n---\n");
+    assert_eq!(
+        wrong.diagnostics[0].message,
+        "expected texts in `metadata`, got a list for \"a\"; it is left out"
+    );
+}
+
+#[test]
+fn long_texts_are_reported_in_characters() {
+    let rows = [
+        ("description", 1024, None),
+        (
+            "description",
+            1025,
+            Some("`description` has 1025 characters; other readers of skills accept at most 1024"),
+        ),
+        ("compatibility", 500, None),
+        (
+            "compatibility",
+            501,
+            Some("`compatibility` has 501 characters; other readers of skills accept at most 500"),
+        ),
+    ];
+    for (key, length, expected) in rows {
+        let found = document(&format!("---\n{key}: {}\n---\n", "é".repeat(length)));
+        let messages = found.diagnostics.first().map(|found| (found.message.as_str(), found.line));
+        assert_eq!(messages, expected.map(|message| (message, Some(2))), "{key} {length}");
+    }
+}
+
+#[test]
+fn unreadable_labels_hide_the_document() {
+    for yaml in ["{a: b}", "[[a]]", "[a, null]", "['']"] {
+        let document = document(&format!("---\nname: a\nvisibility_labels: {yaml}\n---\n"));
+        assert!(document.fields().is_none(), "{yaml}");
+        assert_eq!(
+            (document.diagnostics[0].code, document.diagnostics[0].line),
+            (Code::LabelsInvalid, Some(3))
+        );
+    }
+    let rows: [(&str, &[&str]); 4] =
+        [("", &[]), ("[]", &[]), ("[a, 1]", &["a", "1"]), ("a b", &["a", "b"])];
+    for (yaml, expected) in rows {
+        let (labels, _) =
+            field(&format!("visibility_labels: {yaml}"), |fields| fields.labels.clone());
+        assert_eq!(labels, expected.map_str(), "{yaml}");
+    }
+}
+
+#[test]
+fn says_what_is_wrong_and_where() {
+    let wrong = document("---\nname: a\ntags: {a: b}\n---\n");
+    assert_eq!(
+        wrong.diagnostics,
+        [Diagnostic::new(
+            Code::FieldIgnored,
+            Severity::Warning,
+            "expected a list of texts for `tags`, got a mapping; the field is not used"
+        )
+        .at(3, 1)
+        .in_file("/r/a/b.md")]
+    );
+}

@@ -1,0 +1,179 @@
+//! Everything that can be read through a view, as one text.
+
+use crate::spec::*;
+use skillbook_core::catalog::entry::Entry;
+use skillbook_core::catalog::EntryId;
+use skillbook_core::lint::lint;
+use skillbook_core::prompt::{Format, Limit, Options, Placement, Reason, Section};
+use skillbook_core::source::Kind;
+use skillbook_core::view::help::Help;
+use skillbook_core::view::search::Query;
+use skillbook_core::view::tools::allows;
+use skillbook_core::view::View;
+
+/// Everything that can be read through a view, in one text. Left out are functions for trusted code
+/// (`catalog`, and the files of `explain`), and those that say nothing about documents (`profile`).
+pub fn everything(view: &View, names: &[String]) -> String {
+    let mut out = format!("{} of generation {}\n", view.count(), view.generation());
+    let ids = || (0..view.catalog().entries().len() as u32 + 1).map(EntryId);
+    for (id, entry) in view.entries() {
+        let Entry { name, kind, domain, title, labels, source, trust, document, selection, files } =
+            &**entry;
+        out += &format!(
+            "{name} {kind:?} {domain:?} {title:?} {labels:?} {} {document:?} {selection:?}",
+            source.name
+        );
+        out += &format!("{files:?} {trust:?} {:?} {:?} ", entry.handler(), entry.schedule());
+        out += &format!("{} {} {}\n", view.shows(id), view.lists(id), view.in_prompt(id));
+    }
+    for unused in view.unused() {
+        let told = [unused.id, unused.by]
+            .map(|id| view.catalog().entry(id))
+            .map(|entry| (&entry.name, &entry.document));
+        out += &format!("{told:?} {:?} {}\n", unused.why, view.shows(unused.id));
+    }
+    out += &format!("{:?}\n", view.listed().map(|(_, entry)| &entry.name).collect::<Vec<_>>());
+    for (number, name) in names.iter().enumerate() {
+        let ways = [view.find(name), view.find_named(name), view.find_aliased(name)];
+        let found = ways.map(|id| id.and_then(|id| view.entry(id)));
+        out += &format!(
+            "{number}: {:?}\n",
+            found.map(|entry| entry.map(|entry| (&entry.name, &entry.document.path)))
+        );
+    }
+    helps(view, names, &mut out);
+    searches(view, names, &mut out);
+    domains(view, &mut out);
+    prompts(view, names, &mut out);
+    for id in ids().filter(|id| !view.shows(*id)) {
+        let told = (
+            view.placement(&whole(names), id),
+            view.tools(id, None),
+            view.tools(id, Some(&["*".to_owned()])),
+        );
+        assert_eq!(
+            told,
+            (Placement::NotInPrompt(Reason::NotShown), Some(Vec::new()), Some(Vec::new()))
+        );
+        assert!(view.entry(id).is_none() && !view.lists(id) && !view.in_prompt(id));
+    }
+    for id in names.iter().filter_map(|name| view.find(name)) {
+        let tools = [None, Some(&["*".to_owned()][..]), Some(&["Read".to_owned()])]
+            .map(|tools| view.tools(id, tools));
+        let allowed = tools
+            .each_ref()
+            .map(|tools| tools.as_ref().is_none_or(|tools| allows(tools, "Read", Some("x"))));
+        let declared = view.entry(id).and_then(|entry| entry.declaration());
+        out += &format!("{tools:?} {allowed:?} {declared:?}\n");
+    }
+    let told: String = view.diagnostics().map(|found| format!("{found:?}\n")).collect();
+    out + &told + &format!("{:?}", lint(view))
+}
+
+pub fn helps(view: &View, names: &[String], out: &mut String) {
+    let mut paths: Vec<String> =
+        ["", " ", "shared", "dom", "dom0", "dom1", "both", "nothing"].map(String::from).into();
+    for name in names {
+        let mark = name.rsplit(['.', '-']).next().unwrap_or_default();
+        paths.extend([
+            format!("both/{mark}.md"),
+            format!("both/other-{mark}.md"),
+            format!("{name}/file.txt"),
+        ]);
+        paths.extend([name.clone(), format!("{name}.all"), format!("{name}/file-{name}.txt")]);
+    }
+    *out += &view.help_top_level();
+    paths.extend(["dom.all", "dom0.all", "dom1.all"].map(String::from));
+    for (number, path) in paths.iter().enumerate() {
+        *out += &match view.help(path) {
+            Some(Help::Text(text)) => text,
+            Some(Help::File { file, .. }) => file,
+            None => "nothing".to_owned(),
+        };
+        let parts = [view.help_domain(path), view.help_skill(path), view.help_domain_all(path)];
+        *out += &format!("{number}: {parts:?}\n");
+        // As written, misspelt, in part, and with the words in another order.
+        let turned: Vec<_> = path.split(['.', '-']).rev().collect();
+        let slip: String =
+            path.chars().take(1).chain("x".chars()).chain(path.chars().skip(1)).collect();
+        for asked in [
+            path.clone(),
+            format!("{path}x"),
+            slip,
+            path.chars().skip(1).collect(),
+            turned.join("_"),
+        ] {
+            *out += &format!("{:?} {:?}\n", view.suggest(&asked), view.suggest_path(&asked));
+        }
+    }
+}
+
+pub fn searches(view: &View, names: &[String], out: &mut String) {
+    let marks = names.iter().filter_map(|name| name.rsplit(['.', '-']).next());
+    let others = [
+        "zq",
+        "about title",
+        "usage shared zqxqz",
+        "dom",
+        "skil",
+        "sklil",
+        "abuot",
+        "zqaqx zqbqz",
+        "",
+    ];
+    for query in names.iter().map(String::as_str).chain(marks).chain(others) {
+        let whole = Query { limit: 100, ..Query::new(query) };
+        let tags = [marker(0)];
+        let narrower = [
+            Query { limit: 2, ..whole },
+            Query { kind: Some(Kind::Skill), ..whole },
+            Query { domain: Some("dom"), ..whole },
+            Query { tags: &tags, ..whole },
+        ];
+        for query in [whole].into_iter().chain(narrower) {
+            for hit in view.search(&query) {
+                let name = view.entry(hit.id).map(|entry| &entry.name);
+                *out += &format!("{name:?} {} {:?}\n", hit.score, hit.snippet);
+            }
+        }
+    }
+}
+
+pub fn domains(view: &View, out: &mut String) {
+    let named = ["dom", "dom0", "dom1", "nothing"].into_iter().filter_map(|name| view.domain(name));
+    for domain in view.domains().chain(named) {
+        let entries: Vec<_> = domain.entries().map(|(_, entry)| &entry.name).collect();
+        let listed: Vec<_> = domain.listed().map(|(_, entry)| &entry.name).collect();
+        let rest =
+            (domain.path(), domain.index().is_some(), domain.is_listed(), domain.in_prompt());
+        *out += &format!("{} {} {} ", domain.name(), domain.description(), domain.body());
+        *out += &format!("{entries:?} {listed:?} {rest:?}\n");
+    }
+}
+
+pub fn whole(names: &[String]) -> Options {
+    Options { sections: Section::ALL.to_vec(), preloaded: names.to_vec(), limit: Limit::default() }
+}
+
+pub fn prompts(view: &View, names: &[String], out: &mut String) {
+    *out += view.prompt();
+    let sections = Section::ALL.map(|section| Options { sections: vec![section], ..whole(names) });
+    let formats = Format::ALL.map(Options::of);
+    let cut = [(Some(2_500), None), (None, Some(500)), (Some(1_500), Some(350)), (Some(150), None)]
+        .map(|(chars, tokens)| Options { limit: Limit { chars, tokens }, ..whole(names) });
+    for options in [whole(names)].iter().chain(&sections).chain(&formats).chain(&cut) {
+        *out += &view.prompt_with(options);
+    }
+    for options in [&whole(names), &cut[1], &Options::of(Format::Xml)] {
+        let ids = names.iter().filter_map(|name| view.find(name));
+        *out += &format!("{:?}\n", ids.map(|id| view.placement(options, id)).collect::<Vec<_>>());
+    }
+    let nothing = crate::common::view(
+        &crate::common::cached(crate::common::skills(&[])),
+        "reader",
+        &[],
+        None,
+    );
+    *out += &view.news_since(&nothing);
+    *out += &nothing.news_since(view);
+}

@@ -1,0 +1,150 @@
+//! Transactions and savepoints, and the lock that admits one writer at a time.
+
+use std::future::Future;
+use std::sync::atomic::Ordering;
+use std::sync::LazyLock;
+
+use futures_util::future::join3;
+use tokio_postgres::error::SqlState;
+
+use super::failure::{describe, is_code, Failure};
+use super::session::{Mode, Session, State};
+use crate::error::Detail;
+use crate::{Error, ErrorKind};
+
+/// The key of the advisory lock that all writers of this library take, whichever connection they
+/// use: this driver, another node, or the application's own Ecto repo.
+pub const WRITERS: i64 = i64::from_be_bytes(*b"skillboo");
+
+/// The isolation level is read committed. With a snapshot (repeatable read) a transaction would not
+/// see the commits that happened while it waited for the lock.
+pub(super) static BEGIN: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "begin isolation level read committed read write; select pg_advisory_xact_lock({WRITERS})"
+    )
+});
+pub(super) const COMMIT: &str = "commit";
+
+impl Session {
+    /// Begins a transaction that may write (level 0) or a savepoint in it (levels from 1).
+    pub async fn begin(&self, level: u32) -> Result<(), Error> {
+        let mut state = self.state.lock().await;
+        if level > 0 {
+            self.check_mode(&state, Mode::Inside)?;
+            return self
+                .execute(&mut state, &format!("savepoint level_{level}"), Mode::Inside)
+                .await;
+        }
+        self.check_mode(&state, Mode::Write)?;
+        state.transaction += 1;
+        state.is_failed = false;
+        // Set before sending: if this future is dropped in between, the session must not be lent
+        // again.
+        self.is_open.store(true, Ordering::Release);
+        let begun = self
+            .limited(async { self.client.batch_execute(&BEGIN).await.map_err(Failure::Driver) })
+            .await;
+        match begun {
+            Ok(()) => Ok(()),
+            // The lock was not available in time, or the connection is lost.
+            Err(failure) => {
+                let error = self.begin_error(failure);
+                // `begin` may have succeeded and the lock failed, so there may be a transaction to
+                // end.
+                self.end(&mut state, "rollback").await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Commits everything since the `begin` of that level.
+    pub async fn commit(&self, level: u32) -> Result<(), Error> {
+        let mut state = self.state.lock().await;
+        self.check_mode(&state, Mode::Inside)?;
+        if level > 0 {
+            return self
+                .execute(&mut state, &format!("release savepoint level_{level}"), Mode::Inside)
+                .await;
+        }
+        let done = self.execute(&mut state, COMMIT, Mode::Write).await;
+        // A failed commit ends the transaction too.
+        self.is_open.store(false, Ordering::Release);
+        done
+    }
+
+    /// Rolls back to the `begin` of that level. Does nothing if the transaction has already ended.
+    pub async fn rollback(&self, level: u32) -> Result<(), Error> {
+        let mut state = self.state.lock().await;
+        if !self.is_open.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        match level {
+            0 => self.end(&mut state, "rollback").await,
+            _ => {
+                let back =
+                    format!("rollback to savepoint level_{level}; release savepoint level_{level}");
+                self.execute(&mut state, &back, Mode::Inside).await?;
+                state.is_failed = false;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn end(&self, state: &mut State, sql: &str) {
+        if self.execute(state, sql, Mode::Read).await.is_err() {
+            self.is_broken.store(true, Ordering::Release);
+            self.task.abort();
+        }
+        state.is_failed = false;
+        self.is_open.store(false, Ordering::Release);
+    }
+
+    /// Runs `work` in a transaction of its own. `begin`, the statement and `commit` are sent
+    /// together, so this costs one round trip; if one part fails, the server skips the rest.
+    pub(super) async fn in_transaction<T>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let (begun, done, committed) = self
+            .limited(async {
+                Ok(join3(
+                    self.client.batch_execute(&BEGIN),
+                    work,
+                    self.client.batch_execute(COMMIT),
+                )
+                .await)
+            })
+            .await?;
+        if let Err(error) = begun {
+            // A lost connection is reported by the caller's mode: whether the statement ran is
+            // unknown.
+            return Err(match error.is_closed() {
+                true => Failure::Driver(error),
+                false => Failure::Known(self.begin_error(Failure::Driver(error))),
+            });
+        }
+        let done = done?;
+        committed?;
+        Ok(done)
+    }
+
+    fn begin_error(&self, failure: Failure) -> Error {
+        match failure {
+            Failure::Known(error) => error,
+            Failure::Driver(error) if is_code(&error, &SqlState::LOCK_NOT_AVAILABLE) => {
+                self.locked()
+            }
+            Failure::Driver(error) if is_code(&error, &SqlState::QUERY_CANCELED) => self.locked(),
+            // The transaction has done nothing yet, so the caller can try again on another
+            // connection.
+            Failure::Driver(error) if error.is_closed() => {
+                self.lost(Detail::NotSent, ErrorKind::NotSent)
+            }
+            Failure::Driver(error) => describe(&error, self.timeouts),
+        }
+    }
+
+    fn locked(&self) -> Error {
+        Error::new(ErrorKind::Busy, Detail::Locked(self.timeouts.lock.min(self.timeouts.statement)))
+    }
+}

@@ -1,0 +1,154 @@
+defmodule Skillbook.DocsTest do
+  # The pages of the project: their links, the folders and files that they name, and the README's
+  # example.
+  use ExUnit.Case, async: true
+
+  import ExUnit.CaptureIO
+
+  @pages ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"] ++
+           Path.wildcard("docs/*.md") ++ Path.wildcard("examples/*/README.md")
+
+  test "every link between pages leads to a file and a heading" do
+    for page <- @pages, target <- links(uncoded(File.read!(page))) do
+      assert {page, target, :ok} == {page, target, resolve(target, page)}
+    end
+  end
+
+  test "every page of docs/ is linked from the README" do
+    targets = links(File.read!("README.md"))
+    for page <- Path.wildcard("docs/*.md"), do: assert(page in targets)
+  end
+
+  test "lines of prose end by column 100" do
+    for page <- @pages,
+        line <- String.split(prose(File.read!(page)), "\n"),
+        not String.starts_with?(line, "|") do
+      assert String.length(line) <= 100, "#{page}: #{line}"
+    end
+  end
+
+  describe "ARCHITECTURE.md" do
+    setup do
+      page = File.read!("ARCHITECTURE.md")
+      [_, folders] = String.split(page, "\n## Folders\n")
+      [folders, paths] = String.split(folders, "\n## Data paths\n")
+      {:ok, page: page, folders: folders, paths: paths}
+    end
+
+    test "fits on a few screens, and so does the README", %{page: page} do
+      for text <- [page, File.read!("README.md")] do
+        assert length(String.split(text, "\n", trim: false)) <= 151
+      end
+    end
+
+    test "shows every folder of the library", %{folders: folders} do
+      folders = for [_, name] <- Regex.scan(~r/(?:^|\s)(\w+)\/(?=\s)/m, folders), do: name
+
+      for root <- ["lib/skillbook", "native/skillbook_core/src"], path <- File.ls!(root) do
+        assert path in folders or not File.dir?(Path.join(root, path)), path
+      end
+    end
+
+    test "names files that exist on the data paths", %{paths: paths} do
+      [paths, _] = String.split(paths, "\n## ")
+      rust = Path.wildcard("native/skillbook_*/src/**/*.rs")
+
+      for [_, path] <- Regex.scan(~r/`([\w\/]+\.ex)`/, paths) do
+        assert File.regular?(Path.join("lib/skillbook", path)) or beside?(path, paths), path
+      end
+
+      for [_, path] <- Regex.scan(~r/`(?:nif\/)?([\w\/]+\.rs)`/, paths) do
+        assert Enum.any?(rust, &String.ends_with?(&1, "/" <> path)), path
+      end
+    end
+  end
+
+  @tag :tmp_dir
+  test "the README's skill, application and command run as shown", %{tmp_dir: folder} do
+    readme = File.read!("README.md")
+    [_, skill] = Regex.run(~r/^````markdown\n(.*?)^````$/ms, readme)
+    File.mkdir_p!(Path.join(folder, "skills/reports"))
+    File.write!(Path.join(folder, "skills/reports/board.md"), skill)
+
+    [_, code] = Regex.run(~r/^```elixir\n(children = .*?)^```$/ms, readme)
+
+    code =
+      code
+      |> String.replace(~s("skills"), inspect(Path.join(folder, "skills")))
+      |> String.replace(~s("skillbook.db"), inspect(Path.join(folder, "skillbook.db")))
+      |> String.replace("MyApp.Skills", inspect(__MODULE__))
+
+    {_, binding} = Code.eval_string(code)
+    assert binding[:report].text == "On it."
+    assert to_string(binding[:report]) =~ ~r/\A\[1\] reports.board --tag q4\nok\n  /
+    assert binding[:system_prompt] =~ "reports.board"
+    Supervisor.stop(binding[:_pid])
+
+    options = ["--dir", Path.join(folder, "skills"), "--db", ":memory:"]
+    create = ~s(tasks.create --title "Send the Q4 report to the board" --tags board Q4)
+
+    shown =
+      capture_io(fn ->
+        assert Skillbook.CLI.run(options ++ ["run", "-c", create]) == 0
+        assert Skillbook.CLI.run(options ++ ["run", "-c", "reports.board"]) == 0
+      end)
+
+    assert shown =~ "reports.board ran its step."
+  end
+
+  # A file named without its folder, beside one that was named with it.
+  defp beside?(path, paths) do
+    Regex.scan(~r/`(\w+)\/\w+\.ex`/, paths)
+    |> Enum.any?(fn [_, folder] -> File.regular?(Path.join(["lib/skillbook", folder, path])) end)
+  end
+
+  defp links(text), do: for([_, target] <- Regex.scan(~r/\]\(([^()\s]+)\)/, text), do: target)
+
+  defp uncoded(text), do: text |> prose() |> String.replace(~r/`[^`]*`/, "")
+
+  # Without fenced and indented code.
+  defp prose(text) do
+    {lines, _fence} =
+      text
+      |> String.split("\n")
+      |> Enum.map_reduce(nil, fn line, fence ->
+        case {fence, Regex.run(~r/^\s*(`{3,}|~{3,})/, line)} do
+          {nil, nil} -> {line, nil}
+          {nil, [_, open]} -> {"", open}
+          {open, [_, open]} -> {"", nil}
+          _ -> {"", fence}
+        end
+      end)
+
+    lines
+    |> Enum.reject(&String.starts_with?(&1, "    "))
+    |> Enum.join("\n")
+  end
+
+  defp resolve("http" <> _, _page), do: :ok
+
+  defp resolve(target, page) do
+    {path, anchor} =
+      case String.split(target, "#") do
+        ["", anchor] -> {page, anchor}
+        [path] -> {Path.join(Path.dirname(page), path), nil}
+        [path, anchor] -> {Path.join(Path.dirname(page), path), anchor}
+      end
+
+    cond do
+      not File.exists?(path) -> :no_file
+      anchor && anchor not in anchors(path) -> :no_heading
+      true -> :ok
+    end
+  end
+
+  # As GitHub makes them.
+  defp anchors(path) do
+    for [_, heading] <- Regex.scan(~r/^#+ (.*)$/m, prose(File.read!(path))) do
+      heading
+      |> String.downcase()
+      |> String.replace(~r/[^\p{L}\p{N} _-]/u, "")
+      |> String.replace(" ", "-")
+    end
+  end
+end
