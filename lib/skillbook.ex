@@ -418,7 +418,11 @@ defmodule Skillbook do
   last argument takes the options of `prompt/2` and selects the prompt. The explanation includes
   files that the profile may not see: use it in trusted code, never in an answer to a model.
   """
-  @spec explain(book() | Catalog.t(), String.t(), String.t() | Profile.t() | keyword(), keyword()) ::
-          Explanation.t()
+  @spec explain(
+          book() | Catalog.t(),
+          String.t(),
+          String.t() | Profile.t() | keyword(),
+          keyword()
+        ) :: Explanation.t()
   defdelegate explain(book_or_catalog, name, profile, prompt \\ []), to: Explanation, as: :new
 end

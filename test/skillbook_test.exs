@@ -9,6 +9,8 @@ defmodule SkillbookTest do
 
   doctest Skillbook
 
+  @callback_type "a function of one argument, {module, function} or nil"
+
   defp reply(commands),
     do: "Sure.\n\n```cmd\n#{Enum.join(List.wrap(commands), "\n")}\n```\n\nDone."
 
@@ -33,7 +35,7 @@ defmodule SkillbookTest do
              "expected [failures: number, cooldown: milliseconds] or false as the option " <>
                ":breaker of a book, got: [cooldown: 10000000000]"},
             {[name: :x, ask: &(&1 + &2)],
-             ~r/^expected a function of one argument, {module, function} or nil as the option :ask of a book, got: /},
+             ~r/^expected #{@callback_type} as the option :ask of a book, got: /},
             {[name: :x, schedules: [tiemout: 1]],
              "unknown option :tiemout for a book's :schedules, did you mean :timeout? The " <>
                "options are :run_as, :timeout, " <>

@@ -105,7 +105,7 @@ defmodule Skillbook.Catalog do
   defp change({generation, added, changed, removed}),
     do: %Change{generation: generation, added: added, changed: changed, removed: removed}
 
-  @doc "Returns the number of the current generation: 1 after `load/1`, then one more for each reload."
+  @doc "Returns the number of the current generation: 1 after `load/1`, one more for each reload."
   @spec generation(t()) :: pos_integer()
   def generation(%__MODULE__{ref: ref}), do: Native.catalog_generation(ref)
 

@@ -52,15 +52,16 @@ defmodule Skillbook.Command do
   @doc """
   Parses a command.
 
-      iex> {:ok, command} = Skillbook.Command.parse("tasks.search --tags Q1 backend --overdue --limit=5")
+      iex> {:ok, command} = Skillbook.Command.parse("tasks.search --tags Q1 backend --limit=5")
       iex> command.name
       "tasks.search"
       iex> command.flags
-      %{"tags" => ["Q1", "backend"], "overdue" => true, "limit" => "5"}
+      %{"tags" => ["Q1", "backend"], "limit" => "5"}
 
-      iex> {:ok, command} = Skillbook.Command.parse(~S(tasks.create {"title": "Call Bob", "tags": ["q1"]}))
+      iex> line = ~S(tasks.create {"title": "x", "tags": ["q1"]})
+      iex> {:ok, command} = Skillbook.Command.parse(line)
       iex> command.flags
-      %{"title" => "Call Bob", "tags" => ["q1"]}
+      %{"title" => "x", "tags" => ["q1"]}
 
       iex> {:ok, command} = Skillbook.Command.parse(~S(email.send {2} --body {last}))
       iex> command.placeholders

@@ -233,8 +233,8 @@ defmodule Skillbook.Tools do
       name: @get_skill,
       title: nil,
       description:
-        "Read about commands and skills: without a path the list of all, with a path a domain, " <>
-          "the page of a command or the instructions of a skill." <> more,
+        "Read about commands and skills: without a path the list of all, " <>
+          "with a path a domain, the page of a command or the instructions of a skill." <> more,
       schema: %{
         "type" => "object",
         "properties" => %{

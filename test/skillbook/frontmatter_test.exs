@@ -134,7 +134,8 @@ defmodule Skillbook.FrontmatterTest do
       for {text, kind, message} <- [
             {"---\nname: a\n", :unclosed,
              """
-             frontmatter: expected a closing `---` for the frontmatter opened here, got the end of the text
+             frontmatter: expected a closing `---` for the frontmatter opened here, \
+             got the end of the text
                1 | ---
                  | ^
              hint: add a line that is only `---` after the last field\

@@ -81,7 +81,7 @@ defmodule Skillbook.HelpTest do
 
       for {path, text} <- rows, do: assert(Help.get(view, path) == {:ok, text})
 
-      for path <- ["a/../secret", "a/./fits", "a//fits", "a/" <> folder <> "/fits", "a/unknown"] do
+      for path <- ["a/../secret", "a/./fits", "a//fits", "a/#{folder}/fits", "a/unknown"] do
         assert {:error, %UnknownSkillError{}} = Help.get(view, path)
       end
     end

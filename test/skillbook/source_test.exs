@@ -93,7 +93,8 @@ defmodule Skillbook.SourceTest do
         config(root, """
         {"agentId": "coding", "displayName": "Coding", "skills": [
           {"root": "~/skills", "available": ["*"], "inline": ["my-critical-*"]},
-          {"root": "#{root}/more", "name": "m", "kind": "notes", "labels": ["l"], "trust": "low", "optional": true},
+          {"root": "#{root}/more", "name": "m", "kind": "notes", "labels": ["l"],
+           "trust": "low", "optional": true},
           "rel/skills",
           {"root": "x", "available": null}
         ]}

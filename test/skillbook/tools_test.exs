@@ -358,7 +358,12 @@ defmodule Skillbook.ToolsTest do
            "arguments" => ~s({"a": "b"})
          }, %{"type" => "function_call_output", "call_id" => "c2", "output" => text}},
         {%{"type" => "tool_use", "id" => "c3", "name" => "x__echo", "input" => %{"a" => "b"}},
-         %{"type" => "tool_result", "tool_use_id" => "c3", "content" => text, "is_error" => false}},
+         %{
+           "type" => "tool_result",
+           "tool_use_id" => "c3",
+           "content" => text,
+           "is_error" => false
+         }},
         {%{"name" => "x__echo", "arguments" => %{"a" => "b"}},
          %{"content" => [%{"type" => "text", "text" => text}], "isError" => false}},
         {%{name: "x.echo", arguments: %{a: "b"}},

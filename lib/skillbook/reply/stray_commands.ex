@@ -56,7 +56,8 @@ defmodule Skillbook.Reply.StrayCommands do
     """
     The code block that opens at line #{line} of your reply was not closed before the next cmd \
     block, so that one is part of it, and #{length(commands)} of its lines that look like \
-    commands did not run. If you meant to run this, close the code block first, and write it again:
+    commands did not run. If you meant to run this, close the code block first, and write it \
+    again:
 
     ```cmd
     #{commands |> Enum.take(@max_commands) |> Enum.join("\n")}

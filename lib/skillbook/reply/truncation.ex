@@ -50,7 +50,7 @@ defmodule Skillbook.Reply.Truncation do
     end
   end
 
-  @doc "Returns a stored text, if it was made for the profile and the view still shows its origin."
+  @doc "Returns a text that was stored for the profile, if the view still shows its origin."
   @spec fetch(View.t(), String.t()) :: {:ok, String.t(), StoredResults.about()} | :error
   def fetch(%View{book: nil}, _id), do: :error
 

@@ -6,8 +6,8 @@ defmodule Skillbook.Support.Options do
   alias Skillbook.OptionError
 
   @doc """
-  Returns `:ok`, or the first unknown or invalid option. `subject` is the owner of the options, such as
-  `"a book"`.
+  Returns `:ok`, or the first unknown or invalid option. `subject` is the owner of the options,
+  such as `"a book"`.
   """
   @spec validate(keyword() | term(), String.t(), keyword({String.t(), (term() -> boolean())})) ::
           :ok | {:error, OptionError.t()}

@@ -192,10 +192,10 @@ defmodule Skillbook.Catalog.DeclarationTest do
            ]
 
     for name <- ["x.handled", "x.plain"] do
-      assert [%{status: :error, name: ^name, error: %FlagError{kind: :unknown}, content: content}] =
+      assert [%{status: :error, name: ^name, error: %FlagError{kind: :unknown}} = result] =
                Skillbook.Reply.Pipeline.commands(view, ["#{name} --id 1 --counts 2"])
 
-      assert content =~ "did you mean --count?"
+      assert result.content =~ "did you mean --count?"
     end
   end
 end

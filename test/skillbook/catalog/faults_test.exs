@@ -183,7 +183,7 @@ defmodule Skillbook.Catalog.FaultsTest do
     assert lost == ["a-folder/SKILL.md"]
   end
 
-  test "shows a repaired line, and both files of a duplicate name", %{first: first, later: later} do
+  test "shows a repaired line and both files of a duplicate", %{first: first, later: later} do
     {:ok, catalog} = Catalog.load([first, later])
 
     messages =

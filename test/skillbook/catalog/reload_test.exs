@@ -207,8 +207,8 @@ defmodule Skillbook.Catalog.ReloadTest do
         "f.md" => skill("f")
       })
 
-      paths =
-        ~w(s/a/x.md s/a/x.txt s/.git/c.md s/.git s/.d.md s/node_modules s/node_modules/e.md f.md s/gone s/b.md/x)
+      paths = ~w(s/a/x.md s/a/x.txt s/.git/c.md s/.git s/.d.md s/node_modules s/node_modules/e.md
+           f.md s/gone s/b.md/x)
 
       assert refresh(catalog, root, paths) == %Change{generation: 1}
       assert Catalog.refresh(catalog, []) == %Change{generation: 1}

@@ -1,6 +1,6 @@
 defmodule Skillbook.Flags.DeclaredTest do
-  # For any declaration and any flags, a handler gets only values of the declared types, and the same
-  # values from text, JSON and tool calls.
+  # For any declaration and any flags, a handler gets only values of the declared types, and the
+  # same values from text, JSON and tool calls.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.{Flags, Result, Tools, View}

@@ -111,8 +111,8 @@ defmodule Skillbook.Run.PolicyTest do
       "odd.md" => page("change it", handler("Call"))
     })
 
-    names =
-      ~w(x.change X.CHANGE X.Change x.list X.LIST alter x.get ｘ.change x.chang\u0435 x/change x:change)
+    names = ~w(x.change X.CHANGE X.Change x.list X.LIST alter x.get ｘ.change x.chang\u0435
+           x/change x:change)
 
     behind = [
       "",
