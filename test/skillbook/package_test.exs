@@ -28,7 +28,7 @@ defmodule Skillbook.PackageTest do
     String.trim(output)
   end
 
-  # A repository with two skills, and a place to install to.
+  # A repository with two skills, and a folder to install to.
   defp repository(folder) do
     root = Path.join(folder, "origin.git")
 
@@ -38,7 +38,7 @@ defmodule Skillbook.PackageTest do
       ".claude/skills/two/SKILL.md" => skill("two")
     })
 
-    # The same skill again, for another program.
+    # A copy of a skill, for another program.
     write(root, %{".agents/long/skills/two/SKILL.md" => skill("two")})
     git!(root, ["init", "-q", "-b", "main"])
     {root, commit(root), Path.join(folder, "to")}
@@ -56,14 +56,14 @@ defmodule Skillbook.PackageTest do
   defp messages({:ok, outcomes}),
     do: for(%{error: error} <- outcomes, error, do: Exception.message(error))
 
-  test "installs, updates, restores and removes the skills of a git repository", %{
-    tmp_dir: folder
-  } do
+  test "installs, updates, restores and removes the skills of a git repository",
+       %{tmp_dir: folder} do
     {root, first, to} = repository(folder)
     to_it = [to: to] ++ @yes
 
-    assert {:ok, [%{name: "two", path: ".claude/skills/two"}, %{name: "one", path: "skills/one"}]} =
-             Package.find(root)
+    assert {:ok, [two, one]} = Package.find(root)
+    assert %{name: "two", path: ".claude/skills/two"} = two
+    assert %{name: "one", path: "skills/one"} = one
 
     assert actions(Package.install(root, to_it)) =~
              "has 2 skills; name those that you want, or take all of them with --all: one, two"
@@ -87,12 +87,12 @@ defmodule Skillbook.PackageTest do
     second = commit(root)
     assert actions(Package.outdated([], to: to)) == [{"one", :outdated}, {"two", :outdated}]
 
-    # Nobody accepted the new host; what is there stays.
+    # The new host was not accepted, so the installed copy stays.
     assert {:ok, [one, %{name: "two", action: :unchanged, commit: ^second}]} =
              Package.update([], to: to)
 
     assert Exception.message(one.error) ==
-             "one can do more than what was accepted; read what it can do, then accept it with --yes"
+             "one can do more than was accepted; review the findings, then accept it with --yes"
 
     assert [%{kind: :host, what: "new.io"}] = one.question.grown
 
@@ -125,7 +125,7 @@ defmodule Skillbook.PackageTest do
     assert actions(Package.restore(["one"], to_it ++ [force: true])) == [{"one", :restored}]
     refute File.exists?(Path.join(to, "one/mine.md"))
 
-    # An older state, by tag and by commit
+    # An older revision, by tag and by commit
     assert actions(Package.install(root, to_it ++ [names: ["one"], tag: "v1"])) == [
              {"one", :updated}
            ]
@@ -147,27 +147,28 @@ defmodule Skillbook.PackageTest do
            ]
 
     assert File.ls!(to) == ["skills.lock.json"]
-    assert actions(Package.remove(["one"], to: to)) == "one is not installed in #{to}; nothing is"
+
+    assert actions(Package.remove(["one"], to: to)) ==
+             "one is not installed in #{to}; no skill is installed there"
   end
 
-  test "what git is asked for is no option of it, and only some protocols are spoken", %{
-    tmp_dir: folder
-  } do
+  test "rejects revisions that git would read as options, and unsupported protocols",
+       %{tmp_dir: folder} do
     {root, _, to} = repository(folder)
 
     for {source, options, text} <- [
-          {root, [branch: "--upload-pack=x"], "is no name of a branch"},
-          {root, [tag: "a..b"], "is no name of a tag"},
-          {root, [commit: "main"], "is no commit; write all 40 hexadecimal digits of it"},
+          {root, [branch: "--upload-pack=x"], "is not the name of a branch"},
+          {root, [tag: "a..b"], "is not the name of a tag"},
+          {root, [commit: "main"], "is not a commit; write all its 40 hexadecimal digits"},
           {root, [branch: "main", tag: "v1"],
-           "is asked for by --branch and --tag; write one of them"},
+           "has several revisions: --branch and --tag; write one of them"},
           {root, [branch: "none"], "has no branch none"},
-          {"ext::sh -c id", [], "is no address that is fetched from"},
-          {"http://example.com/a.git", [], "is no address that is fetched from"},
-          {"-u@host:path", [], "is no address of a git repository"},
-          {"u@-oProxyCommand=x:path", [], "is no address that is fetched from"},
+          {"ext::sh -c id", [], "is not a supported address"},
+          {"http://example.com/a.git", [], "is not a supported address"},
+          {"-u@host:path", [], "is not the address of a git repository"},
+          {"u@-oProxyCommand=x:path", [], "is not a supported address"},
           {Path.join(folder, "nothing"), [], "does not exist; name a folder"},
-          {"mix.exs", [], "is no folder and none of the archives that are read"},
+          {"mix.exs", [], "is neither a folder nor a supported archive"},
           {"lib", [tag: "x"], "could not be fetched: git says: fatal"}
         ] do
       assert {:error, error} = Package.install(source, [to: to] ++ options ++ @yes)
@@ -175,7 +176,7 @@ defmodule Skillbook.PackageTest do
     end
   end
 
-  test "hooks, filters, links and submodules of a repository do nothing", %{tmp_dir: folder} do
+  test "ignores hooks, filters, links and submodules of a repository", %{tmp_dir: folder} do
     {root, _, to} = repository(folder)
     marker = Path.join(folder, "ran")
 
@@ -196,7 +197,8 @@ defmodule Skillbook.PackageTest do
     File.rm(marker)
 
     assert messages(Package.install(root, [to: to, names: ["one"]] ++ @yes)) == [
-             "skills/one/etc is a link, and links are not installed; ask its author for a copy of the file"
+             "skills/one/etc is a link, and links are not installed; " <>
+               "ask its author for a copy of the file"
            ]
 
     assert actions(Package.install(root, [to: to, names: ["two"]] ++ @yes)) == [
@@ -206,13 +208,16 @@ defmodule Skillbook.PackageTest do
     refute File.exists?(marker)
   end
 
-  test "something else in the way is left alone", %{tmp_dir: folder} do
+  test "does not replace a folder that was not installed, or a skill of another source", %{
+    tmp_dir: folder
+  } do
     from = write(Path.join(folder, "from"), %{"one/SKILL.md" => skill("one")})
     to = write(Path.join(folder, "to"), %{"one/own.md" => "own"})
     assert [message] = messages(Package.install(from, [to: to] ++ @yes))
 
     assert message ==
-             "#{to}/one is there already, and was not installed; move it away, or replace it with --force"
+             "#{to}/one already exists and was not installed; " <>
+               "move it away, or replace it with --force"
 
     assert actions(Package.install(from, [to: to, force: true] ++ @yes)) == [{"one", :installed}]
     assert File.ls!(Path.join(to, "one")) == ["SKILL.md"]
@@ -224,7 +229,7 @@ defmodule Skillbook.PackageTest do
            ]
   end
 
-  test "what is restored must be what was installed", %{tmp_dir: folder} do
+  test "restores only the content that was installed", %{tmp_dir: folder} do
     from = write(Path.join(folder, "from"), %{"one/SKILL.md" => skill("one")})
     to = Path.join(folder, "to")
     {:ok, _} = Package.install(from, [to: to] ++ @yes)
@@ -232,13 +237,15 @@ defmodule Skillbook.PackageTest do
     File.rm_rf!(Path.join(to, "one"))
     assert [message] = messages(Package.restore([], to: to))
 
-    assert message =~
-             ~r/^one is not what was installed: .* look at what changed and take it with `update`$/
+    assert message =~ ~r/^one is not the content that was installed: /
+    assert message =~ ~r/; review the change and accept it with `update`$/
 
     refute File.exists?(Path.join(to, "one"))
   end
 
-  test "a broken skill, a strict one, and one that nobody accepted", %{tmp_dir: folder} do
+  test "refuses broken skills, skills that fail the strict check, and skills not accepted", %{
+    tmp_dir: folder
+  } do
     from =
       write(Path.join(folder, "from"), %{
         "bare/SKILL.md" => "# No fields\n",
@@ -249,7 +256,7 @@ defmodule Skillbook.PackageTest do
     to = Path.join(folder, "to")
 
     assert messages(Package.install(from, to: to, names: ["fine"])) == [
-             "fine was not accepted; read what it can do, then accept it with --yes"
+             "fine was not accepted; review the findings, then accept it with --yes"
            ]
 
     assert {:ok, outcomes} = Package.install(from, [to: to, names: :all, strict: true] ++ @yes)
@@ -269,13 +276,12 @@ defmodule Skillbook.PackageTest do
     assert Enum.sort(File.ls!(to)) == ["fine", "odd-name", "skills.lock.json"]
   end
 
-  test "a lock file that is none", %{tmp_dir: to} do
+  test "refuses a lock file that is not valid", %{tmp_dir: to} do
     for {text, reason} <- [
           {"{", "line 1"},
           {"[]", "expected an object with `version` and `skills`"},
-          {~s({"version": 2, "skills": {}}), "expected version 1, got 2"},
-          {~s({"version": 1, "skills": {"../a": {}}}),
-           ~s(the entry "../a" is none that was written here)}
+          {~s({"version": 2, "skills": {}}), "expected version 1, got: 2"},
+          {~s({"version": 1, "skills": {"../a": {}}}), ~s(the entry "../a" is not valid)}
         ] do
       write(to, %{"skills.lock.json" => text})
       assert {:error, %{kind: :lock} = error} = Package.outdated([], to: to)
@@ -283,7 +289,7 @@ defmodule Skillbook.PackageTest do
     end
   end
 
-  test "installed skills are read with low trust and a label", %{tmp_dir: folder} do
+  test "reads installed skills with low trust and a label", %{tmp_dir: folder} do
     from = write(Path.join(folder, "from"), %{"one/SKILL.md" => skill("one")})
     to = Path.join(folder, "to")
     {:ok, _} = Package.install(from, [to: to] ++ @yes)
@@ -298,7 +304,7 @@ defmodule Skillbook.PackageTest do
     assert %{trust: :low, labels: [], source: "vendor"} = View.fetch!(View.all(catalog), "one")
   end
 
-  test "an export is a valid skill and comes back as it was", %{tmp_dir: folder} do
+  test "exports valid skills, and replaces other content only with force", %{tmp_dir: folder} do
     {:ok, catalog} =
       Catalog.load([
         "test/support/fixtures/skills",
@@ -333,7 +339,7 @@ defmodule Skillbook.PackageTest do
            ]
   end
 
-  test "a schedule goes out and comes in, where it runs nothing", %{tmp_dir: folder} do
+  test "exports and imports a schedule, which does not run", %{tmp_dir: folder} do
     view = Skillbook.view(book(store: ":memory:", builtins: false))
 
     digest = %{
@@ -356,7 +362,8 @@ defmodule Skillbook.PackageTest do
 
     for {schedule, expected} <- [
           {"0 8 * * 1", {"0 8 * * 1", "Europe/Berlin"}},
-          # What would run too often never runs, and what cannot be read is left out.
+          # A schedule that would run too often is stored but never runs; an invalid one is left
+          # out.
           {"* * * * *", {"* * * * *", "Europe/Berlin"}},
           {"daily", {nil, nil}}
         ] do
@@ -376,7 +383,7 @@ defmodule Skillbook.PackageTest do
     end
   end
 
-  test "two at a time take turns, and the file of a dead one holds nobody up", %{tmp_dir: folder} do
+  test "locks the folder, and ignores the lock of a dead process", %{tmp_dir: folder} do
     from =
       write(
         Path.join(folder, "from"),
@@ -391,7 +398,7 @@ defmodule Skillbook.PackageTest do
 
     1..6
     |> Task.async_stream(
-      &Package.install(from, [to: to, names: ["s#{&1}"], patience: 60_000] ++ @yes),
+      &Package.install(from, [to: to, names: ["s#{&1}"], lock_timeout: 60_000] ++ @yes),
       max_concurrency: 6,
       timeout: 120_000
     )
@@ -401,7 +408,7 @@ defmodule Skillbook.PackageTest do
     assert map_size(entries) == 6
     assert Enum.reject(File.ls!(to), &String.starts_with?(&1, "s")) == []
 
-    # A living one does.
+    # The lock of a living process blocks.
     erlang =
       self() |> :erlang.pid_to_list() |> to_string() |> String.trim("<") |> String.trim(">")
 
@@ -409,7 +416,16 @@ defmodule Skillbook.PackageTest do
     write(to, %{".skillbook-turn-#{own}" => ""})
 
     assert {:error, %{kind: :busy}} =
-             Package.install(from, [to: to, names: ["s1"], patience: 0] ++ @yes)
+             Package.install(from, [to: to, names: ["s1"], lock_timeout: 0] ++ @yes)
+  end
+
+  test "still takes :patience, the old name of :lock_timeout", %{tmp_dir: folder} do
+    warning =
+      ExUnit.CaptureIO.capture_io(:stderr, fn ->
+        assert Package.outdated([], to: folder, patience: 1) == {:ok, []}
+      end)
+
+    assert warning =~ ":patience of Skillbook.Package is deprecated; write :lock_timeout"
   end
 
   defp start do
@@ -432,7 +448,7 @@ defmodule Skillbook.PackageTest do
   end
 
   @tag timeout: 600_000
-  test "a process that is killed leaves the old or the new", %{tmp_dir: folder} do
+  test "a killed process leaves the old or the new skill", %{tmp_dir: folder} do
     files = fn version ->
       for(n <- 1..30, into: %{"SKILL.md" => skill("one", version)}, do: {"f#{n}.md", version})
     end
@@ -445,7 +461,9 @@ defmodule Skillbook.PackageTest do
 
     script = """
     for _ <- Stream.cycle([1]), from <- ["a", "b"] do
-      {:ok, [%{action: action}]} = Skillbook.Package.install(Path.join(#{inspect(folder)}, from), to: #{inspect(to)}, force: true, accept: fn _ -> true end)
+      options = [to: #{inspect(to)}, force: true, accept: fn _ -> true end]
+      {:ok, [%{action: action}]} =
+        Skillbook.Package.install(Path.join(#{inspect(folder)}, from), options)
       IO.puts(action)
     end
     """
@@ -464,14 +482,14 @@ defmodule Skillbook.PackageTest do
         ])
 
       {:os_pid, pid} = Port.info(port, :os_pid)
-      # Once it is at work, at some moment of its second or a later round.
+      # Kill it at some point of its second or a later round.
       for _ <- 1..rem(round, 3)//1, do: assert_receive({^port, {:data, _}}, 120_000)
       assert_receive {^port, {:data, _}}, 120_000
       spin(round * 7_001)
       System.cmd("kill", ["-9", to_string(pid)])
       assert_receive {^port, {:exit_status, _}}, 30_000
 
-      # The next one that comes ends or undoes what was left.
+      # The next call finishes or undoes the interrupted work.
       {:ok, outcomes} = Package.outdated([], to: to)
       assert Enum.all?(outcomes, &(&1.action in [:current, :outdated]))
       assert Enum.sort(File.ls!(to)) in [["one", "skills.lock.json"], []]
@@ -484,6 +502,6 @@ defmodule Skillbook.PackageTest do
     end
   end
 
-  # A moment that differs from round to round, without waiting for the clock.
+  # Waits for a time that differs from round to round, without a timer.
   defp spin(n), do: Enum.reduce(1..n, 0, &rem(&1 * 31 + &2, 1009))
 end
