@@ -172,7 +172,7 @@ defmodule Skillbook.Book do
 
   defp usage(book) do
     Counter.new(book.name, book.usage[:most])
-    [{Writer, %{book: book.name, usage: book.usage, sql: fn -> sql(book) end}}]
+    [{Writer, book}]
   end
 
   # One indexer per vault, so a vault that cannot be indexed does not stop the others.
@@ -180,7 +180,7 @@ defmodule Skillbook.Book do
     indexers =
       for %{producer: {_, _}} = vault <- vaults do
         vault = %{vault | watch: vault.watch and book.watch != false}
-        {Vault.Indexer, {book.name, vault, fn -> sql(book) end}}
+        {Vault.Indexer, {book.name, vault}}
       end
 
     if indexers == [],
