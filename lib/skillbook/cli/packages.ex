@@ -204,7 +204,7 @@ defmodule Skillbook.CLI.Packages do
   # The report
 
   @titles [
-    instruction: "instructions to the model",
+    instruction: "instructions against a model's rules",
     hidden: "hidden characters",
     blob: "blobs",
     hook: "run by other programs",
