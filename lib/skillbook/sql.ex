@@ -1,40 +1,22 @@
 defmodule Skillbook.SQL do
   @moduledoc """
-  Statements in, rows out, whatever the database is.
+  Runs SQL statements on SQLite, PostgreSQL or an Ecto repo, with the same parameters and results.
 
-  A handle stands for a database: `Skillbook.SQL.SQLite.handle/1` gives one. Any process may use it.
-
-  ## Placeholders and parameters
-
-  Placeholders are `$1`, `$2` and so on, and take the parameter of that number, in whatever order the
-  statement uses them. A parameter is one of
-
-    * `nil`
-    * an integer of 64 bits, a float, a string in UTF-8
-    * `true` or `false`: stored as 1 and 0, and read back so
-    * `{:blob, binary}`: any bytes; they are read back as a binary
-    * a `Date`: stored as text, `"2026-03-01"`
-    * a `DateTime`: stored as text in UTC, cut to whole seconds, `"2026-03-01T09:30:00Z"`; so the order of the
-      texts is the order of the times
-
-  ## Results
-
-  `{:ok, %{columns: columns, rows: rows, num_rows: count}}`: the columns' names, a list of values for each
-  row, and how many rows there are or, for a statement that gives none, how many it inserted, updated or
-  deleted. What goes wrong is `{:error, %Skillbook.SQL.Error{}}`.
+  The functions take a handle of a database, such as `Skillbook.SQL.SQLite.handle/1` returns. Any
+  process may use it.
 
   ## Examples
 
       iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :sql_example)
       iex> sql = Skillbook.SQL.SQLite.handle(:sql_example)
-      iex> Skillbook.SQL.query!(sql, "create table notes (id integer primary key, title text not null, day text)")
-      iex> Skillbook.SQL.query(sql, "insert into notes (title, day) values ($1, $2)", ["Milk", ~D[2026-03-01]])
+      iex> Skillbook.SQL.query!(sql, "create table notes (id integer primary key, day text)")
+      iex> Skillbook.SQL.query(sql, "insert into notes (day) values ($1)", [~D[2026-03-01]])
       {:ok, %{columns: [], rows: [], num_rows: 1}}
-      iex> Skillbook.SQL.query(sql, "select title, day from notes where id = $1", [1])
-      {:ok, %{columns: ["title", "day"], rows: [["Milk", "2026-03-01"]], num_rows: 1}}
-      iex> {:error, error} = Skillbook.SQL.query(sql, "insert into notes (title) values ($1)", [nil])
+      iex> Skillbook.SQL.query(sql, "select id, day from notes where id = $1", [1])
+      {:ok, %{columns: ["id", "day"], rows: [[1, "2026-03-01"]], num_rows: 1}}
+      iex> {:error, error} = Skillbook.SQL.query(sql, "insert into notes (id) values ($1)", [1])
       iex> {error.kind, error.constraint}
-      {:constraint, :not_null}
+      {:constraint, :unique}
       iex> Skillbook.SQL.transaction(sql, fn sql ->
       ...>   Skillbook.SQL.query!(sql, "delete from notes")
       ...>   {:error, :changed_my_mind}
@@ -43,21 +25,41 @@ defmodule Skillbook.SQL do
       iex> Skillbook.SQL.query!(sql, "select count(*) from notes").rows
       [[1]]
 
-  ## What is refused
+  ## Placeholders and parameters
 
-  A connection may be one of several that a handle uses, so a statement that would change only that one is an error of the kind
-  `:refused`, and is not sent: transactions (`begin`, `commit`, `savepoint`), temporary tables, and
+  Placeholders are `$1`, `$2` and so on; the number is the parameter's position. A parameter is
+  one of
+
+    * `nil`
+    * an integer of 64 bits, a float, a string in UTF-8
+    * `true` or `false`: stored and read as 1 and 0
+    * `{:blob, binary}`: any bytes; read as a binary
+    * a `Date`: stored as text, `"2026-03-01"`
+    * a `DateTime`: stored as text in UTC, truncated to seconds, `"2026-03-01T09:30:00Z"`; the
+      texts sort like the times
+
+  ## Results
+
+  `{:ok, %{columns: columns, rows: rows, num_rows: count}}` with the names of the columns and a
+  list of values per row. `num_rows` is the number of rows or, for a statement that returns none,
+  the number of inserted, updated or deleted rows. Errors are `{:error, %Skillbook.SQL.Error{}}`.
+
+  ## Refused statements
+
+  A handle may use several connections. A statement that would change the state of one of them is
+  not sent, and is an error of the kind `:refused`: transactions (`begin`, `commit`, `savepoint`),
+  temporary tables, and
 
     * on SQLite `attach`, `detach`, `vacuum`, and a `pragma` with a value
-    * on PostgreSQL `set`, `reset`, `discard`, `listen`, `unlisten`, `load`, `prepare`, `execute`, `deallocate`, cursors
-      (`declare`, `fetch`, `move`, `close`) and `copy`
+    * on PostgreSQL `set`, `reset`, `discard`, `listen`, `unlisten`, `load`, `prepare`, `execute`,
+      `deallocate`, cursors (`declare`, `fetch`, `move`, `close`) and `copy`
 
-  What a function does that a statement calls is not seen: `select set_config('a.b', 'c', false)` runs.
+  Functions that a statement calls are not checked: `select set_config('a.b', 'c', false)` runs.
 
   ## Connections
 
-  A connection is a module with this behaviour whose struct is the handle. It gets parameters that are already
-  `nil`, integers, floats, strings or `{:blob, binary}`.
+  A connection is a module with this behaviour; its struct is the handle. Its callbacks get
+  parameters that are already `nil`, integers, floats, strings or `{:blob, binary}`.
   """
 
   alias Skillbook.SQL.Error
@@ -78,12 +80,12 @@ defmodule Skillbook.SQL do
           | Date.t()
           | DateTime.t()
 
-  @typedoc "A statement with its parameters, as a connection gets it."
+  @typedoc "A statement with its encoded parameters."
   @type statement :: {String.t(), [nil | number() | String.t() | {:blob, binary()}]}
 
   @type result :: %{columns: [String.t()], rows: [[term()]], num_rows: non_neg_integer()}
 
-  @doc "Runs one statement; inside a transaction of the calling process, on that transaction's connection."
+  @doc "Runs a statement; inside a transaction of the calling process, on its connection."
   @callback query(
               t(),
               statement :: String.t(),
@@ -91,7 +93,7 @@ defmodule Skillbook.SQL do
             ) ::
               {:ok, result()} | {:error, Error.t()}
 
-  @doc "Runs statements in the transaction that the calling process is in, as `query/3`, up to the first that fails."
+  @doc "Runs statements in the calling process's transaction, up to the first that fails."
   @callback query_all(t(), [statement()]) :: {:ok, [result()]} | {:error, Error.t()}
 
   @doc "Runs the statements of a text, one after another, up to the first that fails."
@@ -102,7 +104,7 @@ defmodule Skillbook.SQL do
               {:ok, value} | {:error, reason | Error.t()}
             when value: term(), reason: term()
 
-  @doc "The same with statements that it begins with, as `query_all/2`; `fun` gets their results."
+  @doc "The same, but first runs statements as `query_all/2` does; `fun` gets their results."
   @callback transaction(
               t(),
               [statement()],
@@ -114,20 +116,20 @@ defmodule Skillbook.SQL do
   @doc "Whether the calling process is in a transaction."
   @callback in_transaction?(t()) :: boolean()
 
-  @doc "Which SQL the database speaks."
+  @doc "The SQL dialect of the database."
   @callback dialect(t()) :: dialect()
 
   @doc """
-  Whether a book that starts brings the database to its tables, which it does where this is left out.
+  Whether a starting book creates and migrates its tables. Default: true.
 
-  If not, they belong to somebody else's migrations, and a book without them does not start.
+  If false, the application's own migrations create them, and a book without them does not start.
   """
   @callback migrates?(t()) :: boolean()
 
   @optional_callbacks migrates?: 1, query_all: 2, transaction: 3
 
   @doc false
-  # What `handle/1` of a connection says of a name that nothing runs under.
+  # The error of a connection's `handle/1`.
   @spec not_running!(module(), atom()) :: no_return()
   def not_running!(connection, name) do
     raise ArgumentError,
@@ -135,7 +137,7 @@ defmodule Skillbook.SQL do
   end
 
   @doc """
-  Runs one statement.
+  Runs a statement.
 
       iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :query_example)
       iex> sql = Skillbook.SQL.SQLite.handle(:query_example)
@@ -152,7 +154,7 @@ defmodule Skillbook.SQL do
          do: connection.query(sql, statement, params)
   end
 
-  @doc "The same; gives the result itself and raises the error."
+  @doc "Like `query/3`, but returns the result itself and raises errors."
   @spec query!(t(), String.t(), [param()]) :: result()
   def query!(sql, statement, params \\ []) do
     case query(sql, statement, params) do
@@ -162,15 +164,15 @@ defmodule Skillbook.SQL do
   end
 
   @doc """
-  Runs statements with their parameters, one after another, up to the first that fails; gives a
-  result for each.
+  Runs statements with their parameters in order, up to the first that fails, and returns their
+  results.
 
-  In a transaction, a connection takes them all at once where it can: that saves the way there and
-  back.
+  Inside a transaction they are sent to the database together if the connection supports it.
 
       iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :query_all_example)
       iex> sql = Skillbook.SQL.SQLite.handle(:query_all_example)
-      iex> {:ok, results} = Skillbook.SQL.query_all(sql, [{"select $1", ["one"]}, {"select 2", []}])
+      iex> statements = [{"select $1", ["one"]}, {"select 2", []}]
+      iex> {:ok, results} = Skillbook.SQL.query_all(sql, statements)
       iex> Enum.map(results, & &1.rows)
       [[["one"]], [[2]]]
   """
@@ -191,10 +193,17 @@ defmodule Skillbook.SQL do
   end
 
   @doc """
-  Runs the statements of a text, without parameters, one after another, up to the first that fails.
+  Runs all statements of a text, without parameters, up to the first that fails.
 
-  Migrations are such texts. Outside a transaction, what ran before the failing statement stays. If one of the statements is
-  refused, none of them runs.
+  Outside a transaction, statements before the failing one keep their effect. If one of the
+  statements is refused, none of them runs.
+
+      iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :batch_example)
+      iex> sql = Skillbook.SQL.SQLite.handle(:batch_example)
+      iex> Skillbook.SQL.execute_batch(sql, "create table t (id int); insert into t values (7)")
+      :ok
+      iex> Skillbook.SQL.query!(sql, "select id from t").rows
+      [[7]]
   """
   @spec execute_batch(t(), String.t()) :: :ok | {:error, Error.t()}
   def execute_batch(%connection{} = sql, statements) when is_binary(statements) do
@@ -202,20 +211,21 @@ defmodule Skillbook.SQL do
   end
 
   @doc """
-  Runs `fun` with the handle in a transaction, which nobody else writes during.
+  Runs `fun` with the handle in a transaction. Only one transaction writes at any time.
 
-  `{:ok, value}` from `fun` commits, `{:error, reason}` rolls back, and either is given back; a raise, throw
-  or exit in `fun` rolls back and goes on. If the commit itself fails, everything is rolled back and that
-  error is given.
+  If `fun` returns `{:ok, value}`, the transaction is committed; if it returns `{:error, reason}`,
+  it is rolled back. Both are returned. A raise, throw or exit in `fun` rolls back and is
+  re-raised. If the commit fails, the transaction is rolled back and its error returned. If the
+  process dies, the transaction is rolled back.
 
-  All the calling process does with the database meanwhile belongs to the transaction, through whichever
-  handle. A transaction in a transaction is a savepoint: its error takes back only what it did itself. Other
-  processes see nothing of it before the commit; so `fun` must not wait for one that writes to the same
-  database: that one waits for the transaction, and gets an error of the kind `:busy` in the end. If the
-  process dies in the middle, the transaction is rolled back.
+  All calls of this process to the database belong to the transaction. A transaction in a
+  transaction is a savepoint: its error rolls back its own changes only.
 
-      iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :transaction_example)
-      iex> sql = Skillbook.SQL.SQLite.handle(:transaction_example)
+  Other processes see the changes after the commit. `fun` must not wait for a process that writes
+  to the same database, because that write waits for the transaction and fails with `:busy`.
+
+      iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :transact_example)
+      iex> sql = Skillbook.SQL.SQLite.handle(:transact_example)
       iex> Skillbook.SQL.transaction(sql, fn sql ->
       ...>   Skillbook.SQL.query!(sql, "create table t (id integer)")
       ...>   {:ok, :created}
@@ -229,14 +239,16 @@ defmodule Skillbook.SQL do
     do: connection.transaction(sql, fun)
 
   @doc """
-  The same with statements that the transaction begins with, as `query_all/2` runs them; `fun` gets
-  their results too.
+  Like `transaction/2`, but first runs statements as `query_all/2` does; `fun` also gets their
+  results.
 
-  If one of them fails, nothing was done, and its error is given.
+  If one of them fails, the transaction is rolled back and the error returned.
 
-      iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :transaction_with_example)
-      iex> sql = Skillbook.SQL.SQLite.handle(:transaction_with_example)
-      iex> Skillbook.SQL.transaction(sql, [{"select $1", [7]}], fn _sql, [result] -> {:ok, result.rows} end)
+      iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :begin_example)
+      iex> sql = Skillbook.SQL.SQLite.handle(:begin_example)
+      iex> Skillbook.SQL.transaction(sql, [{"select $1", [7]}], fn _sql, [result] ->
+      ...>   {:ok, result.rows}
+      ...> end)
       {:ok, [[7]]}
   """
   @spec transaction(
@@ -262,14 +274,16 @@ defmodule Skillbook.SQL do
 
       iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :inside_example)
       iex> sql = Skillbook.SQL.SQLite.handle(:inside_example)
-      iex> {Skillbook.SQL.in_transaction?(sql), Skillbook.SQL.transaction(sql, &{:ok, Skillbook.SQL.in_transaction?(&1)})}
-      {false, {:ok, true}}
+      iex> Skillbook.SQL.in_transaction?(sql)
+      false
+      iex> Skillbook.SQL.transaction(sql, &{:ok, Skillbook.SQL.in_transaction?(&1)})
+      {:ok, true}
   """
   @spec in_transaction?(t()) :: boolean()
   def in_transaction?(%connection{} = sql), do: connection.in_transaction?(sql)
 
   @doc """
-  Which SQL the database speaks, `:sqlite` or `:postgres`, for the few statements that are written twice.
+  The SQL dialect of the database, `:sqlite` or `:postgres`.
 
       iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :dialect_example)
       iex> Skillbook.SQL.dialect(Skillbook.SQL.SQLite.handle(:dialect_example))

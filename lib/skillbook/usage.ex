@@ -1,33 +1,40 @@
 defmodule Skillbook.Usage do
   @moduledoc """
-  How often the skills of a book were read, run, and failed, for whom and when.
+  Reports how often the skills of a book were read and run, and how often they failed.
 
-  A book with a database counts the commands that go through it: those of replies, of tools and of the shell. It counts
-  into memory, and writes down every few seconds and when it stops; a virtual machine that is killed loses what was counted
-  since. Several nodes on one database add up. Calls from Elixir that only read, such as `Skillbook.get/2` and
-  `Skillbook.View.fetch/2`, are not counted.
+      {:ok, report} = Skillbook.Usage.report(Skillbook.View.all(MyApp.Skills), by: :profile)
+      for row <- report.rows, do: {row.key, row.read, row.run, row.failed}
+
+  A book with a database counts the commands of replies, tools and the shell. Counts are kept in
+  memory and stored every few seconds and when the book stops; a virtual machine that is killed
+  loses the unstored ones. Several nodes on one database add up. Elixir calls that only read, such
+  as `Skillbook.get/2` and `Skillbook.View.fetch/2`, are not counted.
 
   ## Events
 
-    * `:read` - its text was given: by `get_skill`, by a domain's `.all`, or as the template of an entry without a handler
-    * `:run` - its handler gave an answer
-    * `:failed` - it gave an error or no answer, or was refused
+    * `:read` - the text was returned: by `get_skill`, by a domain's `.all`, or as the template of
+      an entry without a handler
+    * `:run` - the handler returned a result
+    * `:failed` - the command failed, crashed or was refused
 
-  ## Fields of a report
+  ## Fields
 
-    * `:by` - what its rows are about
-    * `:since`, `:until` - the times it is about, whole hours in UTC; days that are over for 30 days count as a whole
-    * `:rows` - maps with `:key` (a name, a profile's id, an event, or an hour `"2026-03-01T09"` or day `"2026-03-01"`),
-      `:read`, `:run`, `:failed`, their sum `:count`, and `:duration`, the milliseconds that an average run took (`nil`
-      without one). Those with the highest counts come first, times come in their order
-    * `:total` - one such map of all rows together, its key `nil`
-    * `:unnamed` - how many events have no name, because there were too many different ones at once; 0 in the report of a
-      restricted profile
+    * `:by` - the grouping of the rows
+    * `:since`, `:until` - the period, in whole hours in UTC; days that ended 30 days ago count as
+      a whole
+    * `:rows` - maps with `:key` (a name, a profile's id, an event, an hour such as
+      `"2026-03-01T09"` or a day such as `"2026-03-01"`), `:read`, `:run`, `:failed`, their sum
+      `:count`, and `:duration`, the average milliseconds of a run, or `nil` without runs. The
+      highest counts come first; hours and days are in order
+    * `:total` - a map of the same form for all rows together, with the key `nil`
+    * `:unnamed` - the number of events without a name, because there were too many different
+      names at once; 0 in the report of a restricted profile
 
-  ## Who sees what
+  ## Access
 
-  A report shows only names that its view shows now. A profile with all grants and all skills sees the counts of all
-  profiles, any other one only its own, unless trusted code asks with `profiles: :all`.
+  A report contains only names that its view sees now. A profile with all grants and all skills
+  sees the counts of all profiles. Any other profile sees its own, unless trusted code passes
+  `profiles: :all`.
   """
 
   alias Skillbook.Support.Options
@@ -58,22 +65,23 @@ defmodule Skillbook.Usage do
   @day 86_400
 
   @doc """
-  What was counted, as the view of a running book may see it.
+  Returns the counts that the view of a running book may see.
 
   ## Options
 
     * `:since`, `:until` - a `DateTime` each. Default: the last 7 days
     * `:by` - `:name` (the default), `:profile`, `:event` or `:time`
-    * `:names` - globs over names, as in `Skillbook.Profile`; all if it is left out
-    * `:profiles` - `:own` or `:all`, see above
+    * `:names` - globs for names, as in `Skillbook.Profile`. Default: all names
+    * `:profiles` - `:own` or `:all`. Default: `:all` for an unrestricted profile, else `:own`
 
   A book without a database, or with `usage: false`, counts nothing, and its reports are empty.
 
-      iex> {:ok, _pid} = Skillbook.start_link(name: :counted, sources: ["test/support/fixtures/skills"], store: ":memory:")
-      iex> Skillbook.run(Skillbook.view(:counted), "```cmd\\nhaiku\\n```")
-      iex> {:ok, report} = Skillbook.Usage.report(Skillbook.View.all(:counted))
+      iex> {:ok, _} = Skillbook.start_link(name: UsageExample, store: ":memory:")
+      iex> view = Skillbook.view(UsageExample)
+      iex> Skillbook.run(view, "```cmd\\nmemory.save --content Milk\\nmemory.save\\n```")
+      iex> {:ok, report} = Skillbook.Usage.report(view)
       iex> for row <- report.rows, do: {row.key, row.read, row.run, row.failed}
-      [{"haiku", 1, 0, 0}]
+      [{"memory.save", 0, 1, 1}]
   """
   @spec report(View.t(), keyword()) :: {:ok, t()} | {:error, OptionError.t() | SQL.Error.t()}
   def report(view, options \\ [])
@@ -85,17 +93,17 @@ defmodule Skillbook.Usage do
     book = Book.fetch!(view.book)
 
     with :ok <- Options.validate(options, "a report of usage", schema()),
-         {:ok, shown} <- shown(book, view, options[:names]),
-         {since, until} = times(options),
+         {:ok, named} <- narrow(book, view, options[:names]),
+         {since, until} = period(options),
          {:ok, rows} <- rows(book, since, until, view.profile, options) do
-      {:ok, build(rows, view.profile, shown, since, until, options)}
+      {:ok, build(rows, view.profile, named, since, until, options)}
     end
   end
 
-  defp shown(_book, view, nil), do: {:ok, view}
-  defp shown(book, view, globs), do: View.new(book.catalog, Profile.narrow(view.profile, globs))
+  defp narrow(_book, view, nil), do: {:ok, view}
+  defp narrow(book, view, globs), do: View.new(book.catalog, Profile.narrow(view.profile, globs))
 
-  defp times(options) do
+  defp period(options) do
     until = Keyword.get_lazy(options, :until, &DateTime.utc_now/0)
     {Keyword.get_lazy(options, :since, fn -> DateTime.add(until, -7 * @day, :second) end), until}
   end
@@ -104,38 +112,36 @@ defmodule Skillbook.Usage do
        when store == nil or usage == false,
        do: {:ok, []}
 
-  # An hour or a day counts if a part of it lies between the two times.
+  # An hour or a day counts if a part of it lies within the period.
   defp rows(book, since, until, profile, options) do
     bucket = if options[:by] == :time, do: "bucket", else: "''"
 
-    everybody =
+    all_profiles? =
       options[:profiles] == :all or (options[:profiles] == nil and Profile.unrestricted?(profile))
 
-    {own, params} = if everybody, do: {"", []}, else: {"and profile = $4", [profile.id]}
+    {own, params} = if all_profiles?, do: {"", []}, else: {"and profile = $4", [profile.id]}
     hour = hour(since)
+    params = [hour, binary_part(hour, 0, 10), hour(until)] ++ params
 
     statement = """
-    select name, profile, event, #{bucket}, cast(sum(count) as bigint), cast(sum(duration) as bigint)
+    select name, profile, event, #{bucket}, cast(sum(count) as bigint),
+      cast(sum(duration) as bigint)
     from skillbook_usage
-    where ((length(bucket) > 10 and bucket >= $1) or (length(bucket) = 10 and bucket >= $2)) and bucket <= $3 #{own}
+    where ((length(bucket) > 10 and bucket >= $1) or (length(bucket) = 10 and bucket >= $2))
+      and bucket <= $3 #{own}
     group by 1, 2, 3, 4
     """
 
     with :ok <- Writer.flush(book.name),
-         {:ok, %{rows: rows}} <-
-           SQL.query(
-             Book.sql(book),
-             statement,
-             [hour, binary_part(hour, 0, 10), hour(until)] ++ params
-           ),
+         {:ok, %{rows: rows}} <- SQL.query(Book.sql(book), statement, params),
          do: {:ok, rows}
   end
 
   defp hour(time),
     do: time |> DateTime.shift_zone!("Etc/UTC") |> DateTime.to_iso8601() |> binary_part(0, 13)
 
-  defp build(rows, profile, shown, since, until, options) do
-    names = shown |> View.entries() |> MapSet.new(& &1.name)
+  defp build(rows, profile, view, since, until, options) do
+    names = view |> View.entries() |> MapSet.new(& &1.name)
     {unnamed, named} = Enum.split_with(rows, fn [name | _] -> name == "" end)
     named = for [name | _] = row <- named, name in names, do: row
     by = options[:by] || :name

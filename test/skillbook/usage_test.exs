@@ -33,7 +33,7 @@ defmodule Skillbook.UsageTest do
   @profiles [[id: "ann"], [id: "bob", grants: ["private"]], [id: "strict", writes: :deny]]
 
   defp start(context, options \\ []) do
-    # Nothing is written down by the clock in a test.
+    # No timed writes during a test.
     defaults = [
       sources: [context.skills],
       builtins: false,
@@ -58,7 +58,7 @@ defmodule Skillbook.UsageTest do
     for row <- report.rows, do: {row.key, row.read, row.run, row.failed}
   end
 
-  test "what becomes of a command is counted under its entry's name", context do
+  test "commands are counted under their entry's name", context do
     for {line, expected} <- [
           {"x.run --a secret", [{"x.run", 0, 1, 0}]},
           {"start", [{"x.run", 0, 1, 0}]},
@@ -81,13 +81,13 @@ defmodule Skillbook.UsageTest do
     end
   end
 
-  test "a refused command has failed", context do
+  test "a refused command counts as failed", context do
     book = start(context)
     run(book, "strict", "x.run")
     assert counts(View.all(book)) == [{"x.run", 0, 0, 1}]
   end
 
-  test "nothing is counted without a database, or where it is not wanted", context do
+  test "nothing is counted without a database or with usage: false", context do
     for options <- [[store: nil], [usage: false]] do
       book = start(context, options)
       run(book, "ann", "x.run")
@@ -97,7 +97,7 @@ defmodule Skillbook.UsageTest do
     end
   end
 
-  test "processes that count at once add up exactly, while the counts are written down",
+  test "concurrent counts add up exactly while they are stored",
        context do
     book = start(context)
     view = Skillbook.view(book, "ann")
@@ -113,7 +113,7 @@ defmodule Skillbook.UsageTest do
     assert counts(View.all(book)) == [{"x.page", 1000, 0, 0}]
   end
 
-  test "two books on one database, and one after the other, add up", context do
+  test "the counts of several books on one database add up", context do
     [one, two] = for _ <- 1..2, do: start(context)
     run(one, "ann", ["x.run", "x.run"])
     run(two, "bob", ["x.run", "x.list"])
@@ -125,12 +125,12 @@ defmodule Skillbook.UsageTest do
     assert counts(View.all(start(context))) == [{"x.run", 0, 4, 0}, {"x.list", 0, 0, 1}]
   end
 
-  test "what cannot be written down is counted once when it can be again", context do
+  test "counts that cannot be stored are stored once, later", context do
     book = start(context)
     sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
     run(book, "ann", ["x.run", "x.list"])
 
-    # The first row of the flush goes in and the second does not.
+    # The first row of the flush is stored, the second is not.
     SQL.query!(sql, """
     create trigger broken before insert on skillbook_usage when new.name = 'x.run'
     begin select raise(abort, 'no'); end
@@ -145,22 +145,23 @@ defmodule Skillbook.UsageTest do
     assert counts(View.all(book)) == [{"x.run", 0, 2, 0}, {"x.list", 0, 0, 1}]
   end
 
-  test "a crash of the process that writes loses nothing", context do
+  test "a crash of the writer loses nothing", context do
     book = start(context)
     run(book, "ann", "x.run")
     monitor = Process.monitor(Module.concat(book, UsageWriter))
     Process.exit(Process.whereis(Module.concat(book, UsageWriter)), :kill)
     assert_receive {:DOWN, ^monitor, :process, _, :killed}
 
-    # The supervisor starts the registration anew after it.
-    await(fn -> Skillbook.Book.find(book) && Process.whereis(Module.concat(book, UsageWriter)) end)
+    # The supervisor then restarts the registration.
+    writer = Module.concat(book, UsageWriter)
+    await(fn -> Skillbook.Book.find(book) && Process.whereis(writer) end)
 
     assert counts(View.all(book)) == [{"x.run", 0, 1, 0}]
   end
 
   defp await(fun), do: fun.() || (Process.sleep(1) && await(fun))
 
-  test "what does not fit into memory has no name", context do
+  test "counts over the memory limit have no name", context do
     book = start(context, usage: [flush: @hour_ms, most: 2])
     run(book, "ann", ["x.run", "x.list", "x.page", "x.crash", "x.run", "get_skill: x.page"])
 
@@ -170,7 +171,7 @@ defmodule Skillbook.UsageTest do
   end
 
   describe "a report" do
-    test "shows a profile its own counts, and others only to trusted code", context do
+    test "shows a profile its own counts, and all counts to trusted code only", context do
       book = start(context)
       run(book, "ann", "x.run")
       run(book, "bob", ["x.run", "y.secret"])
@@ -198,7 +199,7 @@ defmodule Skillbook.UsageTest do
       assert report.total.count == 2
     end
 
-    test "has no names that are hidden or gone, as if they had never been used", context do
+    test "leaves out names that are hidden or deleted", context do
       [with_secret, without] =
         for {lines, n} <- [{["y.secret", "x.run", "x.page"], 1}, {["x.run", "x.page"], 2}] do
           book = start(context, store: "#{context.db}_#{n}")
@@ -220,12 +221,12 @@ defmodule Skillbook.UsageTest do
       assert [{[{"x.run", 1}], 1, 0} | _] = with_secret
     end
 
-    test "is about the times that are asked for", context do
+    test "covers the given period", context do
       book = start(context)
       sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
       hour = fn time -> div(DateTime.to_unix(time), 3600) end
 
-      # It thins out once a day, at the first time.
+      # Old hours are combined once a day, at the first write.
       :ok = Writer.flush(book)
 
       for time <- [~U[2026-03-01 09:10:00Z], ~U[2026-03-01 10:00:00Z], ~U[2026-03-02 00:00:00Z]],
@@ -247,12 +248,13 @@ defmodule Skillbook.UsageTest do
       assert [%{run: 3, duration: 1.5}] = report.rows
     end
 
-    test "says what is wrong with its options, and with its view", context do
+    test "validates its options and its view", context do
       view = View.all(start(context))
 
       for {options, message} <- [
             {[by: :day],
-             "expected :name, :profile, :event or :time as the option :by of a report of usage, got: :day"},
+             "expected :name, :profile, :event or :time as the option :by of a report of " <>
+               "usage, got: :day"},
             {[since: "7d"],
              "expected a DateTime as the option :since of a report of usage, got: \"7d\""}
           ] do
@@ -265,7 +267,7 @@ defmodule Skillbook.UsageTest do
     end
   end
 
-  test "old hours become days, by whoever comes first, and what is older goes", context do
+  test "old hours become days once, and old days are deleted", context do
     book = start(context)
     sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
     hour = fn time -> div(DateTime.to_unix(time), 3600) end
@@ -302,24 +304,25 @@ defmodule Skillbook.UsageTest do
       assert stored.() == days
     end
 
-    # What comes late for a day that is one already is added to it.
+    # Late counts are added to an existing day.
     :ok = Writer.store(sql, [{{hour.(~U[2026-02-01 12:00:00Z]), "x.run", "bob", "run"}, 1, 5}])
     assert Writer.thin(sql, ~D[2026-04-01], 59) == :ok
     assert stored.() == List.replace_at(days, 1, ["2026-02-01", "bob", 3, 15])
   end
 
-  test "options that are none are refused", context do
+  test "unknown options are refused", context do
     for usage <- [true, [flush: 0], [keep: -1], [most: :all], [every: 1], 5] do
       assert {:error, error} =
                Skillbook.start_link(name: :never_counts, sources: [context.skills], usage: usage)
 
       assert Exception.message(error) ==
-               "expected [flush: milliseconds, keep: days, most: number] or false as the option :usage of a book, " <>
+               "expected [flush: milliseconds, keep: days, most: number] or false as the " <>
+                 "option :usage of a book, " <>
                  "got: #{inspect(usage)}"
     end
   end
 
-  test "what is put back and taken again is the same" do
+  test "counts that are put back are unchanged" do
     book = :"counter_#{System.unique_integer([:positive])}"
     Counter.new(book, 10)
     rows = [{{1, "a", "ann", "run"}, 3, 100}, {{2, "a", "ann", "run"}, 1, 50}]

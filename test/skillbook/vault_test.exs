@@ -9,17 +9,19 @@ defmodule Skillbook.VaultTest do
 
   doctest Skillbook.Vault
   doctest Skillbook.Vault.Hit
+  doctest Skillbook.VaultError
+  doctest Skillbook.Search.Query
 
   @moduletag :tmp_dir
 
-  # A busy machine is slow to tell.
-  @patience 20_000
+  # Long, for busy machines.
+  @timeout 20_000
 
   for dialect <- [:sqlite, :postgres] do
     describe "#{dialect}:" do
       @describetag dialect: dialect
 
-      test "words, phrases, prefixes", context do
+      test "searches words, phrases and prefixes", context do
         book =
           vault(context, %{
             "strategy.md" => "# Q1 strategy\n\nWe meet on Monday to plan the quarter.\n",
@@ -71,7 +73,8 @@ defmodule Skillbook.VaultTest do
         book =
           vault(context, %{
             "projects/alpha.md" =>
-              "---\ntags: [Work, area/home]\nstatus: open\npriority: 2\npeople: [Ann, Bob]\n---\nPlan\n",
+              "---\ntags: [Work, area/home]\nstatus: open\npriority: 2\npeople: [Ann, " <>
+                "Bob]\n---\nPlan\n",
             "projects/old/beta.md" => "---\ntags: work, done\nstatus: closed\n---\nPlan\n",
             "projects2/gamma.md" =>
               "Plan #project/gamma and `#not` http://x.org/#nor #12\n\n```\n#code\n```\n"
@@ -111,11 +114,12 @@ defmodule Skillbook.VaultTest do
         assert Exception.message(error) == ~s(there is no vault "nots"; the vaults are notes)
       end
 
-      test "what a note says of itself", context do
+      test "reads title, tags, links and frontmatter of a note", context do
         book =
           vault(context, %{
             "Named.md" =>
-              "---\ntitle: The  title\naliases: [Other name]\ntags: [one]\n---\nSee [[Target#part|shown]], ![[image.png]], " <>
+              "---\ntitle: The  title\naliases: [Other name]\ntags: [one]\n---\nSee " <>
+                "[[Target#part|shown]], ![[image.png]], " <>
                 "[[Target]] and #two.\n",
             "heading.MD" => "\n# A heading #\n\ntext\n",
             "plain.markdown" => "one two  three\n",
@@ -138,7 +142,7 @@ defmodule Skillbook.VaultTest do
             do: assert({:ok, %{total: 1}} = Vault.search(View.all(book), name))
       end
 
-      test "titles before contents, and few before many", context do
+      test "ranks titles before contents, and rare words before common ones", context do
         often = String.duplicate("budget ", 500)
 
         book =
@@ -152,11 +156,11 @@ defmodule Skillbook.VaultTest do
         assert ["budget.md", "a.md", "d.md", "c.md"] == paths(book, "budget")
         assert "c.md" == hd(paths(book, "rare budget"))
         {:ok, %{hits: hits}} = Vault.search(View.all(book), "budget")
-        # The same in both databases.
+        # On both databases.
         assert Enum.map(hits, & &1.score) == [0.0801, 0.042, 0.032, 0.0256]
       end
 
-      test "snippets mark what matches", context do
+      test "snippets highlight matches", context do
         long = String.duplicate("filler ", 60)
 
         book =
@@ -176,7 +180,7 @@ defmodule Skillbook.VaultTest do
         assert hit.path in ["a.md", "b.md"]
       end
 
-      test "hostile files are indexed as text, or not, and the log says why", context do
+      test "indexes hostile files as text or logs why not", context do
         File.mkdir_p!(Path.join(context.tmp_dir, "outside"))
         File.write!(Path.join(context.tmp_dir, "outside/secret.md"), "outside")
 
@@ -226,11 +230,12 @@ defmodule Skillbook.VaultTest do
           end)
 
         for line <- [
-              "broken.md: its frontmatter is taken for text: ",
-              "hiding.md is not indexed: its frontmatter, which has visibility_labels, cannot be read: ",
-              "map.md is not indexed: its visibility_labels are no list of texts",
-              "binary.md is not indexed: it is no text in UTF-8",
-              "zero.md is not indexed: it is no text in UTF-8",
+              "broken.md: its frontmatter is read as text: ",
+              "hiding.md is not indexed: its frontmatter, which has visibility_labels, " <>
+                "cannot be read: ",
+              "map.md is not indexed: its visibility_labels are not a list of texts",
+              "binary.md is not indexed: it is not text in UTF-8",
+              "zero.md is not indexed: it is not text in UTF-8",
               "huge.md is not indexed: it has more than 2097152 bytes",
               "link is a symbolic link, and links are not followed",
               "link.md is a symbolic link, and links are not followed",
@@ -239,7 +244,7 @@ defmodule Skillbook.VaultTest do
             do: assert(log =~ line)
       end
 
-      test "files are followed: new, changed, moved and deleted ones, and folders", context do
+      test "follows new, changed, moved and deleted files and folders", context do
         book = vault(context, %{"a.md" => "one", "b/c.md" => "one"}, & &1, watch: true)
         folder = Path.join(context.tmp_dir, "notes")
         File.write!(Path.join(folder, "new.md"), "two")
@@ -254,18 +259,18 @@ defmodule Skillbook.VaultTest do
         await(book, "two", ["a.md"])
       end
 
-      test "what is as it was is not read again", context do
+      test "does not read unchanged files again", context do
         book = vault(context, %{"a.md" => "one", "b.md" => "one"})
         folder = Path.join(context.tmp_dir, "notes")
 
         for name <- ["a.md", "b.md"],
             do: File.touch!(Path.join(folder, name), {{2020, 1, 1}, {0, 0, 0}})
 
-        # Their times are others, their hashes are not.
+        # Other times, the same hashes.
         assert {:ok, %{indexed: 0, removed: 0, unchanged: 2, skipped: 0, failed: 0}} =
                  Vault.sync(book, "notes")
 
-        # Of the same size and time as before: it is not looked at.
+        # With the same size and time it is not read again.
         File.write!(Path.join(folder, "a.md"), "two")
         File.touch!(Path.join(folder, "a.md"), {{2020, 1, 1}, {0, 0, 0}})
         assert {:ok, %{indexed: 0}} = Vault.sync(book, "notes")
@@ -279,14 +284,14 @@ defmodule Skillbook.VaultTest do
       end
 
       @tag :capture_log
-      test "a folder that is not there loses nothing", context do
+      test "a missing folder keeps its index", context do
         book = vault(context, %{"a.md" => "one"})
         File.rename!(Path.join(context.tmp_dir, "notes"), Path.join(context.tmp_dir, "away"))
         assert Vault.sync(book, "notes") == {:error, :enoent}
         assert paths(book, "one") == ["a.md"]
       end
 
-      test "two books on a database index a vault once", context do
+      test "two books with one database index a vault once", context do
         book = vault(context, %{"a.md" => "one", "b.md" => "two"})
         %Book{store: {module, options}} = Book.fetch!(book)
 
@@ -301,7 +306,7 @@ defmodule Skillbook.VaultTest do
           for book <- [book, other, book, other],
               do: Task.async(fn -> Vault.sync(book, "notes") end)
 
-        for {:ok, counts} <- Task.await_many(syncs, @patience),
+        for {:ok, counts} <- Task.await_many(syncs, @timeout),
             do: assert({counts.indexed, counts.removed} == {0, 0})
 
         assert paths(other, "one") == ["a.md"]
@@ -312,7 +317,7 @@ defmodule Skillbook.VaultTest do
         assert count == 2
       end
 
-      test "applications put and delete", context do
+      test "applications put and delete documents", context do
         book = book(store: store(context), vaults: [[name: "drive", labels: ["drive"]]])
 
         assert :ok =
@@ -365,7 +370,7 @@ defmodule Skillbook.VaultTest do
     end
   end
 
-  test "options are checked", %{tmp_dir: folder} do
+  test "validates options", %{tmp_dir: folder} do
     rows = [
       {[vaults: [folder]], :store},
       {[store: ":memory:", vaults: [[path: folder, colour: 1]]], :colour},
@@ -410,7 +415,7 @@ defmodule Skillbook.VaultTest do
     :ok = Vault.subscribe(book)
 
     if Enum.sort(paths(book, query)) != paths do
-      assert_receive {:skillbook_vault, ^book, "notes", _counts}, @patience
+      assert_receive {:skillbook_vault, ^book, "notes", _counts}, @timeout
       await(book, query, paths)
     end
   end

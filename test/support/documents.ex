@@ -1,6 +1,6 @@
 defmodule Skillbook.Test.Documents do
   @moduledoc false
-  # The examples of docs/, where doctests find them.
+  # Makes the examples of docs/ visible to doctests.
 
   for name <- ["agent"] do
     path = Path.join("docs", name <> ".md")

@@ -1,6 +1,7 @@
 defmodule Skillbook.TestDrive do
   @moduledoc false
-  # A remote drive as a process: files with ids that stay, pages of two, changes told to subscribers, and failures on demand.
+  # A remote drive as a process: files with stable ids, pages of two, changes sent to subscribers,
+  # and failures on demand.
 
   use GenServer
 
@@ -8,15 +9,18 @@ defmodule Skillbook.TestDrive do
 
   def start_link(_options \\ []), do: GenServer.start_link(__MODULE__, nil)
 
-  # What somebody does on the drive
+  # Changes on the drive
 
   def put(drive, id, fields), do: GenServer.call(drive, {:put, id, Map.new(fields)})
   def delete(drive, id), do: GenServer.call(drive, {:delete, id})
 
-  @doc "From now on calls of this kind (`:files`, `{:files, cursor}`, `{:download, id}`) have this answer; `nil` ends it."
+  @doc """
+  Sets the response to calls of a kind (`:files`, `{:files, cursor}`, `{:download, id}`); `nil`
+  removes it.
+  """
   def fail(drive, call, answer), do: GenServer.call(drive, {:fail, call, answer})
 
-  @doc "How often files were downloaded."
+  @doc "The number of downloads."
   def downloads(drive), do: GenServer.call(drive, :downloads)
 
   # The interface of the drive

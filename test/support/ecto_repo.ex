@@ -1,8 +1,9 @@
 defmodule Skillbook.EctoRepo do
   @moduledoc false
-  # Stands for an application's Ecto repo with its adapter of SQLite: what `Skillbook.SQL.Ecto` uses of one, in the shapes
-  # that Ecto documents, over a database of ours. Like the adapter it knows the placeholders `?1` and `?2`, gives errors as
-  # texts, and does not say how many rows changed. A savepoint it only tells of, to the calling process.
+  # A fake of an application's Ecto repo on SQLite: the functions that `Skillbook.SQL.Ecto` uses,
+  # as Ecto documents them. Like the adapter it takes the placeholders `?1` and `?2`, returns
+  # errors as texts, and does not return the number of changed rows. It reports savepoints to the
+  # calling process only.
 
   alias Skillbook.SQL
   alias Skillbook.SQL.SQLite
@@ -14,22 +15,22 @@ defmodule Skillbook.EctoRepo do
   def __adapter__, do: Ecto.Adapters.SQLite3
   def config, do: [busy_timeout: 50]
 
-  @doc "The database that stands behind it, for the tests of one module."
+  @doc "Sets the database of the repo, for the tests of one module."
   def put_database(name), do: :persistent_term.put(__MODULE__, name)
 
   def in_transaction?, do: Process.get(__MODULE__, false)
 
   def query(statement, [], [])
       when statement in ["savepoint skillbook", "release savepoint skillbook"],
-      do: told(statement)
+      do: record(statement)
 
-  def query("rollback to savepoint skillbook" = statement, [], []), do: told(statement)
+  def query("rollback to savepoint skillbook" = statement, [], []), do: record(statement)
 
   def query("select changes()", [], []),
     do: {:ok, result(["changes()"], [[Process.get(:changes)]])}
 
   def query(statement, params, []) do
-    # Outside strings the adapter knows no `$1`.
+    # The adapter does not support `$1`.
     false = String.replace(statement, ~r/'[^']*'/, "") =~ ~r/\$\d/
 
     case SQL.query(sql(), String.replace(statement, ~r/\?(?=\d)/, "$"), params) do
@@ -43,8 +44,8 @@ defmodule Skillbook.EctoRepo do
       {:error, error} ->
         [message | _] = String.split(error.message, "\n")
 
-        {:error,
-         %{__struct__: Exqlite.Error, __exception__: true, message: message, statement: statement}}
+        error = %{__struct__: Exqlite.Error, __exception__: true}
+        {:error, Map.merge(error, %{message: message, statement: statement})}
     end
   end
 
@@ -64,7 +65,7 @@ defmodule Skillbook.EctoRepo do
 
   def rollback(value), do: raise(%Rollback{value: value})
 
-  defp told(statement) do
+  defp record(statement) do
     send(self(), {:statement, statement})
     {:ok, result([], [])}
   end

@@ -1,7 +1,7 @@
 defmodule Skillbook.FakeSQL do
   @moduledoc false
-  # A connection that can be away, and tells who listens of notices: SQLite behind it. With `:tells` it tells that process
-  # who listens to which channel.
+  # A connection over SQLite that can be made unavailable and sends notifications. With `:tells`
+  # it reports subscriptions to that process.
 
   @behaviour Skillbook.SQL
 
@@ -17,7 +17,7 @@ defmodule Skillbook.FakeSQL do
 
   def handle(name), do: %__MODULE__{name: name}
 
-  @doc "Makes the database one that cannot be reached, or one that can again."
+  @doc "Makes the database unavailable, or available again."
   def away(name, away?),
     do:
       :counters.put(

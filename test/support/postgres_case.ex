@@ -1,21 +1,21 @@
 defmodule Skillbook.PostgresCase do
   @moduledoc false
-  # Databases on the server that SKILLBOOK_POSTGRES names, one a test, and servers of a test's own.
+  # A database per test on the server of SKILLBOOK_POSTGRES, and separate servers.
 
   import ExUnit.Callbacks
 
   alias Skillbook.SQL.Postgres
 
-  @doc "The URL of a superuser of the server for tests."
+  @doc "The URL of a superuser of the test server."
   def url do
     case System.get_env("SKILLBOOK_POSTGRES") do
       url when url in [nil, ""] ->
         raise """
-        expected the URL of a PostgreSQL server in SKILLBOOK_POSTGRES; start one for the tests with
+        expected the URL of a PostgreSQL server in SKILLBOOK_POSTGRES; start one for the tests:
 
             bin/postgres-for-tests run mix test
 
-        (bin/test does so by itself.)
+        (bin/test does this automatically.)
         """
 
       url ->
@@ -23,7 +23,7 @@ defmodule Skillbook.PostgresCase do
     end
   end
 
-  @doc "The URL of a new database, which is gone after the test."
+  @doc "The URL of a new database, which is dropped after the test."
   def database(server \\ url()) do
     name = "skillbook_#{System.pid()}_#{System.unique_integer([:positive])}"
     psql!(server, "create database #{name}")
@@ -31,7 +31,7 @@ defmodule Skillbook.PostgresCase do
     %{URI.parse(server) | path: "/#{name}"} |> URI.to_string()
   end
 
-  @doc "The handle of a new database; `options` are more of `Skillbook.SQL.Postgres`."
+  @doc "The handle of a new database; takes options of `Skillbook.SQL.Postgres`."
   def start(options \\ []) do
     name = :"postgres_#{System.unique_integer([:positive])}"
     url = options[:url] || database()
@@ -48,7 +48,7 @@ defmodule Skillbook.PostgresCase do
     start(for {:busy_timeout, patience} <- Map.to_list(context), do: {:queue_timeout, patience})
   end
 
-  @doc "A server of the test's own: its folder and the URL of its superuser. It stops with the test."
+  @doc "Starts a server for the test: its folder and the URL of its superuser."
   def server(settings \\ []) do
     folder =
       Path.join(
@@ -66,7 +66,7 @@ defmodule Skillbook.PostgresCase do
     {folder, start_server(folder, settings)}
   end
 
-  @doc "Starts it again; gives its URL."
+  @doc "Starts a stopped server again, and returns its URL."
   def start_server(folder, settings \\ []),
     do: script(["start", folder | settings]) |> String.trim()
 
@@ -91,7 +91,8 @@ defmodule Skillbook.PostgresCase do
   end
 
   defp psql do
-    System.find_executable("psql") || List.last(Path.wildcard("/usr/lib/postgresql/*/bin/psql")) ||
+    System.find_executable("psql") ||
+      List.last(Path.wildcard("/usr/lib/postgresql/*/bin/psql")) ||
       raise("expected psql, PostgreSQL's own client, on the PATH")
   end
 

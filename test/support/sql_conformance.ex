@@ -1,13 +1,13 @@
 defmodule Skillbook.SQLConformance do
   @moduledoc """
-  What every connection of `Skillbook.SQL` must do, as tests.
+  The tests of `Skillbook.SQL` that run on every connection.
 
       use Skillbook.SQLConformance, start: &MyTest.start_database/1
 
   ## Options
 
-    * `:start` - called with the test's context, gives the handle of an empty database. A test's tag
-      `:busy_timeout` is how many milliseconds a write of it waits for others.
+    * `:start` - called with the test's context, gives the handle of an empty database. A test's
+      tag `:busy_timeout` is how many milliseconds a write of it waits for others.
     * `:concurrent_reads` - whether reads go on while another process writes. Default: true.
   """
 
@@ -48,7 +48,7 @@ defmodule Skillbook.SQLConformance do
     @moduledoc false
     @behaviour Skillbook.SQL.Migrations
 
-    # Calls what its process has for it, and never ends.
+    # Calls the function in its process dictionary, and never ends.
     @impl true
     def up(_dialect) do
       Process.get(__MODULE__).()
@@ -59,7 +59,7 @@ defmodule Skillbook.SQLConformance do
   @doc "Three migrations, the last of which fails."
   def migrations, do: [{1, "tables", Tables}, {2, "row", Row}, {3, "broken", Broken}]
 
-  @doc "What is written, into a column of which type, and what is read."
+  @doc "Parameters, the types of their columns, and the values that are read."
   def values(dialect) do
     blob = if dialect == :postgres, do: "bytea", else: "blob"
 
@@ -102,7 +102,7 @@ defmodule Skillbook.SQLConformance do
     }
   end
 
-  @doc "Statements that every connection refuses, and with which message."
+  @doc "Statements that every connection refuses, with the error message."
   def refused(dialect) do
     transaction =
       "transactions are begun and ended by the transaction function, not by statements"
@@ -159,7 +159,7 @@ defmodule Skillbook.SQLConformance do
     end
   end
 
-  @doc "Statements in which a semicolon ends nothing, and the text that each reads."
+  @doc "Statements with semicolons that do not end them, and the text that each reads."
   def quoted(dialect) do
     both = [
       {"select ';' as \"a;\"", ";"},
@@ -186,7 +186,7 @@ defmodule Skillbook.SQLConformance do
     end
   end
 
-  @doc "Runs `fun` in another process, in a transaction that stays open until the function that this gives is called."
+  @doc "Runs `fun` in an open transaction of another process; call the result to end it."
   def hold(sql, fun) do
     test = self()
 
@@ -212,13 +212,13 @@ defmodule Skillbook.SQLConformance do
     end
   end
 
-  @doc "Runs `fun` in another process, kills that soon after its `ready.()`, and waits until it is dead."
+  @doc "Runs `fun` in another process, and kills the process soon after its `ready.()`."
   def kill(fun) do
     test = self()
     {pid, monitor} = spawn_monitor(fn -> fun.(fn -> send(test, :ready) end) end)
 
     receive do
-      # A statement after `ready.()` is under way by then.
+      # Time for a statement after `ready.()` to start.
       :ready -> Process.sleep(30)
     end
 
@@ -258,7 +258,7 @@ defmodule Skillbook.SQLConformance do
       defp add(sql, id), do: SQL.query!(sql, "insert into t (id) values ($1)", [id])
 
       describe "values" do
-        test "come back as documented", %{sql: sql} do
+        test "are read as documented", %{sql: sql} do
           for {{type, written, read}, index} <- Enum.with_index(values(SQL.dialect(sql))) do
             SQL.query!(sql, "create table v#{index} (x #{type})")
             SQL.query!(sql, "insert into v#{index} (x) values ($1)", [written])
@@ -278,7 +278,8 @@ defmodule Skillbook.SQLConformance do
                 {[1], "expected #{types} as parameter $2, got: [1]"},
                 {{:blob, 1}, "expected #{types} as parameter $2, got: {:blob, 1}"},
                 {<<255>>,
-                 "expected a string in UTF-8 (bytes are {:blob, binary}) as parameter $2, got: <<255>>"},
+                 "expected a string in UTF-8 (bytes are {:blob, binary}) as parameter $2, " <>
+                   "got: <<255>>"},
                 {0x8000_0000_0000_0000,
                  "expected an integer of 64 bits as parameter $2, got: 9223372036854775808"}
               ] do
@@ -291,10 +292,12 @@ defmodule Skillbook.SQLConformance do
       describe "a query" do
         setup :table
 
-        test "takes parameters by their numbers", %{sql: sql} do
+        test "takes parameters by number", %{sql: sql} do
           SQL.query!(sql, "insert into t (x, id) values ($2, $1)", [1, "one"])
 
-          assert SQL.query!(sql, "select x from t where x = $2 and id = $1 and x = $2", [1, "one"]).rows ==
+          query = "select x from t where x = $2 and id = $1 and x = $2"
+
+          assert SQL.query!(sql, query, [1, "one"]).rows ==
                    [
                      ["one"]
                    ]
@@ -303,7 +306,7 @@ defmodule Skillbook.SQLConformance do
                    []
         end
 
-        test "refuses parameters that do not fit", %{sql: sql} do
+        test "refuses parameters that do not match", %{sql: sql} do
           for {statement, params} <- [
                 {"select x from t where id = $1", []},
                 {"select x from t where id = $1", [1, 2]},
@@ -332,7 +335,7 @@ defmodule Skillbook.SQLConformance do
           end
         end
 
-        test "sees a changed table", %{sql: sql} do
+        test "works after a change of the table", %{sql: sql} do
           add(sql, 1)
           assert SQL.query!(sql, "select * from t").columns == ["id", "x"]
           SQL.query!(sql, "alter table t add column y integer default 5")
@@ -344,7 +347,7 @@ defmodule Skillbook.SQLConformance do
                  }
         end
 
-        test "is one statement that can be understood", %{sql: sql} do
+        test "must be one valid statement", %{sql: sql} do
           for statement <- [
                 "",
                 "  -- nothing\n",
@@ -366,7 +369,7 @@ defmodule Skillbook.SQLConformance do
                    SQL.query(sql, "insert into missing values (1)")
         end
 
-        test "that would change one connection of several is refused, and none of its batch runs",
+        test "that changes the state of a connection is refused with its whole batch",
              %{sql: sql} do
           for {statement, message} <- refused(SQL.dialect(sql)) do
             error = %Error{
@@ -387,12 +390,13 @@ defmodule Skillbook.SQLConformance do
           assert count(sql) == 0
         end
 
-        test "ends behind its strings, names and comments", %{sql: sql} do
+        test "ends after its strings, names and comments", %{sql: sql} do
           for {statement, read} <- quoted(SQL.dialect(sql)) do
             assert {statement, SQL.query!(sql, statement).rows} == {statement, [[read]]}
 
             error =
-              "expected one statement, got several; send them one by one\n  in: #{statement}\n; select 2"
+              "expected one statement, got several; send them one by one\n  in: " <>
+                "#{statement}\n; select 2"
 
             assert {:error, %Error{message: ^error}} = SQL.query(sql, statement <> "\n; select 2")
             assert SQL.execute_batch(sql, statement <> "\n; select 2") == :ok
@@ -429,12 +433,13 @@ defmodule Skillbook.SQLConformance do
       end
 
       describe "constraints" do
-        test "are named", %{sql: sql} do
+        test "are named in errors", %{sql: sql} do
           SQL.query!(sql, "create table parent (id integer primary key)")
 
           SQL.query!(sql, """
           create table child (
-            id integer primary key, parent integer references parent (id), name text not null unique, age integer check (age > 0)
+            id integer primary key, parent integer references parent (id),
+            name text not null unique, age integer check (age > 0)
           )
           """)
 
@@ -454,7 +459,7 @@ defmodule Skillbook.SQLConformance do
           end
         end
 
-        test "that wait for the commit make it fail, and roll back", %{sql: sql} do
+        test "that are checked at the commit fail it and roll back", %{sql: sql} do
           SQL.query!(sql, "create table parent (id integer primary key)")
 
           SQL.query!(
@@ -485,7 +490,7 @@ defmodule Skillbook.SQLConformance do
           assert count(sql) == 1
         end
 
-        test "is known to the process that is in it, and to no other", %{sql: sql} do
+        test "is visible to its process only", %{sql: sql} do
           refute SQL.in_transaction?(sql)
 
           {:ok, known} =
@@ -514,7 +519,8 @@ defmodule Skillbook.SQLConformance do
           assert catch_exit(SQL.transaction(sql, &(add(&1, 1) && exit(:stage)))) == :stage
 
           message =
-            "expected the function of a transaction to return {:ok, value} or {:error, reason}, got: :ok"
+            "expected the function of a transaction to return {:ok, value} or {:error, " <>
+              "reason}, got: :ok"
 
           assert_raise ArgumentError, message, fn ->
             SQL.transaction(sql, &(add(&1, 1) && :ok))
@@ -525,7 +531,7 @@ defmodule Skillbook.SQLConformance do
           assert count(sql) == 1
         end
 
-        test "goes on after a statement that failed", %{sql: sql} do
+        test "continues after a failed statement", %{sql: sql} do
           assert {:ok, 1} =
                    SQL.transaction(sql, fn sql ->
                      {:error, %Error{}} =
@@ -539,7 +545,7 @@ defmodule Skillbook.SQLConformance do
           assert count(sql) == 1
         end
 
-        test "in a transaction takes back its own part only", %{sql: sql} do
+        test "in a transaction rolls back its own part only", %{sql: sql} do
           SQL.transaction(sql, fn sql ->
             add(sql, 1)
 
@@ -547,8 +553,8 @@ defmodule Skillbook.SQLConformance do
                      SQL.transaction(sql, fn sql ->
                        add(sql, 2)
 
-                       assert SQL.transaction(sql, fn sql -> {:error, add(sql, 3).num_rows} end) ==
-                                {:error, 1}
+                       fail = fn sql -> {:error, add(sql, 3).num_rows} end
+                       assert SQL.transaction(sql, fail) == {:error, 1}
 
                        assert_raise RuntimeError, fn ->
                          SQL.transaction(sql, &(add(&1, 4) && raise("boom")))
@@ -567,7 +573,7 @@ defmodule Skillbook.SQLConformance do
           assert SQL.query!(sql, "select id from t order by id").rows == [[1], [2], [6]]
         end
 
-        test "takes back what its inner ones committed", %{sql: sql} do
+        test "rolls back its committed inner transactions", %{sql: sql} do
           SQL.transaction(sql, fn sql ->
             {:ok, _} = SQL.transaction(sql, fn sql -> {:ok, add(sql, 1)} end)
             {:error, :outer}
@@ -576,7 +582,7 @@ defmodule Skillbook.SQLConformance do
           assert count(sql) == 0
         end
 
-        test "holds what its process does through the outer handle", %{sql: outer} do
+        test "includes calls through the outer handle", %{sql: outer} do
           SQL.transaction(outer, fn inner ->
             add(outer, 1)
             assert count(outer) == 1
@@ -587,7 +593,7 @@ defmodule Skillbook.SQLConformance do
           assert count(outer) == 0
         end
 
-        test "of a process that is killed in the middle is rolled back", %{sql: sql} do
+        test "of a killed process is rolled back", %{sql: sql} do
           kill(fn ready ->
             SQL.transaction(sql, fn sql ->
               add(sql, 1)
@@ -602,7 +608,7 @@ defmodule Skillbook.SQLConformance do
           assert count(sql) == 1
         end
 
-        test "of a process that is killed during a statement is rolled back, and the statement stops",
+        test "of a process killed during a statement is rolled back and the statement cancelled",
              %{
                sql: sql
              } do
@@ -618,7 +624,7 @@ defmodule Skillbook.SQLConformance do
           assert count(sql) == 1
         end
 
-        test "of a process that waits and is killed never begins", %{sql: sql} do
+        test "of a process killed while it waits never begins", %{sql: sql} do
           release = hold(sql, &add(&1, 1))
 
           kill(fn ready ->
@@ -657,7 +663,7 @@ defmodule Skillbook.SQLConformance do
       describe "several processes" do
         setup :table
 
-        test "lose no write", %{sql: sql} do
+        test "lose no writes", %{sql: sql} do
           add(sql, 0)
 
           1..50
@@ -683,13 +689,13 @@ defmodule Skillbook.SQLConformance do
         end
 
         if Keyword.get(unquote(options), :concurrent_reads, true) do
-          test "read the old state while another one writes, and do not wait", %{sql: sql} do
+          test "read the old state during a write, without waiting", %{sql: sql} do
             add(sql, 1)
 
             release =
               hold(sql, &(add(&1, 2) && SQL.query!(&1, "create table later (id integer)")))
 
-            # The writer goes on only after these.
+            # The writer continues after these.
             for _ <- 1..30, do: Task.async(fn -> assert count(sql) == 1 end) |> Task.await()
             assert {:error, %Error{kind: :no_such_table}} = SQL.query(sql, "select * from later")
 
@@ -698,10 +704,11 @@ defmodule Skillbook.SQLConformance do
             assert SQL.query!(sql, "select * from later").rows == []
           end
 
-          test "read while the long reads of others run, and these stop when they are killed", %{
+          test "read during long reads, which stop when their process is killed", %{
             sql: sql
           } do
-            # One more than can run at a time: if they went on, the last could not begin and the read neither.
+            # One more than can run concurrently: if they continued, the last one and the read
+            # could not start.
             for _ <- 0..:erlang.system_info(:dirty_io_schedulers) do
               kill(fn ready ->
                 ready.()
@@ -713,7 +720,7 @@ defmodule Skillbook.SQLConformance do
           end
         end
 
-        test "see a committed write at once", %{sql: sql} do
+        test "see a committed write immediately", %{sql: sql} do
           for id <- 1..20 do
             Task.async(fn -> add(sql, id) end) |> Task.await()
             assert count(sql) == id
@@ -722,7 +729,7 @@ defmodule Skillbook.SQLConformance do
       end
 
       describe "statements that go together" do
-        test "give a result each", %{sql: sql} do
+        test "return a result each", %{sql: sql} do
           SQL.query!(sql, "create table t (id integer primary key, x text)")
           insert = {"insert into t (id, x) values ($1, $2)", [1, "one"]}
           select = {"select x from t where id = $1", [1]}
@@ -748,7 +755,7 @@ defmodule Skillbook.SQLConformance do
           assert SQL.query!(sql, "select id from t").rows == [[1]]
         end
 
-        test "stop at the first that fails, and a transaction has not begun", %{sql: sql} do
+        test "stop at the first failure, and the transaction is rolled back", %{sql: sql} do
           SQL.query!(sql, "create table t (id integer primary key)")
 
           statements = [
@@ -769,7 +776,7 @@ defmodule Skillbook.SQLConformance do
 
           assert SQL.query!(sql, "select id from t").rows == []
 
-          # Nor a savepoint: what surrounds it goes on.
+          # Nor a savepoint; the outer transaction continues.
           assert {:ok, :done} =
                    SQL.transaction(sql, fn sql ->
                      SQL.query!(sql, "insert into t values (2)")
@@ -802,11 +809,11 @@ defmodule Skillbook.SQLConformance do
           assert {:ok, %DateTime{}, 0} = DateTime.from_iso8601(time)
         end
 
-        test "that are fresh run together", %{sql: sql} do
+        test "of a new database run in one call each", %{sql: sql} do
           assert SQL.Migrations.run(sql, Enum.take(migrations(), 2)) == {:ok, [1, 2]}
         end
 
-        test "that fail leave the database as it was", %{sql: sql} do
+        test "that fail leave the database unchanged", %{sql: sql} do
           assert SQL.Migrations.run(sql, Enum.take(migrations(), 1)) == {:ok, [1]}
 
           assert {:error, %Error{kind: :no_such_table} = error} =
@@ -823,10 +830,10 @@ defmodule Skillbook.SQLConformance do
           assert SQL.query!(sql, "select version from skillbook_migrations").rows == [[1]]
         end
 
-        test "that are killed in the middle leave the database as it was", %{sql: sql} do
+        test "that are killed leave the database unchanged", %{sql: sql} do
           stuck = List.replace_at(migrations(), 2, {3, "stuck", Skillbook.SQLConformance.Stuck})
 
-          # The two before it are written by then.
+          # The first two are written by then.
           kill(fn ready ->
             Process.put(Skillbook.SQLConformance.Stuck, ready)
             SQL.Migrations.run(sql, stuck)
@@ -845,11 +852,12 @@ defmodule Skillbook.SQLConformance do
                       kind: :newer,
                       message:
                         "the database belongs to a newer Skillbook: it has migration 2 (row), " <>
-                          "this one knows them up to 1; update Skillbook or use another database"
+                          "this one knows migrations up to 1; update Skillbook or use " <>
+                          "another database"
                     }}
         end
 
-        test "of several processes at once run once", %{sql: sql} do
+        test "of several processes run once", %{sql: sql} do
           ran =
             1..8
             |> Task.async_stream(fn _ -> SQL.Migrations.run(sql, Enum.take(migrations(), 2)) end,
@@ -864,7 +872,8 @@ defmodule Skillbook.SQLConformance do
       defp endless, do: "insert into t (id) " <> endless_read()
 
       defp endless_read do
-        "with recursive n (i) as (select 10 union all select i + 1 from n) select i from n where i < 0"
+        "with recursive n (i) as (select 10 union all select i + 1 from n) select i from n " <>
+          "where i < 0"
       end
     end
   end

@@ -1,13 +1,13 @@
 defmodule Skillbook.StoreConformance do
   @moduledoc """
-  What `Skillbook.Store` must do on every database, as tests.
+  The tests of `Skillbook.Store` that run on every database.
 
       use Skillbook.StoreConformance, start: &MyTest.start_store/1
 
   ## Options
 
-    * `:start` - called with the test's context, gives the value of a book's option `:store` for an empty database; a new
-      one each time
+    * `:start` - called with the test's context, gives the value of a book's option `:store` for
+      an empty database; a new one each time
   """
 
   alias Skillbook.{Store, Stored}
@@ -50,9 +50,9 @@ defmodule Skillbook.StoreConformance do
 
   def scrubbed(other), do: other
 
-  @doc "What a call is told, for tables of errors."
-  def told({:error, error}), do: Exception.message(error)
-  def told(other), do: other
+  @doc "The text of an error, or the result itself, for tables of errors."
+  def error_text({:error, error}), do: Exception.message(error)
+  def error_text(other), do: other
 
   @names ~w(milk bread team-car haiku note)
   @titles [
@@ -85,7 +85,9 @@ defmodule Skillbook.StoreConformance do
       {:restore, [name, number, guarded]},
       {:fetch, [name]},
       {:list,
-       [Enum.random([[], [include_disabled: true], [tag: "T"], [kind: :note], [source: :agent]])]},
+       [
+         Enum.random([[], [include_disabled: true], [tag: "T"], [kind: :note], [source: :agent]])
+       ]},
       {:history, [name]},
       {:version, [name, number]},
       {:diff, [name, number, Enum.random(1..4)]}
@@ -168,7 +170,7 @@ defmodule Skillbook.StoreConformance do
         stored
       end
 
-      # As it is now, in a view that is made now.
+      # The current state, in a new view.
       defp shown(book, profile, name) do
         case View.fetch(Skillbook.view(book, profile), name) do
           {:ok, entry} -> entry.body
@@ -180,13 +182,17 @@ defmodule Skillbook.StoreConformance do
 
       defp revision(book) do
         [[text]] =
-          SQL.query!(sql(book), "select value from skillbook_settings where key = 'revision'").rows
+          SQL.query!(
+            sql(book),
+            "select value from skillbook_settings where key = " <>
+              "'revision'"
+          ).rows
 
         String.to_integer(text)
       end
 
       describe "create/3" do
-        test "keeps what it is given, and is in the writer's next view", %{book: book, ann: ann} do
+        test "stores its fields, visible in the writer's next view", %{book: book, ann: ann} do
           fields = %{
             name: "milk",
             title: "Milk",
@@ -244,17 +250,17 @@ defmodule Skillbook.StoreConformance do
           assert DateTime.diff(DateTime.utc_now(), stored.created_at) in 0..60
         end
 
-        test "takes no name that the profile sees, enabled or not", %{ann: ann} do
+        test "refuses a name that the profile sees, enabled or disabled", %{ann: ann} do
           note(ann)
           {:ok, _} = Store.disable(ann, "milk")
 
-          assert told(
+          assert error_text(
                    Store.create(ann, %{name: "milk", title: "Other", content: "", kind: :note})
                  ) ==
-                   ~s(the store has an entry "milk" already. Update it, or take another name)
+                   ~s(the store already has an entry "milk". Update it, or choose another name)
         end
 
-        test "replaces a file of the same name, until it is deleted", %{book: book, ann: ann} do
+        test "hides a file of the same name until it is deleted", %{book: book, ann: ann} do
           assert shown(book, "ann", "haiku") == "Three lines.\n"
           note(ann, %{name: "haiku", title: "Haiku", content: "Five lines."})
           assert shown(book, "ann", "haiku") == "Five lines."
@@ -262,9 +268,10 @@ defmodule Skillbook.StoreConformance do
           assert shown(book, "ann", "haiku") == "Three lines.\n"
         end
 
-        test "tells what is wrong with a field, and does nothing", %{book: book, ann: ann} do
-          assert told(Store.create(ann, %{name: "Milk", title: "Milk", content: "x"})) ==
-                   "expected small letters, digits and single dashes between them, at most 64 characters, as the name " <>
+        test "returns an error for an invalid field", %{book: book, ann: ann} do
+          assert error_text(Store.create(ann, %{name: "Milk", title: "Milk", content: "x"})) ==
+                   "expected lowercase letters, digits and single dashes between them, at " <>
+                     "most 64 characters, as the name " <>
                      "of an entry, got: \"Milk\". Write for example: milk"
 
           assert revision(book) == 0
@@ -272,7 +279,7 @@ defmodule Skillbook.StoreConformance do
       end
 
       describe "update/4" do
-        test "changes what is named and nothing else", %{ann: ann} do
+        test "changes the given fields only", %{ann: ann} do
           whole = %{
             description: "About milk",
             tags: ["a"],
@@ -341,7 +348,7 @@ defmodule Skillbook.StoreConformance do
           assert {:ok, [_]} = Store.history(ann, "milk")
         end
 
-        test "finds by name before title, and titles exactly", %{ann: ann} do
+        test "finds by name before title, and by exact title", %{ann: ann} do
           note(ann, %{title: "Bread", name: "milk"})
           note(ann, %{title: "milk", name: "bread"})
           note(ann, %{title: "Grüße", name: "grüße"})
@@ -365,7 +372,7 @@ defmodule Skillbook.StoreConformance do
           end
         end
 
-        test "tells what is not there", %{ann: ann} do
+        test "returns an error for a missing entry or text", %{ann: ann} do
           note(ann)
           note(ann, %{title: "Bread"})
 
@@ -373,11 +380,14 @@ defmodule Skillbook.StoreConformance do
                 {"mlik", ~s(the store has no entry "mlik"; did you mean milk?)},
                 {"weather", ~s(the store has no entry "weather")},
                 {"haiku",
-                 ~s("haiku" comes from a file, which the store neither changes nor keeps versions of. Create an entry of this name to replace it)},
+                 ~s("haiku" comes from a file: the store cannot change it and has no ) <>
+                   ~s(versions of it. Create an entry with this name to replace it)},
                 {"mail.send",
-                 ~s("mail.send" comes from a file, which the store neither changes nor keeps versions of. Change the file)},
+                 ~s("mail.send" comes from a file: the store cannot change it and has no ) <>
+                   ~s(versions of it. Change the file)},
                 {"post",
-                 ~s("post" comes from a file, which the store neither changes nor keeps versions of. Create an entry of this name to replace it)}
+                 ~s("post" comes from a file: the store cannot change it and has no versions ) <>
+                   ~s(of it. Create an entry with this name to replace it)}
               ] do
             for call <- [
                   &Store.update(ann, &1, %{title: "x"}),
@@ -390,12 +400,12 @@ defmodule Skillbook.StoreConformance do
                   &Store.version(ann, &1, 1),
                   &Store.diff(ann, &1, 1, 2)
                 ] do
-              assert told(call.(name)) == text
+              assert error_text(call.(name)) == text
             end
           end
         end
 
-        test "keeps the content within its limit", %{ann: ann} do
+        test "limits the length of the content", %{ann: ann} do
           note(ann, %{content: String.duplicate("a", 1_048_576)})
 
           assert {:error, %StoreError{kind: :invalid, field: :content}} =
@@ -427,7 +437,11 @@ defmodule Skillbook.StoreConformance do
       end
 
       describe "an expected version" do
-        test "is that of the entry, or nothing is done", %{book: book, ann: ann, boss: boss} do
+        test "must be the entry's version, else nothing changes", %{
+          book: book,
+          ann: ann,
+          boss: boss
+        } do
           calls = [
             &Store.update(ann, "milk", %{edit: {:append, "x"}}, &1),
             &Store.update(ann, "milk", %{edit: {:delete, "not there"}}, &1),
@@ -443,9 +457,10 @@ defmodule Skillbook.StoreConformance do
           revision = revision(book)
 
           for call <- calls, expected <- [1, 3] do
-            assert told(call.(expected_version: expected)) ==
-                     ~s("milk" is at version 2, which "boss" wrote at 2026-03-01T09:31:00Z, not at the expected version ) <>
-                       "#{expected}. Read it again and make the change to what it is now"
+            assert error_text(call.(expected_version: expected)) ==
+                     ~s("milk" is at version 2, which "boss" wrote at 2026-03-01T09:31:00Z, ) <>
+                       ~s(not at the expected version ) <>
+                       "#{expected}. Read it again and repeat the change"
           end
 
           assert revision(book) == revision
@@ -459,17 +474,18 @@ defmodule Skillbook.StoreConformance do
       end
 
       describe "delete/3" do
-        test "leaves the versions, and the name free", %{book: book, ann: ann} do
+        test "keeps the versions and frees the name", %{book: book, ann: ann} do
           first = note(ann)
           assert Store.delete(ann, "Milk", now: @later) == {:ok, first}
           assert shown(book, "ann", "milk") == nil
           assert Store.list(ann, include_disabled: true) == {:ok, []}
 
           deleted =
-            ~s(the entry "milk" was deleted at 2026-03-01T09:31:00Z. Restore one of its versions, or create it anew)
+            ~s(the entry "milk" was deleted at 2026-03-01T09:31:00Z. Restore one of its ) <>
+              ~s(versions, or create a new entry)
 
-          assert told(Store.fetch(ann, "milk")) == deleted
-          assert told(Store.delete(ann, "milk")) == deleted
+          assert error_text(Store.fetch(ann, "milk")) == deleted
+          assert error_text(Store.delete(ann, "milk")) == deleted
 
           assert {:ok, [%{version: 2, action: :delete}, %{version: 1}]} =
                    Store.history(ann, "milk")
@@ -479,7 +495,7 @@ defmodule Skillbook.StoreConformance do
           assert %{version: 3} = note(ann, %{content: "Another."})
           assert {:ok, [%{version: 3, action: :create}]} = Store.history(ann, "milk")
 
-          # What was read of the first is no version of the second.
+          # Versions of the first entry are not versions of the second.
           for stale <- [1, 2] do
             assert {:error, %StoreError{kind: :version_conflict, actual: 3}} =
                      Store.update(ann, "milk", %{edit: {:replace, "x"}}, expected_version: stale)
@@ -489,7 +505,7 @@ defmodule Skillbook.StoreConformance do
           assert {:ok, %{version: 5, content: "Another."}} = Store.restore(ann, "milk", 3)
         end
 
-        test "shows in the versions of the next entry of the name to those alone who saw it", %{
+        test "continues version numbers only for profiles that saw the entry", %{
           book: book,
           ann: ann,
           boss: boss
@@ -505,7 +521,7 @@ defmodule Skillbook.StoreConformance do
                 {%{excluded_for: ["bob"]}, %{labels: ["a"]}, 1},
                 {%{excluded_for: ["bob"]}, %{excluded_for: ["bob", "guest"]}, 3},
                 {%{excluded_for: ["bob", "guest"]}, %{excluded_for: ["bob"]}, 1},
-                # A note that excludes somebody is only left out of their prompt.
+                # A note that excludes a profile is left out of its prompt only.
                 {%{excluded_for: ["bob"], kind: :note}, %{}, 3}
               ] do
             SQL.query!(sql(book), "delete from skillbook_entries")
@@ -516,7 +532,7 @@ defmodule Skillbook.StoreConformance do
             assert {first, second, created.version} == {first, second, version}
           end
 
-          # What somebody may not see has no part in what they write.
+          # Hidden entries do not affect a write.
           SQL.query!(sql(book), "delete from skillbook_entries")
           note(boss, %{labels: ["z"]})
           {:ok, _} = Store.delete(boss, "milk")
@@ -525,7 +541,7 @@ defmodule Skillbook.StoreConformance do
       end
 
       describe "enable/3 and disable/3" do
-        test "take an entry out of the catalog and put it back", %{book: book, ann: ann} do
+        test "remove an entry from the catalog and add it again", %{book: book, ann: ann} do
           first = note(ann)
           assert {:ok, first} == Store.enable(ann, "milk")
           assert {:ok, %{enabled: false, version: 2} = disabled} = Store.disable(ann, "milk")
@@ -570,7 +586,7 @@ defmodule Skillbook.StoreConformance do
       end
 
       describe "put_note/4" do
-        test "adds, updates, and says which", %{book: book, ann: ann} do
+        test "adds or updates, and returns which", %{book: book, ann: ann} do
           assert {:ok, :added, first} =
                    Store.put_note(ann, "What we eat", "Vegetables.", now: @now)
 
@@ -594,7 +610,7 @@ defmodule Skillbook.StoreConformance do
           assert shown(book, "ann", "what-we-eat") == "Meat."
         end
 
-        test "gives notes of other titles other names", %{ann: ann} do
+        test "gives notes with different titles different names", %{ann: ann} do
           long = String.duplicate("a", 64)
 
           for {title, name} <- [
@@ -603,7 +619,7 @@ defmodule Skillbook.StoreConformance do
                 {"Milk", "milk-3"},
                 {"🎉", "note"},
                 {"🎂", "note-2"},
-                # A file's skill of that name and another title stays.
+                # A file's skill with that name and another title is not hidden.
                 {"Haiku", "haiku-2"},
                 {long, long},
                 {long <> "!", String.duplicate("a", 54) <> "-2"}
@@ -619,7 +635,7 @@ defmodule Skillbook.StoreConformance do
           assert {:ok, :added, %{kind: :skill}} = Store.put_note(ann, "Eating", content)
         end
 
-        test "takes fields of an update alone", %{ann: ann} do
+        test "takes the fields of an update only", %{ann: ann} do
           assert {:error, %StoreError{kind: :unknown, field: :name}} =
                    Store.put_note(ann, "Milk", "x", fields: %{name: "x"})
 
@@ -646,7 +662,7 @@ defmodule Skillbook.StoreConformance do
           :ok
         end
 
-        test "are all there, each as it was", %{ann: ann, boss: boss} do
+        test "are stored unchanged", %{ann: ann, boss: boss} do
           {:ok, _} = Store.enable(boss, "milk", by: :import, now: @later)
           assert {:ok, versions} = Store.history(ann, "milk")
 
@@ -690,17 +706,20 @@ defmodule Skillbook.StoreConformance do
           end
         end
 
-        test "that are not there", %{ann: ann} do
+        test "that do not exist are an error", %{ann: ann} do
           for number <- [0, -1, 5, 9_999_999_999] do
-            text = ~s("milk" has no version #{number} that can be read here; its last one is 4)
-            assert told(Store.version(ann, "milk", number)) == text
-            assert told(Store.diff(ann, "milk", 1, number)) == text
-            assert told(Store.diff(ann, "milk", number, 1)) == text
-            assert told(Store.restore(ann, "milk", number)) == text
+            text =
+              ~s("milk" has no version #{number} that this profile can read; its last ) <>
+                ~s(version is 4)
+
+            assert error_text(Store.version(ann, "milk", number)) == text
+            assert error_text(Store.diff(ann, "milk", 1, number)) == text
+            assert error_text(Store.diff(ann, "milk", number, 1)) == text
+            assert error_text(Store.restore(ann, "milk", number)) == text
           end
         end
 
-        test "come back as new ones", %{book: book, ann: ann} do
+        test "are restored as new ones", %{book: book, ann: ann} do
           assert {:ok, restored} = Store.restore(ann, "milk", 1, now: @later)
 
           assert {restored.version, restored.title, restored.tags, restored.content} ==
@@ -717,16 +736,17 @@ defmodule Skillbook.StoreConformance do
           assert shown(book, "ann", "milk") == "Two bottles.\nNone on Sundays.\n"
         end
 
-        test "that the entry did not stay at have numbers of their own", %{book: book} do
+        test "have unique numbers", %{book: book} do
           query =
-            "select version, count(*) from skillbook_entry_versions group by entry_id, version order by version"
+            "select version, count(*) from skillbook_entry_versions group by entry_id, " <>
+              "version order by version"
 
           assert SQL.query!(sql(book), query).rows == Enum.map(1..4, &[&1, 1])
         end
       end
 
       describe "labels" do
-        test "that are not held are not given", %{book: book} do
+        test "that are not held cannot be set", %{book: book} do
           not_held = ~s(expected labels that this profile holds, got: "a". Leave them out)
 
           for {profile, labels, result} <- [
@@ -753,20 +773,22 @@ defmodule Skillbook.StoreConformance do
 
             case Store.create(view, fields) do
               {:ok, stored} -> assert {profile, stored.labels} == {profile, result}
-              error -> assert {profile, told(error)} == {profile, result}
+              error -> assert {profile, error_text(error)} == {profile, result}
             end
           end
         end
 
-        test "are changed by who holds them, and those of a profile stay", %{
+        test "are changed by profiles that hold them, and a profile's own stay", %{
           book: book,
           boss: boss
         } do
           lacks =
-            ~s("milk" lacks "external", which all that this profile writes carries, so it cannot change it. Create an entry of another name)
+            ~s("milk" lacks "external", which this profile must set on every entry, so the ) <>
+              ~s(profile cannot change it. Create an entry with another name)
 
           keep =
-            ~s(expected labels with "external", which all that this profile writes carries, got none of that. Write them too)
+            ~s(expected labels with "external", which this profile must set on every entry. ) <>
+              ~s(Add them)
 
           none = ~s(the store has no entry "milk")
 
@@ -796,19 +818,21 @@ defmodule Skillbook.StoreConformance do
                 assert {profile, stored.labels} == {profile, result}
 
               error ->
-                assert {profile, told(error)} == {profile, String.replace(result, "milk", name)}
+                assert {profile, error_text(error)} ==
+                         {profile, String.replace(result, "milk", name)}
             end
 
             {:ok, _} = Store.delete(boss, name)
           end
         end
 
-        test "of a profile are on all that it changes", %{book: book, boss: boss} do
+        test "of a profile are on all entries that it changes", %{book: book, boss: boss} do
           mail = Skillbook.view(book, "mail")
           note(boss)
 
           lacks =
-            ~s("milk" lacks "external", which all that this profile writes carries, so it cannot change it. Create an entry of another name)
+            ~s("milk" lacks "external", which this profile must set on every entry, so the ) <>
+              ~s(profile cannot change it. Create an entry with another name)
 
           for call <- [
                 &Store.update(mail, &1, %{edit: {:append, "x"}}),
@@ -818,17 +842,17 @@ defmodule Skillbook.StoreConformance do
                 &Store.restore(mail, &1, 1),
                 &Store.put_note(mail, &1, "x")
               ] do
-            assert told(call.("milk")) == lacks
+            assert error_text(call.("milk")) == lacks
           end
 
           assert {:ok, :added, %{labels: ["external"]}} = Store.put_note(mail, "Letter", "x")
           assert {:ok, :updated, %{labels: ["external"]}} = Store.put_note(mail, "Letter", "y")
           assert {:ok, %{entry: _}} = Store.update(boss, "letter", %{labels: []})
-          # The version before had it.
+          # The previous version had it.
           assert {:error, %StoreError{kind: :own_labels}} = Store.restore(mail, "letter", 1)
         end
 
-        test "of a version decide who reads that version", %{book: book, ann: ann} do
+        test "of a version limit its readers", %{book: book, ann: ann} do
           bob = Skillbook.view(book, "bob")
           note(ann, %{labels: ["a"], content: "Of ann."})
           {:ok, _} = Store.update(ann, "milk", %{labels: [], edit: {:replace, "Of all."}})
@@ -841,30 +865,31 @@ defmodule Skillbook.StoreConformance do
                 &Store.restore(bob, "milk", &1),
                 &Store.diff(bob, "milk", &1, 2)
               ] do
-            assert told(call.(1)) ==
-                     ~s("milk" has no version 1 that can be read here; its last one is 2)
+            assert error_text(call.(1)) ==
+                     ~s("milk" has no version 1 that this profile can read; its last version is 2)
           end
         end
       end
 
-      describe "what a profile writes" do
-        test "it must see", %{book: book, boss: boss} do
+      describe "an entry that a profile writes" do
+        test "must be visible to it", %{book: book, boss: boss} do
           team = Skillbook.view(book, "team")
           guest = Skillbook.view(book, "guest")
 
           unseen = fn name ->
-            ~s(expected an entry that this profile sees itself, got "#{name}", which is outside of its skills or ) <>
-              "excludes it. Take another name, or leave the profile out of excluded_for"
+            ~s(expected an entry that this profile can see, got "#{name}", which is not ) <>
+              ~s(among its skills or ) <>
+              "excludes it. Choose another name, or leave the profile out of excluded_for"
           end
 
           skill = %{kind: :skill, title: "Milk", description: "d", content: "x"}
           assert {:ok, _} = Store.create(team, Map.put(skill, :name, "team-milk"))
-          assert told(Store.create(team, Map.put(skill, :name, "milk"))) == unseen.("milk")
+          assert error_text(Store.create(team, Map.put(skill, :name, "milk"))) == unseen.("milk")
 
-          assert told(Store.create(guest, Map.put(skill, :excluded_for, ["guest"]))) ==
+          assert error_text(Store.create(guest, Map.put(skill, :excluded_for, ["guest"]))) ==
                    unseen.("milk")
 
-          assert told(Store.update(guest, "team-milk", %{excluded_for: ["guest"]})) ==
+          assert error_text(Store.update(guest, "team-milk", %{excluded_for: ["guest"]})) ==
                    unseen.("team-milk")
 
           # A note that excludes a profile only leaves its prompt, until it is a skill.
@@ -872,23 +897,23 @@ defmodule Skillbook.StoreConformance do
                    Store.put_note(guest, "Bread", "x", fields: %{excluded_for: ["guest"]})
 
           content = "---\nname: b\ndescription: b\n---\n"
-          assert told(Store.put_note(guest, "Bread", content)) == unseen.("bread")
+          assert error_text(Store.put_note(guest, "Bread", content)) == unseen.("bread")
           assert {:ok, _} = Store.update(boss, "bread", %{edit: {:replace, content}})
           assert {:error, %StoreError{kind: :not_found}} = Store.fetch(guest, "bread")
         end
 
-        test "never meets what it does not see", %{book: book, ann: ann} do
+        test "does not conflict with hidden entries", %{book: book, ann: ann} do
           [bob, boss] = Enum.map(["bob", "boss"], &Skillbook.view(book, &1))
           hidden = note(ann, %{labels: ["a"], content: "Of ann."})
           free = note(bob, %{content: "Of bob."})
           assert {hidden.name, free.name, free.version} == {"milk", "milk", 1}
           assert {:ok, %{content: "Of bob."}} = Store.fetch(bob, "milk")
-          # Who sees both works with the older one.
+          # A profile that sees both uses the older one.
           assert {:ok, %{content: "Of ann."}} = Store.fetch(boss, "milk")
 
-          # One that would be where the other is.
-          assert told(Store.update(boss, "milk", %{labels: []})) ==
-                   ~s(the store has an entry "milk" already. Update it, or take another name)
+          # An update to the other entry's labels.
+          assert error_text(Store.update(boss, "milk", %{labels: []})) ==
+                   ~s(the store already has an entry "milk". Update it, or choose another name)
 
           assert {:ok, _} = Store.delete(bob, "milk")
           assert {:ok, _} = Store.update(boss, "milk", %{labels: []})
@@ -899,7 +924,7 @@ defmodule Skillbook.StoreConformance do
 
       describe "a profile" do
         @tag timeout: 300_000, capture_log: true
-        test "gets from a store with hidden entries what it gets without them", context do
+        test "gets the same results with and without hidden entries", context do
           :rand.seed(:exsss, {1, 2, 3})
 
           for _ <- 1..4 do
@@ -909,7 +934,7 @@ defmodule Skillbook.StoreConformance do
             for step <- 1..50 do
               now = DateTime.add(@now, step)
 
-              # What the spy writes carries its label, and it cannot change what does not.
+              # The spy's entries have its label, and it cannot change entries without it.
               {call, arguments} = random_call(now, [[], ["secret"]])
               apply(Store, call, [spy | arguments])
 
@@ -933,12 +958,14 @@ defmodule Skillbook.StoreConformance do
       end
 
       describe "inside a transaction" do
-        test "nothing is written, and that is told at once", %{book: book, ann: ann} do
+        test "nothing is written, and the error is immediate", %{book: book, ann: ann} do
           milk = note(ann)
 
           told =
-            "expected a write to the store outside of a transaction, got one inside: its entry could not be seen before " <>
-              "that is over. Write when the transaction is done"
+            "expected a write to the store outside a transaction, got one inside: other " <>
+              "readers " <>
+              "could not see the entry before the transaction commits. Write after the " <>
+              "transaction"
 
           {:ok, results} =
             SQL.transaction(sql(book), fn _sql ->
@@ -955,20 +982,20 @@ defmodule Skillbook.StoreConformance do
                ]}
             end)
 
-          assert Enum.map(results, &told/1) == List.duplicate(told, 6)
+          assert Enum.map(results, &error_text/1) == List.duplicate(message, 6)
           assert Store.list(ann, include_disabled: true) == {:ok, [%{milk | content: nil}]}
         end
       end
 
       describe "many writers" do
         @tag timeout: 300_000
-        test "of two books lose no edit, or are told", context do
+        test "of two books lose no edit without an error", context do
           store = @start.(context)
           options = [store: store, sources: [], builtins: false, profiles: profiles()]
           views = for _ <- 1..2, do: Skillbook.view(book(options), "ann")
           note(hd(views), %{content: ""})
 
-          # Who says what they read, and who only learns what was there before.
+          # With an expected version, and without one but with the previous entry.
           results =
             for(writer <- 1..8, do: {writer, Enum.at(views, rem(writer, 2))})
             |> Enum.map(fn {writer, view} ->
@@ -1019,7 +1046,7 @@ defmodule Skillbook.StoreConformance do
         end
 
         @tag timeout: 300_000
-        test "lose nothing, and each version has its number", %{book: book, ann: ann} do
+        test "lose nothing, and version numbers are unique", %{book: book, ann: ann} do
           note(ann, %{content: ""})
 
           writers = 12
@@ -1053,7 +1080,7 @@ defmodule Skillbook.StoreConformance do
           assert Enum.map(versions, & &1.version) == Enum.to_list((writers * each + 1)..1//-1)
         end
 
-        test "who expect the same version are let in once", %{ann: ann} do
+        test "that expect the same version succeed once", %{ann: ann} do
           note(ann)
 
           results =
@@ -1076,7 +1103,7 @@ defmodule Skillbook.StoreConformance do
           assert Store.fetch(ann, "milk") == {:ok, entry}
         end
 
-        test "who create the same name are let in once", %{ann: ann} do
+        test "that create the same name succeed once", %{ann: ann} do
           results =
             1..8
             |> Enum.map(
@@ -1129,7 +1156,7 @@ defmodule Skillbook.StoreConformance do
           for row <- agenda.last, do: {row.name, row.at, row.status, row.profile, row.text}
         end
 
-        test "is a field as others", %{book: book, ann: ann} do
+        test "is a field like others", %{book: book, ann: ann} do
           milk = timed(ann, %{schedule: " 0  8 * * 1", timezone: "europe/berlin"})
           assert {milk.schedule, milk.timezone} == {"0 8 * * 1", "Europe/Berlin"}
           assert {:ok, ^milk} = Store.fetch(ann, "milk")
@@ -1137,7 +1164,7 @@ defmodule Skillbook.StoreConformance do
           {:ok, entry} = View.fetch(Skillbook.view(book, "ann"), "milk")
           assert {entry.schedule, entry.timezone} == {"0 8 * * 1", "Europe/Berlin"}
 
-          # What is not named stays, and a time zone goes with its schedule.
+          # Other fields stay, and the time zone is removed with its schedule.
           {:ok, %{entry: second}} = Store.update(ann, "milk", %{schedule: "0 9 * * 1"})
           assert {second.schedule, second.timezone} == {"0 9 * * 1", "Europe/Berlin"}
           {:ok, %{entry: third}} = Store.update(ann, "milk", %{schedule: ""})
@@ -1162,36 +1189,43 @@ defmodule Skillbook.StoreConformance do
           assert noted.schedule == "@weekly"
         end
 
-        test "that cannot be is refused, and nothing is done", %{book: book, ann: ann} do
+        test "that is invalid is refused, and nothing changes", %{book: book, ann: ann} do
           for {fields, text} <- [
                 {%{schedule: "0 25 * * 1"},
-                 ~s(expected a number from 0 to 23 in the hour, got "25"; write a number such as 0, a list \(1,3\), a range ) <>
+                 ~s(expected a number from 0 to 23 in the hour, got "25"; write a number ) <>
+                   ~s(such as 0, a list \(1,3\), a range ) <>
                    ~s(\(1-3\), a step \(*/2\) or *)},
                 {%{schedule: "@daily", timezone: "Berlin"},
                  ~s(expected the name of a time zone, got "Berlin"; write Europe/Berlin)},
                 {%{timezone: "Europe/Berlin"},
-                 "an entry needs the schedule: when it runs in its timezone. Write for example: 0 8 * * 1"},
+                 "an entry needs the schedule: the cron expression that the timezone is for. " <>
+                   "Write for example: 0 8 * * 1"},
                 {%{schedule: 5},
-                 "expected text of at most 256 characters without NUL as the schedule of an entry, got: 5"},
+                 "expected text of at most 256 characters without NUL as the schedule of an " <>
+                   "entry, got: 5"},
                 {%{schedule: "* * * * *"},
-                 ~s(expected a schedule with at least 5 minutes between its times, got "* * * * *", which runs at ) <>
+                 ~s(expected a schedule with at least 5 minutes between its times, got "* * ) <>
+                   ~s(* * *", which runs at ) <>
                    "2026-03-01T09:31:00Z and 1 minute later. Write for example: */5 * * * *"},
                 # The day's last time and the next one's first.
                 {%{schedule: "0,58 0,23 * * *"},
-                 ~s(expected a schedule with at least 5 minutes between its times, got "0,58 0,23 * * *", which runs at ) <>
+                 ~s(expected a schedule with at least 5 minutes between its times, got "0,58 ) <>
+                   ~s(0,23 * * *", which runs at ) <>
                    "2026-03-01T23:58:00Z and 2 minutes later. Write for example: */5 * * * *"}
               ] do
             fields = Map.merge(%{title: "Milk", kind: :note, content: ""}, fields)
-            assert told(Store.create(ann, fields, now: @now)) == text
+            assert error_text(Store.create(ann, fields, now: @now)) == text
           end
 
           assert Store.list(ann) == {:ok, []}
           assert %{schedule: "*/5 * * * *"} = timed(ann, %{schedule: "*/5 * * * *"})
 
-          # Nobody to run it as.
+          # No profile to run it as.
           refused =
-            &(~s(expected that a profile of the book sets a schedule, got "#{&1}", which is none, or has fewer rights here than ) <>
-                "that profile. Leave the schedule out; who has the profile may add it")
+            &(~s(expected a profile of the book to set the schedule, got "#{&1}", which is ) <>
+                ~s(not a ) <>
+                "profile of the book or has fewer rights here. Leave the schedule out; " <>
+                "the profile itself can add it")
 
           {:ok, stranger} = Profile.new(id: "stranger")
 
@@ -1200,46 +1234,47 @@ defmodule Skillbook.StoreConformance do
                 {Profile.narrow(ann.profile, ["*"]), refused.("ann")},
                 {%{ann.profile | grants: :all}, refused.("ann")},
                 {Profile.unrestricted(),
-                 "expected a profile of the book to run as, got a view of all. Take the view of a profile, or give the book the " <>
+                 "expected a profile of the book to run as, got an unrestricted view. Use " <>
+                   "the view of a profile, or give the book the " <>
                    ~s(option schedules: [run_as: "default"])}
               ] do
             view = Skillbook.view(book, profile)
-            assert told(Store.update(view, "milk", %{schedule: "@daily"})) == text
-            # What else it may do it may still do.
+            assert error_text(Store.update(view, "milk", %{schedule: "@daily"})) == text
+            # All other writes are still allowed.
             assert {:ok, _} = Store.update(view, "milk", %{tags: ["by" <> profile.id]})
           end
         end
 
-        test "is one of so many, and leaves so much time as the book says", context do
+        test "is limited in number and interval by the book", context do
           clock = clock(@now)
           book = timed_book(@start.(context), clock, min_interval: 3_600, max_per_profile: 2)
           [ann, bob] = for id <- ["ann", "bob"], do: Skillbook.view(book, id)
           for name <- ["milk", "bread"], do: timed(ann, %{name: name})
 
           too_many =
-            "expected at most 2 entries with a schedule of one creator, got one more. Take the schedule of another one away, or " <>
-              "delete that"
+            "expected at most 2 entries with a schedule of one creator, got one more. " <>
+              "Remove the schedule of another entry, or delete that entry"
 
           car = %{name: "car", title: "Car", kind: :note, content: "", schedule: "@hourly"}
-          assert told(Store.create(ann, car)) == too_many
+          assert error_text(Store.create(ann, car)) == too_many
           assert {:ok, _} = Store.create(ann, %{car | schedule: nil})
-          assert told(Store.update(ann, "car", %{schedule: "@daily"})) == too_many
-          # It is ann's whoever makes it run.
-          assert told(Store.update(bob, "car", %{schedule: "@daily"})) == too_many
+          assert error_text(Store.update(ann, "car", %{schedule: "@daily"})) == too_many
+          # It belongs to ann, no matter which profile enables it.
+          assert error_text(Store.update(bob, "car", %{schedule: "@daily"})) == too_many
           assert {:ok, _} = Store.create(bob, %{car | name: "bobs"})
-          # Those that have one may have another, and one that is taken away leaves room.
+          # An existing schedule may change, and a removed one frees its place.
           assert {:ok, _} = Store.update(ann, "bread", %{schedule: "@daily"})
           assert {:ok, _} = Store.disable(ann, "bread")
-          assert told(Store.update(ann, "car", %{schedule: "@daily"})) == too_many
+          assert error_text(Store.update(ann, "car", %{schedule: "@daily"})) == too_many
           assert {:ok, _} = Store.delete(ann, "bread")
           assert {:ok, _} = Store.update(ann, "car", %{schedule: "@daily"})
-          assert told(Store.restore(ann, "bread", 1)) == too_many
+          assert error_text(Store.restore(ann, "bread", 1)) == too_many
 
-          assert told(Store.update(ann, "car", %{schedule: "*/30 * * * *"})) =~
+          assert error_text(Store.update(ann, "car", %{schedule: "*/30 * * * *"})) =~
                    "expected a schedule with at least 60 minutes between its times"
         end
 
-        test "runs, and goes and comes with its entry", context do
+        test "runs while its entry exists and is enabled", context do
           clock = clock(~U[2026-03-02 07:59:30Z])
           book = timed_book(@start.(context), clock)
           ann = Skillbook.view(book, "ann")
@@ -1271,7 +1306,7 @@ defmodule Skillbook.StoreConformance do
           assert {:ok, %{next: [next]}} = Skillbook.schedule(Skillbook.view(book, "ann"))
           assert {next.name, next.run_as, next.at} == {"milk", "ann", [~U[2026-03-02 09:00:00Z]]}
           assert {:ok, %{next: []}} = Skillbook.schedule(Skillbook.view(book, "bob"))
-          # The creator is told to who sees everything, and to itself.
+          # The creator is visible to an unrestricted profile and to itself.
           {:ok, _} = Store.update(ann, "milk", %{labels: []})
 
           assert {:ok, %{next: [%{run_as: nil}]}} =
@@ -1280,7 +1315,7 @@ defmodule Skillbook.StoreConformance do
           assert {:ok, %{next: [%{run_as: "ann"}]}} = Skillbook.schedule(View.all(book))
         end
 
-        test "runs with no more rights than those who wrote what runs", %{
+        test "runs with the common rights of all its writers", %{
           book: book,
           ann: ann,
           boss: boss
@@ -1295,7 +1330,7 @@ defmodule Skillbook.StoreConformance do
                 {ann, :update, [%{edit: {:append, "And cream.\n"}}], ["a", "b"]},
                 {boss, :update, [%{edit: {:append, "And bread.\n"}}], ["a", "b"]},
                 {bob, :update, [%{schedule: "0 9 * * 1"}], ["b"]},
-                # With the version its writers come back, and who brought it back.
+                # A restore brings back the version's writers, and adds its own.
                 {ann, :restore, [1], ["a", "b"]},
                 {boss, :restore, [1], :all},
                 {boss, :restore, [6], ["a", "b"]},
@@ -1307,13 +1342,13 @@ defmodule Skillbook.StoreConformance do
               ] do
             assert {:ok, _} = apply(Store, call, [view, "milk" | arguments])
             found = for {owner, grants, id} <- rights(book), do: {owner, grants, id == owner}
-            # With others it has nobody's own id.
+            # With several writers, the id belongs to none of them.
             assert {call, found} ==
                      {call, if(expected, do: [{"boss", expected, expected == :all}], else: [])}
           end
         end
 
-        test "sees nothing that is excluded for any of those who wrote what runs",
+        test "sees nothing that is excluded for one of its writers",
              %{book: book} = context do
           %{ann: ann, boss: boss} = context
           rye = %{title: "Rye", description: "Bread", content: "Four loaves."}
@@ -1336,7 +1371,7 @@ defmodule Skillbook.StoreConformance do
           end
         end
 
-        test "does not run for whom the book does not know, and the log says so", context do
+        test "does not run for unknown profiles, which is logged", context do
           book = timed_book(@start.(context), clock(@now), run_as: "bob")
           ann = Skillbook.view(book, "ann")
           {:ok, stranger} = Profile.new(id: "stranger", grants: :all)
@@ -1349,7 +1384,7 @@ defmodule Skillbook.StoreConformance do
               timed(ann, %{name: "strange"})
               view = Skillbook.view(book, stranger)
               {:ok, _} = Store.update(view, "strange", %{title: "Strange"})
-              # What the application itself writes runs as the option says.
+              # Entries of the application run as the profile of the option.
               timed(View.all(book), %{name: "application"})
               {:ok, _} = Store.update(View.all(book), "application", %{title: "Application"})
               timed(ann, %{name: "imported", content: "From outside."}, by: :import)
@@ -1358,11 +1393,14 @@ defmodule Skillbook.StoreConformance do
             end)
 
           for text <- [
-                "narrowed does not run by its schedule: expected that it was changed by a profile of the book, got one with fewer " <>
-                  "rights than that; restore a version of before, or create it anew",
-                "strange does not run by its schedule: expected that it was changed by one of the profiles ann, bob, boss, default, " <>
-                  "guest, mail, spy, team, got \"stranger\"; give the book that profile, or create the entry anew",
-                "imported does not run by its schedule: expected an entry that was written here, got an imported one, which has low " <>
+                "narrowed does not run by its schedule: expected the entry to be changed by " <>
+                  "a profile of the book, got a profile with fewer rights; " <>
+                  "restore an earlier version, or create the entry again",
+                "strange does not run by its schedule: expected the entry to be changed by " <>
+                  "one of the profiles ann, bob, boss, default, guest, mail, spy, team, " <>
+                  "got: \"stranger\"; add that profile to the book, or create the entry again",
+                "imported does not run by its schedule: expected an entry that was written " <>
+                  "here, got an imported one, which has low " <>
                   "trust; create it anew"
               ],
               do: assert(log =~ text)
@@ -1377,7 +1415,7 @@ defmodule Skillbook.StoreConformance do
                  ]
         end
 
-        test "of each entry of a name runs, and each is told of its own", context do
+        test "runs for each entry of a name, with its own result", context do
           folder =
             write(context.tmp_dir, %{
               "timed/milk/SKILL.md" => page("milk", schedule: "0 8 * * 1", run_as: "guest")
@@ -1401,7 +1439,7 @@ defmodule Skillbook.StoreConformance do
           assert [{"milk", ^at, :template, "guest", text}] = last(book, "guest")
           assert text =~ "The page of milk."
 
-          # What everybody sees takes the place of the file's.
+          # An entry without labels hides the file's.
           guest = Skillbook.view(book, "guest")
           timed(guest, %{content: "Of guest."})
           assert Enum.all?(Scheduler.registered(book), &match?({{"milk", _}, _}, &1))
@@ -1410,7 +1448,7 @@ defmodule Skillbook.StoreConformance do
           assert is_map_key(Scheduler.registered(book), "milk")
         end
 
-        test "whose creator sees another entry under the name has failed", context do
+        test "fails if its creator sees another entry under the name", context do
           clock = clock(~U[2026-03-02 07:59:30Z])
           book = timed_book(@start.(context), clock)
           [ann, bob] = for id <- ["ann", "bob"], do: Skillbook.view(book, id)
@@ -1426,11 +1464,11 @@ defmodule Skillbook.StoreConformance do
           assert {row.status, row.text} ==
                    {:failed, "The profile bob and its author do not both see it."}
 
-          # It is not that of the entry which bob sees.
+          # It is not the entry that bob sees.
           assert last(book, "bob") == []
         end
 
-        test "was missed where no node was", context do
+        test "is missed while no node runs", context do
           clock = clock(~U[2026-03-02 07:59:30Z])
           store = @start.(context)
           book = timed_book(store, clock)
@@ -1488,7 +1526,7 @@ defmodule Skillbook.StoreConformance do
 
       describe "the migration of schedules" do
         @tag capture_log: true
-        test "knows who wrote what was there before, and keeps the firings of files", %{
+        test "finds the writers of existing entries, and keeps the firings of files", %{
           book: book,
           ann: ann,
           boss: boss
@@ -1583,23 +1621,27 @@ defmodule Skillbook.StoreConformance do
       end
 
       describe "options" do
-        test "that do not exist are told", %{ann: ann} do
+        test "that do not exist are an error", %{ann: ann} do
           for {result, text} <- [
                 {Store.create(ann, %{}, expected_version: 1),
-                 "unknown option :expected_version for a write to the store. The options are :by, :now"},
+                 "unknown option :expected_version for a write to the store. The options are " <>
+                   ":by, :now"},
                 {Store.update(ann, "x", %{}, by: :me),
-                 "expected :user, :agent or :import as the option :by of a write to the store, got: :me"},
+                 "expected :user, :agent or :import as the option :by of a write to the " <>
+                   "store, got: :me"},
                 {Store.delete(ann, "x", now: 1),
                  "expected a DateTime as the option :now of a write to the store, got: 1"},
                 {Store.enable(ann, "x", expected_version: 0),
-                 "expected a whole number from 1 or nil as the option :expected_version of a write to the store, got: 0"},
+                 "expected a whole number from 1 or nil as the option :expected_version of a " <>
+                   "write to the store, got: 0"},
                 {Store.put_note(ann, "x", "x", fields: []),
                  "expected a map as the option :fields of a write to the store, got: []"},
                 {Store.list(ann, kind: :command),
-                 "expected :skill, :note or nil as the option :kind of a list of the store, got: :command"}
+                 "expected :skill, :note or nil as the option :kind of a list of the store, " <>
+                   "got: :command"}
               ] do
             assert {:error, %OptionError{}} = result
-            assert told(result) == text
+            assert error_text(result) == text
           end
         end
       end

@@ -1,11 +1,11 @@
 defmodule Skillbook.StoredRows do
   @moduledoc false
-  # Writes rows of the store as another program or another node would: nobody is told.
+  # Writes rows of the store without notifications, like another program.
 
   alias Skillbook.Store.Table
   alias Skillbook.{SQL, Stored}
 
-  @doc "An entry with what it needs."
+  @doc "A valid entry with the given name and fields."
   def stored(name, fields \\ []) do
     now = ~U[2026-03-01 09:30:00Z]
 
@@ -21,13 +21,13 @@ defmodule Skillbook.StoredRows do
     struct!(Stored, Keyword.merge(defaults ++ times, fields))
   end
 
-  @doc "Entries as a query gives their rows."
+  @doc "Entries as rows of a query."
   def rows(entries) do
     columns = Enum.map(Table.columns(), &Atom.to_string/1)
     %{columns: columns, rows: Enum.flat_map(entries, &Table.row(&1).rows)}
   end
 
-  @doc "Inserts entries, or replaces those that have an id, in one write; gives its revision."
+  @doc "Inserts or replaces entries (by id) in one write, and returns its revision."
   def write_rows(sql, entries) do
     {:ok, revision} =
       SQL.transaction(sql, fn sql ->
@@ -42,7 +42,8 @@ defmodule Skillbook.StoredRows do
   defp raise_revision(sql) do
     SQL.query!(
       sql,
-      "update skillbook_settings set value = cast(cast(value as bigint) + 1 as text) where key = 'revision'"
+      "update skillbook_settings set value = cast(cast(value as bigint) + 1 as text) where " <>
+        "key = 'revision'"
     )
 
     [[revision]] =

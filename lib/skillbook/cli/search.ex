@@ -61,7 +61,7 @@ defmodule Skillbook.CLI.Search do
 
   @impl true
   def run(%{vaults: [_ | _], flags: flags} = options) do
-    max = Vault.most()
+    max = Vault.max_limit()
 
     cond do
       flags[:kind] ->

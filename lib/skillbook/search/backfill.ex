@@ -1,35 +1,35 @@
 defmodule Skillbook.Search.Backfill do
   @moduledoc false
-  # Indexes the documents that a migration left in the table `skillbook_search_unindexed`.
+  # Indexes documents of an earlier version, which a migration listed in
+  # `skillbook_search_unindexed`.
   #
-  # A migration has only statements, and the core splits text into words. So a book indexes these
-  # documents when it starts, a batch per transaction. If it is killed, the next start continues.
-  # Several nodes may do this at once: each transaction takes documents that are left.
+  # A migration consists of statements only, but the core splits texts into words. So a book
+  # indexes the listed documents when it starts, in several transactions; after a crash the next
+  # start continues. Several nodes may do so at the same time, because each transaction removes
+  # its documents from the list.
 
   alias Skillbook.SQL.Values
   alias Skillbook.Search.Index
+  alias Skillbook.Support.Options
   alias Skillbook.{Handlers, SQL, Vault}
 
   require Logger
 
   @batch 500
 
-  # Each module has `searched/2`, which returns the segment's key, the id and the document of each
-  # id.
+  # Each has `searched/2`, which returns segment key, id and document for each id.
   @sources %{
     "task" => Handlers.Tasks.Table,
     "memory" => Handlers.Memory.Table,
     "vault" => Vault.Table
   }
 
-  @doc "Indexes the remaining documents."
+  @doc "Indexes the listed documents."
   @spec index(SQL.t()) :: :ok | {:error, SQL.Error.t()}
   def index(sql) do
     with {:ok, %{rows: [[total]]}} when total > 0 <-
            SQL.query(sql, "select count(*) from skillbook_search_unindexed") do
-      Logger.info(
-        "#{total} notes, tasks and memories of an earlier version are indexed for search"
-      )
+      Logger.info("indexing #{total} notes, tasks and memories of an earlier version for search")
 
       batches(sql)
     else
@@ -53,8 +53,7 @@ defmodule Skillbook.Search.Backfill do
 
     with {:ok, %{rows: [_ | _] = rows}} <- SQL.query(sql, query),
          kinds = Enum.group_by(rows, &hd/1, &List.last/1),
-         {:ok, _} <-
-           Skillbook.Support.Options.each(kinds, fn {kind, ids} -> take(sql, kind, ids) end) do
+         {:ok, _} <- Options.each(kinds, fn {kind, ids} -> index(sql, kind, ids) end) do
       {:ok, :more}
     else
       {:ok, _none} -> {:ok, :done}
@@ -62,22 +61,18 @@ defmodule Skillbook.Search.Backfill do
     end
   end
 
-  defp take(sql, kind, ids) do
+  defp index(sql, kind, ids) do
     {these, params} = Values.ids(sql, "document_id", ids, 2)
+    delete = "delete from skillbook_search_unindexed where kind = $1 and #{these}"
 
     with {:ok, documents} <- @sources[kind].searched(sql, ids),
          segments = Enum.group_by(documents, &elem(&1, 0)),
-         {:ok, _} <-
-           Skillbook.Support.Options.each(segments, fn {key, documents} ->
-             put(sql, key, documents)
-           end) do
-      SQL.query(sql, "delete from skillbook_search_unindexed where kind = $1 and #{these}", [
-        kind | params
-      ])
-    end
+         {:ok, _} <- Options.each(segments, fn {key, some} -> put(sql, key, some) end),
+         do: SQL.query(sql, delete, [kind | params])
   end
 
-  # A document that was written since the migration is indexed already.
+  # Documents that were written since the migration are already indexed, so they are removed
+  # first.
   defp put(sql, key, documents) do
     documents = for {_key, id, document} <- documents, do: {id, document}
 

@@ -1,15 +1,15 @@
 defmodule Skillbook.Search.Index do
   @moduledoc false
-  # The full-text index in a database: notes of vaults, tasks and memories, with the same results
-  # on every database.
+  # The full-text index in the database, for notes of vaults, tasks and memories. It works the
+  # same on all databases.
   #
-  # A *segment* has the documents that the same readers see. Its key is their kind, a scope (the
-  # vault, the owner) and labels. A search reads only the segments of its reader, so neither
-  # scores, order nor counts reveal other documents.
+  # A *segment* holds documents that the same readers see: of one kind, one scope (the vault or
+  # the owner) and the same labels. A search reads only the segments that its reader sees, so
+  # scores, order and counts reveal nothing about other documents.
   #
-  # A *run* has the documents of a segment that were indexed together, in rows that never change.
-  # To remove a document, its run is marked. Runs are merged into larger ones without removed
-  # documents. `native/skillbook_core/src/search/rows` defines the format of the rows.
+  # A *run* holds documents of a segment that were indexed together, in rows that never change. A
+  # removed document is marked in its run. Runs are merged into larger ones, without the removed
+  # documents. `native/skillbook_core/src/search/rows` describes the packed format.
   #
   # ## Adding a kind of document
   #
@@ -22,25 +22,26 @@ defmodule Skillbook.Search.Index do
 
   alias Skillbook.SQL.Values
   alias Skillbook.Search.Query
-  alias Skillbook.Support.JSON
+  alias Skillbook.Support.{JSON, Options}
   alias Skillbook.{Native, SQL}
 
-  # When a segment has `@many` runs in one of these ranges of bytes, they are merged, into runs of
-  # up to `@most` bytes: a larger merge would block other writers for too long.
-  @sizes [{0, 64_000}, {64_000, 512_000}, {512_000, 4_000_000}]
-  @most 4_000_000
-  @many 8
+  # Runs within one of these size classes (in bytes) are merged when there are `@merge_count` of
+  # them, into a run of at most `@max_merged` bytes. A larger merge would block other writers for
+  # too long.
+  @size_classes [{0, 64_000}, {64_000, 512_000}, {512_000, 4_000_000}]
+  @max_merged 4_000_000
+  @merge_count 8
 
   @runs "select id, size, documents, left_over from skillbook_search_runs " <>
           "where segment_id = $1 order by size, id"
 
-  @typedoc "Kind, scope and labels of documents."
+  @typedoc "The kind, scope and labels of a segment."
   @type key :: {String.t(), String.t(), [String.t()]}
 
-  @typedoc "A document: texts that count as titles, its text, and its fields (`field/2`)."
+  @typedoc "A document: texts with the weight of a title, its text, and its fields (`field/2`)."
   @type document :: {[String.t()], String.t(), [String.t()]}
 
-  @typedoc "Documents as they are kept, before their ids are known."
+  @typedoc "A packed run."
   @opaque packed :: tuple()
 
   @type segment :: %{
@@ -51,8 +52,8 @@ defmodule Skillbook.Search.Index do
         }
 
   @doc """
-  The statement that returns the id of a key's segment and creates it if needed. `more` is the
-  number of documents that will be put into it; `labels` is the key's list as JSON.
+  The statement that creates a segment if needed, adds to its number of documents, and returns its
+  id. The labels of the key are JSON.
   """
   @spec join({String.t(), String.t(), String.t()}, non_neg_integer()) ::
           {String.t(), [SQL.param()]}
@@ -65,16 +66,14 @@ defmodule Skillbook.Search.Index do
      """, [kind, scope, labels, more]}
   end
 
-  @doc """
-  The segment of a key, as in `join/2`. Call it in the transaction that puts the documents.
-  """
+  @doc "The id of a key's segment (`join/2`). Called in the transaction that puts the documents."
   @spec join(SQL.t(), key(), non_neg_integer()) :: {:ok, pos_integer()} | {:error, SQL.Error.t()}
   def join(sql, {kind, scope, labels}, more) do
     {statement, params} = join({kind, scope, JSON.encode(labels)}, more)
     with {:ok, %{rows: [[id]]}} <- SQL.query(sql, statement, params), do: {:ok, id}
   end
 
-  @doc "The segments of a kind and some scopes, without empty ones."
+  @doc "The segments of a kind in some scopes, without empty ones."
   @spec segments(SQL.t(), String.t(), [String.t()]) ::
           {:ok, [segment()]} | {:error, SQL.Error.t()}
   def segments(sql, kind, scopes) do
@@ -93,41 +92,40 @@ defmodule Skillbook.Search.Index do
     end
   end
 
-  # Marks fields: see `native/skillbook_core/src/search/rows`.
+  # The prefix of field terms: see `native/skillbook_core/src/search/rows`.
   @field "\u{E001}"
-  @longest_field 1_000
+  @max_term_bytes 1_000
 
-  @doc "The term for a value of a field. It is never equal to a word."
+  @doc "The term for a value of a field. No word has the same term."
   @spec field(String.t(), String.t()) :: String.t()
   def field(name, value) do
     term = @field <> name <> @field <> value
 
-    # Databases limit the length of indexed values. The doubled mark keeps a digest apart from
-    # fields.
-    if byte_size(term) <= @longest_field,
+    # Databases limit the length of keys. The doubled prefix keeps digests apart from other terms.
+    if byte_size(term) <= @max_term_bytes,
       do: term,
       else: @field <> @field <> Base.encode16(:crypto.hash(:sha256, term))
   end
 
-  @doc "Packs documents into a run. This is the slowest part of indexing, and needs no database."
+  @doc "Packs documents into a run. This is the slow part of indexing, and needs no database."
   @spec pack([{pos_integer(), document()}]) :: packed()
   def pack(documents), do: Native.search_pack(documents)
 
-  @doc "Replaces the positions in a list, from 0, by which documents were packed, with their ids."
+  @doc "Replaces the ids of a packed run, which were positions in a list from 0 on."
   @spec number(packed(), [pos_integer()]) :: packed()
   def number({places, _, _, _, _, blocks}, ids) do
     blocks = for {_first, documents, places} <- blocks, do: {documents, places}
     Native.search_merge([{places, "", blocks, ids}])
   end
 
-  @doc "Adds documents that are not in the index. Call it in a transaction, after `join/2`."
+  @doc "Stores a run of new documents. Called in a transaction, after `join/2`."
   @spec put(SQL.t(), pos_integer(), packed()) :: :ok | {:error, SQL.Error.t()}
   def put(sql, segment, run) do
     with {:ok, results} <- SQL.query_all(sql, run(segment, run) ++ [{@runs, [segment]}]),
-         do: tidy(sql, segment, List.last(results).rows)
+         do: merge_some(sql, segment, List.last(results).rows)
   end
 
-  # The blocks refer to the run as the newest of the segment.
+  # The blocks refer to the run as the newest one of its segment.
   defp run(segment, {ids, first, last, count, size, blocks}) do
     run = """
     insert into skillbook_search_runs
@@ -152,7 +150,7 @@ defmodule Skillbook.Search.Index do
     with {:ok, _} <- SQL.query(sql, query, [segment, more]), do: :ok
   end
 
-  @doc "Removes documents; unknown ids are ignored. Call it in a transaction."
+  @doc "Removes documents from the index, and ignores missing ones. Called in a transaction."
   @spec remove(SQL.t(), pos_integer(), [pos_integer()]) :: :ok | {:error, SQL.Error.t()}
   def remove(_sql, _segment, []), do: :ok
 
@@ -163,44 +161,44 @@ defmodule Skillbook.Search.Index do
     """
 
     with {:ok, %{rows: runs}} <- SQL.query(sql, query, [segment, Enum.max(ids), Enum.min(ids)]),
-         {:ok, counts} <- Skillbook.Support.Options.each(runs, &mark(sql, &1, ids)),
+         {:ok, counts} <- Options.each(runs, &remove_from_run(sql, &1, ids)),
          :ok <- count(sql, segment, -Enum.sum(counts)),
          {:ok, %{rows: runs}} <- SQL.query(sql, @runs, [segment]),
-         do: tidy(sql, segment, runs)
+         do: merge_some(sql, segment, runs)
   end
 
-  defp mark(sql, [run, packed, gone, left], ids) do
-    {gone, count} = Native.search_without(packed, gone, ids)
-    mark = "update skillbook_search_runs set gone = $2, left_over = $3 where id = $1"
+  defp remove_from_run(sql, [run, packed, removed, left], ids) do
+    {removed, count} = Native.search_without(packed, removed, ids)
+    update = "update skillbook_search_runs set gone = $2, left_over = $3 where id = $1"
 
-    written =
+    result =
       cond do
         count == 0 -> {:ok, nil}
         count == left -> SQL.query(sql, "delete from skillbook_search_runs where id = $1", [run])
-        true -> SQL.query(sql, mark, [run, {:blob, gone}, left - count])
+        true -> SQL.query(sql, update, [run, {:blob, removed}, left - count])
       end
 
-    with {:ok, _} <- written, do: {:ok, count}
+    with {:ok, _} <- result, do: {:ok, count}
   end
 
-  # One merge per write; the next write continues.
-  defp tidy(sql, segment, runs) do
+  # At most one merge per write, to keep it short. The next write does the next merge.
+  defp merge_some(sql, segment, runs) do
     with [_ | _] = these <- mergeable(runs), do: merge(sql, segment, these), else: ([] -> :ok)
   end
 
   defp mergeable(runs) do
-    mostly_gone = for [id, _size, documents, left] <- runs, left * 2 < documents, do: id
-    with [] <- Enum.take(mostly_gone, 1), do: Enum.find_value(@sizes, [], &many(runs, &1))
+    sparse = for [id, _size, documents, left] <- runs, left * 2 < documents, do: id
+    with [] <- Enum.take(sparse, 1), do: Enum.find_value(@size_classes, [], &small(runs, &1))
   end
 
-  # The smallest runs in a range of sizes that together are not too large.
-  defp many(runs, {least, most}) do
-    alike = for [_id, bytes | _] = run <- runs, bytes >= least and bytes < most, do: run
+  # The smallest runs of a size class that fit into one merge, if the class has enough of them.
+  defp small(runs, {min, max}) do
+    class = for [_id, bytes | _] = run <- runs, bytes >= min and bytes < max, do: run
 
-    if length(alike) >= @many do
+    if length(class) >= @merge_count do
       {these, _} =
-        Enum.flat_map_reduce(alike, 0, fn [id, bytes | _], sum ->
-          if sum + bytes <= @most, do: {[id], sum + bytes}, else: {:halt, sum}
+        Enum.flat_map_reduce(class, 0, fn [id, bytes | _], sum ->
+          if sum + bytes <= @max_merged, do: {[id], sum + bytes}, else: {:halt, sum}
         end)
 
       if length(these) > 1, do: these
@@ -209,40 +207,35 @@ defmodule Skillbook.Search.Index do
 
   defp merge(sql, segment, runs) do
     {these, params} = Values.ids(sql, "id", runs, 1)
-    {of_these, _} = Values.ids(sql, "run_id", runs, 1)
+    {in_these, _} = Values.ids(sql, "run_id", runs, 1)
+
+    runs = "select id, ids, gone from skillbook_search_runs where #{these}"
 
     blocks =
       "select run_id, documents, places from skillbook_search_blocks " <>
-        "where #{of_these} order by run_id, first"
+        "where #{in_these} order by run_id, first"
 
-    with {:ok, %{rows: kept}} <-
-           SQL.query(
-             sql,
-             "select id, ids, gone from skillbook_search_runs where #{these}",
-             params
-           ),
+    with {:ok, %{rows: runs}} <- SQL.query(sql, runs, params),
          {:ok, %{rows: blocks}} <- SQL.query(sql, blocks, params),
          {:ok, _} <- SQL.query(sql, "delete from skillbook_search_runs where #{these}", params) do
       blocks =
         Enum.group_by(blocks, &hd/1, fn [_run, documents, places] -> {documents, places} end)
 
-      run =
-        Native.search_merge(
-          for [id, ids, gone] <- kept, do: {ids, gone, Map.get(blocks, id, []), []}
-        )
-
-      with {:ok, _} <- SQL.query_all(sql, run(segment, run)), do: :ok
+      parts = for [id, ids, removed] <- runs, do: {ids, removed, Map.get(blocks, id, []), []}
+      with {:ok, _} <- SQL.query_all(sql, run(segment, Native.search_merge(parts))), do: :ok
     end
   end
 
   @doc """
-  Finds the documents of some segments that match all units of a query and all filters:
-  `{:ok, {all?, total, hits}}`, with pairs of id and score, best first. If no document matches all
-  units, it finds those that match some, and `all?` is false.
+  Finds documents in segments: `{:ok, {all?, total, hits}}`, with hits as `{id, score}`, the best
+  first.
 
-  The limit is `{:level, count}`, which includes every document with the score of the last one, or
-  `{:newest, count}`, which orders documents of one score by descending id. A filter is a field
-  (`field/2`). Without units all documents that pass the filters are found.
+  Hits match all units of the query and pass the filters. If no document does, they match some
+  units and `all?` is false. Without units, all documents that pass the filters are hits. A filter
+  is a field (`field/2`).
+
+  The limit is `{:level, count}`, which adds all documents with the score of the last hit, or
+  `{:newest, count}`, which prefers higher ids among equal scores.
   """
   @spec find(
           SQL.t(),
@@ -262,7 +255,7 @@ defmodule Skillbook.Search.Index do
          do: {:ok, Native.search_rank(units, filters, rows, documents, limit)}
   end
 
-  # A single statement, so that no merge happens between the reads of two terms.
+  # A single statement, because a merge between two reads would lose blocks.
   defp blocks(sql, segments, units, filters) do
     ranges = Enum.flat_map(units, &elem(&1, 1)) ++ filters
     places = if Enum.any?(units, &match?({:phrase, _}, &1)), do: ", b.places", else: ""
@@ -280,10 +273,11 @@ defmodule Skillbook.Search.Index do
     end
   end
 
-  # The first block of a range is the last one that begins at or before its first term.
+  # The first block of a range is the last block that starts at or before the range's first term.
   @from """
   coalesce((select m.first from skillbook_search_blocks m
-    where m.run_id = r.id and m.first <= q.lowest order by m.first desc limit 1), '')
+    where m.run_id = r.id and m.first <= q.lowest
+    order by m.first desc limit 1), '')
   """
 
   defp query(:sqlite, places, within) do
@@ -298,7 +292,7 @@ defmodule Skillbook.Search.Index do
     """
   end
 
-  # The offset makes PostgreSQL look up the blocks of each run and range, instead of joining all.
+  # The offset makes PostgreSQL look up blocks per run and range, instead of joining all blocks.
   defp query(:postgres, places, within) do
     """
     select q.place, r.gone, b.documents#{places}

@@ -1,15 +1,18 @@
 defmodule Skillbook.Search.Query do
   @moduledoc false
-  # Parses a query into units of `Skillbook.Search.Index`: words, prefixes and phrases. All other
-  # characters separate words, so none of them is an operator by accident.
+  # Parses a query into units for `Skillbook.Search.Index`: words, prefixes and phrases. All other
+  # characters separate words, so a query cannot contain an operator by accident.
 
   alias Skillbook.Native
 
-  @most 32
-  # Marks words as written, before stemming: see `native/skillbook_core/src/search/rows`.
+  @max_words 32
+  # The prefix of unstemmed words: see `native/skillbook_core/src/search/rows`.
   @form "\u{E000}"
 
-  @typedoc "A word by its stem, a prefix, a word or prefix, or a phrase of stems."
+  @typedoc """
+  A word by its stem, the beginning of a word, either of them (for the last word that is being
+  typed), or consecutive stems.
+  """
   @type unit ::
           {:word, String.t()}
           | {:prefix, String.t()}
@@ -20,8 +23,8 @@ defmodule Skillbook.Search.Query do
   @type range :: {String.t(), String.t()}
 
   @doc """
-  The units of words, "phrases" and prefixes*, without duplicates: `{:ok, units}`, or `:error` if
-  there are none or too many.
+  Parses words, "phrases" and prefixes* into unique units: `{:ok, units}`, or `:error` if there
+  are no words or too many.
   """
   @spec parse(String.t()) :: {:ok, [unit()]} | :error
   def parse(text) do
@@ -29,12 +32,11 @@ defmodule Skillbook.Search.Query do
     words = pieces |> Enum.map(&List.last/1) |> Native.search_words()
     units = pieces |> Enum.zip(words) |> Enum.flat_map(&units/1) |> Enum.uniq()
     count = for unit <- units, word <- unit |> elem(1) |> List.wrap(), do: word
-    if length(count) in 1..@most, do: {:ok, units}, else: :error
+    if length(count) in 1..@max_words, do: {:ok, units}, else: :error
   end
 
   @doc """
-  The units of plain words, the last of which may be a prefix: `{:ok, units}`, or `:error` as for
-  `parse/1`.
+  Parses plain words, the last of which may be the beginning of a word. Returns like `parse/1`.
 
       iex> Skillbook.Search.Query.words("plans (for) the lau")
       {:ok, [{:word, "plan"}, {:word, "for"}, {:word, "the"}, {:last, "lau", "lau"}]}
@@ -44,7 +46,7 @@ defmodule Skillbook.Search.Query do
   @spec words(String.t()) :: {:ok, [unit()]} | :error
   def words(text) do
     case List.flatten(Regex.scan(~r/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/u, text)) do
-      words when length(words) in 1..@most ->
+      words when length(words) in 1..@max_words ->
         {first, [{form, stem}]} = words |> Enum.flat_map(&forms_of/1) |> Enum.split(-1)
         {:ok, Enum.uniq(for({_form, stem} <- first, do: {:word, stem}) ++ [{:last, stem, form}])}
 
@@ -53,13 +55,13 @@ defmodule Skillbook.Search.Query do
     end
   end
 
-  # A word that is too long for the index is in no document.
+  # The core returns nothing for a word that is longer than any in the index.
   defp forms_of(word) do
     with [[]] <- Native.search_words([word]), do: [{word, word}], else: ([words] -> words)
   end
 
-  @doc "The expected text of `parse/1` and `words/1`, for error messages."
-  def expected, do: "text with at least one and at most #{@most} words"
+  @doc "The expected query, for error messages."
+  def expected, do: "text with at least one and at most #{@max_words} words"
 
   defp units({_piece, []}), do: []
   defp units({[_, _phrase], [{_form, stem}]}), do: [{:word, stem}]
@@ -76,7 +78,7 @@ defmodule Skillbook.Search.Query do
 
   defp stems(words), do: Enum.map(words, fn {_form, stem} -> stem end)
 
-  @doc "A unit as ranges of terms, for `Skillbook.Native.search_rank/5`."
+  @doc "The ranges of terms of a unit, for `Skillbook.Native.search_rank/5`."
   @spec ranges(unit()) :: {:any | :phrase, [range()]}
   def ranges({:word, stem}), do: {:any, [term(stem)]}
   def ranges({:prefix, form}), do: {:any, [forms(form)]}
@@ -89,7 +91,7 @@ defmodule Skillbook.Search.Query do
 
   defp forms(beginning), do: {@form <> beginning, @form <> beginning <> "\u{10FFFF}"}
 
-  @doc "The stems and prefixes that are marked in a snippet."
+  @doc "The stems and prefixes to highlight in a text."
   @spec marks([unit()]) :: {[String.t()], [String.t()]}
   def marks(units) do
     stems = for {kind, words} <- units, kind != :prefix, stem <- List.wrap(words), do: stem

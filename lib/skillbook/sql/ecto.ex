@@ -1,38 +1,44 @@
 defmodule Skillbook.SQL.Ecto do
   @moduledoc """
-  The database of an application, through the application's own Ecto repo, as a child of a supervisor.
-
-  Skillbook does not depend on Ecto: the repo is met at run time, and the application brings Ecto and its adapter.
-
-  ## Options
-
-    * `:repo` - the repo's module, which runs already: it stands before the book in the application's supervisor. Its
-      adapter is `Ecto.Adapters.Postgres` or `Ecto.Adapters.SQLite3`. Required.
-    * `:name` - an atom by which `handle/1` finds it; a book gives its own. Required.
-    * `:migrate` - whether a book makes its tables itself. Default: false; the tables come with a migration of the
-      application, as `Skillbook.SQL.Migrations.Ecto` describes, and a book whose tables are missing does not start.
-    * `:busy_timeout` - on PostgreSQL, how many milliseconds a write waits for other writers before it is an error
-      of the kind `:busy`. Default: 5000. On SQLite the repo's own `:busy_timeout` counts.
-
-  ## How it behaves
-
-  As `Skillbook.SQL` says. Inside a transaction of the repo, its statements belong to that transaction, and a transaction
-  of its own is a savepoint of it. On SQLite a transaction is an immediate one. On PostgreSQL the writers of Skillbook
-  take turns by an advisory lock; other writes of the application do not wait for them.
-
-  What a repo allows a statement in time (`:timeout`, 15 seconds) and waits for a connection (`:queue_target`) also
-  counts here: the first is an error of the kind `:closed`, the second one of the kind `:busy`.
-
-  Writers of SQLite that come through different connections of a pool do not queue, they try again until one of them has
-  waited for too long: where many processes write at once, `pool_size: 1` in the repo's configuration lets them take turns.
-  A read on SQLite whose process is killed runs on to its end.
-
-  ## Examples
+  Uses the application's Ecto repo as the database of a book.
 
       children = [
         MyApp.Repo,
-        {Skillbook, name: MyApp.Skills, sources: ["skills"], store: {Skillbook.SQL.Ecto, repo: MyApp.Repo}}
+        {Skillbook,
+         name: MyApp.Skills,
+         sources: ["skills"],
+         store: {Skillbook.SQL.Ecto, repo: MyApp.Repo}}
       ]
+
+  Skillbook does not depend on Ecto: the application brings Ecto and its adapter,
+  `Ecto.Adapters.Postgres` or `Ecto.Adapters.SQLite3`.
+
+  ## Options
+
+    * `:repo` - the module of a repo with one of these adapters, started before the book. Required
+    * `:name` - an atom for `handle/1`; a book sets it. Required
+    * `:migrate` - whether the book creates its tables. Default: `false`: a migration of the
+      application creates them (`Skillbook.SQL.Migrations.Ecto`), and a book without them does not
+      start
+    * `:busy_timeout` - on PostgreSQL, the milliseconds that a write waits for other writers
+      before it fails with `:busy`. Default: 5000. On SQLite the repo's own `:busy_timeout`
+      applies
+
+  ## Transactions
+
+  Inside a transaction of the repo, statements belong to that transaction, and
+  `Skillbook.SQL.transaction/2` is a savepoint. On SQLite, transactions are immediate. On
+  PostgreSQL, Skillbook's writers use an advisory lock to run one after another; other writes of
+  the application do not wait for it.
+
+  ## Time limits
+
+  The repo's limits apply. A statement over `:timeout` (15 seconds) is an error of the kind
+  `:closed`; no connection within `:queue_target` is one of the kind `:busy`.
+
+  On SQLite, writers on different connections of the pool retry until `:busy_timeout`, without a
+  queue. If many processes write at the same time, `pool_size: 1` in the repo's configuration
+  makes them queue. A read on SQLite continues to its end if its process is killed.
   """
 
   use GenServer
@@ -64,9 +70,9 @@ defmodule Skillbook.SQL.Ecto do
   end
 
   @doc """
-  Makes the repo known by its name.
+  Registers the repo under its name.
 
-  Raises `ArgumentError` for a module that is no repo, and for an adapter whose SQL Skillbook does not speak.
+  Raises `ArgumentError` if the module is not a repo or has another adapter.
   """
   @spec start_link(keyword()) :: GenServer.on_start()
   def start_link(options) do
@@ -80,12 +86,15 @@ defmodule Skillbook.SQL.Ecto do
     GenServer.start_link(__MODULE__, {name, sql}, name: name)
   end
 
-  @doc "The handle of the name, for `Skillbook.SQL`. Raises `ArgumentError` if none runs."
+  @doc "The handle of a registered name, for `Skillbook.SQL`. Raises `ArgumentError` without one."
   @spec handle(atom()) :: t()
   def handle(name) when is_atom(name),
     do: :persistent_term.get({__MODULE__, name}, nil) || SQL.not_running!(__MODULE__, name)
 
-  @doc "A handle over a repo without a process: for scripts, migrations and tests. The options are `:migrate` and `:busy_timeout`."
+  @doc """
+  A handle of a repo without a process, for scripts, migrations and tests. Takes the options
+  `:migrate` and `:busy_timeout`.
+  """
   @spec over(module(), keyword()) :: t()
   def over(repo, options \\ []) do
     sql = struct!(%__MODULE__{repo: repo, dialect: dialect!(repo)}, options)
@@ -112,8 +121,9 @@ defmodule Skillbook.SQL.Ecto do
 
     @adapters[adapter] ||
       raise ArgumentError,
-            "expected the adapter of #{inspect(repo)} to be Ecto.Adapters.Postgres or Ecto.Adapters.SQLite3, " <>
-              "got: #{inspect(adapter)}; give Skillbook a database of its own, such as store: \"skillbook.db\""
+            "expected the adapter of #{inspect(repo)} to be Ecto.Adapters.Postgres or " <>
+              "Ecto.Adapters.SQLite3, got: #{inspect(adapter)}; " <>
+              "give Skillbook its own database, such as store: \"skillbook.db\""
   end
 
   @impl SQL
@@ -125,7 +135,7 @@ defmodule Skillbook.SQL.Ecto do
   @impl SQL
   def query(%__MODULE__{} = sql, text, params) do
     with {:ok, [statement]} <- statements(sql, text, length(params)) do
-      in_turn(sql, statement, fn -> run(sql, statement, params, text) end)
+      in_order(sql, statement, fn -> run(sql, statement, params, text) end)
     end
   end
 
@@ -133,19 +143,21 @@ defmodule Skillbook.SQL.Ecto do
   def execute_batch(%__MODULE__{} = sql, text) do
     with {:ok, statements} <- statements(sql, text, nil) do
       Enum.reduce_while(statements, :ok, fn {text, _kind} = statement, :ok ->
-        done = in_turn(sql, statement, fn -> run(sql, statement, [], text) end)
+        done = in_order(sql, statement, fn -> run(sql, statement, [], text) end)
         with {:ok, _result} <- done, do: {:cont, :ok}, else: (error -> {:halt, error})
       end)
     end
   end
 
-  # Each as its text and what it does: `:read`, `:rows` (insert, update, delete, lock) or `:other`.
+  # Each as `{text, kind}`; the kind is `:read`, `:rows` (insert, update, delete, lock) or
+  # `:other`.
   defp statements(sql, text, params),
     do: Error.result(Native.sql_statements(text, sql.dialect, params))
 
-  # On PostgreSQL a write outside a transaction would not wait for those inside one; on SQLite it would wait inside the
-  # driver, and run in the end though its process was killed.
-  defp in_turn(sql, {_text, kind}, fun) do
+  # Writes run in a transaction, so that they wait for other writers. Otherwise a write on
+  # PostgreSQL would not wait at all; on SQLite it would wait inside the driver, and run even
+  # after its process was killed.
+  defp in_order(sql, {_text, kind}, fun) do
     if kind != :read and not sql.repo.in_transaction?(),
       do: transaction(sql, fn _sql -> fun.() end),
       else: fun.()
@@ -160,7 +172,8 @@ defmodule Skillbook.SQL.Ecto do
   end
 
   defp outermost(%{repo: repo} = sql, fun) do
-    # What `fun` raises leaves the repo's transaction as a value, so that what is caught here is the database's.
+    # An exception of `fun` leaves the repo's transaction as a value, so that `guarded/3` only
+    # sees exceptions of the database.
     work = fn ->
       with {:ok, _} <- lock(sql),
            {:ok, value} <- outcome(sql, fun) do
@@ -171,22 +184,22 @@ defmodule Skillbook.SQL.Ecto do
     end
 
     case guarded(sql, nil, fn -> repo.transaction(work, begin(sql)) end) do
-      {:error, {__MODULE__, failed}} -> give(failed)
+      {:error, {__MODULE__, failed}} -> return(failed)
       {:error, :rollback} -> {:error, rolled_back()}
       other -> other
     end
   end
 
   defp savepoint(sql, fun) do
-    with {:ok, _} <- own(sql, "savepoint skillbook") do
+    with {:ok, _} <- run(sql, "savepoint skillbook") do
       case with({:ok, _} <- lock(sql), do: outcome(sql, fun)) do
         {:ok, _value} = done ->
-          with {:ok, _} <- own(sql, "release savepoint skillbook"), do: done
+          with {:ok, _} <- run(sql, "release savepoint skillbook"), do: done
 
         failed ->
-          own(sql, "rollback to savepoint skillbook")
-          own(sql, "release savepoint skillbook")
-          give(failed)
+          run(sql, "rollback to savepoint skillbook")
+          run(sql, "release savepoint skillbook")
+          return(failed)
       end
     end
   end
@@ -197,27 +210,30 @@ defmodule Skillbook.SQL.Ecto do
     kind, reason -> {:raised, kind, reason, __STACKTRACE__}
   end
 
-  defp give({:error, _reason} = failed), do: failed
-  defp give({:raised, kind, reason, stack}), do: :erlang.raise(kind, reason, stack)
+  defp return({:error, _reason} = failed), do: failed
+  defp return({:raised, kind, reason, stack}), do: :erlang.raise(kind, reason, stack)
 
-  # SQLite: what reads first and writes later would find that somebody else has written meanwhile.
+  # In a deferred transaction of SQLite, a write after a read fails if another process wrote
+  # between.
   defp begin(%{dialect: :sqlite}), do: [mode: :immediate]
   defp begin(%{dialect: :postgres}), do: []
 
-  # It waits as long as the connection's `lock_timeout` says, which goes back to what it was when the lock is there.
+  # The wait is limited by `lock_timeout`, which is restored after the lock is taken.
   defp lock(%{dialect: :sqlite}), do: {:ok, nil}
 
   defp lock(%{dialect: :postgres} = sql) do
-    with {:ok, %{rows: [[before]]}} <- own(sql, "select current_setting('lock_timeout')"),
-         {:ok, _} <- own(sql, "set local lock_timeout = #{sql.busy_timeout}"),
-         {:ok, _} <- own(sql, "select pg_advisory_xact_lock(#{Native.postgres_writers()})"),
-         do: own(sql, "set local lock_timeout = '#{before}'")
+    with {:ok, %{rows: [[before]]}} <- run(sql, "select current_setting('lock_timeout')"),
+         {:ok, _} <- run(sql, "set local lock_timeout = #{sql.busy_timeout}"),
+         {:ok, _} <- run(sql, "select pg_advisory_xact_lock(#{Native.postgres_writers()})"),
+         do: run(sql, "set local lock_timeout = '#{before}'")
   end
 
-  defp own(sql, text), do: run(sql, {text, :other}, [], nil)
+  # Runs a statement of this module.
+  defp run(sql, statement), do: run(sql, {statement, :other}, [], nil)
 
-  # A statement that fails takes back only itself, also on PostgreSQL.
-  defp run(%{repo: repo, dialect: dialect} = sql, {written, kind}, params, text) do
+  # Runs a statement of the caller's `text`. In a savepoint on PostgreSQL, so that a failed
+  # statement does not end the transaction.
+  defp run(%{repo: repo, dialect: dialect} = sql, {statement, kind}, params, text) do
     options =
       if dialect == :postgres and text != nil and repo.in_transaction?(),
         do: [mode: :savepoint],
@@ -225,7 +241,7 @@ defmodule Skillbook.SQL.Ecto do
 
     params = if dialect == :postgres, do: Enum.map(params, &plain/1), else: params
 
-    with {:ok, result} <- guarded(sql, text, fn -> repo.query(written, params, options) end) do
+    with {:ok, result} <- guarded(sql, text, fn -> repo.query(statement, params, options) end) do
       rows = for row <- result.rows || [], do: Enum.map(row, &value/1)
       columns = result.columns || []
 
@@ -238,8 +254,8 @@ defmodule Skillbook.SQL.Ecto do
     end
   end
 
-  # The adapter of SQLite does not say how many rows a statement changed. Such a statement is in a transaction, so the
-  # connection is the same.
+  # The adapter of SQLite does not return the number of changed rows. The statement runs in a
+  # transaction, so this query uses the same connection.
   defp affected(%{dialect: :sqlite} = sql, :rows, []) do
     with {:ok, %{rows: [[changes]]}} <- sql.repo.query("select changes()", [], []),
          do: changes,
@@ -251,7 +267,7 @@ defmodule Skillbook.SQL.Ecto do
   defp plain({:blob, bytes}), do: bytes
   defp plain(param), do: param
 
-  # Both databases give back what the behaviour has: numbers, texts, bytes and nil.
+  # The values of `Skillbook.SQL`: numbers, texts, bytes and nil.
   defp value(true), do: 1
   defp value(false), do: 0
   defp value(%{__struct__: Decimal} = decimal), do: number(decimal)
@@ -277,13 +293,21 @@ defmodule Skillbook.SQL.Ecto do
         else: reraise(exception, __STACKTRACE__)
   end
 
-  @known [DBConnection.ConnectionError, DBConnection.EncodeError, DBConnection.TransactionError] ++
-           [Postgrex.Error, Postgrex.QueryError, Exqlite.Error, Exqlite.BindError, ArgumentError]
+  @known [DBConnection.ConnectionError, DBConnection.EncodeError] ++
+           [
+             DBConnection.TransactionError,
+             Postgrex.Error,
+             Postgrex.QueryError,
+             Exqlite.Error,
+             Exqlite.BindError,
+             ArgumentError
+           ]
 
-  # A repo that does not run has an error of no kind of its own.
+  # Ecto raises a RuntimeError with this text for a repo that is not running.
   @not_running "could not lookup Ecto repo"
 
-  # An encoder has an `ArgumentError` for what it cannot take; nothing else of ours runs inside.
+  # Encoders raise `ArgumentError` for invalid parameters. No other code of ours runs in the
+  # guard.
   defp known?(%RuntimeError{message: @not_running <> _}), do: true
   defp known?(%module{}), do: module in @known
 
@@ -311,12 +335,12 @@ defmodule Skillbook.SQL.Ecto do
     {kind, constraint} = sqlite_kind(message)
 
     if kind == :busy,
-      do: Error.busy(patience(sql)),
+      do: Error.busy(busy_timeout(sql)),
       else: %Error{kind: kind, constraint: constraint, message: message}
   end
 
   defp describe(_sql, %{__struct__: DBConnection.ConnectionError} = exception) do
-    # Nobody gave back a connection in time, or it was lost.
+    # No connection was free in time, or the connection was lost.
     kind = if Map.get(exception, :reason) == :queue_timeout, do: :busy, else: :closed
     %Error{kind: kind, message: Exception.message(exception)}
   end
@@ -333,7 +357,7 @@ defmodule Skillbook.SQL.Ecto do
        do: %Error{kind: :params, message: Exception.message(exception)}
 
   defp describe(sql, %RuntimeError{}) do
-    message = "the repo #{inspect(sql.repo)} does not run; it must be started before the book"
+    message = "the repo #{inspect(sql.repo)} is not running; start it before the book"
     %Error{kind: :closed, message: message}
   end
 
@@ -346,7 +370,8 @@ defmodule Skillbook.SQL.Ecto do
     }
   end
 
-  defp patience(sql), do: Keyword.get(sql.repo.config(), :busy_timeout, 2000)
+  # Exqlite's default.
+  defp busy_timeout(sql), do: Keyword.get(sql.repo.config(), :busy_timeout, 2000)
 
   defp postgres_kind(code) do
     case code do
@@ -414,7 +439,7 @@ defmodule Skillbook.SQL.Ecto do
     {"unable to open database file", {:cannot_open, nil}}
   ]
 
-  # Its errors come as texts alone.
+  # Exqlite's errors have only a text.
   defp sqlite_kind(message) do
     message = to_string(message)
     found = Enum.find(@sqlite, fn {beginning, _} -> String.starts_with?(message, beginning) end)
@@ -427,7 +452,7 @@ defmodule Skillbook.SQL.Ecto do
     if found, do: elem(found, 1), else: constraint
   end
 
-  # The process only keeps the name.
+  # The process only registers the handle.
 
   @impl GenServer
   def init({name, sql}) do

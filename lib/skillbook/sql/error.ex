@@ -1,27 +1,27 @@
 defmodule Skillbook.SQL.Error do
   @moduledoc """
-  Why a database could not do what it was asked for.
+  An error of a database, from the functions of `Skillbook.SQL`.
 
   ## Fields
 
-    * `:kind` - what it is about:
-      * `:constraint` - a rule of the schema was broken; `:constraint` says which
-      * `:busy` - someone else has held the database for too long; trying again may succeed
-      * `:syntax` - the statement cannot be understood, or is not one statement
-      * `:no_such_table` - a table that does not exist
-      * `:params` - the parameters do not fit the placeholders, or are of a type that no database has
-      * `:refused` - a statement that would change one connection of several, such as `begin`
+    * `:kind` - the cause:
+      * `:constraint` - a constraint of the schema was violated; `:constraint` says which
+      * `:busy` - another process has held the database for too long; a retry may succeed
+      * `:syntax` - the statement has a syntax error, or the text is not one statement
+      * `:no_such_table` - the table does not exist
+      * `:params` - the parameters do not match the placeholders, or have an unsupported type
+      * `:refused` - the statement would change the state of one connection, such as `begin`
       * `:closed` - the database was closed, or the transaction is already over
-      * `:timeout` - the statement was stopped at its time limit
-      * `:lost` - the connection to the server was lost before it answered: whether the statement was carried out is
-        not known
-      * `:cannot_open` - the database's file, or its server cannot be reached
-      * `:corrupt`, `:readonly` - the database's file, or the server's
-      * `:newer` - a newer version of Skillbook has written the database
-      * `:other` - anything else
-    * `:constraint` - `:unique` (also of primary keys), `:foreign_key`, `:not_null`, `:check` or `:other`;
-      `nil` with other kinds
-    * `:message` - the text, the beginning of the statement included
+      * `:timeout` - the statement exceeded its time limit
+      * `:lost` - the connection to the server was lost before it answered; the statement may have
+        been executed
+      * `:cannot_open` - the file cannot be opened, or the server cannot be reached
+      * `:corrupt`, `:readonly` - the file is corrupt, or the database is read-only
+      * `:newer` - a newer version of Skillbook has migrated the database
+      * `:other` - any other error
+    * `:constraint` - `:unique` (also of primary keys), `:foreign_key`, `:not_null`, `:check` or
+      `:other`; `nil` with other kinds
+    * `:message` - the text with the beginning of the statement
     * `:sql` - the whole statement, or `nil`
 
   ## Examples
@@ -62,7 +62,7 @@ defmodule Skillbook.SQL.Error do
   defexception [:kind, :constraint, :message, :sql]
 
   @doc false
-  # The answer of the native library.
+  # Converts a result of the native library.
   def result({:error, error}) when is_tuple(error), do: {:error, of(error)}
   def result(done), do: done
 
@@ -74,20 +74,22 @@ defmodule Skillbook.SQL.Error do
   def closed, do: %__MODULE__{kind: :closed, message: "the database is closed"}
 
   @doc false
-  def busy(patience) do
+  def busy(timeout) do
     %__MODULE__{
       kind: :busy,
-      message: "another process has held the database for more than #{patience} ms; try again"
+      message: "another process has held the database for more than #{timeout} ms; try again"
     }
   end
 
+  # Characters of a statement in a message.
+  @max_quoted 500
+
   @doc false
-  # The text shows no more of a statement than this.
-  @shown 500
   def in_statement(%__MODULE__{} = error, sql) do
     text = String.trim(sql)
-    shown = if String.length(text) > @shown, do: String.slice(text, 0, @shown) <> "…", else: text
-    %{error | message: "#{error.message}\n  in: #{shown}", sql: sql}
+    rest = if String.length(text) > @max_quoted, do: "…", else: ""
+    text = String.slice(text, 0, @max_quoted) <> rest
+    %{error | message: "#{error.message}\n  in: #{text}", sql: sql}
   end
 
   @doc false

@@ -1,12 +1,11 @@
 defmodule Skillbook.SQL.Migrations do
   @moduledoc """
-  Brings a database to the tables this version of Skillbook uses.
+  Creates and migrates the tables of a database.
 
-  A migration is a version (from 1), a name and a module that says what to run. All that a database
-  lacks runs in one transaction, together with the rows in `skillbook_migrations`, which hold
-  version, name and time: so a migration that fails, or a process that dies, leaves the database as
-  it was. Several processes of the operating system may start at the same moment: the first runs
-  them, the others wait for that and go on.
+  A book migrates its database when it starts. All pending migrations run in one transaction,
+  together with their rows in `skillbook_migrations` (version, name and time). A migration that
+  fails, or a process that dies, leaves the database unchanged. If several nodes start at the same
+  time, the first one runs the migrations and the others wait.
 
       iex> {:ok, _} = Skillbook.SQL.SQLite.start_link(path: ":memory:", name: :migrations_example)
       iex> sql = Skillbook.SQL.SQLite.handle(:migrations_example)
@@ -14,8 +13,10 @@ defmodule Skillbook.SQL.Migrations do
       iex> Skillbook.SQL.Migrations.run(sql)
       {:ok, []}
 
-  To add one, write a module `Skillbook.SQL.Migrations.V…` with this behaviour and put it at the end of the
-  list in this module. One that was released is never changed again.
+  ## Adding a migration
+
+  Write a module `Skillbook.SQL.Migrations.V…` with this behaviour, and add it to the end of the
+  list in this module with a version and a name. Never change a released migration.
   """
 
   alias Skillbook.SQL
@@ -24,10 +25,10 @@ defmodule Skillbook.SQL.Migrations do
 
   @type migration :: {version :: pos_integer(), name :: String.t(), module()}
 
-  @doc "What to run, in this order, for a database of that dialect; a text may hold several statements."
+  @doc "The statements of the migration, in order; a text may hold several of them."
   @callback up(SQL.dialect()) :: [String.t()]
 
-  @doc "What takes it back."
+  @doc "The statements that undo the migration."
   @callback down(SQL.dialect()) :: [String.t()]
 
   @optional_callbacks down: 1
@@ -46,17 +47,15 @@ defmodule Skillbook.SQL.Migrations do
   ]
 
   @doc """
-  Runs what the database does not have yet; gives the versions that this call ran.
+  Runs the pending migrations and returns their versions.
 
-  The error of a failing migration names it, and then none was run. A database with a version that
-  is not in the list belongs to a newer Skillbook, and is refused with an error of the kind
-  `:newer`: nothing is run.
+  The error of a failed migration names it; no migration has run then. A database with an unknown
+  version was migrated by a newer Skillbook; it is an error of the kind `:newer`.
   """
   @spec run(SQL.t(), [migration()]) :: {:ok, [pos_integer()]} | {:error, Error.t()}
   def run(sql, migrations \\ @migrations) do
     with {:ok, [_ | _]} <- pending(sql, migrations) do
-      # The transaction has the lock, so what it sees is what counts: another process may have been
-      # here since.
+      # Read again under the transaction's lock: another process may have migrated since.
       SQL.transaction(sql, fn sql ->
         with {:ok, _} <- SQL.query(sql, table()),
              {:ok, pending} <- pending(sql, migrations),
@@ -66,29 +65,27 @@ defmodule Skillbook.SQL.Migrations do
   end
 
   @doc """
-  What a book does before it uses a database: it runs what is missing or, if the connection says that its tables are
-  somebody else's, finds out whether they are there.
+  Prepares a database for a book: runs the pending migrations or, for a connection with
+  `c:Skillbook.SQL.migrates?/1` false, checks that none is pending.
   """
   @spec prepare(SQL.t()) :: :ok | {:error, Error.t()}
   def prepare(%connection{} = sql) do
     if Code.ensure_loaded?(connection) and function_exported?(connection, :migrates?, 1) and
          not connection.migrates?(sql) do
-      with {:ok, [_ | _] = missing} <- pending(sql, @migrations),
-           do: {:error, missing_error(missing)},
-           else:
-             (
-               {:ok, []} -> :ok
-               error -> error
-             )
+      case pending(sql, @migrations) do
+        {:ok, []} -> :ok
+        {:ok, missing} -> {:error, missing_error(missing)}
+        error -> error
+      end
     else
       with {:ok, _versions} <- run(sql), do: :ok
     end
   end
 
   @doc """
-  Takes back what the database has, from the last version down to `version`; gives the versions that this call took back.
+  Undoes migrations from the last version down to `version`, and returns their versions.
 
-  What their tables hold is gone.
+  The data in their tables is lost.
   """
   @spec undo(SQL.t(), pos_integer(), [migration()]) ::
           {:ok, [pos_integer()]} | {:error, Error.t()}
@@ -98,12 +95,12 @@ defmodule Skillbook.SQL.Migrations do
         (migrations -- pending)
         |> Enum.reverse()
         |> Enum.take_while(&(elem(&1, 0) >= version))
-        |> each(sql, "could not be taken back", &(&1.down(SQL.dialect(sql)) ++ [forget(&2, &3)]))
+        |> each(sql, "could not be undone", &(&1.down(SQL.dialect(sql)) ++ [forget(&2, &3)]))
       end
     end)
   end
 
-  # One call to the database each.
+  # One call to the database per migration.
   defp each(migrations, sql, failed, statements) do
     Options.each(migrations, fn {version, name, module} ->
       case SQL.execute_batch(sql, Enum.join(statements.(module, version, name), ";\n")) do
@@ -117,7 +114,7 @@ defmodule Skillbook.SQL.Migrations do
     end)
   end
 
-  @doc "The migrations up to a version, or all."
+  @doc "The migrations up to a version, or all for `nil`."
   @spec list(pos_integer() | nil) :: [migration()]
   def list(nil), do: @migrations
   def list(version), do: Enum.take_while(@migrations, &(elem(&1, 0) <= version))
@@ -152,7 +149,7 @@ defmodule Skillbook.SQL.Migrations do
       kind: :newer,
       message:
         "the database belongs to a newer Skillbook: it has migration #{version} (#{name}), " <>
-          "this one knows them up to #{newest}; update Skillbook or use another database"
+          "this one knows migrations up to #{newest}; update Skillbook or use another database"
     }
   end
 
@@ -163,9 +160,11 @@ defmodule Skillbook.SQL.Migrations do
     %Error{
       kind: :no_such_table,
       message:
-        "the application's database does not have the tables of Skillbook, migration #{names}; write a migration " <>
-          "of the application whose up/0 calls Skillbook.SQL.Migrations.Ecto.up() and whose down/0 calls " <>
-          "Skillbook.SQL.Migrations.Ecto.down(), and run it, or give the store the option migrate: true"
+        "the application's database lacks Skillbook's tables, migration #{names}; write and " <>
+          "run " <>
+          "a migration of the application whose up/0 calls Skillbook.SQL.Migrations.Ecto.up() " <>
+          "and whose down/0 calls Skillbook.SQL.Migrations.Ecto.down(), " <>
+          "or give the store the option migrate: true"
     }
   end
 
@@ -182,7 +181,8 @@ defmodule Skillbook.SQL.Migrations do
   defp record(version, name) do
     at = DateTime.utc_now() |> DateTime.truncate(:second) |> DateTime.to_iso8601()
 
-    "insert into skillbook_migrations (version, name, applied_at) values (#{version}, '#{name}', '#{at}')"
+    "insert into skillbook_migrations (version, name, applied_at) " <>
+      "values (#{version}, '#{name}', '#{at}')"
   end
 
   defp forget(version, _name), do: "delete from skillbook_migrations where version = #{version}"

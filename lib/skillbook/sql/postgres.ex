@@ -1,75 +1,97 @@
 defmodule Skillbook.SQL.Postgres do
   @moduledoc """
-  A database on a PostgreSQL server, as a child of a supervisor.
+  A connection pool for a PostgreSQL server, as the database of a book or as a child of a
+  supervisor.
+
+  As the store of a book:
+
+      {Skillbook,
+       name: MyApp.Skills,
+       sources: ["skills"],
+       store: {Skillbook.SQL.Postgres, url: fn -> System.fetch_env!("DATABASE_URL") end}}
+
+  Without a book:
+
+      {:ok, _} =
+        Skillbook.SQL.Postgres.start_link(
+          url: "postgres://app:secret@db.example/skills?sslmode=verify-full",
+          name: MyApp.SkillStore
+        )
+
+      sql = Skillbook.SQL.Postgres.handle(MyApp.SkillStore)
+      Skillbook.SQL.query!(sql, "select version()").rows
 
   ## Options
 
-    * `:name` - an atom by which `handle/1` finds the database. Required.
-    * `:url` - `"postgres://user:password@host:port/database"`, with what it leaves out as below. Its parameters
-      are those of libpq: `sslmode`, `sslrootcert`, `connect_timeout` (seconds), `application_name`, `host`, `port`,
-      `user`, `password` and `dbname`. A text, or a function without arguments that gives it.
-    * `:host` - a name, an address, or the folder of a socket (from `/`). Default: `"localhost"`.
-    * `:port` - default: 5432.
-    * `:user` - default: that of the environment variable `USER`.
-    * `:password` - a text, or a function without arguments that gives it. It is in no error, log or report.
-    * `:database` - default: the user's name.
-    * `:application_name` - what the server's list of connections shows. Default: `"skillbook"`.
-    * `:ssl` - `true` (as `"verify-full"`), `false` (as `"disable"`) or libpq's words, which are also those of
-      `sslmode` in a URL. Default: `"prefer"`.
+    * `:name` - an atom for `handle/1`. Required
+    * `:url` - `"postgres://user:password@host:port/database"`, or a function without arguments
+      that returns it, which keeps the password out of supervisor reports. Missing parts have the
+      defaults below. It takes libpq's parameters `sslmode`, `sslrootcert`, `connect_timeout`
+      (seconds), `application_name`, `host`, `port`, `user`, `password` and `dbname`
+    * `:host` - a name, an address, or the folder of a socket (from `/`). Default: `"localhost"`
+    * `:port` - default: 5432
+    * `:user` - default: the environment variable `USER`
+    * `:password` - a text, or a function without arguments that returns it. Errors, logs and
+      reports never contain it
+    * `:database` - default: the user's name
+    * `:application_name` - the name in the server's list of connections. Default: `"skillbook"`
+    * `:ssl` - `true` (`"verify-full"`), `false` (`"disable"`), or a value of libpq's `sslmode`.
+      Default: `"prefer"`
       * `"disable"` - no TLS
-      * `"prefer"` - TLS where the server has it, else none; the certificate is not looked at
-      * `"require"` - TLS; the certificate is looked at only with `:ssl_ca_file`, then as with `"verify-ca"`
-      * `"verify-ca"` - TLS with a server whose certificate one of the authorities signed
-      * `"verify-full"` - the same, and the certificate is for `:host`
-    * `:ssl_ca_file` - a file with the authorities' certificates, in PEM. Default: those of the system.
-    * `:pool_size` - how many connections there may be; they are opened when they are needed. Default: 10.
-    * `:timeout` - how many milliseconds a statement may take before the server stops it, which is an error of the
-      kind `:timeout`. Default: 15000.
-    * `:queue_timeout` - how many milliseconds a call waits for a free connection, a write for another one that
-      writes, before it is an error of the kind `:busy`. Opening a connection does not count. Default: 5000.
-    * `:connect_timeout` - how many milliseconds opening a connection may take. Default: 5000.
+      * `"prefer"` - TLS if the server supports it; the certificate is not verified
+      * `"require"` - TLS; the certificate is verified only with `:ssl_ca_file`, as in
+        `"verify-ca"`
+      * `"verify-ca"` - TLS; a trusted authority must have signed the certificate
+      * `"verify-full"` - the same, and the certificate must be for `:host`
+    * `:ssl_ca_file` - a PEM file with the authorities' certificates. Default: the system's
+    * `:pool_size` - the largest number of connections; they are opened on demand. Default: 10
+    * `:timeout` - milliseconds after which the server cancels a statement, with an error of the
+      kind `:timeout`. Default: 15000
+    * `:queue_timeout` - milliseconds that a call waits for a free connection, and a write for
+      other writers, before it fails with `:busy`. Opening a connection does not count. Default:
+      5000
+    * `:connect_timeout` - milliseconds that opening a connection may take. Default: 5000
 
-  Options of their own count more than the URL.
+  Other options override parts of the URL.
 
-  ## How it behaves
+  ## Concurrency
 
-  All that waits for the network is done by threads of its own, never by a scheduler. If the process that called
-  dies, its statement is stopped and its transaction rolled back.
+  Network IO runs on separate threads, not on schedulers. If the calling process dies, its
+  statement is cancelled and its transaction rolled back.
 
-  Reads run at the same time, on a connection each. Writes take turns, those of all nodes that use the database: each
-  takes a lock that is this library's own (`pg_advisory_xact_lock`), so nothing changes between what a transaction
-  reads and what it writes. Programs that write to the same tables by other ways are not kept out by it.
+  Reads run concurrently, each on its own connection. Writes of all nodes on the database run one
+  after another: each takes an advisory lock of this library (`pg_advisory_xact_lock`), so a
+  transaction reads the state that it changes. The lock does not affect other programs that write
+  to the tables.
 
-  After a statement that failed, the server takes no more of a transaction: what follows is an error of the kind
-  `:closed`, and so is its commit. Where work is to go on after an error, put the statement into a transaction of
-  its own in the other one.
+  ## Errors in transactions
 
-  A connection that is lost is replaced. A statement that was not sent yet is then sent on the next one. If it was sent
-  and no answer came, nobody knows whether it was carried out: that is an error of the kind `:lost`. While the server
-  cannot be reached, calls wait for `:queue_timeout` and then are errors of the kind `:cannot_open`.
+  After a failed statement the server rejects the rest of a transaction: later statements and the
+  commit fail with `:closed`. To continue after an error, run the statement in a nested
+  transaction.
 
-  Statements that would change one connection of several are refused, as `Skillbook.SQL` says.
+  ## Lost connections
+
+  A lost connection is replaced. A statement that was not yet sent is sent on another connection.
+  If it was sent and not answered, the error is `:lost`, because the statement may have been
+  executed. While the server cannot be reached, calls wait for `:queue_timeout` and fail with
+  `:cannot_open`.
 
   ## Values
 
-  The server says which type it expects for a parameter; what was given is converted where nothing is lost, else it
-  is an error of the kind `:params`. A text goes to any type, for the server to read. Read are
+  Parameters are converted to the type that the server expects. A conversion that would lose data
+  is an error of the kind `:params`. A text can be used for any type; the server parses it.
+  Results are read as
 
-    * `bool` as 1 or 0, whole numbers as integers, `float4` and `float8` as floats
-    * `numeric` as an integer if its type has no decimals and it fits into 64 bits, as it is with sums of whole
-      numbers; else as the nearest float
-    * texts, enums, `json`, `jsonb` and `uuid` as strings, `bytea` as a binary
-    * `date` as `"2026-03-01"`, `timestamptz` as `"2026-03-01T09:30:00Z"`, `timestamp` the same without the `Z`,
-      `time` as `"09:30:00"`; all cut to whole seconds
+    * `bool`: 1 or 0; integers: integers; `float4` and `float8`: floats
+    * `numeric`: an integer if the type has no decimals and the value fits into 64 bits, such as a
+      sum of integers; otherwise the nearest float
+    * texts, enums, `json`, `jsonb` and `uuid`: strings; `bytea`: a binary
+    * `date`: `"2026-03-01"`; `timestamptz`: `"2026-03-01T09:30:00Z"`; `timestamp`: the same
+      without the `Z`; `time`: `"09:30:00"`; all truncated to seconds
 
-  Other types are an error that says to write `column::text`. Texts with NUL characters are refused: PostgreSQL
-  stores none.
-
-  ## Examples
-
-      children = [{Skillbook.SQL.Postgres, url: "postgres://app:secret@db.example/skills?sslmode=verify-full", name: MyApp.SkillStore}]
-
-      {Skillbook, name: MyApp.Skills, sources: [...], store: {Skillbook.SQL.Postgres, url: fn -> System.fetch_env!("DATABASE_URL") end}}
+  Other types are an error that suggests `column::text`. Texts with NUL characters are refused,
+  because PostgreSQL cannot store them.
   """
 
   use Supervisor
@@ -96,10 +118,10 @@ defmodule Skillbook.SQL.Postgres do
   end
 
   @doc """
-  Opens a first connection and starts the database's processes.
+  Starts the pool and opens the first connection.
 
-  A database that cannot be opened is `{:error, %Skillbook.SQL.Error{}}`, whose text has host, port, database and the
-  reason. A server that cannot be reached is tried again for `:queue_timeout`.
+  If the database cannot be opened, it returns `{:error, %Skillbook.SQL.Error{}}` with host, port,
+  database and the reason. If the server cannot be reached, it retries for `:queue_timeout` first.
   """
   @spec start_link(keyword()) :: Supervisor.on_start() | {:error, Error.t()}
   def start_link(options) do
@@ -109,8 +131,8 @@ defmodule Skillbook.SQL.Postgres do
 
     with {:ok, server} <- Error.result(Native.postgres_server(address, limits)),
          {:ok, supervisor} <- Supervisor.start_link(__MODULE__, {server, arg}, name: name) do
-      with {:error, error} <- reach(name) do
-        # What ends here must not reach the caller as an exit signal.
+      with {:error, error} <- open_first(name) do
+        # Otherwise the caller would get an exit signal.
         Process.unlink(supervisor)
         Supervisor.stop(supervisor)
         {:error, error}
@@ -120,7 +142,7 @@ defmodule Skillbook.SQL.Postgres do
     end
   end
 
-  defp reach(name) do
+  defp open_first(name) do
     pool = handle(name).pool
 
     with {:ok, _session} <- Pool.checkout(pool, :read) do
@@ -129,28 +151,36 @@ defmodule Skillbook.SQL.Postgres do
   end
 
   @impl Supervisor
-  def init({server, {name, size, patience}}) do
-    children = [{Pool, {name, server, size, patience}}, {Listener, {name, server}}]
+  def init({server, {name, size, queue_timeout}}) do
+    children = [{Pool, {name, server, size, queue_timeout}}, {Listener, {name, server}}]
     Supervisor.init(children, strategy: :one_for_one)
   end
 
   @doc """
   The handle of the running database `name`, for `Skillbook.SQL`.
 
-  After a restart of the database's process it is another one, so ask for it anew where a process lives long.
-  Raises `ArgumentError` if no such database runs.
+  The handle changes when the pool restarts, so long-lived processes should not store it. Raises
+  `ArgumentError` if no such database is running.
   """
   @spec handle(atom()) :: t()
   def handle(name) when is_atom(name),
     do: %__MODULE__{pool: Pool.of(name) || SQL.not_running!(__MODULE__, name)}
 
   @doc """
-  Makes the calling process hear of what is sent to a channel, a text of 1 to 63 bytes, with `notify` or `pg_notify`.
+  Subscribes the calling process to a channel of PostgreSQL's `notify`, a text of 1 to 63 bytes.
 
-  It gets `{:skillbook_notify, channel, payload}`, and `{:skillbook_notify_lost, channel}` whenever the connection that
-  listens was lost and is back: then it must look for itself what it has missed. That comes too if the server could
-  not be reached when this was called. One connection beside those of the pool listens for all processes. It ends
-  with the process; calling it again changes nothing.
+  The process gets `{:skillbook_notify, channel, payload}` for each notification. It gets
+  `{:skillbook_notify_lost, channel}` when the listening connection was lost and is back, or if
+  the server could not be reached at first; it may have missed notifications then.
+
+  All subscriptions share one connection outside the pool. A subscription ends with its process.
+  Subscribing again has no effect.
+
+      Skillbook.SQL.Postgres.listen(MyApp.SkillStore, "orders")
+
+      receive do
+        {:skillbook_notify, "orders", payload} -> payload
+      end
   """
   @spec listen(atom(), String.t()) :: :ok
   def listen(name, channel) when is_atom(name) do
@@ -210,7 +240,8 @@ defmodule Skillbook.SQL.Postgres do
     end
   end
 
-  # The server knows which statements only read; what may be one is first run where nothing can be written.
+  # Only the server knows whether a statement writes. One that may be a read first runs in a
+  # read-only transaction.
   defp read_or_write(sql, statement, params) do
     run = fn place ->
       fn session -> call(&Native.postgres_query(session, &1, place, statement, params)) end
@@ -240,7 +271,7 @@ defmodule Skillbook.SQL.Postgres do
 
   defp key(sql), do: {__MODULE__, sql.pool}
 
-  # `first` is tried on another connection if the one that was lent is lost before it was sent; `rest` is not.
+  # If the connection is lost before `first` was sent, it is tried on another one. `rest` is not.
   defp with_session(sql, kind, first, rest \\ nil), do: with_session(sql, kind, first, rest, 2)
 
   defp with_session(sql, kind, first, rest, attempts) do

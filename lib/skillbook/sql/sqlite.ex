@@ -1,24 +1,8 @@
 defmodule Skillbook.SQL.SQLite do
   @moduledoc """
-  A SQLite database in this virtual machine, as a child of a supervisor.
+  An embedded SQLite database, as the database of a book or as a child of a supervisor.
 
-  ## Options
-
-    * `:path` - the file, created with its folder if it does not exist, or `":memory:"` for a database that
-      ends with the process. Required.
-    * `:name` - an atom by which `handle/1` finds the database. Required.
-    * `:busy_timeout` - how many milliseconds a write waits for other writers before it is an error of the
-      kind `:busy`. Default: 5000.
-
-  ## How it behaves
-
-  Reads run at the same time, in the calling processes, and wait for nobody; they see the last committed
-  state. Writes take turns. A commit that was acknowledged survives a crash of the virtual machine and a loss
-  of power. A `":memory:"` database has only one connection, so there reads take turns with the writes.
-
-  Transactions are made with `Skillbook.SQL.transaction/2` alone: statements such as `begin`, `attach` or a
-  `pragma` that sets something are refused, for they would change one connection of several. Foreign keys are
-  enforced, and strings are written in single quotes only.
+  A book with `store: "skillbook.db"` or `store: ":memory:"` starts one.
 
   ## Examples
 
@@ -28,9 +12,29 @@ defmodule Skillbook.SQL.SQLite do
       iex> sql = Skillbook.SQL.SQLite.handle(:sqlite_example)
       iex> Skillbook.SQL.query!(sql, "select 1 + 1").rows
       [[2]]
-      iex> {:error, error} = Skillbook.SQL.SQLite.start_link(path: "lib", name: :not_a_file)
+      iex> {:error, error} = Skillbook.SQL.SQLite.start_link(path: "/", name: :not_a_file)
       iex> Exception.message(error)
-      "cannot open the database lib: expected a file, it is a folder"
+      "cannot open the database /: expected a file, it is a folder"
+
+  ## Options
+
+    * `:path` - the file, created with its folder if it does not exist, or `":memory:"` for a
+      database that ends with its process. Required
+    * `:name` - an atom for `handle/1`. Required
+    * `:busy_timeout` - milliseconds that a write waits for other writers before it fails with
+      `:busy`. Default: 5000
+
+  ## Concurrency
+
+  Reads run concurrently in the calling processes, do not wait, and see the last committed state.
+  Writes run one after another. A committed write survives a crash of the virtual machine and a
+  power failure. A `":memory:"` database has one connection, so its reads wait for writes.
+
+  ## Statements
+
+  Transactions need `Skillbook.SQL.transaction/2`. Statements that change the state of one
+  connection, such as `begin`, `attach` or a `pragma` with a value, are refused. Foreign keys are
+  enforced, and strings need single quotes.
   """
 
   use GenServer
@@ -57,24 +61,24 @@ defmodule Skillbook.SQL.SQLite do
   @doc """
   Opens the database and starts its process.
 
-  A database that cannot be opened is `{:error, %Skillbook.SQL.Error{}}`, whose text has the path and the
-  reason.
+  If the database cannot be opened, it returns `{:error, %Skillbook.SQL.Error{}}` with the path
+  and the reason.
   """
   @spec start_link(keyword()) :: GenServer.on_start() | {:error, Error.t()}
   def start_link(options) do
-    {path, name, patience} = validate!(options)
+    {path, name, busy_timeout} = validate!(options)
 
-    # Opened here and not in the new process: there, a failure would also reach the caller as an exit signal.
-    with {:ok, database} <- Error.result(Native.sql_open(path, patience)) do
-      GenServer.start_link(__MODULE__, {database, name, patience}, name: name)
+    # Opened before the process starts, so that a failure does not send the caller an exit signal.
+    with {:ok, database} <- Error.result(Native.sql_open(path, busy_timeout)) do
+      GenServer.start_link(__MODULE__, {database, name, busy_timeout}, name: name)
     end
   end
 
   @doc """
   The handle of the running database `name`, for `Skillbook.SQL`.
 
-  After a restart of the database's process it is another one, so ask for it anew where a process lives long.
-  Raises `ArgumentError` if no such database runs.
+  The handle changes when the database's process restarts, so long-lived processes should not
+  store it. Raises `ArgumentError` if no such database is running.
   """
   @spec handle(atom()) :: t()
   def handle(name) when is_atom(name),
@@ -122,7 +126,7 @@ defmodule Skillbook.SQL.SQLite do
     end
   end
 
-  # The engine knows which statements only read, so one of its connections that read is asked first.
+  # Only SQLite knows whether a statement writes, so it is first prepared on a reading connection.
   defp read_or_write(sql, statement, params) do
     case Native.sql_read(sql.database, statement, params) do
       :writes ->
@@ -159,7 +163,7 @@ defmodule Skillbook.SQL.SQLite do
     end
   end
 
-  # The server answers in time by itself: a time limit here would leave a late answer in the mailbox.
+  # The server has its own time limit. One here would leave a late reply in the mailbox.
   defp checkout(server) do
     GenServer.call(server, :checkout, :infinity)
   catch
@@ -182,7 +186,7 @@ defmodule Skillbook.SQL.SQLite do
     Options.known!(options, @options)
     path = options[:path]
     name = options[:name]
-    patience = Keyword.get(options, :busy_timeout, 5000)
+    busy_timeout = Keyword.get(options, :busy_timeout, 5000)
 
     unless is_binary(path) and path != "" and String.valid?(path) and
              not String.contains?(path, "\0") do
@@ -193,17 +197,18 @@ defmodule Skillbook.SQL.SQLite do
       raise ArgumentError, "expected :name to be an atom, got: #{inspect(name)}"
     end
 
-    unless is_integer(patience) and patience >= 0 do
-      raise ArgumentError, "expected :busy_timeout to be milliseconds, got: #{inspect(patience)}"
+    unless is_integer(busy_timeout) and busy_timeout >= 0 do
+      raise ArgumentError,
+            "expected :busy_timeout to be milliseconds, got: #{inspect(busy_timeout)}"
     end
 
-    {path, name, patience}
+    {path, name, busy_timeout}
   end
 
-  # The process lets one writer in at a time, and rolls back what a writer that died has left.
+  # The process admits one writer at a time, and rolls back the transaction of a writer that died.
 
   @impl GenServer
-  def init({database, name, patience}) do
+  def init({database, name, busy_timeout}) do
     Process.flag(:trap_exit, true)
     :persistent_term.put({__MODULE__, name}, %__MODULE__{database: database, server: self()})
 
@@ -211,7 +216,7 @@ defmodule Skillbook.SQL.SQLite do
      %{
        database: database,
        name: name,
-       patience: patience,
+       busy_timeout: busy_timeout,
        epoch: 0,
        owner: nil,
        waiting: :queue.new()
@@ -223,7 +228,7 @@ defmodule Skillbook.SQL.SQLite do
     monitor = Process.monitor(pid)
 
     if state.owner do
-      timer = Process.send_after(self(), {:waited, monitor}, state.patience)
+      timer = Process.send_after(self(), {:waited, monitor}, state.busy_timeout)
       {:noreply, %{state | waiting: :queue.in({monitor, pid, from, timer}, state.waiting)}}
     else
       {:reply, {:ok, state.epoch}, %{state | owner: {monitor, pid}}}
@@ -250,7 +255,7 @@ defmodule Skillbook.SQL.SQLite do
 
   def handle_info({:waited, monitor}, state) do
     {from, state} = forget(monitor, state)
-    if from, do: GenServer.reply(from, {:error, Error.busy(state.patience)})
+    if from, do: GenServer.reply(from, {:error, Error.busy(state.busy_timeout)})
     {:noreply, state}
   end
 

@@ -1,11 +1,13 @@
 defmodule Skillbook.SQL.Transaction do
   @moduledoc false
-  # The protocol of a transaction: what its function may return, and what becomes of what it did. For connections that keep in
-  # the process dictionary which transaction a process is in, as `{connection, level}`; level 0 is the outermost.
+  # Commits or rolls back a transaction by the result of its function.
+  #
+  # For connections that store the calling process's transaction in the process dictionary, as
+  # `{connection, level}`; level 0 is the outermost.
 
   @type outcome :: {:ok, term()} | {:error, term()}
 
-  @doc "Runs `fun` with the handle in a transaction that was begun."
+  @doc "Runs `fun` in a transaction that has begun, then commits or rolls back."
   @spec run(
           key :: term(),
           {connection :: term(), level :: non_neg_integer()},
@@ -25,7 +27,7 @@ defmodule Skillbook.SQL.Transaction do
     else
       {:ok, _value} = done ->
         with {:error, _reason} = failed <- commit.() do
-          # A commit that a deferred foreign key refuses leaves the transaction open.
+          # If a deferred foreign key fails the commit, the transaction is still open.
           rollback.()
           failed
         else
@@ -40,14 +42,14 @@ defmodule Skillbook.SQL.Transaction do
     end
   end
 
-  @doc "What the function of a transaction returned; raises `ArgumentError` for anything else than it may."
+  @doc "Checks the result of a transaction's function; raises `ArgumentError` for others."
   @spec outcome!(term()) :: outcome()
   def outcome!({:ok, _value} = done), do: done
   def outcome!({:error, _reason} = failed), do: failed
 
   def outcome!(other) do
     raise ArgumentError,
-          "expected the function of a transaction to return {:ok, value} or {:error, reason}, got: " <>
-            inspect(other)
+          "expected the function of a transaction to return {:ok, value} or {:error, reason}, " <>
+            "got: " <> inspect(other)
   end
 end

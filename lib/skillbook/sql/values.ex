@@ -1,14 +1,16 @@
 defmodule Skillbook.SQL.Values do
   @moduledoc false
-  # Many values in one statement, whose text stays the same however many there are.
+  # Builds statements with many values: lists of texts or ids as one parameter, and inserts of
+  # many rows. The text of a statement does not depend on the length of a list, so it is prepared
+  # once.
 
   alias Skillbook.SQL
   alias Skillbook.Support.JSON
 
-  # Rows written by one statement. SQLite looks for each parameter among those before it.
-  @rows 50
+  # Rows per statement. SQLite looks up each parameter by a linear search.
+  @max_rows 50
 
-  @doc "A condition that a column has one of some texts, which are the parameter of that number, and the parameters."
+  @doc "A condition that a column is one of some texts, and its parameter with that number."
   @spec texts(SQL.t(), String.t(), [String.t()], pos_integer()) :: {String.t(), [String.t()]}
   def texts(sql, column, texts, number) do
     these =
@@ -17,7 +19,8 @@ defmodule Skillbook.SQL.Values do
           "#{column} in (select value from json_each($#{number}))"
 
         :postgres ->
-          "#{column} = any(array(select json_array_elements_text(cast(cast($#{number} as text) as json))))"
+          "#{column} = any(array(select json_array_elements_text(" <>
+            "cast(cast($#{number} as text) as json))))"
       end
 
     {these, [JSON.encode(texts)]}
@@ -35,7 +38,10 @@ defmodule Skillbook.SQL.Values do
     {these, [list(sql, ids)]}
   end
 
-  @doc "Ids in an order (`list/2`), as a table `j` with the columns `id` and `place`; they are the parameter of that number."
+  @doc """
+  A table `j` with the columns `id` and `place` for ordered ids. Their parameter (`list/2`) has
+  that number.
+  """
   @spec ordered(SQL.t(), pos_integer()) :: String.t()
   def ordered(sql, number) do
     case SQL.dialect(sql) do
@@ -54,7 +60,7 @@ defmodule Skillbook.SQL.Values do
     if SQL.dialect(sql) == :sqlite, do: "[#{text}]", else: "{#{text}}"
   end
 
-  @doc "Inserts rows, by as few statements as there may be; gives the rows that `rest` returns."
+  @doc "Inserts rows with few statements, and returns the rows of a `returning` clause in `rest`."
   @spec insert(SQL.t(), String.t(), [[SQL.param()]], String.t()) ::
           {:ok, [[term()]]} | {:error, SQL.Error.t()}
   def insert(sql, into, rows, rest \\ "") do
@@ -65,22 +71,22 @@ defmodule Skillbook.SQL.Values do
   end
 
   @doc """
-  The statements that insert rows. All rows may begin with one expression, which has the first of the
-  parameters.
+  The statements that insert rows. `first` is an expression for the first column of all rows, with
+  its parameters.
   """
   @spec inserts(String.t(), [[SQL.param()]], nil | {String.t(), [SQL.param()]}) :: [
           {String.t(), [SQL.param()]}
         ]
   def inserts(into, rows, first \\ nil) do
     {expression, params} = first || {nil, []}
-    given = length(params)
+    offset = length(params)
 
-    for rows <- Enum.chunk_every(rows, @rows) do
+    for rows <- Enum.chunk_every(rows, @max_rows) do
       width = length(hd(rows))
 
       values =
         Enum.map_join(0..(length(rows) - 1), ", ", fn row ->
-          places = for n <- 1..width, do: "$#{given + row * width + n}"
+          places = for n <- 1..width, do: "$#{offset + row * width + n}"
           "(#{[expression | places] |> Enum.reject(&is_nil/1) |> Enum.join(", ")})"
         end)
 

@@ -1,38 +1,46 @@
 defmodule Skillbook.Store.Authors do
   @moduledoc false
-  # Who had a part in what an entry of the store runs, and as whom that makes it run. `nil` is a profile with other rights than
-  # the book's profile of its id, as that of an agent that was started for a part of a work: what it may do is not kept.
+  # Decides which profile a scheduled entry of the store runs as.
+  #
+  # An entry runs for its creator, with no more rights than any other of its writers.
+  # `:writers` of an entry holds the ids of these profiles, the creator first. `nil` in it is a
+  # profile whose rights differ from the book's profile of that id, such as the narrowed profile
+  # of a sub-agent: its rights are not stored, so such an entry cannot run.
 
   alias Skillbook.{Profile, Stored}
 
   @type t :: [String.t() | nil]
 
-  # Who changes tags or labels has changed nothing of what runs.
-  @runs ~w(kind title description content attachments schedule timezone)a
+  # Fields that are executed. Changing another field, such as the tags, makes no one a writer.
+  @executed_fields ~w(kind title description content attachments schedule timezone)a
 
-  @doc "The writers of an entry once the profile has made a version of it; `before` is the entry as it was."
+  @doc "The writers of an entry after the profile has changed it; `before` is its previous state."
   @spec add(Stored.t(), Stored.t() | nil, atom(), Profile.t(), map()) :: t()
   def add(stored, before, action, profile, profiles) do
     if action in [:create, :restore, :enable] or
-         (action == :update and Map.take(before, @runs) != Map.take(stored, @runs)),
+         (action == :update and
+            Map.take(before, @executed_fields) != Map.take(stored, @executed_fields)),
        do: Enum.uniq(stored.writers ++ [writer(profile, profiles)]),
        else: stored.writers
   end
 
-  @doc "A profile as it is kept."
+  @doc "The id that `:writers` stores for a profile; nil if the book's profile differs from it."
   @spec writer(Profile.t(), map()) :: String.t() | nil
   def writer(%Profile{id: id} = profile, profiles) do
     known = if id == "", do: Profile.unrestricted(), else: Map.get(profiles, id, profile)
     if %{known | role: nil} == %{profile | role: nil}, do: id
   end
 
-  # What commands keep for a profile alone, such as its memories, is kept by its id: no profile has this one.
-  @joined " ∧ "
+  # Private data of a profile, such as its memories, belongs to its id. A joined id belongs to no
+  # profile.
+  @id_separator " ∧ "
 
   @doc """
-  As whom it runs, and the id of whom it runs for: its creator, with no more rights than any of the others have. Where there are
-  others, the id is that of none of them, for what is one's own is nobody else's. What an application wrote by a view of all runs
-  as `run_as`, and narrows nothing.
+  The profile to run an entry as, and the id of its creator.
+
+  The profile has the creator's rights, reduced to those that all other writers have too. If there
+  are others, it gets a joined id, so that it reads nobody's private data. Entries that the
+  application wrote with an unrestricted view run as `run_as` and reduce nothing.
   """
   @spec profile(t(), map(), String.t() | nil) ::
           {:ok, Profile.t(), String.t()} | {:error, String.t()}
@@ -40,7 +48,7 @@ defmodule Skillbook.Store.Authors do
     with {:ok, profile} <- creator(creator, profiles, run_as),
          others = Enum.uniq(others) -- ["", profile.id],
          {:ok, narrowed} <- narrow(others, profile, profiles) do
-      id = Enum.join([profile.id | others], @joined)
+      id = Enum.join([profile.id | others], @id_separator)
 
       {:ok, %{narrowed | id: id, others: Enum.uniq([profile.id | narrowed.others]) -- [id]},
        profile.id}
@@ -48,7 +56,7 @@ defmodule Skillbook.Store.Authors do
   end
 
   def profile([], _profiles, _run_as),
-    do: {:error, "expected to know which profile created it, got nothing; create it anew"}
+    do: {:error, "expected the profile that created the entry, got none; create the entry again"}
 
   defp narrow(others, profile, profiles) do
     Enum.reduce_while(others, {:ok, profile}, fn id, {:ok, profile} ->
@@ -63,34 +71,37 @@ defmodule Skillbook.Store.Authors do
 
   defp creator("", _profiles, nil) do
     {:error,
-     "expected the id of a profile for what the application itself created, got nothing; give the book the option " <>
-       "schedules: [run_as: \"default\"]"}
+     "expected a profile to run an entry of the application as, got none; " <>
+       "give the book the option schedules: [run_as: \"default\"]"}
   end
 
   defp creator("", profiles, run_as), do: fetch(run_as, profiles, "created")
   defp creator(id, profiles, _run_as), do: fetch(id, profiles, "created")
 
-  defp fetch(nil, _profiles, what) do
+  defp fetch(nil, _profiles, verb) do
     {:error,
-     "expected that it was #{what} by a profile of the book, got one with fewer rights than that; restore a version of " <>
-       "before, or create it anew"}
+     "expected the entry to be #{verb} by a profile of the book, got a profile with fewer " <>
+       "rights; " <>
+       "restore an earlier version, or create the entry again"}
   end
 
-  defp fetch(id, profiles, what) do
+  defp fetch(id, profiles, verb) do
     with :error <- Map.fetch(profiles, id) do
       known = profiles |> Map.keys() |> Enum.sort() |> Enum.join(", ")
 
       {:error,
-       "expected that it was #{what} by one of the profiles #{known}, got #{inspect(id)}; give the book that profile, " <>
-         "or create the entry anew"}
+       "expected the entry to be #{verb} by one of the profiles #{known}, got: " <>
+         "#{inspect(id)}; " <>
+         "add that profile to the book, or create the entry again"}
     end
   end
 
   defp meet(profile, other) do
     with {:error, _} <- Profile.meet(profile, other) do
       {:error,
-       "expected #{other.id}, which changed it, to see what it writes as #{profile.id}; restore a version of before, " <>
-         "or create it anew"}
+       "expected #{other.id}, which changed the entry, to see the entries that #{profile.id} " <>
+         "writes; " <>
+         "restore an earlier version, or create the entry again"}
     end
   end
 end

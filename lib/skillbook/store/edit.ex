@@ -1,6 +1,6 @@
 defmodule Skillbook.Store.Edit do
   @moduledoc false
-  # The five ways to change a content.
+  # Applies an edit to the content of an entry or the text of a note.
 
   alias Skillbook.StoreError
 
@@ -11,13 +11,14 @@ defmodule Skillbook.Store.Edit do
           | {:prepend, String.t()}
           | {:delete, String.t()}
 
-  @expected "{:replace, text}, {:find_replace, find, with, all?: boolean}, {:append, text}, {:prepend, text} or {:delete, text}"
+  @expected "{:replace, text}, {:find_replace, find, with, all?: boolean}, {:append, text}, " <>
+              "{:prepend, text} or {:delete, text}"
 
-  # Lines further in are not compared, and only so much of each is.
+  # The closest line is looked for within these limits.
   @compared_lines 250
   @compared_characters 100
 
-  @doc "The content with an edit made to it; `name` is the entry's, for errors."
+  @doc "The content after an edit; `name` is for error messages."
   @spec apply(t(), String.t(), String.t()) :: {:ok, String.t()} | {:error, StoreError.t()}
   def apply({:replace, text}, _content, _name) when is_binary(text), do: {:ok, text}
   def apply({:append, text}, content, _name) when is_binary(text), do: {:ok, content <> text}
@@ -34,7 +35,7 @@ defmodule Skillbook.Store.Edit do
     do: {:error, %StoreError{kind: :invalid, field: :edit, expected: @expected, value: edit}}
 
   defp replace(_content, "", _with, _all?, _name) do
-    expected = "a text to look for of at least one character"
+    expected = "a search text of at least one character"
     {:error, %StoreError{kind: :invalid, field: :edit, expected: expected, value: ""}}
   end
 
@@ -59,24 +60,24 @@ defmodule Skillbook.Store.Edit do
     end
   end
 
-  # The line most like the first line of the text that has letters.
+  # The line of the content that is most similar to the first line of the search text.
   defp nearest("", _find), do: nil
 
   defp nearest(content, find) do
-    wanted = find |> lines() |> Enum.find(find, &(String.trim(&1) != "")) |> key()
+    wanted = find |> lines() |> Enum.find(find, &(String.trim(&1) != "")) |> comparable()
 
     {line, number} =
       content
       |> lines()
       |> Enum.take(@compared_lines)
       |> Enum.with_index(1)
-      |> Enum.max_by(fn {line, _number} -> String.jaro_distance(wanted, key(line)) end)
+      |> Enum.max_by(fn {line, _number} -> String.jaro_distance(wanted, comparable(line)) end)
 
     {number, String.trim(line)}
   end
 
   defp lines(text), do: String.split(text, ["\r\n", "\n"])
 
-  defp key(line),
+  defp comparable(line),
     do: line |> String.slice(0, @compared_characters) |> String.trim() |> String.downcase()
 end

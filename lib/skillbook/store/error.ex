@@ -1,37 +1,40 @@
 defmodule Skillbook.StoreError do
   @moduledoc """
-  Why the store did not do what it was asked for. Nothing was changed.
+  An error of `Skillbook.Store`. Nothing was changed.
 
   ## Fields
 
-    * `:kind` - which rule was broken:
-      * `:not_found` - it has no such entry
-      * `:no_version` - the entry has no such version
-      * `:is_file` - the name is that of a file's entry
+    * `:kind` - the broken rule:
+      * `:not_found` - the store has no entry with that name
+      * `:no_version` - the entry has no version with that number
+      * `:is_file` - the name belongs to an entry of a file
       * `:exists` - the name is taken
-      * `:version_conflict` - the entry is not at the version that was expected
-      * `:text_not_found` - the text to replace or delete is not in the content
-      * `:label_not_held` - labels that the profile does not hold
-      * `:own_labels` - the entry is, or would be, without a label that all the profile writes carries
-      * `:not_visible` - the profile would not see what it writes
-      * `:missing`, `:unknown`, `:invalid` - a field that is needed, that does not exist, or whose value cannot be
-      * `:too_often` - a schedule whose times are closer than the book allows
-      * `:too_many` - there are as many entries with a schedule of one creator as the book allows
-      * `:no_runner` - the profile sets a schedule, and is none that the book could run it as
+      * `:version_conflict` - the entry is not at the expected version
+      * `:text_not_found` - the text to replace or delete does not occur in the content
+      * `:label_not_held` - the profile does not hold these labels
+      * `:own_labels` - the entry lacks a label that the profile sets on all that it writes
+      * `:not_visible` - the profile could not see the entry that it writes
+      * `:missing`, `:unknown`, `:invalid` - a required field is missing, a field does not exist,
+        or its value is not allowed
+      * `:too_often` - the schedule runs more often than the book allows
+      * `:too_many` - the creator has as many scheduled entries as the book allows
+      * `:no_runner` - the book cannot run an entry as the profile that sets its schedule
       * `:no_store` - the view's book has no database
       * `:in_transaction` - the caller is in a transaction of the same database
-    * `:name` - the entry's name as it was asked for, or `nil`
-    * `:suggestions` - for `:not_found`, up to three names that the profile sees, the closest first
+    * `:name` - the requested name, or `nil`
+    * `:suggestions` - for `:not_found`, up to three names that the profile sees, the closest
+      first
     * `:deleted_at` - for `:not_found`, when an entry of that name was deleted, or `nil`
-    * `:expected` - the version expected; what a field must be; the least seconds between two times, the most entries
-    * `:actual` - the version that it is at, or the last one that there is; the seconds between two times
-    * `:author`, `:at` - for `:version_conflict`, the id of the profile that wrote the actual version, and when; for
-      `:too_often` the first time after which another one follows too soon
-    * `:nearest` - for `:text_not_found`, `{number, line}` of the line most like the text, or `nil`
-    * `:labels` - the labels that are not held, or not there
+    * `:expected` - the expected version; the rule for a field's value; the shortest interval in
+      seconds; the largest number of entries
+    * `:actual` - the entry's current or last version; the interval of the schedule in seconds
+    * `:author`, `:at` - for `:version_conflict`, the id of the profile that wrote the current
+      version, and when; for `:too_often`, `:at` is the first time that is followed too soon
+    * `:nearest` - for `:text_not_found`, `{number, line}` of the most similar line, or `nil`
+    * `:labels` - the labels that are not held, or that are missing
     * `:field` - a field's name
-    * `:value` - what came: a field's value, the text that was looked for
-    * `:example` - a value to write instead, or `nil`
+    * `:value` - the rejected value, or the text that does not occur
+    * `:example` - a valid value, or `nil`
 
   ## Examples
 
@@ -39,9 +42,11 @@ defmodule Skillbook.StoreError do
       iex> Exception.message(error)
       ~s(the store has no entry "milc"; did you mean milk?)
 
-      iex> error = %Skillbook.StoreError{kind: :version_conflict, name: "milk", expected: 3, actual: 5}
-      iex> Exception.message(%{error | author: "bob", at: ~U[2026-03-01 09:30:00Z]})
-      ~s("milk" is at version 5, which "bob" wrote at 2026-03-01T09:30:00Z, not at the expected version 3. Read it again and make the change to what it is now)
+      iex> error = %Skillbook.StoreError{kind: :version_conflict, name: "milk", expected: 3}
+      iex> error = %{error | actual: 5, author: "bob", at: ~U[2026-03-01 09:30:00Z]}
+      iex> Exception.message(error)
+      ~s("milk" is at version 5, which "bob" wrote at 2026-03-01T09:30:00Z, ) <>
+        ~s(not at the expected version 3. Read it again and repeat the change)
   """
 
   @type kind ::
@@ -96,63 +101,70 @@ defmodule Skillbook.StoreError do
     labels: []
   ]
 
-  # Who pasted a page into the wrong place must not get the page back.
-  @shown 60
+  # A long value, such as a page in the wrong field, is not repeated in full.
+  @max_quoted 60
 
   @impl true
   def message(%{kind: :not_found, deleted_at: nil} = error),
-    do: "the store has no entry #{show(error.name)}#{offer(error.suggestions)}"
+    do: "the store has no entry #{quoted(error.name)}#{offer(error.suggestions)}"
 
   def message(%{kind: :not_found} = error) do
-    "the entry #{show(error.name)} was deleted at #{DateTime.to_iso8601(error.deleted_at)}. " <>
-      "Restore one of its versions, or create it anew"
+    "the entry #{quoted(error.name)} was deleted at #{DateTime.to_iso8601(error.deleted_at)}. " <>
+      "Restore one of its versions, or create a new entry"
   end
 
   def message(%{kind: :no_version} = error) do
-    "#{show(error.name)} has no version #{show(error.value)} that can be read here; its last one is #{error.actual}"
+    "#{quoted(error.name)} has no version #{quoted(error.value)} that this profile can read; " <>
+      "its last version is #{error.actual}"
   end
 
   def message(%{kind: :is_file} = error) do
-    "#{show(error.name)} comes from a file, which the store neither changes nor keeps versions of. " <>
+    "#{quoted(error.name)} comes from a file: the store cannot change it and has no versions " <>
+      "of it. " <>
       if(error.name =~ ".",
         do: "Change the file",
-        else: "Create an entry of this name to replace it"
+        else: "Create an entry with this name to replace it"
       )
   end
 
   def message(%{kind: :exists} = error),
-    do: "the store has an entry #{show(error.name)} already. Update it, or take another name"
+    do: "the store already has an entry #{quoted(error.name)}. Update it, or choose another name"
 
   def message(%{kind: :version_conflict} = error) do
-    "#{show(error.name)} is at version #{error.actual}, which #{show(error.author)} wrote at " <>
+    "#{quoted(error.name)} is at version #{error.actual}, which #{quoted(error.author)} " <>
+      "wrote at " <>
       "#{DateTime.to_iso8601(error.at)}, not at the expected version #{error.expected}. " <>
-      "Read it again and make the change to what it is now"
+      "Read it again and repeat the change"
   end
 
   def message(%{kind: :text_not_found, nearest: nil} = error),
-    do: "the text #{show(error.value)} is not in #{show(error.name)}, whose content is empty"
+    do:
+      "the text #{quoted(error.value)} does not occur in #{quoted(error.name)}; its content " <>
+        "is empty"
 
   def message(%{kind: :text_not_found, nearest: {number, line}} = error) do
-    "the text #{show(error.value)} is not in #{show(error.name)}; the nearest line is line #{number}: #{show(line)}. " <>
-      "Write the text exactly as it stands there"
+    "the text #{quoted(error.value)} does not occur in #{quoted(error.name)}; " <>
+      "the closest line is line #{number}: #{quoted(line)}. Copy the text exactly"
   end
 
   def message(%{kind: :label_not_held} = error),
     do: "expected labels that this profile holds, got: #{list(error.labels)}. Leave them out"
 
   def message(%{kind: :own_labels, name: nil} = error) do
-    "expected labels with #{list(error.labels)}, which all that this profile writes carries, got none of that. " <>
-      "Write them too"
+    "expected labels with #{list(error.labels)}, which this profile must set on every entry. " <>
+      "Add them"
   end
 
   def message(%{kind: :own_labels} = error) do
-    "#{show(error.name)} lacks #{list(error.labels)}, which all that this profile writes carries, so it cannot change it. " <>
-      "Create an entry of another name"
+    "#{quoted(error.name)} lacks #{list(error.labels)}, which this profile must set on every " <>
+      "entry, " <>
+      "so the profile cannot change it. Create an entry with another name"
   end
 
   def message(%{kind: :not_visible} = error) do
-    "expected an entry that this profile sees itself, got #{show(error.name)}, which is outside of its skills or " <>
-      "excludes it. Take another name, or leave the profile out of excluded_for"
+    "expected an entry that this profile can see, got #{quoted(error.name)}, which is not " <>
+      "among its " <>
+      "skills or excludes it. Choose another name, or leave the profile out of excluded_for"
   end
 
   def message(%{kind: :missing} = error),
@@ -164,42 +176,49 @@ defmodule Skillbook.StoreError do
 
     guess = if close, do: ", did you mean #{close}?", else: "."
 
-    "unknown field #{show(to_string(error.field))} for an entry#{guess} The fields are #{Enum.join(error.expected, ", ")}"
+    "unknown field #{quoted(to_string(error.field))} for an entry#{guess} " <>
+      "The fields are #{Enum.join(error.expected, ", ")}"
   end
 
   def message(%{kind: :invalid} = error),
     do:
-      "expected #{error.expected} as the #{error.field} of an entry, got: #{show(error.value)}" <>
+      "expected #{error.expected} as the #{error.field} of an entry, got: " <>
+        "#{quoted(error.value)}" <>
         write(error)
 
   def message(%{kind: :too_often} = error) do
-    "expected a schedule with at least #{span(error.expected)} between its times, got #{show(error.value)}, which runs at " <>
-      "#{DateTime.to_iso8601(error.at)} and #{span(error.actual)} later" <> write(error)
+    "expected a schedule with at least #{span(error.expected)} between its times, " <>
+      "got #{quoted(error.value)}, which runs at #{DateTime.to_iso8601(error.at)} and " <>
+      "#{span(error.actual)} later" <> write(error)
   end
 
   def message(%{kind: :too_many} = error) do
-    "expected at most #{error.expected} entries with a schedule of one creator, got one more. Take the schedule of another " <>
-      "one away, or delete that"
+    "expected at most #{error.expected} entries with a schedule of one creator, got one more. " <>
+      "Remove the schedule of another entry, or delete that entry"
   end
 
   def message(%{kind: :no_runner, value: ""}) do
-    "expected a profile of the book to run as, got a view of all. Take the view of a profile, or give the book the option " <>
-      ~s(schedules: [run_as: "default"])
+    "expected a profile of the book to run as, got an unrestricted view. Use the view of a " <>
+      "profile, " <>
+      ~s(or give the book the option schedules: [run_as: "default"])
   end
 
   def message(%{kind: :no_runner} = error) do
-    "expected that a profile of the book sets a schedule, got #{show(error.value)}, which is none, or has fewer rights here than " <>
-      "that profile. Leave the schedule out; who has the profile may add it"
+    "expected a profile of the book to set the schedule, got #{quoted(error.value)}, which " <>
+      "is not a " <>
+      "profile of the book or has fewer rights here. Leave the schedule out; " <>
+      "the profile itself can add it"
   end
 
   def message(%{kind: :no_store}) do
-    "the store needs a view of a running book that has a database. Start the book with the option store:, " <>
-      ~s(for example store: "skillbook.db")
+    "the store needs a view of a running book that has a database. " <>
+      ~s(Start the book with the option store:, for example store: "skillbook.db")
   end
 
   def message(%{kind: :in_transaction}) do
-    "expected a write to the store outside of a transaction, got one inside: its entry could not be seen before that is over. " <>
-      "Write when the transaction is done"
+    "expected a write to the store outside a transaction, got one inside: other readers " <>
+      "could not " <>
+      "see the entry before the transaction commits. Write after the transaction"
   end
 
   defp span(seconds) when rem(seconds, 60) == 0, do: counted(div(seconds, 60), "minute")
@@ -219,21 +238,20 @@ defmodule Skillbook.StoreError do
     "; did you mean #{Enum.join(others, ", ")} or #{last}?"
   end
 
-  defp list(texts), do: Enum.map_join(texts, ", ", &show/1)
+  defp list(texts), do: Enum.map_join(texts, ", ", &quoted/1)
 
-  # Only the beginning of a text is looked at, however long it is.
-  defp show(text) when is_binary(text) do
+  defp quoted(text) when is_binary(text) do
     if String.valid?(text) do
-      case String.split_at(text, @shown) do
-        {text, ""} -> quoted(text)
-        {text, _rest} -> quoted(text <> "...")
+      case String.split_at(text, @max_quoted) do
+        {text, ""} -> in_quotes(text)
+        {text, _rest} -> in_quotes(text <> "...")
       end
     else
       inspect(text, limit: 20)
     end
   end
 
-  defp show(value), do: inspect(value, limit: 5, printable_limit: @shown)
+  defp quoted(value), do: inspect(value, limit: 5, printable_limit: @max_quoted)
 
-  defp quoted(text), do: inspect(text, binaries: :as_strings, printable_limit: :infinity)
+  defp in_quotes(text), do: inspect(text, binaries: :as_strings, printable_limit: :infinity)
 end

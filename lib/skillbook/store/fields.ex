@@ -1,23 +1,24 @@
 defmodule Skillbook.Store.Fields do
   @moduledoc false
-  # What the fields of an entry may hold, and names made of titles.
+  # Validates and normalizes the fields of an entry, and derives names from titles.
 
   alias Skillbook.{Frontmatter, StoreError, Stored}
 
-  @settable ~w(title description content tags labels include_in_prompt proactive_for excluded_for attachments schedule
-               timezone)a
-  @create [:name, :kind] ++ @settable
-  @update (@settable -- [:content]) ++ [:edit]
+  @common ~w(title description content tags labels include_in_prompt proactive_for excluded_for
+             attachments schedule timezone)a
+  @create [:name, :kind] ++ @common
+  @update (@common -- [:content]) ++ [:edit]
 
-  @longest_name 64
-  # With its dash.
-  @longest_number 10
-  @longest_title 200
-  @longest_description 1_024
-  @largest_content 1_048_576
-  @longest_schedule 256
+  # Characters, and bytes for the content.
+  @max_name 64
+  # The number behind a name, with its dash.
+  @max_number 10
+  @max_title 200
+  @max_description 1_024
+  @max_content 1_048_576
+  @max_schedule 256
 
-  # How many, and how long each.
+  # The largest number of items, and the largest length of each.
   @lists %{
     tags: {32, 64},
     labels: {64, 128},
@@ -26,83 +27,85 @@ defmodule Skillbook.Store.Fields do
     attachments: {64, 256}
   }
 
-  # Controls, separators of lines, and those that turn the direction of what follows: nothing that a line shows.
+  # Control characters, line separators and direction marks, which are invisible in a line.
   @unprintable ~r/[\p{Cc}\x{2028}\x{2029}\x{202A}-\x{202E}\x{2066}-\x{2069}]/u
 
   @letters "\\p{Ll}\\p{Lo}\\p{Lm}\\p{Nd}"
   @name ~r/\A[#{@letters}]+(?:-[#{@letters}]+)*\z/u
   @between ~r/[^#{@letters}]+/u
-  # Letters that show nothing.
+  # Letters without a visible glyph.
   @fillers ~r/[\x{115F}\x{1160}\x{3164}\x{FFA0}]/u
 
-  @name_expected "small letters, digits and single dashes between them, at most #{@longest_name} characters,"
+  @name_expected "lowercase letters, digits and single dashes between them, " <>
+                   "at most #{@max_name} characters,"
 
-  @doc "The fields of a new entry as they are kept; those that are `nil` are left out."
+  @doc "The normalized fields of a new entry; fields that are `nil` are dropped."
   @spec create(map()) :: {:ok, map()} | {:error, StoreError.t()}
-  def create(given) do
-    with {:ok, fields} <- cast(given, @create),
+  def create(fields) do
+    with {:ok, fields} <- cast(fields, @create),
          {:ok, fields} <-
-           need(fields, :title, "one line of 1 to #{@longest_title} characters", "Weekly report"),
-         {:ok, fields} <- need(fields, :content, "the text", nil) do
+           required(fields, :title, "one line of 1 to #{@max_title} characters", "Weekly report"),
+         {:ok, fields} <- required(fields, :content, "the text", nil) do
       {:ok, Map.put_new_lazy(fields, :name, fn -> slug(fields.title) end)}
     end
   end
 
-  @doc "The fields to change as they are kept, `:edit` as it is; those that are `nil` are left out."
+  @doc "The normalized fields of an update, `:edit` unchanged; fields that are `nil` are dropped."
   @spec update(map()) :: {:ok, map()} | {:error, StoreError.t()}
-  def update(given) do
-    with {:ok, fields} <- cast(given, @update) do
-      # Without a schedule there is nothing that a time zone could be of.
-      if Map.get(fields, :schedule, :as_it_was) == nil,
-        do: {:ok, Map.put_new(fields, :timezone, nil)},
-        else: {:ok, fields}
+  def update(fields) do
+    with {:ok, fields} <- cast(fields, @update) do
+      # Removing the schedule also removes its time zone.
+      case fields do
+        %{schedule: nil} -> {:ok, Map.put_new(fields, :timezone, nil)}
+        _ -> {:ok, fields}
+      end
     end
   end
 
-  @doc "A content as it is kept."
+  @doc "The normalized content."
   @spec content(String.t()) :: {:ok, String.t()} | {:error, StoreError.t()}
   def content(content), do: field(:content, content)
 
-  @doc "A name as it is kept."
+  @doc "The normalized name."
   @spec name(String.t()) :: {:ok, String.t()} | {:error, StoreError.t()}
   def name(name), do: field(:name, name)
 
-  @doc "A title as it is kept."
+  @doc "The normalized title."
   @spec title(String.t()) :: {:ok, String.t()} | {:error, StoreError.t()}
   def title(title), do: field(:title, title)
 
   @doc """
-  The entry with the kind that its content makes it: one whose frontmatter has a name and a description is a skill, and
-  stays one. A skill has a description, its own or that of its frontmatter.
+  The entry with the kind that follows from its content: an entry whose frontmatter has a name and
+  a description is a skill. A skill needs a description, its own or that of its frontmatter.
   """
-  @spec settle(Stored.t()) :: {:ok, Stored.t()} | {:error, StoreError.t()}
-  def settle(%Stored{} = stored) do
-    data = data(stored.content)
-    kind = if text?(data["name"]) and text?(data["description"]), do: :skill, else: stored.kind
+  @spec resolve_kind(Stored.t()) :: {:ok, Stored.t()} | {:error, StoreError.t()}
+  def resolve_kind(%Stored{} = entry) do
+    data = frontmatter(entry.content)
+    kind = if text?(data["name"]) and text?(data["description"]), do: :skill, else: entry.kind
 
-    if kind == :skill and stored.description == "" and not text?(data["description"]),
-      do:
-        invalid(
-          :description,
-          "text of 1 to #{@longest_description} characters for a skill",
-          "",
-          "What it is for"
-        ),
-      else: {:ok, %{stored | kind: kind}}
+    if kind == :skill and entry.description == "" and not text?(data["description"]) do
+      expected = "text of 1 to #{@max_description} characters for a skill"
+      invalid(:description, expected, "", "What it is for")
+    else
+      {:ok, %{entry | kind: kind}}
+    end
   end
 
-  defp data("---" <> _ = content) do
+  defp frontmatter("---" <> _ = content) do
     case Frontmatter.parse(content) do
       {:ok, %{data: data}} -> data
       {:error, _} -> %{}
     end
   end
 
-  defp data(_content), do: %{}
+  defp frontmatter(_content), do: %{}
 
   defp text?(value), do: is_binary(value) and String.trim(value) != ""
 
-  @doc "A name made of a title: what is neither letter nor digit becomes a dash. `\"note\"` if nothing is left."
+  @doc """
+  Derives a name from a title: characters that are neither letters nor digits become dashes. A
+  title without letters and digits becomes `"note"`.
+  """
   @spec slug(String.t()) :: String.t()
   def slug(title) do
     title
@@ -111,25 +114,25 @@ defmodule Skillbook.Store.Fields do
     |> String.replace(~r/\p{M}/u, "")
     |> String.replace(@fillers, "")
     |> String.replace(@between, "-")
-    # What was apart may now be one letter.
+    # Removing marks and fillers can bring parts of one letter together.
     |> String.normalize(:nfc)
     |> String.trim("-")
-    |> shortened(@longest_name)
+    |> truncate(@max_name)
     |> case do
       "" -> "note"
       name -> name
     end
   end
 
-  @doc "What a name has in common with all that `numbered/2` makes of it."
+  @doc "The common beginning of a name and of all names that `numbered/2` derives from it."
   @spec stem(String.t()) :: String.t()
-  def stem(name), do: shortened(name, @longest_name - @longest_number)
+  def stem(name), do: truncate(name, @max_name - @max_number)
 
-  @doc "The name with a number behind it, within the limit."
+  @doc "The name with a number appended, within the length limit."
   @spec numbered(String.t(), pos_integer()) :: String.t()
   def numbered(name, number), do: stem(name) <> "-#{number}"
 
-  defp shortened(name, characters) do
+  defp truncate(name, characters) do
     name
     |> String.codepoints()
     |> Enum.take(characters)
@@ -137,45 +140,47 @@ defmodule Skillbook.Store.Fields do
     |> String.trim_trailing("-")
   end
 
-  defp need(fields, field, expected, example) do
+  defp required(fields, field, expected, example) do
     if is_map_key(fields, field),
       do: {:ok, fields},
       else:
         {:error, %StoreError{kind: :missing, field: field, expected: expected, example: example}}
   end
 
-  defp cast(given, known) do
-    given
+  defp cast(fields, allowed) do
+    fields
     |> Enum.reject(fn {_field, value} -> is_nil(value) end)
     |> Enum.sort()
     |> Enum.reduce_while({:ok, %{}}, fn {field, value}, {:ok, fields} ->
-      case known(field, value, known) do
+      case cast(field, value, allowed) do
         {:ok, value} -> {:cont, {:ok, Map.put(fields, field, value)}}
         {:error, error} -> {:halt, {:error, error}}
       end
     end)
   end
 
-  defp known(field, value, known) do
+  defp cast(field, value, allowed) do
     cond do
-      field not in known -> {:error, %StoreError{kind: :unknown, field: field, expected: known}}
-      field == :edit -> {:ok, value}
-      true -> field(field, value)
+      field not in allowed ->
+        {:error, %StoreError{kind: :unknown, field: field, expected: allowed}}
+
+      field == :edit ->
+        {:ok, value}
+
+      true ->
+        field(field, value)
     end
   end
 
   defp field(:name, name) do
     normal = if utf8?(name), do: String.normalize(name, :nfc)
 
-    if normal && within?(normal, 1, @longest_name) && normal =~ @name && not (normal =~ @fillers),
-      do: {:ok, normal},
-      else:
-        invalid(
-          :name,
-          @name_expected,
-          name,
-          slug(if(normal, do: String.slice(normal, 0, 200), else: ""))
-        )
+    if normal && length?(normal, 1, @max_name) && normal =~ @name && not (normal =~ @fillers) do
+      {:ok, normal}
+    else
+      example = slug(if(normal, do: String.slice(normal, 0, 200), else: ""))
+      invalid(:name, @name_expected, name, example)
+    end
   end
 
   defp field(:kind, kind) when kind in [:skill, :note], do: {:ok, kind}
@@ -184,46 +189,36 @@ defmodule Skillbook.Store.Fields do
   defp field(:title, title) do
     trimmed = if utf8?(title), do: String.trim(title)
 
-    if trimmed && line?(trimmed, @longest_title),
+    if trimmed && line?(trimmed, @max_title),
       do: {:ok, trimmed},
-      else:
-        invalid(:title, "one line of 1 to #{@longest_title} characters", title, "Weekly report")
+      else: invalid(:title, "one line of 1 to #{@max_title} characters", title, "Weekly report")
   end
 
   defp field(:description, text) do
     trimmed = if utf8?(text), do: String.trim(text)
 
-    if trimmed && within?(trimmed, 0, @longest_description),
+    expected = "text of at most #{@max_description} characters without NUL"
+
+    if trimmed && length?(trimmed, 0, @max_description),
       do: {:ok, trimmed},
-      else:
-        invalid(
-          :description,
-          "text of at most #{@longest_description} characters without NUL",
-          text,
-          nil
-        )
+      else: invalid(:description, expected, text, nil)
   end
 
   defp field(:content, content) do
-    if utf8?(content) and byte_size(content) <= @largest_content,
+    expected = "text of at most #{@max_content} bytes in UTF-8 without NUL"
+
+    if utf8?(content) and byte_size(content) <= @max_content,
       do: {:ok, content},
-      else:
-        invalid(
-          :content,
-          "text of at most #{@largest_content} bytes in UTF-8 without NUL",
-          content,
-          nil
-        )
+      else: invalid(:content, expected, content, nil)
   end
 
-  # What it means is found out with the other one; an empty text takes it away.
+  # An empty text removes it. `ScheduleRules` parses both fields together.
   defp field(field, text) when field in [:schedule, :timezone] do
     trimmed = if utf8?(text), do: String.trim(text)
 
-    if trimmed && within?(trimmed, 0, @longest_schedule),
+    if trimmed && length?(trimmed, 0, @max_schedule),
       do: {:ok, if(trimmed != "", do: trimmed)},
-      else:
-        invalid(field, "text of at most #{@longest_schedule} characters without NUL", text, nil)
+      else: invalid(field, "text of at most #{@max_schedule} characters without NUL", text, nil)
   end
 
   defp field(:include_in_prompt, value) when is_boolean(value), do: {:ok, value}
@@ -232,43 +227,42 @@ defmodule Skillbook.Store.Fields do
     do: invalid(:include_in_prompt, "true or false", value, "false")
 
   defp field(field, list) do
-    {most, longest} = @lists[field]
+    {max_count, max_length} = @lists[field]
+    expected = "at most #{max_count} texts of 1 to #{max_length} characters on one line"
 
-    if is_list(list) and length(list) <= most and Enum.all?(list, &item?(&1, longest)),
-      do: {:ok, tidy(field, list)},
-      else:
-        invalid(
-          field,
-          "at most #{most} texts of 1 to #{longest} characters on one line",
-          list,
-          nil
-        )
+    if is_list(list) and length(list) <= max_count and Enum.all?(list, &item?(&1, max_length)),
+      do: {:ok, unique(field, list)},
+      else: invalid(field, expected, list, nil)
   end
 
-  defp item?(text, longest), do: utf8?(text) and line?(text, longest) and String.trim(text) != ""
+  defp item?(text, max_length),
+    do: utf8?(text) and line?(text, max_length) and String.trim(text) != ""
 
-  # A tag is the same in any case. Labels and ids are compared as they are.
-  defp tidy(:tags, tags), do: tags |> Enum.map(&String.trim/1) |> Enum.uniq_by(&String.downcase/1)
-  defp tidy(:attachments, attachments), do: Enum.uniq(attachments)
-  defp tidy(_field, list), do: list |> Enum.uniq() |> Enum.sort()
+  # Tags are compared in any case, labels and ids exactly.
+  defp unique(:tags, tags),
+    do: tags |> Enum.map(&String.trim/1) |> Enum.uniq_by(&String.downcase/1)
+
+  defp unique(:attachments, attachments), do: Enum.uniq(attachments)
+  defp unique(_field, list), do: list |> Enum.uniq() |> Enum.sort()
 
   defp utf8?(text),
     do: is_binary(text) and String.valid?(text) and not String.contains?(text, "\0")
 
-  defp line?(text, longest), do: within?(text, 1, longest) and not (text =~ @unprintable)
+  defp line?(text, max), do: length?(text, 1, max) and not (text =~ @unprintable)
 
-  # Code points, which is what databases count; and a text that is too long in bytes is not counted.
-  defp within?(text, least, most),
-    do: byte_size(text) <= 4 * most and length(String.codepoints(text)) in least..most
+  # Length in code points, as databases count. The test of the bytes keeps a huge text from being
+  # split.
+  defp length?(text, min, max),
+    do: byte_size(text) <= 4 * max and length(String.codepoints(text)) in min..max
 
-  defp invalid(field, expected, value, example),
-    do:
-      {:error,
-       %StoreError{
-         kind: :invalid,
-         field: field,
-         expected: expected,
-         value: value,
-         example: example
-       }}
+  defp invalid(field, expected, value, example) do
+    {:error,
+     %StoreError{
+       kind: :invalid,
+       field: field,
+       expected: expected,
+       value: value,
+       example: example
+     }}
+  end
 end

@@ -1,10 +1,11 @@
 defmodule Skillbook.Store.Follower do
   @moduledoc false
-  # Keeps the catalog of a running book at what its database holds, whoever writes there.
+  # Keeps the catalog of a running book in sync with its database, whichever node writes there.
   #
-  # Each write raises `revision` in the settings and stamps it on the row, and revisions are committed in their order. So
-  # what came after a revision is all that is missing; a notice, wherever it comes from, only says that it is time to look.
-  # The revision that the catalog shows stands in a counter of the book, which outlives this process and the watcher.
+  # Each write raises `revision` in the settings and stamps it on its row, and writes commit in
+  # the order of their revisions. So the rows above the catalog's revision are all that is
+  # missing. A notification carries no data: it only triggers a query. The catalog's revision is
+  # in a counter of the book, which outlives this process and the watcher.
 
   use GenServer
 
@@ -15,73 +16,76 @@ defmodule Skillbook.Store.Follower do
 
   require Logger
 
-  # The processes of all connected nodes that follow a database, by its id.
+  # The process group of all followers on connected nodes; a group per database id.
   @nodes Skillbook.Store.Nodes
 
   @channel "skillbook"
 
-  # How often a database is asked that tells by itself, and one that is away, in the end.
-  @calm 30_000
+  # The longest poll interval: for a database that sends notifications, and for one that has been
+  # unreachable for a while.
+  @max_poll 30_000
 
   @columns Enum.join(Table.columns(), ", ")
 
-  @doc "Starts it for a running book."
+  @doc "Starts the follower of a running book."
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
 
-  @doc "What knows the followers on all nodes."
+  @doc "The child specification of the process group."
   def nodes, do: %{id: @nodes, start: {:pg, :start_link, [@nodes]}}
 
-  @doc "Brings a book's catalog to what the database holds, before anybody can see it."
+  @doc "Loads the database into the catalog of a book that is starting."
   @spec load(Skillbook.Book.t()) :: {:ok, non_neg_integer()} | {:error, Error.t()}
   def load(book) do
-    # In a process that ends: all rows at once are garbage that the caller, which lives on, would keep.
+    # In a short-lived process, because the rows are garbage that a long-lived caller would keep.
     fn ->
       with {:ok, settings} <- settings(sql(book)),
-           {:ok, found} <- read(book, settings.revision, :all) do
-        {_change, unread} = Catalog.put_stored(book.catalog, found.rows, :all)
-        left_out(book, unread)
-        :atomics.put(book.revision, 1, found.revision)
-        {:ok, found.revision}
+           {:ok, update} <- read(book, settings.revision, :all) do
+        {_change, unread} = Catalog.put_stored(book.catalog, update.rows, :all)
+        log_unread(book, unread)
+        :atomics.put(book.revision, 1, update.revision)
+        {:ok, update.revision}
       end
     end
     |> Task.async()
     |> Task.await(:infinity)
   end
 
-  # As long as a database takes to be there again, but no longer than one who wrote can be kept waiting.
-  @patience 15_000
+  # Long enough for a database to restart, short enough for the caller of a write.
+  @timeout 15_000
 
   @doc """
-  Returns once the catalog of a running book with a store shows what was written up to a revision, at the latest after so
-  many milliseconds: a database that went away right after the write may stay away. What was written is there all the same,
-  and shown once it can be read. Must not be called inside a transaction, whose end it would wait for.
+  Waits until the catalog of a running book shows a revision.
 
-  Who knows that an entry is all that was written at the revision gives it, so that it need not be
+  After `timeout` milliseconds it returns an error, because a database that became unreachable
+  right after the write may stay so. The write is stored, and shown once the database answers.
+  Must not be called inside a transaction, because it would wait for the commit.
+
+  `entry` is the entry that was written at the revision, if it is known, so that it need not be
   read.
   """
   @spec sync(atom(), pos_integer(), Stored.t() | nil, pos_integer()) :: :ok | {:error, Error.t()}
-  def sync(book, revision, written \\ nil, patience \\ @patience) do
+  def sync(book, revision, entry \\ nil, timeout \\ @timeout) do
     case Process.whereis(book) do
       nil ->
         {:error, stopped(book, revision)}
 
       supervisor ->
-        sync(book, supervisor, revision, written, System.monotonic_time(:millisecond) + patience)
+        sync(book, supervisor, revision, entry, System.monotonic_time(:millisecond) + timeout)
     end
   end
 
-  defp sync(book, supervisor, revision, written, deadline) do
+  defp sync(book, supervisor, revision, entry, deadline) do
     left = max(deadline - System.monotonic_time(:millisecond), 0)
-    GenServer.call(name(book), {:sync, revision, written}, left)
+    GenServer.call(name(book), {:sync, revision, entry}, left)
   catch
     :exit, {:timeout, _call} ->
       {:error, late(book, revision)}
 
     :exit, _reason ->
       if Process.alive?(supervisor) do
-        # It crashed, and is started again.
+        # The follower crashed and is being restarted.
         Process.sleep(10)
-        sync(book, supervisor, revision, written, deadline)
+        sync(book, supervisor, revision, entry, deadline)
       else
         {:error, stopped(book, revision)}
       end
@@ -89,8 +93,8 @@ defmodule Skillbook.Store.Follower do
 
   defp late(book, revision) do
     message =
-      "the catalog of the book #{inspect(book)} does not show revision #{revision} yet; what was written is in the " <>
-        "database, and is shown once it can be read"
+      "the catalog of the book #{inspect(book)} does not show revision #{revision} yet; " <>
+        "the write is in the database, and is shown once the database answers"
 
     Logger.warning(message)
     Telemetry.event([:skillbook, :store, :late], %{revision: revision}, %{book: book})
@@ -100,7 +104,7 @@ defmodule Skillbook.Store.Follower do
   defp stopped(book, revision) do
     message =
       "the book #{inspect(book)} stopped before its catalog showed revision #{revision}; " <>
-        "what was written is in the database"
+        "the write is in the database"
 
     %Error{kind: :closed, message: message}
   end
@@ -115,7 +119,7 @@ defmodule Skillbook.Store.Follower do
       timer: nil,
       group: nil,
       listening: false,
-      # How long to wait before asking again what could not be asked, and since when; nil while all is well.
+      # `{delay, since}` while the database is unreachable: the delay until the next attempt.
       away: nil,
       waiting: []
     }
@@ -124,43 +128,44 @@ defmodule Skillbook.Store.Follower do
   end
 
   @impl true
-  def handle_continue(:follow, state), do: {:noreply, state |> listen() |> look()}
+  def handle_continue(:follow, state), do: {:noreply, state |> listen() |> refresh()}
 
   @impl true
-  def handle_call({:sync, revision, written}, from, state) do
-    before = shown(state)
+  def handle_call({:sync, revision, entry}, from, state) do
+    before = current(state)
 
     if before >= revision do
       {:reply, :ok, state}
     else
       state = %{state | waiting: [{revision, from} | state.waiting]}
-      state = if written, do: take_in(state, revision, written), else: look(state)
-      if shown(state) > before, do: tell_others(state)
+      state = if entry, do: put_entry(state, revision, entry), else: refresh(state)
+      if current(state) > before, do: notify_others(state)
       {:noreply, state}
     end
   end
 
   @impl true
-  def handle_info(:look, state), do: {:noreply, state |> listen() |> look()}
+  def handle_info(:refresh, state), do: {:noreply, state |> listen() |> refresh()}
 
   def handle_info({:skillbook_revision, revision}, state),
-    do: {:noreply, look_for(state, revision)}
+    do: {:noreply, refresh(state, revision)}
 
   def handle_info({:skillbook_notify, @channel, payload}, state) do
     case Integer.parse(payload) do
-      {revision, ""} -> {:noreply, look_for(state, revision)}
-      _ -> {:noreply, look(state)}
+      {revision, ""} -> {:noreply, refresh(state, revision)}
+      _ -> {:noreply, refresh(state)}
     end
   end
 
-  # The connection that listens was lost and is back.
-  def handle_info({:skillbook_notify_lost, @channel}, state), do: {:noreply, look(state)}
+  # The listening connection was lost and is back.
+  def handle_info({:skillbook_notify_lost, @channel}, state), do: {:noreply, refresh(state)}
 
   def handle_info(_message, state), do: {:noreply, state}
 
-  # Notices
+  # Notifications
 
-  # Before each look, so that nothing between the two is missed; who listens already is not made to again.
+  # Called before each query, so that no write between the two is missed. Listening twice is
+  # harmless.
   defp listen(%{book: %{store: {module, options}}} = state) do
     listens? = Code.ensure_loaded?(module) and function_exported?(module, :listen, 2)
     %{state | listening: listens? and module.listen(options[:name], @channel) == :ok}
@@ -168,12 +173,10 @@ defmodule Skillbook.Store.Follower do
     :exit, _reason -> %{state | listening: false}
   end
 
-  defp look_for(state, revision), do: if(shown(state) >= revision, do: state, else: look(state))
-
-  defp tell_others(state) do
+  defp notify_others(state) do
     for pid <- :pg.get_members(@nodes, state.group),
         pid != self(),
-        do: send(pid, {:skillbook_revision, shown(state)})
+        do: send(pid, {:skillbook_revision, current(state)})
   end
 
   defp join(%{group: group} = state, group), do: state
@@ -184,39 +187,43 @@ defmodule Skillbook.Store.Follower do
     %{state | group: group}
   end
 
-  # Looking
+  # Reading
 
-  defp look(state) do
+  defp refresh(state, revision),
+    do: if(current(state) >= revision, do: state, else: refresh(state))
+
+  defp refresh(state) do
     case catch_up(state) do
-      {:ok, state} -> state |> back() |> answer() |> schedule()
-      {:error, error} -> state |> away(error) |> schedule()
+      {:ok, state} -> state |> report_back() |> reply() |> schedule()
+      {:error, error} -> state |> report_away(error) |> schedule()
     end
   end
 
-  # Nothing came between what shows and what was written. A database that was never read may be any.
-  defp take_in(%{group: group} = state, revision, written) when group != nil do
-    with true <- shown(state) == revision - 1,
-         :ok <- put(state, %{revision: revision, rows: Table.row(written), which: :some}) do
-      answer(state)
+  # Takes an entry without reading it, if its revision is the next one. Before the first query the
+  # database's id is unknown, and with it the group of nodes to notify.
+  defp put_entry(%{group: group} = state, revision, entry) when group != nil do
+    with true <- current(state) == revision - 1,
+         :ok <- put(state, %{revision: revision, rows: Table.row(entry), which: :some}) do
+      reply(state)
     else
-      _ -> look(state)
+      _ -> refresh(state)
     end
   end
 
-  defp take_in(state, _revision, _written), do: look(state)
+  defp put_entry(state, _revision, _entry), do: refresh(state)
 
   defp catch_up(state) do
     with {:ok, settings} <- settings(sql(state.book)),
-         {:ok, found} <- read(state.book, settings.revision, shown(state)),
-         :ok <- put(state, found) do
+         {:ok, update} <- read(state.book, settings.revision, current(state)),
+         :ok <- put(state, update) do
       {:ok, join(state, settings.database)}
     end
   end
 
-  # All new generations are made by the watcher. If it crashes, this process ends with it.
+  # Only the watcher makes new generations. If it crashes, this process is restarted with it.
   defp put(state, %{revision: revision, rows: rows, which: which}) do
     if which == :all or rows.rows != [],
-      do: left_out(state.book, Watcher.put_stored(state.book.name, rows, which))
+      do: log_unread(state.book, Watcher.put_stored(state.book.name, rows, which))
 
     :atomics.put(state.book.revision, 1, revision)
   catch
@@ -232,60 +239,61 @@ defmodule Skillbook.Store.Follower do
     end
   end
 
-  # The revision was read before the rows, so that none up to it is missed; rows that came since are there as well.
+  # The revision is read before the rows, so no row up to it is missed. Later rows may be
+  # included.
   defp read(_book, revision, revision),
     do: {:ok, %{revision: revision, rows: %{rows: []}, which: :some}}
 
-  # Somebody put an older state of the database back.
+  # The database was replaced by an older copy.
   defp read(book, revision, last) when is_integer(last) and revision < last,
     do: read(book, revision, :all)
 
   defp read(book, revision, :all) do
-    found(book, revision, :all, "where enabled = 1 and deleted_at is null order by id", [])
+    select(book, revision, :all, "where enabled = 1 and deleted_at is null order by id", [])
   end
 
-  # The sign keeps SQLite from walking through all entries by their ids, where the index of
-  # revisions names a few.
+  # The `+` makes SQLite use the index of revisions. By the ids it would scan all entries.
   defp read(book, revision, last),
-    do: found(book, revision, :some, "where revision > $1 order by +id", [last])
+    do: select(book, revision, :some, "where revision > $1 order by +id", [last])
 
-  defp found(book, revision, which, rest, params) do
-    with {:ok, rows} <-
-           SQL.query(
-             sql(book),
-             "select #{@columns}, revision from skillbook_entries #{rest}",
-             params
-           ) do
+  defp select(book, revision, which, rest, params) do
+    statement = "select #{@columns}, revision from skillbook_entries #{rest}"
+
+    with {:ok, rows} <- SQL.query(sql(book), statement, params) do
       revision = Enum.reduce(rows.rows, revision, &max(List.last(&1), &2))
       {:ok, %{revision: revision, rows: rows, which: which}}
     end
   end
 
-  # A row that some other program wrote in its own way does not keep the rest away.
-  defp left_out(book, unread) do
+  # An unreadable row, written by another program, does not stop the others from loading.
+  defp log_unread(book, unread) do
     for {id, reason} <- unread do
       Logger.error(
-        "the book #{inspect(book.name)} leaves the row #{id} of skillbook_entries out, which it cannot read: #{reason}"
+        "the book #{inspect(book.name)} skips the row #{id} of skillbook_entries, " <>
+          "which cannot be read: #{reason}"
       )
     end
   end
 
   defp sql(%{store: {module, options}}), do: module.handle(options[:name])
-  defp shown(state), do: :atomics.get(state.book.revision, 1)
 
-  defp answer(state) do
+  # The revision that the catalog shows.
+  defp current(state), do: :atomics.get(state.book.revision, 1)
+
+  defp reply(state) do
     {done, waiting} =
-      Enum.split_with(state.waiting, fn {revision, _from} -> shown(state) >= revision end)
+      Enum.split_with(state.waiting, fn {revision, _from} -> current(state) >= revision end)
 
     for {_revision, from} <- done, do: GenServer.reply(from, :ok)
     %{state | waiting: waiting}
   end
 
-  # The database may be away for a while; reading the catalog goes on meanwhile.
+  # While the database is unreachable, the catalog stays readable.
 
-  defp away(%{away: nil} = state, error) do
+  defp report_away(%{away: nil} = state, error) do
     Logger.warning(
-      "the book #{inspect(state.book.name)} cannot read its database and goes on with what it has: " <>
+      "the book #{inspect(state.book.name)} cannot read its database; its catalog stays as " <>
+        "it is: " <>
         Exception.message(error)
     )
 
@@ -294,25 +302,24 @@ defmodule Skillbook.Store.Follower do
     %{state | away: {state.poll, System.monotonic_time()}}
   end
 
-  defp away(%{away: {delay, since}} = state, _error), do: %{state | away: {later(delay), since}}
+  defp report_away(%{away: {delay, since}} = state, _error),
+    do: %{state | away: {max(delay, min(2 * delay, @max_poll)), since}}
 
-  defp back(%{away: nil} = state), do: state
+  defp report_back(%{away: nil} = state), do: state
 
-  defp back(%{away: {_delay, since}} = state) do
+  defp report_back(%{away: {_delay, since}} = state) do
     Logger.info("the book #{inspect(state.book.name)} reads its database again")
     measurements = %{duration: System.monotonic_time() - since}
     Telemetry.event([:skillbook, :store, :back], measurements, %{book: state.book.name})
     %{state | away: nil}
   end
 
-  defp later(delay), do: max(delay, min(2 * delay, @calm))
-
   defp schedule(state) do
     if state.timer, do: Process.cancel_timer(state.timer)
-    %{state | timer: Process.send_after(self(), :look, delay(state))}
+    %{state | timer: Process.send_after(self(), :refresh, delay(state))}
   end
 
   defp delay(%{away: {delay, _since}}), do: delay
-  defp delay(%{listening: true, waiting: []} = state), do: max(state.poll, @calm)
+  defp delay(%{listening: true, waiting: []} = state), do: max(state.poll, @max_poll)
   defp delay(state), do: state.poll
 end

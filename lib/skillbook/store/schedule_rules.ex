@@ -1,13 +1,18 @@
 defmodule Skillbook.Store.ScheduleRules do
   @moduledoc false
-  # Which schedules what commands write may have: assistants write them too, and nobody looks on when they run.
+  # Decides which schedules an entry may have: the shortest interval, the number of scheduled
+  # entries per author, and the profile to run as.
+  #
+  # Assistants write schedules too, and nobody watches when they run, so the book sets limits.
 
-  alias Skillbook.{Schedule, StoreError, Stored}
+  alias Skillbook.{Book, Schedule, StoreError, Stored}
+  alias Skillbook.Store.{Authors, Read, Table}
 
-  # A time of two days can be followed closely by one of the next day only.
-  @looked 600
+  # How many upcoming times are checked. A schedule may run twice around midnight only, so the
+  # first few times are not enough.
+  @checked_times 600
 
-  # What fires so many seconds apart, the shortest first.
+  # Examples for error messages: a schedule for each interval in seconds.
   @examples [
     {1, "* * * * * *"},
     {5, "*/5 * * * * *"},
@@ -23,29 +28,81 @@ defmodule Skillbook.Store.ScheduleRules do
     {604_800, "0 8 * * 1"}
   ]
 
-  @doc "The entry with its schedule and its time zone, of which it has one, as they are kept."
-  @spec settle(Stored.t()) :: {:ok, Stored.t()} | {:error, Exception.t()}
-  def settle(%Stored{schedule: nil}) do
+  @doc "The entry with its schedule and time zone in their normal form; it has at least one."
+  @spec normalize(Stored.t()) :: {:ok, Stored.t()} | {:error, Exception.t()}
+  def normalize(%Stored{schedule: nil}) do
     {:error,
      %StoreError{
        kind: :missing,
        field: :schedule,
-       expected: "when it runs in its timezone",
+       expected: "the cron expression that the timezone is for",
        example: "0 8 * * 1"
      }}
   end
 
-  def settle(%Stored{timezone: timezone} = stored) do
-    with {:ok, schedule} <- Schedule.parse(stored.schedule, timezone || "UTC"),
-         do:
-           {:ok,
-            %{stored | schedule: schedule.expression, timezone: timezone && schedule.timezone}}
+  def normalize(%Stored{timezone: timezone} = entry) do
+    with {:ok, schedule} <- Schedule.parse(entry.schedule, timezone || "UTC") do
+      timezone = timezone && schedule.timezone
+      {:ok, %{entry | schedule: schedule.expression, timezone: timezone}}
+    end
   end
 
-  @doc "Whether it leaves so many seconds between two times, from now on."
-  @spec apart(Schedule.t(), pos_integer(), DateTime.t()) :: :ok | {:error, StoreError.t()}
-  def apart(schedule, seconds, now) do
-    times = Schedule.upcoming(schedule, now, @looked)
+  @doc """
+  Whether a write may leave an entry with its schedule; `write` as in `Skillbook.Store.Write`.
+
+  A schedule that the entry already had stays allowed when the book's limits become stricter.
+  """
+  # Imported entries never run.
+  def check(%{by: by}, _before, %Stored{source: source}) when :import in [by, source], do: :ok
+
+  def check(
+        _write,
+        %Stored{deleted_at: nil, schedule: schedule, timezone: timezone},
+        %Stored{schedule: schedule, timezone: timezone}
+      ),
+      do: :ok
+
+  def check(%{view: view, book: book} = write, before, entry) do
+    limits = book.schedules
+
+    with :ok <- check_runner(view.profile, book),
+         schedule = Schedule.parse!(entry.schedule, entry.timezone || "UTC"),
+         :ok <- check_interval(schedule, limits[:min_interval], write.now) do
+      if scheduled?(before), do: :ok, else: check_count(write, entry, limits[:max_per_profile])
+    end
+  end
+
+  defp scheduled?(before),
+    do: before != nil and before.deleted_at == nil and before.schedule != nil
+
+  defp check_runner(profile, book) do
+    id = Authors.writer(profile, book.profiles)
+    run_as = if id == "", do: book.schedules[:run_as], else: id
+
+    if Map.has_key?(book.profiles, run_as),
+      do: :ok,
+      else: {:error, %StoreError{kind: :no_runner, value: profile.id}}
+  end
+
+  # Counts only entries that the profile sees, so the limit reveals no others.
+  defp check_count(write, entry, limit) do
+    with {:ok, entries} <- Table.scheduled(write.sql) do
+      creator = List.first(entry.writers, write.view.profile.id)
+
+      count =
+        entries
+        |> Read.visible(write.view)
+        |> Enum.count(&(&1.source != :import and List.first(&1.writers) == creator))
+
+      if count < limit, do: :ok, else: {:error, %StoreError{kind: :too_many, expected: limit}}
+    end
+  end
+
+  @doc "Whether a schedule leaves at least so many seconds between two times, from `now` on."
+  @spec check_interval(Schedule.t(), pos_integer(), DateTime.t()) ::
+          :ok | {:error, StoreError.t()}
+  def check_interval(schedule, seconds, now) do
+    times = Schedule.upcoming(schedule, now, @checked_times)
     pairs = Enum.zip(times, Enum.drop(times, 1))
 
     case Enum.find(pairs, fn {one, next} -> DateTime.diff(next, one) < seconds end) do
@@ -53,8 +110,8 @@ defmodule Skillbook.Store.ScheduleRules do
         :ok
 
       {one, next} ->
-        {_seconds, example} =
-          Enum.find(@examples, List.last(@examples), fn {apart, _} -> apart >= seconds end)
+        {_interval, example} =
+          Enum.find(@examples, List.last(@examples), fn {interval, _} -> interval >= seconds end)
 
         {:error,
          %StoreError{
@@ -66,5 +123,11 @@ defmodule Skillbook.Store.ScheduleRules do
            example: example
          }}
     end
+  end
+
+  @doc "Whether the book has a profile that can run an entry by its schedule."
+  def runs?(view, entry) do
+    %{profiles: profiles, schedules: schedules} = Book.fetch!(view.book)
+    match?({:ok, _, _}, Authors.profile(entry.writers, profiles, schedules[:run_as]))
   end
 end

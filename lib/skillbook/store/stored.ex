@@ -1,29 +1,40 @@
 defmodule Skillbook.Stored do
   @moduledoc """
-  An entry of the store, as `Skillbook.Store` gives it.
+  An entry of the store, as `Skillbook.Store` returns it.
 
   ## Fields
 
-    * `:name` - small letters, digits and single `-` between them, at most 64 characters
+    * `:name` - lowercase letters, digits and single `-` between them, at most 64 characters
     * `:kind` - `:skill` or `:note`
     * `:title` - one line, at most 200 characters
-    * `:description` - what it is for, at most 1,024 characters; `""` for none
-    * `:content` - the whole text, its frontmatter included; `nil` in lists and histories, which do not read it
-    * `:tags`, `:attachments` - lists of texts, in the order in which they were given
+    * `:description` - its purpose, at most 1,024 characters, or `""`
+    * `:content` - the whole text with its frontmatter; `nil` in lists and histories
+    * `:tags`, `:attachments` - lists of texts, in the given order
     * `:labels` - the visibility labels, sorted
-    * `:include_in_prompt` - whether it belongs into prompts
-    * `:proactive_for`, `:excluded_for` - the ids of profiles that differ, sorted: in the prompt of these, and never there
-    * `:schedule` - the cron expression by which it runs by itself, or `nil`
-    * `:timezone` - the time zone of that, or `nil` for UTC
-    * `:source` - `:user`, `:agent` or `:import`: the one of them that is trusted least among those that had a part in it
+    * `:include_in_prompt` - whether prompts list it
+    * `:proactive_for`, `:excluded_for` - sorted profile ids: it is always, or never, in the
+      prompts of these profiles
+    * `:schedule` - the cron expression by which it runs automatically, or `nil`
+    * `:timezone` - the time zone of the schedule, or `nil` for UTC
+    * `:source` - the least trusted kind of author among its versions: `:user`, `:agent` or
+      `:import`
     * `:author` - the id of the profile that wrote this version
-    * `:version` - a number, from 1; each change raises it by one
+    * `:version` - a number from 1 that each change raises by one
     * `:enabled` - whether it is in the catalog
     * `:created_at`, `:updated_at` - UTC, whole seconds
-    * `:deleted_at` - when it was deleted, or `nil`
+    * `:deleted_at` - the time of its deletion, or `nil`
     * `:hash` - a digest of the content
 
   The fields `:id` and `:writers` are private.
+
+  ## Examples
+
+      iex> {:ok, _} = Skillbook.start_link(name: StoredExample, store: ":memory:")
+      iex> view = Skillbook.view(StoredExample, "default")
+      iex> {:ok, :added, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.")
+      iex> {:ok, %Skillbook.Stored{} = milk} = Skillbook.Store.fetch(view, "milk")
+      iex> {milk.kind, milk.title, milk.source, milk.author, milk.enabled}
+      {:note, "Milk", :user, "default", true}
   """
 
   @type t :: %__MODULE__{

@@ -1,7 +1,9 @@
 defmodule Skillbook.Store.Table do
   @moduledoc false
-  # The entries and their versions in the database. Every function takes the handle for `Skillbook.SQL`; none of them
-  # knows who may see what.
+  # Reads and writes entries and their versions in the database.
+  #
+  # All functions take a handle of `Skillbook.SQL`. None of them checks access: that is the work
+  # of `Skillbook.Store.Read`.
 
   alias Skillbook.Store.Version
   alias Skillbook.Support.JSON
@@ -10,30 +12,31 @@ defmodule Skillbook.Store.Table do
   # The fields of an entry are the columns of `skillbook_entries`.
   @columns for %{field: field} <- Stored.__info__(:struct), do: field
   @all Enum.map_join(@columns, ", ", &"e.#{&1}")
-  # A list does not read the contents.
-  @light Enum.map_join(@columns, ", ", &if(&1 == :content, do: "null", else: "e.#{&1}"))
-  # Of what was deleted none is read either.
-  @live Enum.map_join(
-          @columns,
-          ", ",
-          &if(&1 == :content,
-            do: "case when e.deleted_at is null then e.content end",
-            else: "e.#{&1}"
-          )
-        )
+  @without_content Enum.map_join(@columns, ", ", &if(&1 == :content, do: "null", else: "e.#{&1}"))
+  # Deleted entries are read without their contents.
+  @with_live_content Enum.map_join(
+                       @columns,
+                       ", ",
+                       &if(&1 == :content,
+                         do: "case when e.deleted_at is null then e.content end",
+                         else: "e.#{&1}"
+                       )
+                     )
 
-  # What a version has of an entry.
-  @kept @columns -- [:id, :name, :author, :version, :created_at, :updated_at, :deleted_at]
-  # What the database makes is not written.
+  @version_columns @columns --
+                     [:id, :name, :author, :version, :created_at, :updated_at, :deleted_at]
+  # The database assigns the id.
   @inserted (@columns -- [:id]) ++ [:scope, :revision]
   @updated @inserted -- [:name, :created_at]
 
   places = fn columns -> Enum.map_join(1..length(columns), ", ", &"$#{&1}") end
 
-  @next_revision "update skillbook_settings set value = cast(cast(value as bigint) + 1 as text) " <>
+  @next_revision "update skillbook_settings set value = cast(cast(value as bigint) + 1 as " <>
+                   "text) " <>
                    "where key = 'revision' returning value"
 
-  @insert "insert into skillbook_entries (#{Enum.join(@inserted, ", ")}) values (#{places.(@inserted)}) returning id"
+  @insert "insert into skillbook_entries (#{Enum.join(@inserted, ", ")}) " <>
+            "values (#{places.(@inserted)}) returning id"
 
   @update "update skillbook_entries set " <>
             (@updated
@@ -41,45 +44,48 @@ defmodule Skillbook.Store.Table do
              |> Enum.map_join(", ", fn {column, at} -> "#{column} = $#{at}" end)) <>
             " where id = $#{length(@updated) + 1}"
 
-  # The row that this write made is the only one with its revision.
-  @version "insert into skillbook_entry_versions (entry_id, version, action, made_by, author, at, " <>
-             "#{Enum.join(@kept, ", ")}) select id, version, $1, $2, author, updated_at, #{Enum.join(@kept, ", ")} " <>
+  # Each write has its own revision, so the revision selects its row.
+  @version "insert into skillbook_entry_versions (entry_id, version, action, made_by, " <>
+             "author, at, " <>
+             "#{Enum.join(@version_columns, ", ")}) select id, version, $1, $2, author, " <>
+             "updated_at, #{Enum.join(@version_columns, ", ")} " <>
              "from skillbook_entries where revision = $3"
 
-  # Told to the nodes that listen, by the database itself and only if the transaction is committed.
+  # PostgreSQL sends it to all listening nodes when the transaction commits.
   @notify "select pg_notify('skillbook', $1)"
 
-  @named "select #{@live} from skillbook_entries e where e.name = $1 order by e.id"
+  @named "select #{@with_live_content} from skillbook_entries e where e.name = $1 order by e.id"
 
-  @typedoc "The entries of a name: the live ones, the oldest first, and the deleted ones, without their contents."
+  @typedoc "The entries of a name, the oldest first; the deleted ones without their contents."
   @type named :: {live :: [Stored.t()], deleted :: [Stored.t()]}
 
   @doc """
-  Runs `fun` in a transaction that raises the revision, which is the first thing that a write does:
-  whoever writes next waits there until this one is over, and sees what it did. `fun` gets the
-  handle, the revision and the entries of a name, of which there are none for `nil`.
+  Runs `fun` in a transaction that first raises the revision.
+
+  The raised row is locked, so writers run one after another and each sees the previous writes.
+  `fun` gets the handle, the revision and the entries of `name` (none for `nil`).
   """
   def write(sql, name, fun) do
     named = if name, do: [{@named, [name]}], else: []
 
-    SQL.transaction(sql, [{@next_revision, []} | named], fn sql,
-                                                            [%{rows: [[revision]]} | named] ->
+    SQL.transaction(sql, [{@next_revision, []} | named], fn sql, [next | named] ->
+      %{rows: [[revision]]} = next
       fun.(sql, String.to_integer(revision), named |> Enum.flat_map(& &1.rows) |> split())
     end)
   end
 
-  @doc "The entries of a name."
+  @doc "The entries of a name, live and deleted."
   def named(sql, name) do
     with {:ok, %{rows: rows}} <- SQL.query(sql, @named, [name]), do: {:ok, split(rows)}
   end
 
   defp split(rows), do: rows |> Enum.map(&from_row/1) |> Enum.split_with(&is_nil(&1.deleted_at))
 
-  @doc "The live entries of a title, the oldest first."
+  @doc "The live entries with a title, the oldest first."
   def titled(sql, title),
     do: select(sql, @all, "where e.title = $1 and e.deleted_at is null order by e.id", [title])
 
-  @doc "The deleted entries of a name or a title, the one that was deleted last first."
+  @doc "The deleted entries with a name or a title, the last deleted first."
   def deleted(sql, name) do
     where =
       "where (e.name = $1 or e.title = $1) and e.deleted_at is not null order by e.revision desc"
@@ -88,23 +94,18 @@ defmodule Skillbook.Store.Table do
   end
 
   @doc "All live entries, without their contents."
-  def list(sql), do: select(sql, @light, "where e.deleted_at is null order by e.id", [])
+  def list(sql), do: select(sql, @without_content, "where e.deleted_at is null order by e.id", [])
 
   @doc "The live entries with a schedule, without their contents."
-  def scheduled(sql),
-    do:
-      select(
-        sql,
-        @light,
-        "where e.schedule is not null and e.deleted_at is null order by e.id",
-        []
-      )
+  def scheduled(sql) do
+    where = "where e.schedule is not null and e.deleted_at is null order by e.id"
+    select(sql, @without_content, where, [])
+  end
 
-  @doc "The live entries whose name begins so, without their contents."
-  def beginning(sql, stem) do
-    select(sql, @light, "where e.name like $1 and e.deleted_at is null order by e.id", [
-      stem <> "%"
-    ])
+  @doc "The live entries whose name starts with a stem, without their contents."
+  def starting_with(sql, stem) do
+    where = "where e.name like $1 and e.deleted_at is null order by e.id"
+    select(sql, @without_content, where, [stem <> "%"])
   end
 
   defp select(sql, columns, rest, params) do
@@ -114,8 +115,8 @@ defmodule Skillbook.Store.Table do
   end
 
   @doc """
-  Writes an entry at a revision, with the version that it is at now. One without an `id` is added,
-  and gets its own from the database.
+  Inserts or updates an entry and adds its version. An entry without an `id` is inserted, and
+  returned with the id that the database assigned.
   """
   def put(sql, %Stored{} = stored, action, by, revision) do
     version = {@version, [Atom.to_string(action), Atom.to_string(by), revision]}
@@ -145,7 +146,7 @@ defmodule Skillbook.Store.Table do
     Enum.map(columns, &Map.fetch!(row, &1))
   end
 
-  # Who sees an entry depends on these. Of JSON none has a line end in it.
+  # Access to an entry depends on these three. The lists are JSON, so they contain no line breaks.
   defp scope(%{kind: kind, labels: labels, excluded_for: excluded_for}) do
     :sha256
     |> :crypto.hash(Enum.join([kind, labels, excluded_for], "\n"))
@@ -154,13 +155,16 @@ defmodule Skillbook.Store.Table do
 
   @doc "The versions of an entry, the newest first, without their contents."
   def versions(sql, %Stored{} = stored) do
-    columns = Enum.map_join(@kept, ", ", &if(&1 == :content, do: "null", else: "v.#{&1}"))
+    columns =
+      Enum.map_join(@version_columns, ", ", &if(&1 == :content, do: "null", else: "v.#{&1}"))
+
     versions(sql, stored, columns, "order by v.version desc", [])
   end
 
-  @doc "One version of an entry, in a list, or an empty one."
+  @doc "A list with the version of that number, or an empty list."
   def version(sql, %Stored{} = stored, number) do
-    versions(sql, stored, Enum.map_join(@kept, ", ", &"v.#{&1}"), "and v.version = $2", [number])
+    columns = Enum.map_join(@version_columns, ", ", &"v.#{&1}")
+    versions(sql, stored, columns, "and v.version = $2", [number])
   end
 
   defp versions(sql, stored, columns, rest, params) do
@@ -172,13 +176,12 @@ defmodule Skillbook.Store.Table do
          do: {:ok, Enum.map(rows, &version_from_row(stored, &1))}
   end
 
-  defp version_from_row(stored, [number, action, by, author, at | kept]) do
+  defp version_from_row(stored, [number, action, by, author, at | values]) do
     at = from_column(:updated_at, at)
 
     fields =
-      @kept
-      |> Enum.zip(kept)
-      |> Enum.map(fn {field, value} -> {field, from_column(field, value)} end)
+      for {field, value} <- Enum.zip(@version_columns, values),
+          do: {field, from_column(field, value)}
 
     entry = struct!(stored, fields)
     deleted_at = if action == "delete", do: at
@@ -197,11 +200,11 @@ defmodule Skillbook.Store.Table do
     defp action(unquote(Atom.to_string(action))), do: unquote(action)
   end
 
-  @doc "The columns that an entry is made of, in the order in which it is read of them."
+  @doc "The columns of an entry, in the order of `from_row/1`."
   @spec columns() :: [atom()]
   def columns, do: @columns
 
-  @doc "An entry as the catalog takes rows; of its values none is made a column's."
+  @doc "An entry as a row for the catalog, which takes field values as they are."
   @spec row(Stored.t()) :: %{columns: [String.t()], rows: [[term()]]}
   def row(%Stored{} = stored) do
     %{
@@ -219,7 +222,7 @@ defmodule Skillbook.Store.Table do
   defp from_row([column | columns], [value | row], fields),
     do: from_row(columns, row, [{column, from_column(column, value)} | fields])
 
-  @doc "A field's value as it stands in its column."
+  @doc "A field's value as its column stores it."
   @spec to_column(atom(), term()) :: SQL.param()
   def to_column(field, list) when field in [:labels, :proactive_for, :excluded_for],
     do: list |> Enum.uniq() |> Enum.sort() |> JSON.encode()
@@ -248,7 +251,7 @@ defmodule Skillbook.Store.Table do
 
   defp from_column(_field, value), do: value
 
-  # Most are empty.
+  # Most lists are empty.
   defp texts("[]"), do: []
 
   defp texts(json) do

@@ -1,15 +1,24 @@
 defmodule Skillbook.Store.Version do
   @moduledoc """
-  One version of an entry of the store.
+  One version of an entry of the store, as `Skillbook.Store.version/3` returns it.
 
   ## Fields
 
     * `:version` - its number
-    * `:action` - what made it: `:create`, `:update`, `:enable`, `:disable`, `:delete` or `:restore`
-    * `:by` - on whose word: `:user`, `:agent` or `:import`
-    * `:author` - the id of the profile for which it was made
-    * `:at` - when, UTC, whole seconds
-    * `:entry` - the `Skillbook.Stored` as it was then; in a history without its content
+    * `:action` - `:create`, `:update`, `:enable`, `:disable`, `:delete` or `:restore`
+    * `:by` - the kind of author: `:user`, `:agent` or `:import`
+    * `:author` - the id of the profile that wrote it
+    * `:at` - the time of the write, UTC, whole seconds
+    * `:entry` - the `Skillbook.Stored` of that version; without its content in a history
+
+  ## Examples
+
+      iex> {:ok, _} = Skillbook.start_link(name: StoreVersionExample, store: ":memory:")
+      iex> view = Skillbook.view(StoreVersionExample, "default")
+      iex> {:ok, :added, _} = Skillbook.Store.put_note(view, "Milk", "Two bottles.", by: :agent)
+      iex> {:ok, version} = Skillbook.Store.version(view, "milk", 1)
+      iex> {version.action, version.by, version.author, version.entry.content}
+      {:create, :agent, "default", "Two bottles."}
   """
 
   alias Skillbook.Stored

@@ -1,39 +1,39 @@
 defmodule Skillbook.Usage.Counter do
   @moduledoc false
-  # What a book counts since it last wrote its counts down: a table that whoever runs a command adds to. Its supervisor
-  # owns it, so that a crash of the process that empties it loses nothing.
+  # Counts commands in an ETS table until `Skillbook.Usage.Writer` stores the counts.
   #
-  # Only so many different rows fit. What does not fit is counted under no name and no profile: the numbers stay right.
+  # Processes that run commands write to the table directly. The book's supervisor owns it, so a
+  # crash of the writer loses nothing. The number of rows is limited; beyond it, commands are
+  # counted without name and profile, so the totals stay correct.
 
   @type key :: {hour :: integer(), name :: String.t(), profile :: String.t(), event :: String.t()}
   @type row :: {key(), count :: pos_integer(), microseconds :: non_neg_integer()}
 
   @spec new(atom(), pos_integer()) :: :ok
-  def new(book, most) do
+  def new(book, max_rows) do
     table = :ets.new(name(book), [:named_table, :public, write_concurrency: true])
-    :ets.insert(table, {:most, most})
+    :ets.insert(table, {:max_rows, max_rows})
     :ok
   end
 
-  @doc "Counts a command that ended, as its event of `Skillbook.Telemetry` tells, if its book counts."
+  @doc "Counts a finished command from its telemetry event, if its book counts."
   @spec count(:stop | :exception, map(), map()) :: :ok
   def count(_how, _measurements, %{book: nil}), do: :ok
 
   def count(how, %{duration: duration}, %{book: book} = metadata) do
-    case of(how, metadata) do
+    case event(how, metadata) do
       nil -> :ok
       {event, names} -> count(book, names, metadata.profile, event, duration)
     end
   end
 
-  # A text that was read took no time of its own.
-  defp of(:stop, %{reads: [_ | _] = names}), do: {"read", names}
-  defp of(_how, %{skill: nil}), do: nil
+  defp event(:stop, %{reads: [_ | _] = names}), do: {"read", names}
+  defp event(_how, %{skill: nil}), do: nil
 
-  defp of(:stop, %{skill: name, status: status}) when status in [:ok, :template, :help],
+  defp event(:stop, %{skill: name, status: status}) when status in [:ok, :template, :help],
     do: {"run", [name]}
 
-  defp of(_how, %{skill: name}), do: {"failed", [name]}
+  defp event(_how, %{skill: name}), do: {"failed", [name]}
 
   defp count(book, names, profile, event, duration) do
     table = name(book)
@@ -41,6 +41,7 @@ defmodule Skillbook.Usage.Counter do
     if :ets.whereis(table) != :undefined do
       hour = div(System.os_time(:second), 3600)
 
+      # The duration of a read is not counted: a report averages runs.
       time =
         if event == "read", do: 0, else: System.convert_time_unit(duration, :native, :microsecond)
 
@@ -49,11 +50,11 @@ defmodule Skillbook.Usage.Counter do
 
     :ok
   rescue
-    # The book stopped meanwhile.
+    # The book has stopped since.
     ArgumentError -> :ok
   end
 
-  @doc "Takes all that is counted out of the table."
+  @doc "Removes all counts from the table and returns them."
   @spec take(atom()) :: [row()]
   def take(book) do
     table = name(book)
@@ -61,17 +62,17 @@ defmodule Skillbook.Usage.Counter do
     Enum.flat_map(keys, &:ets.take(table, &1))
   end
 
-  @doc "Puts back what could not be written down."
+  @doc "Puts back counts that could not be stored."
   @spec put_back(atom(), [row()]) :: :ok
   def put_back(book, rows), do: Enum.each(rows, &add(name(book), &1))
 
-  # A count that is there already needs one access; only a new one looks whether there is room.
+  # Updating an existing row is one operation. Only a new row checks the limit.
   defp add(table, {{hour, _name, _profile, event} = key, count, time} = row) do
     :ets.update_counter(table, key, [{2, count}, {3, time}])
   rescue
     ArgumentError ->
-      fits = :ets.info(table, :size) <= :ets.lookup_element(table, :most, 2)
-      key = if fits, do: key, else: {hour, "", "", event}
+      fits? = :ets.info(table, :size) <= :ets.lookup_element(table, :max_rows, 2)
+      key = if fits?, do: key, else: {hour, "", "", event}
       :ets.update_counter(table, key, [{2, elem(row, 1)}, {3, elem(row, 2)}], {key, 0, 0})
   end
 

@@ -1,8 +1,10 @@
 defmodule Skillbook.Usage.Writer do
   @moduledoc false
-  # Writes a book's counts down every few seconds and when it stops, and thins out what is old: hours become days, days go.
+  # Stores a book's counts in the database every few seconds and when it stops. Once a day it
+  # combines old hours into days and deletes old days.
   #
-  # A count is in the table or in the database: rows are taken out, added in one transaction, and put back if that fails.
+  # A count is either in the ETS table or in the database: rows are taken from the table, added in
+  # one transaction, and put back if that fails.
 
   use GenServer
 
@@ -11,22 +13,22 @@ defmodule Skillbook.Usage.Writer do
   alias Skillbook.SQL
   alias Skillbook.Usage.Counter
 
-  # After so many days an hour's counts are added to its day's.
-  @hours 30
-  # Rows of one statement: far fewer parameters than either database takes.
-  @rows 500
+  # Hours are combined into days after so many days.
+  @keep_hours 30
+  # Rows per statement, well below the databases' limits on parameters.
+  @max_rows 500
 
   @type options :: %{book: atom(), usage: keyword(), sql: (() -> SQL.t())}
 
   @spec start_link(options()) :: GenServer.on_start()
   def start_link(options), do: GenServer.start_link(__MODULE__, options, name: name(options.book))
 
-  @doc "Writes down what is counted until now."
+  @doc "Stores all counts now."
   @spec flush(atom()) :: :ok | {:error, SQL.Error.t()}
   def flush(book) do
     GenServer.call(name(book), :flush, :infinity)
   catch
-    # The book's database starts anew, or the book stops.
+    # The book's database is restarting, or the book is stopping.
     :exit, _reason -> {:error, SQL.Error.closed()}
   end
 
@@ -40,13 +42,13 @@ defmodule Skillbook.Usage.Writer do
 
   @impl true
   def handle_call(:flush, _from, state) do
-    {answer, state} = write(state)
-    {:reply, answer, state}
+    {result, state} = write(state)
+    {:reply, result, state}
   end
 
   @impl true
   def handle_info(:flush, state) do
-    {_answer, state} = write(state)
+    {_result, state} = write(state)
     {:noreply, schedule(state)}
   end
 
@@ -63,24 +65,24 @@ defmodule Skillbook.Usage.Writer do
   defp write(state) do
     rows = Counter.take(state.book)
 
-    case stored(state, rows) do
+    case store_rows(state, rows) do
       :ok ->
         {:ok, thin_daily(%{state | failed: false})}
 
       {:error, error} ->
         Counter.put_back(state.book, rows)
-        # A database that is away for long is told of once.
+        # Logged once per outage.
         unless state.failed,
-          do: Logger.warning("usage is not written down: #{Exception.message(error)}")
+          do: Logger.warning("usage counts cannot be stored: #{Exception.message(error)}")
 
         {{:error, error}, %{state | failed: true}}
     end
   end
 
-  defp stored(_state, []), do: :ok
-  defp stored(state, rows), do: with_sql(state, &store(&1, rows))
+  defp store_rows(_state, []), do: :ok
+  defp store_rows(state, rows), do: with_sql(state, &store(&1, rows))
 
-  # While the database starts anew there is none, and its processes may end in the middle.
+  # While the database restarts, there is no handle, and its processes may end during a call.
   defp with_sql(state, fun) do
     fun.(state.sql.())
   rescue
@@ -89,7 +91,7 @@ defmodule Skillbook.Usage.Writer do
     :exit, _reason -> {:error, SQL.Error.closed()}
   end
 
-  @doc "Adds counts to those that are stored: all of them or, with an error, none."
+  @doc "Adds counts to the stored ones in one transaction."
   @spec store(SQL.t(), [Counter.row()]) :: :ok | {:error, SQL.Error.t()}
   def store(sql, rows) do
     rows =
@@ -99,11 +101,11 @@ defmodule Skillbook.Usage.Writer do
     with {:ok, _} <- SQL.transaction(sql, &add(&1, rows)), do: :ok
   end
 
-  # In the order of their keys, so that two writers never wait for each other in a circle.
+  # Sorted by key, so that two writers cannot deadlock.
   defp add(sql, rows) do
     rows
     |> Enum.sort()
-    |> Enum.chunk_every(@rows)
+    |> Enum.chunk_every(@max_rows)
     |> Enum.reduce_while({:ok, nil}, fn rows, done ->
       case SQL.query(sql, insert(length(rows)), Enum.concat(rows)) do
         {:ok, _} -> {:cont, done}
@@ -121,7 +123,8 @@ defmodule Skillbook.Usage.Writer do
     """
     insert into skillbook_usage (bucket, name, profile, event, count, duration) values #{values}
     on conflict (bucket, name, profile, event) do update
-    set count = skillbook_usage.count + excluded.count, duration = skillbook_usage.duration + excluded.duration
+    set count = skillbook_usage.count + excluded.count,
+      duration = skillbook_usage.duration + excluded.duration
     """
   end
 
@@ -141,17 +144,17 @@ defmodule Skillbook.Usage.Writer do
       else: state
   end
 
-  @doc "Makes days of the hours that are old enough, and drops what is older than `keep` days."
+  @doc "Combines old hours into days, and deletes counts older than `keep` days."
   @spec thin(SQL.t(), Date.t(), pos_integer()) :: :ok | {:error, SQL.Error.t()}
   def thin(sql, today, keep) do
     done =
       SQL.transaction(sql, fn sql ->
-        with {:ok, _} <-
-               SQL.query(sql, "delete from skillbook_usage where bucket < $1", [
-                 Date.add(today, -keep)
-               ]),
-             # One statement takes the rows away and gives them, so that of two nodes only one adds them up.
-             {:ok, %{rows: rows}} <- SQL.query(sql, take(), [Date.add(today, -@hours)]),
+        old = "delete from skillbook_usage where bucket < $1"
+
+        # Rows are deleted and returned by one statement, so only one of several nodes adds them
+        # up.
+        with {:ok, _} <- SQL.query(sql, old, [Date.add(today, -keep)]),
+             {:ok, %{rows: rows}} <- SQL.query(sql, take(), [Date.add(today, -@keep_hours)]),
              do: add(sql, days(rows))
       end)
 

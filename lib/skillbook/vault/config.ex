@@ -1,8 +1,9 @@
 defmodule Skillbook.Vault.Config do
   @moduledoc false
-  # A vault as a book has it, from the options that `Skillbook.Vault` lists.
+  # Validates the options of a book's vaults (`Skillbook.Vault` documents them) and finds vaults
+  # by name.
 
-  alias Skillbook.OptionError
+  alias Skillbook.{OptionError, VaultError}
   alias Skillbook.Support.Options
   alias Skillbook.Vault.Folder
 
@@ -16,7 +17,22 @@ defmodule Skillbook.Vault.Config do
   @enforce_keys [:name]
   defstruct [:name, :producer, labels: [], watch: true]
 
-  @doc "The vaults of a book's option, each a path or options."
+  @doc "The vault of a name."
+  @spec find([t()], String.t()) :: {:ok, t()} | {:error, VaultError.t()}
+  def find([], _name), do: {:error, %VaultError{kind: :no_vaults}}
+
+  def find(vaults, name) do
+    case Enum.find(vaults, &(&1.name == name)) do
+      nil ->
+        names = Enum.map(vaults, & &1.name)
+        {:error, %VaultError{kind: :unknown_vault, name: name, available: names}}
+
+      vault ->
+        {:ok, vault}
+    end
+  end
+
+  @doc "The vaults of a book's option `:vaults`, each a path or options."
   @spec list([Path.t() | keyword()]) :: {:ok, [t()]} | {:error, OptionError.t()}
   def list(vaults) do
     with {:ok, vaults} <- Options.each(vaults, &new/1) do

@@ -1,27 +1,28 @@
 defmodule Skillbook.VaultError do
   @moduledoc """
-  What was asked of a vault cannot be done.
+  An error of `Skillbook.Vault`.
 
   ## Fields
 
-    * `:kind` - what stands in the way:
-      * `:no_vaults` - the book has none that the profile sees
-      * `:unknown_vault` - there is none of the name
-      * `:which` - there are several, and none was named
-      * `:no_folder` - nothing can be written into the vault: it is no folder
-      * `:not_found` - there is no note of the name
+    * `:kind` - the cause:
+      * `:no_vaults` - the book has no vaults that the profile sees
+      * `:unknown_vault` - no vault has the name
+      * `:which` - there are several vaults, and none was named
+      * `:no_folder` - the vault is not a folder, so notes cannot be written into it
+      * `:not_found` - no note has the name
       * `:ambiguous` - several notes have the name
-      * `:exists` - the note is there already
-      * `:name` - a name that cannot be a file's
-      * `:frontmatter` - the edit would change what the note's frontmatter says
-      * `:unreadable` - the note cannot be read, `:reason` says why
-    * `:name` - the vault or the note as it was named, or the path that is taken
-    * `:available` - the vaults there are, or the notes that may be meant
+      * `:exists` - the note already exists
+      * `:name` - the title or folder cannot be a file name
+      * `:frontmatter` - the edit would change the note's frontmatter
+      * `:unreadable` - the note cannot be read; `:reason` says why
+    * `:name` - the name of the vault or note in the call, or the path that is taken
+    * `:available` - the names of the vaults, or of notes with similar names
     * `:reason` - text, or nil
 
   ## Examples
 
-      iex> Exception.message(%Skillbook.VaultError{kind: :unknown_vault, name: "nots", available: ["notes", "work"]})
+      iex> error = %Skillbook.VaultError{kind: :unknown_vault, name: "nots"}
+      iex> Exception.message(%{error | available: ["notes", "work"]})
       ~s(there is no vault "nots"; the vaults are notes, work)
   """
 
@@ -35,49 +36,52 @@ defmodule Skillbook.VaultError do
   @enforce_keys [:kind]
   defexception [:kind, :name, :reason, available: []]
 
-  # Who pasted a page into the wrong place must not get the page back.
-  @shown 100
+  # A long value, such as a page in the wrong field, is not repeated in full.
+  @max_quoted 100
 
   @impl true
   def message(%{kind: :no_vaults}),
     do:
-      ~s(there are no vaults. Whoever runs the book sets the option `vaults:`, for example vaults: ["notes"])
+      "there are no vaults. Start the book with the option vaults:, " <>
+        ~s(for example vaults: ["notes"])
 
   def message(%{kind: :unknown_vault} = error),
-    do: "there is no vault #{show(error.name)}; the vaults are #{list(error.available)}"
+    do: "there is no vault #{quoted(error.name)}; the vaults are #{list(error.available)}"
 
   def message(%{kind: :which} = error) do
-    "expected the vault to write into, one of #{list(error.available)}, got none. " <>
+    "expected a vault to write into, one of #{list(error.available)}, got none. " <>
       "Write for example: --vault #{hd(error.available)}"
   end
 
   def message(%{kind: :no_folder} = error),
-    do: "the vault #{show(error.name)} is no folder, and nothing can be written into it"
+    do: "the vault #{quoted(error.name)} is not a folder, so notes cannot be written into it"
 
   def message(%{kind: :not_found, available: []} = error),
-    do: "there is no note #{show(error.name)}; `markdown.search` finds notes by what they say"
+    do: "there is no note #{quoted(error.name)}; `markdown.search` finds notes by their content"
 
-  def message(%{kind: :not_found} = error),
-    do:
-      "there is no note #{show(error.name)}; did you mean #{error.available |> Enum.map(&show/1) |> either()}?"
+  def message(%{kind: :not_found} = error) do
+    suggestions = error.available |> Enum.map(&quoted/1) |> either()
+    "there is no note #{quoted(error.name)}; did you mean #{suggestions}?"
+  end
 
-  def message(%{kind: :ambiguous} = error),
-    do:
-      "several notes are called #{show(error.name)}: #{list(error.available)}. Write the path of one, and --vault if several have it"
+  def message(%{kind: :ambiguous} = error) do
+    "several notes are called #{quoted(error.name)}: #{list(error.available)}. " <>
+      "Write the path of one, and --vault if several vaults have that path"
+  end
 
   def message(%{kind: :exists} = error) do
-    "there is a note #{show(error.name)} already, and nothing is written over it. " <>
-      "Change it with `markdown.edit`, or take another title"
+    "the note #{quoted(error.name)} already exists, and is not overwritten. " <>
+      "Change it with `markdown.edit`, or choose another title"
   end
 
   def message(%{kind: :name} = error) do
-    "#{show(error.name)} cannot be the name of a file: write letters, digits, blanks and dashes, at most 100 characters, " <>
-      "without a dot in front"
+    "#{quoted(error.name)} cannot be a file name: write letters, digits, blanks and dashes, " <>
+      "at most 100 characters, without a leading dot"
   end
 
   def message(%{kind: :frontmatter} = error) do
-    "the edit would change what the frontmatter of #{show(error.name)} says, and only its text can be edited. " <>
-      "Begin the text with something else than ---"
+    "the edit would change the frontmatter of #{quoted(error.name)}, and only its text can be " <>
+      "edited. Do not begin the text with ---"
   end
 
   def message(%{kind: :unreadable} = error), do: "#{error.name} cannot be edited: #{error.reason}"
@@ -87,8 +91,8 @@ defmodule Skillbook.VaultError do
   defp either([one]), do: one
   defp either(names), do: Enum.join(Enum.drop(names, -1), ", ") <> " or " <> List.last(names)
 
-  defp show(text) do
-    case String.split_at(text, @shown) do
+  defp quoted(text) do
+    case String.split_at(text, @max_quoted) do
       {text, ""} -> inspect(text, printable_limit: :infinity)
       {text, _} -> inspect(text <> "...", printable_limit: :infinity)
     end

@@ -1,14 +1,25 @@
 defmodule Skillbook.Vault.Folder do
   @moduledoc """
-  The notes of a folder: its Markdown files and those of the folders in it.
+  Produces the notes of a folder: its Markdown files and those of its subfolders.
+
+  `vaults: ["notes"]` and `vaults: [[path: "notes"]]` use this producer.
 
   ## Options
 
     * `:path` - the folder. Required
-    * `:poll` - look through it at intervals of so many milliseconds instead of relying on the system's reports
+    * `:poll` - an interval in milliseconds at which the folder is scanned, instead of relying on
+      the system's file events
 
-  Names that begin with a dot, `node_modules` and copies that end in `~` are left out, as sources leave them out. Links are not
-  followed. The id of a note is its path below the folder.
+  The id of a note is its path in the folder. Names that begin with a dot, `node_modules` and
+  backup files that end in `~` are ignored. Symbolic links are not followed.
+
+  ## Examples
+
+      {Skillbook,
+       name: MyApp.Skills,
+       sources: ["skills"],
+       store: "skillbook.db",
+       vaults: ["notes", [path: "/mnt/share/wiki", watch: [poll: 60_000]]]}
   """
 
   @behaviour Skillbook.Vault.Producer
@@ -18,23 +29,18 @@ defmodule Skillbook.Vault.Folder do
 
   require Logger
 
-  @interval 1_000
-  # As deep as the native watcher looks.
-  @deepest 16
+  # Used when file events are not available.
+  @default_poll 1_000
+  # The native watcher has the same limit.
+  @max_depth 16
 
   @impl true
-  def list(options, under) do
-    root = options[:path]
+  def list(options, under), do: scan(options[:path], under)
 
-    with {:ok, references, skipped} <- look(root, under) do
-      {:ok, references, skipped}
-    end
-  end
-
-  defp look(root, "") do
+  defp scan(root, "") do
     case File.stat(root) do
-      # A drive that is not there now, or may not be read, has not lost its notes.
       {:ok, %{type: :directory}} ->
+        # If an unmounted or unreadable folder were an empty list, the index would lose its notes.
         with {:ok, _names} <- :file.list_dir_all(root) do
           {references, skipped} = folder(root, "", 1, {[], []})
           {:ok, references, skipped}
@@ -48,10 +54,10 @@ defmodule Skillbook.Vault.Folder do
     end
   end
 
-  defp look(root, under) do
+  defp scan(root, under) do
     names = String.split(under, "/")
 
-    if Enum.any?(names, &left_out?/1) or linked?(root, names) do
+    if Enum.any?(names, &ignored?/1) or linked?(root, names) do
       {:ok, [], []}
     else
       {references, skipped} = entry(root, under, length(names), {[], []})
@@ -59,7 +65,7 @@ defmodule Skillbook.Vault.Folder do
     end
   end
 
-  # Whether a folder on the way is a link; the last name is looked at by itself.
+  # Whether a parent folder is a link. `entry/4` checks the last name.
   defp linked?(root, names) do
     names
     |> Enum.drop(-1)
@@ -75,18 +81,15 @@ defmodule Skillbook.Vault.Folder do
 
           cond do
             not String.valid?(name) ->
-              {references, ["#{inspect(name)} in #{inspect(path)} is no name in UTF-8" | skipped]}
+              skip = "the name #{inspect(name)} in #{inspect(path)} is not UTF-8"
+              {references, [skip | skipped]}
 
-            left_out?(name) ->
+            ignored?(name) ->
               {references, skipped}
 
             true ->
-              entry(
-                root,
-                if(path == "", do: name, else: path <> "/" <> name),
-                depth,
-                {references, skipped}
-              )
+              path = if path == "", do: name, else: path <> "/" <> name
+              entry(root, path, depth, {references, skipped})
           end
         end)
 
@@ -100,8 +103,8 @@ defmodule Skillbook.Vault.Folder do
 
   defp entry(root, path, depth, {references, skipped} = found) do
     case stat(Path.join(root, path)) do
-      {:ok, :directory, _, _} when depth > @deepest ->
-        {references, ["#{path} is deeper than #{@deepest} folders" | skipped]}
+      {:ok, :directory, _, _} when depth > @max_depth ->
+        {references, ["#{path} is deeper than #{@max_depth} folders" | skipped]}
 
       {:ok, :directory, _, _} ->
         folder(root, path, depth + 1, found)
@@ -122,16 +125,16 @@ defmodule Skillbook.Vault.Folder do
       not Regex.match?(~r/\.(md|markdown)\z/i, path) ->
         found
 
-      size > Note.largest() ->
-        {references,
-         ["#{path} is not indexed: it has more than #{Note.largest()} bytes" | skipped]}
+      size > Note.max_bytes() ->
+        skip = "#{path} is not indexed: it has more than #{Note.max_bytes()} bytes"
+        {references, [skip | skipped]}
 
       true ->
         {[%{id: path, size: size, mtime: mtime} | references], skipped}
     end
   end
 
-  defp left_out?(name),
+  defp ignored?(name),
     do: String.starts_with?(name, ".") or name == "node_modules" or String.ends_with?(name, "~")
 
   defp stat(path) do
@@ -143,14 +146,15 @@ defmodule Skillbook.Vault.Folder do
   def read(options, id) do
     path = Path.join(options[:path], id)
 
-    # It may have become a link or grown since it was listed.
+    # The file may have become a link, or grown, since it was listed.
     with {:ok, :regular, size, _} <- stat(path),
-         true <- size <= Note.largest() || {:skip, "it has more than #{Note.largest()} bytes"},
+         true <-
+           size <= Note.max_bytes() || {:skip, "it has more than #{Note.max_bytes()} bytes"},
          {:ok, content} <- File.read(path) do
       {:ok, %{path: id, content: content}}
     else
       {:error, :enoent} -> :missing
-      {:ok, _, _, _} -> {:skip, "it is no file"}
+      {:ok, _, _, _} -> {:skip, "it is not a file"}
       {:error, reason} -> {:skip, "#{:file.format_error(reason)}"}
       skip -> skip
     end
@@ -159,7 +163,7 @@ defmodule Skillbook.Vault.Folder do
   @impl true
   def watch(options) do
     poll = options[:poll]
-    Native.watch_start([options[:path]], poll != nil, poll || @interval)
+    Native.watch_start([options[:path]], poll != nil, poll || @default_poll)
   end
 
   @impl true
@@ -173,7 +177,7 @@ defmodule Skillbook.Vault.Folder do
 
   def changed(options, {:skillbook_polling, reason}) do
     Logger.warning(
-      "the vault of #{options[:path]} gets no reports of changed files and looks through it instead: #{reason}"
+      "the vault of #{options[:path]} gets no file events and scans the folder instead: #{reason}"
     )
 
     :ignore

@@ -1,20 +1,20 @@
 defmodule Skillbook.Vault.Hit do
   @moduledoc """
-  A note that `Skillbook.Vault.search/3` found.
+  A document found by `Skillbook.Vault.search/3`.
 
   ## Fields
 
     * `:vault` - the name of its vault
-    * `:id` - what its producer calls it; for a folder its path
-    * `:path` - where it stands in the vault
-    * `:title` - of its frontmatter, else its first heading, else its file's name
-    * `:tags` - of its frontmatter and in its text
+    * `:id` - the producer's id; for a folder the path
+    * `:path` - the path in the vault
+    * `:title` - from its frontmatter, else its first heading, else its file's name
+    * `:tags` - from its frontmatter and its text
     * `:links` - the targets of its wiki links
-    * `:frontmatter` - as a map
-    * `:word_count` - how many words its text has
-    * `:score` - how well it matches; only comparable within one answer
-    * `:snippet` - the part of its text that shows why, on one line, with `…` where it goes on
-    * `:highlights` - where words that match stand in the snippet: start and length, in bytes
+    * `:frontmatter` - a map
+    * `:word_count` - the number of words of its text
+    * `:score` - a relevance score, comparable within one result only
+    * `:snippet` - the best matching part of its text, on one line, with `…` where it is cut
+    * `:highlights` - `{start, length}` of matching words in the snippet, in bytes
   """
 
   @type t :: %__MODULE__{
@@ -46,7 +46,7 @@ defmodule Skillbook.Vault.Hit do
   ]
 
   @doc ~S"""
-  The snippet with its highlights between two marks.
+  Returns the snippet with each highlight between two marks.
 
       iex> hit = %Skillbook.Vault.Hit{snippet: "the first quarter", highlights: [{4, 5}]}
       iex> Skillbook.Vault.Hit.marked(hit, "**", "**")

@@ -1,9 +1,10 @@
 defmodule Skillbook.Vault.Indexer do
   @moduledoc false
-  # Keeps what the database has of a vault as its producer has it: all of it at the start, then what it says has changed.
+  # Keeps the index of a vault in sync with its producer: all documents at the start, then those
+  # that the producer reports as changed.
   #
-  # Several nodes may index the same vault: what they write is the same, a row is only written if it is other than what is
-  # there, and so the second of them finds nothing to do. None waits for another, and none has to be found out to be dead.
+  # Several nodes may index the same vault without coordination. They write the same rows, and a
+  # row is only written if it differs, so the second node has nothing to do.
 
   use GenServer
 
@@ -12,23 +13,25 @@ defmodule Skillbook.Vault.Indexer do
 
   require Logger
 
-  # So many documents, or bytes, are written at once; other writers wait as long. So many such batches are prepared at once.
-  @batch 1_000
-  @bytes 8_000_000
-  @prepared 2
-  # After an error of the database or the producer.
-  @again 5_000
-  # File systems have times of whole seconds, and a file may change twice in one.
-  @settled 2
+  # The documents and bytes of one transaction. Other writers wait for it.
+  @batch_documents 1_000
+  @batch_bytes 8_000_000
+  # Batches that are read and prepared at the same time.
+  @max_prepared 2
+  # Milliseconds until the next attempt after an error of the database or the producer.
+  @retry_after 5_000
+  # Seconds. File systems have times of whole seconds, and a file may change twice within one. So
+  # a file that was indexed right after its last change is read again.
+  @mtime_precision 2
 
-  @doc "The child of a book for a vault; `sql` gives the handle of the book's database."
+  @doc "The child specification for a vault; `sql` returns the handle of the book's database."
   def child_spec({book, vault, sql}),
     do: %{id: {__MODULE__, vault.name}, start: {__MODULE__, :start_link, [book, vault, sql]}}
 
   def start_link(book, vault, sql),
     do: GenServer.start_link(__MODULE__, {book, vault, sql}, name: name(book, vault.name))
 
-  @doc "Brings the index to what the producer has; it is so when this returns."
+  @doc "Updates the index to match the producer, and returns when it is done."
   @spec sync(atom(), String.t()) :: {:ok, map()} | {:error, term()}
   def sync(book, vault), do: GenServer.call(name(book, vault), :sync, :infinity)
 
@@ -41,10 +44,10 @@ defmodule Skillbook.Vault.Indexer do
 
   defp scope(book), do: Module.concat(book, Subscribers)
 
-  # The name of a vault becomes no atom.
+  # Registered by name, because the name of a vault must not become an atom.
   defp name(book, vault), do: {:via, Registry, {registry(book), vault}}
 
-  @doc "What knows the indexers of a book by their vaults."
+  @doc "The name of the registry of a book's indexers."
   def registry(book), do: Module.concat(book, Vaults)
 
   @impl true
@@ -55,7 +58,9 @@ defmodule Skillbook.Vault.Indexer do
       vault.watch and Code.ensure_loaded?(module) and function_exported?(module, :watch, 1)
 
     watch = if watches?, do: module.watch(options)
-    {:ok, %{book: book, vault: vault, sql: sql, watch: watch, again: nil}, {:continue, :first}}
+    # The result of `watch/1` stays in the state: it may be a resource that ends with its last
+    # reference.
+    {:ok, %{book: book, vault: vault, sql: sql, watch: watch, retry: nil}, {:continue, :first}}
   end
 
   @impl true
@@ -64,16 +69,16 @@ defmodule Skillbook.Vault.Indexer do
   @impl true
   def handle_call(:sync, _from, state) do
     result = index(state, "", false)
-    {:reply, result, told(state, result)}
+    {:reply, result, report(state, result)}
   end
 
   @impl true
-  def handle_info(:again, state), do: {:noreply, refresh(%{state | again: nil}, :all, false)}
+  def handle_info(:retry, state), do: {:noreply, refresh(%{state | retry: nil}, :all, false)}
 
   def handle_info(message, state) do
     case changed(state.vault, message) do
       :ignore -> {:noreply, state}
-      changed -> {:noreply, refresh(state, waiting(state.vault, changed), true)}
+      changed -> {:noreply, refresh(state, add_queued(state.vault, changed), true)}
     end
   end
 
@@ -83,26 +88,26 @@ defmodule Skillbook.Vault.Indexer do
       else: :ignore
   end
 
-  # What was told of meanwhile is one work more, not many. Each message is one that its producer has to read.
-  defp waiting(vault, changed) do
+  # Changes that are already in the mailbox are indexed together.
+  defp add_queued(vault, changed) do
     receive do
       {:skillbook_paths, _} = message ->
         case changed(vault, message) do
           :ignore ->
-            waiting(vault, changed)
+            add_queued(vault, changed)
 
           more when is_list(more) and is_list(changed) ->
-            waiting(vault, Enum.uniq(more ++ changed))
+            add_queued(vault, Enum.uniq(more ++ changed))
 
           _ ->
-            waiting(vault, :all)
+            add_queued(vault, :all)
         end
     after
       0 -> changed
     end
   end
 
-  defp refresh(state, :all, _reported), do: told(state, index(state, "", false))
+  defp refresh(state, :all, _reported), do: report(state, index(state, "", false))
 
   defp refresh(state, ids, reported) do
     Enum.reduce(ids, {:ok, counts()}, fn id, total ->
@@ -110,10 +115,10 @@ defmodule Skillbook.Vault.Indexer do
            {:ok, more} <- index(state, id, reported),
            do: {:ok, add(total, more)}
     end)
-    |> then(&told(state, &1))
+    |> then(&report(state, &1))
   end
 
-  defp told(state, {:ok, counts}) do
+  defp report(state, {:ok, counts}) do
     if counts.indexed + counts.removed > 0 do
       metadata = %{book: state.book, vault: state.vault.name}
 
@@ -124,34 +129,34 @@ defmodule Skillbook.Vault.Indexer do
       )
     end
 
-    tell(state, {:skillbook_vault, state.book, state.vault.name, counts})
+    notify(state, {:skillbook_vault, state.book, state.vault.name, counts})
 
     if counts.failed > 0,
-      do: again(state, "#{counts.failed} of its documents could not be read"),
+      do: retry(state, "#{counts.failed} of its documents could not be read"),
       else: state
   end
 
-  defp told(state, {:error, reason}),
-    do: again(state, "it could not be indexed: #{reason(reason)}")
+  defp report(state, {:error, reason}),
+    do: retry(state, "it could not be indexed: #{reason(reason)}")
 
-  defp again(%{again: nil} = state, why) do
-    Logger.warning("the vault #{state.vault.name} will be tried again, for #{why}")
-    %{state | again: Process.send_after(self(), :again, @again)}
+  defp retry(%{retry: nil} = state, why) do
+    Logger.warning("the vault #{state.vault.name} is indexed again later, because #{why}")
+    %{state | retry: Process.send_after(self(), :retry, @retry_after)}
   end
 
-  defp again(state, _why), do: state
+  defp retry(state, _why), do: state
 
-  defp tell(state, message),
+  defp notify(state, message),
     do: for(pid <- :pg.get_local_members(scope(state.book), :vaults), do: send(pid, message))
 
   defp reason(error) when is_exception(error), do: Exception.message(error)
-  defp reason(reason) when is_atom(reason), do: reason |> :file.format_error() |> known(reason)
+  defp reason(reason) when is_atom(reason), do: reason |> :file.format_error() |> posix(reason)
   defp reason(reason) when is_binary(reason), do: reason
   defp reason(reason), do: inspect(reason)
 
-  # Not all reasons are those of files.
-  defp known(~c"unknown POSIX error" ++ _, reason), do: to_string(reason)
-  defp known(text, _reason), do: to_string(text)
+  # Not every atom is an error of a file.
+  defp posix(~c"unknown POSIX error" ++ _, reason), do: to_string(reason)
+  defp posix(text, _reason), do: to_string(text)
 
   defp index(state, under, reported) do
     %{vault: %{producer: {module, options}} = vault} = state
@@ -161,13 +166,12 @@ defmodule Skillbook.Vault.Indexer do
          references = Enum.uniq_by(references, & &1.id),
          {:ok, known} <- Table.references(sql, vault.name, under),
          for(reason <- skipped, do: warn(vault, reason)),
-         gone = Map.keys(known) -- Enum.map(references, & &1.id),
-         {:ok, removed} <- Table.remove(sql, vault.name, gone),
-         {same, open} =
-           Enum.split_with(references, &(not reported and unchanged?(&1, known[&1.id]))),
-         start = %{counts() | removed: removed, unchanged: length(same), skipped: length(skipped)},
-         {:ok, counts} <- batches(state, sql, open, start) do
-      {:ok, counts}
+         missing = Map.keys(known) -- Enum.map(references, & &1.id),
+         {:ok, removed} <- Table.remove(sql, vault.name, missing),
+         {same, to_read} =
+           Enum.split_with(references, &(not reported and unchanged?(&1, known[&1.id]))) do
+      start = %{counts() | removed: removed, unchanged: length(same), skipped: length(skipped)}
+      batches(state, sql, to_read, start)
     end
   end
 
@@ -176,7 +180,8 @@ defmodule Skillbook.Vault.Indexer do
          do: {:ok, references, []}
   end
 
-  # A producer that raises has an error like another: what is known stays, and it is tried again.
+  # A producer that raises is treated like one that returns an error: the index keeps its
+  # documents and the vault is indexed again later.
   defp guard(fun) do
     fun.()
   rescue
@@ -186,7 +191,9 @@ defmodule Skillbook.Vault.Indexer do
     value -> {:error, {:throw, value}}
   end
 
-  defp counts, do: %{indexed: 0, removed: 0, unchanged: 0, skipped: 0, failed: 0}
+  @doc "The counts of an update that did nothing."
+  def counts, do: %{indexed: 0, removed: 0, unchanged: 0, skipped: 0, failed: 0}
+
   defp add(one, other), do: Map.merge(one, other, fn _, a, b -> a + b end)
 
   defp unchanged?(_reference, nil), do: false
@@ -194,7 +201,7 @@ defmodule Skillbook.Vault.Indexer do
 
   defp unchanged?(%{size: size, mtime: mtime}, {size, mtime, indexed_at}) do
     {:ok, at, 0} = DateTime.from_iso8601(indexed_at)
-    mtime + @settled < DateTime.to_unix(at)
+    mtime + @mtime_precision < DateTime.to_unix(at)
   end
 
   defp unchanged?(_reference, _known), do: false
@@ -204,9 +211,9 @@ defmodule Skillbook.Vault.Indexer do
 
     references
     |> Enum.sort_by(& &1.id)
-    |> Enum.chunk_while({[], 0}, &gather/2, &gathered/1)
+    |> Enum.chunk_while({[], 0}, &add_to_batch/2, &last_batch/1)
     |> Task.async_stream(&{length(&1), prepare(state.vault, sql, &1)},
-      max_concurrency: @prepared,
+      max_concurrency: @max_prepared,
       timeout: :infinity
     )
     |> Enum.reduce_while({:ok, counts, 0}, fn {:ok, {count, prepared}}, {:ok, counts, done} ->
@@ -220,35 +227,33 @@ defmodule Skillbook.Vault.Indexer do
     |> then(fn result -> with {:ok, counts, _done} <- result, do: {:ok, counts} end)
   end
 
-  defp gather(reference, {batch, bytes}) do
-    more = bytes + (reference.size || 0)
+  defp add_to_batch(reference, {batch, bytes}) do
+    size = reference.size || 0
 
-    if batch != [] and (length(batch) == @batch or more > @bytes),
-      do: {:cont, Enum.reverse(batch), {[reference], more - bytes}},
-      else: {:cont, {[reference | batch], more}}
+    if batch != [] and (length(batch) == @batch_documents or bytes + size > @batch_bytes),
+      do: {:cont, Enum.reverse(batch), {[reference], size}},
+      else: {:cont, {[reference | batch], bytes + size}}
   end
 
-  defp gathered({[], _bytes}), do: {:cont, nil}
-  defp gathered({batch, _bytes}), do: {:cont, Enum.reverse(batch), nil}
+  defp last_batch({[], _bytes}), do: {:cont, nil}
+  defp last_batch({batch, _bytes}), do: {:cont, Enum.reverse(batch), nil}
 
-  # A change of a few notes is no progress to tell of.
-  defp progress(_state, _before, _done, total) when total <= @batch, do: :ok
+  # Small updates report no progress.
+  defp progress(_state, _before, _done, total) when total <= @batch_documents, do: :ok
 
   defp progress(state, before, done, total) do
     metadata = %{book: state.book, vault: state.vault.name}
     Telemetry.event([:skillbook, :vault, :progress], %{done: done, total: total}, metadata)
 
-    tell(
-      state,
-      {:skillbook_vault_progress, state.book, state.vault.name, %{done: done, total: total}}
-    )
+    counts = %{done: done, total: total}
+    notify(state, {:skillbook_vault_progress, state.book, state.vault.name, counts})
 
-    # A line at each tenth, so that a large vault fills no log.
+    # Ten log lines per update, however large the vault is.
     if div(done * 10, total) > div(before * 10, total),
       do: Logger.info("the vault #{state.vault.name}: #{done} of #{total} notes indexed")
   end
 
-  # What changes while it is read is told of again, so it is read once, by whoever has room.
+  # Documents are read once and in any order. A change during the read is reported again.
   defp prepare(vault, sql, references) do
     read =
       references
@@ -256,23 +261,22 @@ defmodule Skillbook.Vault.Indexer do
       |> Enum.map(fn {:ok, read} -> read end)
 
     notes = for {_, {:ok, note}} <- read, do: note
-    gone = for {reference, result} <- read, result in [:missing, :skipped], do: reference.id
+    missing = for {reference, result} <- read, result in [:missing, :skipped], do: reference.id
 
     [skipped, failed] =
       for kind <- [:skipped, :failed], do: Enum.count(read, &match?({_, ^kind}, &1))
 
     with {:ok, prepared} <- Table.prepare(sql, vault.name, notes),
-         do: {:ok, {prepared, gone, %{counts() | skipped: skipped, failed: failed}}}
+         do: {:ok, {prepared, missing, %{counts() | skipped: skipped, failed: failed}}}
   end
 
-  defp write(vault, sql, {{notes, _} = prepared, gone, counts}) do
+  defp write(vault, sql, {{notes, _} = prepared, missing, counts}) do
     with {:ok, put} <- Table.put(sql, vault.name, producer(vault), prepared, DateTime.utc_now()),
-         {:ok, removed} <- Table.remove(sql, vault.name, gone),
+         {:ok, removed} <- Table.remove(sql, vault.name, missing),
          do: {:ok, %{counts | indexed: put, removed: removed, unchanged: length(notes) - put}}
   end
 
-  @doc false
-  # Also for what is written or pushed by other processes than the indexer.
+  @doc "Indexes notes in the calling process: those that a write or an application adds."
   @spec put(SQL.t(), Skillbook.Vault.Config.t(), [Note.t()]) ::
           {:ok, non_neg_integer()} | {:error, Exception.t()}
   def put(sql, vault, notes) do
@@ -286,7 +290,7 @@ defmodule Skillbook.Vault.Indexer do
 
   defp read(%{producer: {module, options}} = vault, reference) do
     with {:ok, document} <-
-           produced(vault, guard(fn -> module.read(options, reference.id) end), reference.id),
+           log_failure(vault, guard(fn -> module.read(options, reference.id) end), reference.id),
          {:ok, note, warning} <-
            Note.read(
              reference.id,
@@ -297,8 +301,8 @@ defmodule Skillbook.Vault.Indexer do
       if warning, do: warn(vault, "#{note.path}: #{warning}")
       {:ok, %{note | size: reference.size, mtime: reference.mtime}}
     else
-      none when none in [:missing, :failed] ->
-        none
+      result when result in [:missing, :failed] ->
+        result
 
       {_skip, reason} ->
         warn(vault, "#{reference.id} is not indexed: #{reason(reason)}")
@@ -306,12 +310,12 @@ defmodule Skillbook.Vault.Indexer do
     end
   end
 
-  defp produced(vault, {:error, reason}, id) do
+  defp log_failure(vault, {:error, reason}, id) do
     warn(vault, "#{id} could not be read: #{reason(reason)}")
     :failed
   end
 
-  defp produced(_vault, read, _id), do: read
+  defp log_failure(_vault, result, _id), do: result
 
   defp warn(vault, reason), do: Logger.warning("the vault #{vault.name}: #{reason}")
 end

@@ -1,6 +1,6 @@
 defmodule Skillbook.Vault.Note do
   @moduledoc false
-  # What a document says of itself: frontmatter, title, tags, links.
+  # Parses a document of a vault: frontmatter, labels, title, aliases, tags and links.
 
   alias Skillbook.Frontmatter
 
@@ -40,16 +40,16 @@ defmodule Skillbook.Vault.Note do
     labels: []
   ]
 
-  @largest 2_097_152
+  @max_bytes 2_097_152
 
-  @doc "The largest document that is indexed, in bytes."
-  def largest, do: @largest
+  @doc "The size of the largest document that is indexed."
+  def max_bytes, do: @max_bytes
 
   @doc """
-  Reads a document: `{:ok, note, warning}`, where the warning is nil or says what could not be read of it, or `{:error, reason}`
-  for one that must not be indexed.
+  Parses a document: `{:ok, note, warning}`, or `{:error, reason}` if it must not be indexed.
 
-  `labels` are those that it has beside those of its text.
+  The warning is nil, or a text about frontmatter that cannot be read. `labels` are added to the
+  labels of the frontmatter.
   """
   @spec read(String.t(), String.t(), binary(), [String.t()]) ::
           {:ok, t(), String.t() | nil} | {:error, String.t()}
@@ -61,24 +61,24 @@ defmodule Skillbook.Vault.Note do
     end
   end
 
-  @doc "A digest of a text, by which it is known to be the same."
+  @doc "A digest of a text, to detect changes."
   @spec hash(binary()) :: String.t()
   def hash(text), do: :crypto.hash(:sha256, text) |> Base.encode16(case: :lower)
 
   defp text(text) do
     cond do
-      byte_size(text) > @largest ->
-        {:error, "it has more than #{@largest} bytes"}
+      byte_size(text) > @max_bytes ->
+        {:error, "it has more than #{@max_bytes} bytes"}
 
       not String.valid?(text) or String.contains?(text, <<0>>) ->
-        {:error, "it is no text in UTF-8"}
+        {:error, "it is not text in UTF-8"}
 
       true ->
         :ok
     end
   end
 
-  # Frontmatter that cannot be read may have been meant to hide the document.
+  # Frontmatter that cannot be read may contain the labels that hide the document.
   defp split(text) do
     case Frontmatter.parse(text) do
       {:ok, document} ->
@@ -88,8 +88,9 @@ defmodule Skillbook.Vault.Note do
         if text |> String.downcase(:ascii) |> String.contains?("visibility_labels"),
           do:
             {:error,
-             "its frontmatter, which has visibility_labels, cannot be read: #{Exception.message(error)}"},
-          else: {:ok, %{}, text, "its frontmatter is taken for text: #{Exception.message(error)}"}
+             "its frontmatter, which has visibility_labels, cannot be read: " <>
+               Exception.message(error)},
+          else: {:ok, %{}, text, "its frontmatter is read as text: #{Exception.message(error)}"}
     end
   end
 
@@ -107,7 +108,7 @@ defmodule Skillbook.Vault.Note do
     end
   end
 
-  defp unreadable, do: {:error, "its visibility_labels are no list of texts"}
+  defp unreadable, do: {:error, "its visibility_labels are not a list of texts"}
 
   defp note(id, path, text, data, body, labels) do
     name = path |> Path.basename() |> String.replace(~r/\.(md|markdown)\z/i, "")
@@ -157,7 +158,8 @@ defmodule Skillbook.Vault.Note do
     end
   end
 
-  # In frontmatter with or without the sign, in text with it; not in code, and not a number alone.
+  # Tags of the frontmatter, with or without `#`, and `#tags` in the text, except in code. A
+  # number is not a tag.
   defp tags(data, body) do
     given =
       (tag_texts(data["tags"]) ++ tag_texts(data["tag"]))
@@ -205,13 +207,16 @@ defmodule Skillbook.Vault.Note do
 
   @doc "A value of frontmatter as text, or nil."
   @spec plain(Frontmatter.value()) :: String.t() | nil
-  # PostgreSQL's texts have no zero byte, which YAML can write.
+  # YAML can contain zero bytes, which PostgreSQL cannot store.
   def plain(value) when is_binary(value), do: String.replace(value, <<0>>, "")
   def plain(nil), do: nil
   def plain(value) when is_boolean(value) or is_number(value), do: to_string(value)
   def plain(_value), do: nil
 
-  @doc "What `--tag` and `--field` look at, and by which names it is called: pairs of field and value in small letters."
+  @doc """
+  The lowercase pairs of field and value that filters match: fields of the frontmatter, tags with
+  their parents, and as `"*"` all names of the note.
+  """
   @spec fields(t()) :: [{String.t(), String.t()}]
   def fields(note) do
     given =
@@ -226,15 +231,15 @@ defmodule Skillbook.Vault.Note do
           do: {"tags", part}
 
     names = [note.path, Path.rootname(note.path), note.name, note.title | note.aliases]
-    called = for name <- names, do: {"*", name}
+    names = for name <- names, do: {"*", name}
 
-    (given ++ tags ++ called)
+    (given ++ tags ++ names)
     |> Enum.map(fn {field, value} -> {key(field), key(value)} end)
     |> Enum.uniq()
   end
 
-  # An index of PostgreSQL takes keys of up to some 2,700 bytes, and its texts no zero byte.
-  @doc "A text as it is compared by filters."
+  # Truncated, because PostgreSQL's indexes take keys of up to about 2,700 bytes.
+  @doc "The form of a text that filters compare."
   @spec key(String.t()) :: String.t()
   def key(text),
     do:

@@ -1,35 +1,58 @@
 defmodule Skillbook.Vault.Producer do
   @moduledoc """
-  Where the documents of a vault come from: a folder, or a remote drive, behind one behaviour.
+  A behaviour for the origin of a vault's documents, such as a folder or a remote drive.
 
-  A vault takes one as `producer: {Module, options}`; `path: folder` is short for the producer of folders. The indexer asks it
-  what there is, reads what is new, and listens to it for changes; it knows nothing else of it. [Vaults](docs/vaults.md#producers) has
-  one for a remote drive.
+  A vault takes a producer as `producer: {module, options}`; `path: folder` is short for
+  `Skillbook.Vault.Folder`. The vault's indexer lists the documents, reads the new ones, and
+  listens for changes. [Vaults](vaults.md#producers) has a producer for a remote drive.
+
+  ## Examples
+
+  A producer without notifications; `Skillbook.Vault.sync/2` updates its vault:
+
+      defmodule MyApp.Articles do
+        @behaviour Skillbook.Vault.Producer
+
+        @impl true
+        def list(_options, ""), do: {:ok, Enum.map(MyApp.Blog.all(), &reference/1)}
+        def list(_options, id), do: {:ok, id |> MyApp.Blog.find() |> Enum.map(&reference/1)}
+
+        @impl true
+        def read(_options, id) do
+          case MyApp.Blog.find(id) do
+            [article] -> {:ok, %{path: id <> ".md", content: article.text}}
+            [] -> :missing
+          end
+        end
+
+        defp reference(article), do: %{id: article.id, size: nil, mtime: article.changed_at}
+      end
 
   ## Errors
 
-  What `c:list/2` and `c:read/2` give as `{:error, reason}`, raise or exit with loses nothing: what is known stays as it is, the log
-  says why, and all is compared again after five seconds. Only what a list that succeeded does not have, and what is `:missing` or
-  `{:skip, reason}` when it is read, goes.
-
-  Vaults of no producer have what the application gives to `Skillbook.Vault.put/3`.
+  If `c:list/2` or `c:read/2` returns `{:error, reason}`, raises or exits, the index keeps its
+  documents, the reason is logged, and the vault is compared again after five seconds. Only
+  documents that a successful list does not contain, and those that are `:missing` or
+  `{:skip, reason}` when read, are removed from the index.
   """
 
   @typedoc """
-  A document that there is.
+  A listed document.
 
-    * `:id` - what the producer calls it; for a folder the path below it
+    * `:id` - the producer's id; for a folder the path
     * `:size` - in bytes, or nil
-    * `:mtime` - when it changed last, in seconds since 1970, or nil. What has both as before is not read again
+    * `:mtime` - the time of its last change in seconds since 1970, or nil. A document whose size
+      and mtime have not changed is not read again
   """
   @type listed :: %{id: String.t(), size: non_neg_integer() | nil, mtime: integer() | nil}
 
   @typedoc """
-  A document as read.
+  A document with its content.
 
-    * `:path` - where it stands for its readers, names joined by `/`; its folder and its name are taken from it
-    * `:content` - the whole text, with its frontmatter
-    * `:labels` - visibility labels beside those of the frontmatter and of the vault; none if left out
+    * `:path` - the path that readers see, names joined by `/`
+    * `:content` - the whole text with its frontmatter
+    * `:labels` - visibility labels, in addition to those of the frontmatter and the vault.
+      Default: none
   """
   @type document :: %{
           required(:path) => String.t(),
@@ -38,8 +61,9 @@ defmodule Skillbook.Vault.Producer do
         }
 
   @doc """
-  The documents that there are: all for `""`, else the one of an id, and those below it where an id is a folder's. With them
-  the reasons for which others were left out, for the log.
+  Lists documents: all for `""`, else the one with an id, or all in the folder of that name.
+
+  The third element is a list of log messages about documents that were left out.
   """
   @callback list(options :: keyword(), under :: String.t()) ::
               {:ok, [listed()]}
@@ -47,8 +71,11 @@ defmodule Skillbook.Vault.Producer do
               | {:error, reason :: term()}
 
   @doc """
-  Reads one. `:missing` if it has gone since, `{:skip, reason}` if it is nothing to index: then what is known of it goes.
-  `{:error, reason}` if it cannot be read now. Several are read at a time, each in a process of its own.
+  Reads a document.
+
+  Returns `:missing` if it no longer exists and `{:skip, reason}` if it cannot be indexed; both
+  remove it from the index. Returns `{:error, reason}` if it cannot be read at the moment. Called
+  concurrently from several processes.
   """
   @callback read(options :: keyword(), id :: String.t()) ::
               {:ok, document()}
@@ -57,12 +84,14 @@ defmodule Skillbook.Vault.Producer do
               | {:error, reason :: term()}
 
   @doc """
-  Begins to tell the calling process, which is the vault's indexer, of changes: by messages of any form, which `c:changed/2` reads.
-  What it gives is kept for as long as the process lives. What it starts must end with that process.
+  Starts sending the calling process, the vault's indexer, messages about changes.
+
+  The messages may have any form; `c:changed/2` interprets them. The process keeps the returned
+  value. Processes that this function starts must end with the calling process.
   """
   @callback watch(options :: keyword()) :: term()
 
-  @doc "What a message says has changed: ids, `:all` for all, or `:ignore` for one that says nothing."
+  @doc "Returns the ids that a message reports as changed, `:all`, or `:ignore`."
   @callback changed(options :: keyword(), message :: term()) :: [String.t()] | :all | :ignore
 
   @optional_callbacks watch: 1, changed: 2

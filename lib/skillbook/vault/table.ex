@@ -1,6 +1,7 @@
 defmodule Skillbook.Vault.Table do
   @moduledoc false
-  # The documents in the database. What is read is within a scope: the segments that somebody sees, and filters.
+  # Reads and writes the documents of vaults in the database. Reads stay within a scope: the
+  # segments that a profile sees, and filters.
 
   alias Skillbook.SQL
   alias Skillbook.SQL.Values
@@ -8,20 +9,20 @@ defmodule Skillbook.Vault.Table do
   alias Skillbook.Support.JSON
   alias Skillbook.Vault.Note
 
-  # External ids in one statement.
-  @ids 1_000
+  # External ids of one statement.
+  @max_ids 1_000
 
-  @columns ~w(segment_id vault producer external_id path folder name title aliases tags links frontmatter word_count hash
-              size mtime indexed_at)
+  @columns ~w(segment_id vault producer external_id path folder name title aliases tags links
+              frontmatter word_count hash size mtime indexed_at)
 
   @type scope :: %{segments: [Index.segment()], filters: [String.t()]}
 
   # Writing
 
-  @typedoc "Notes with what takes longest of putting them, by their labels."
+  @typedoc "Notes, and by their labels the packed index of those that differ from the database."
   @type prepared :: {[Note.t()], %{[String.t()] => {[String.t()], Index.packed()}}}
 
-  @doc "Prepares notes for `put/5`, outside of its transaction."
+  @doc "Packs notes for `put/5`. This is the slow part, so it runs before the transaction."
   @spec prepare(SQL.t(), String.t(), [Note.t()]) :: {:ok, prepared()} | {:error, SQL.Error.t()}
   def prepare(sql, vault, notes) do
     with {:ok, known} <- known(sql, vault, Enum.map(notes, & &1.id)) do
@@ -38,9 +39,10 @@ defmodule Skillbook.Vault.Table do
     do: {Enum.map(notes, & &1.id), notes |> Enum.with_index(&{&2, document(&1)}) |> Index.pack()}
 
   @doc """
-  Puts documents of a vault in the place of those with their external ids: `{:ok, count}`, how many were other than before.
+  Inserts or replaces documents of a vault by their external ids: `{:ok, count}`, the number of
+  documents that were new or different.
 
-  Whoever else indexes the same vault meanwhile does the same, and finds nothing left to do.
+  Safe when several nodes index the same vault: the second finds no differences.
   """
   @spec put(SQL.t(), String.t(), String.t(), prepared(), DateTime.t()) ::
           {:ok, non_neg_integer()} | {:error, SQL.Error.t()}
@@ -88,19 +90,21 @@ defmodule Skillbook.Vault.Table do
   defp touch(sql, vault, note, now) do
     SQL.query(
       sql,
-      "update skillbook_documents set size = $3, mtime = $4, indexed_at = $5 where vault = $1 and external_id = $2",
+      "update skillbook_documents set size = $3, mtime = $4, indexed_at = $5 " <>
+        "where vault = $1 and external_id = $2",
       [vault, note.id, note.size, note.mtime, now]
     )
   end
 
   @new_text " on conflict (document_id) do update set content = excluded.content"
 
-  # A document that was there keeps its id.
+  # A replaced document keeps its id.
   defp insert(sql, {_, vault, _} = key, producer, notes, packed, now) do
     replaced = for column <- @columns, do: "#{column} = excluded.#{column}"
 
     rest =
-      " on conflict (vault, external_id) do update set #{Enum.join(replaced, ", ")} returning external_id, id"
+      " on conflict (vault, external_id) do update set #{Enum.join(replaced, ", ")} " <>
+        "returning external_id, id"
 
     with {:ok, segment} <- Index.join(sql, key, length(notes)),
          rows = for(note <- notes, do: row(segment, vault, producer, note, now)),
@@ -108,21 +112,21 @@ defmodule Skillbook.Vault.Table do
            Values.insert(sql, "skillbook_documents (#{Enum.join(@columns, ", ")})", rows, rest),
          ids = Map.new(ids, &List.to_tuple/1),
          texts = for(note <- notes, do: [ids[note.id], note.content]),
-         {:ok, _} <-
-           Values.insert(sql, "skillbook_document_texts (document_id, content)", texts, @new_text) do
+         into = "skillbook_document_texts (document_id, content)",
+         {:ok, _} <- Values.insert(sql, into, texts, @new_text) do
       {external_ids, run} = packed(packed, notes)
       Index.put(sql, segment, Index.number(run, Enum.map(external_ids, &ids[&1])))
     end
   end
 
-  # Somebody else may have put some of them since they were prepared.
+  # Another process may have put some of the notes since they were packed.
   defp packed({external_ids, _run} = packed, notes) do
     if external_ids == Enum.map(notes, & &1.id), do: packed, else: pack(notes)
   end
 
   defp packed(nil, notes), do: pack(notes)
 
-  # Its name, title and aliases count as titles do.
+  # The name, the title and the aliases all have the weight of a title.
   defp document(note) do
     fields = for {field, value} <- Note.fields(note), do: Index.field(field, value)
     folders = for folder <- folders(note.folder), do: folder(folder)
@@ -140,14 +144,15 @@ defmodule Skillbook.Vault.Table do
   @spec field(String.t(), String.t()) :: String.t()
   def field(field, value), do: Index.field(Note.key(field), Note.key(value))
 
-  @doc "For `Skillbook.Search.Backfill`: of ids, the key of the segment, the id and the document."
+  @doc "For `Skillbook.Search.Backfill`: segment key, id and document for each id."
   @spec searched(SQL.t(), [pos_integer()]) ::
           {:ok, [{Index.key(), pos_integer(), Index.document()}]} | {:error, SQL.Error.t()}
   def searched(sql, ids) do
     {these, params} = Values.ids(sql, "t.id", ids, 1)
 
     query = """
-    select t.id, s.scope, s.labels, t.path, t.folder, t.name, t.title, t.aliases, t.tags, t.frontmatter, x.content
+    select t.id, s.scope, s.labels, t.path, t.folder, t.name, t.title, t.aliases, t.tags,
+      t.frontmatter, x.content
     from skillbook_documents t join skillbook_search_segments s on s.id = t.segment_id
     join skillbook_document_texts x on x.document_id = t.id where #{these}
     """
@@ -196,7 +201,7 @@ defmodule Skillbook.Vault.Table do
     ]
   end
 
-  @doc "Takes documents of a vault away: `{:ok, count}`."
+  @doc "Removes documents of a vault: `{:ok, count}`."
   @spec remove(SQL.t(), String.t(), [String.t()]) ::
           {:ok, non_neg_integer()} | {:error, SQL.Error.t()}
   def remove(_sql, _vault, []), do: {:ok, 0}
@@ -204,7 +209,7 @@ defmodule Skillbook.Vault.Table do
   def remove(sql, vault, external_ids) do
     SQL.transaction(sql, fn sql ->
       external_ids
-      |> Enum.chunk_every(@ids)
+      |> Enum.chunk_every(@max_ids)
       |> Enum.reduce_while({:ok, 0}, fn external_ids, {:ok, count} ->
         with {:ok, known} <- known(sql, vault, external_ids),
              :ok <- forget(sql, Map.values(known)),
@@ -220,14 +225,18 @@ defmodule Skillbook.Vault.Table do
     end)
   end
 
-  # Takes documents out of the index, and leaves their rows.
+  # Removes documents from the index but not their rows.
   defp forget(sql, known) do
     known
     |> Enum.group_by(&elem(&1, 1), &elem(&1, 0))
     |> each(fn {segment, ids} -> Index.remove(sql, segment, ids) end)
   end
 
-  @doc "What is known of a vault's documents, or of one and those below it: `%{external_id => {size, mtime, indexed_at}}`."
+  @doc """
+  The stored state of a vault's documents: `%{external_id => {size, mtime, indexed_at}}`.
+
+  `under` limits it to one document and those in the folder of that name; `""` is all.
+  """
   @spec references(SQL.t(), String.t(), String.t()) :: {:ok, map()} | {:error, SQL.Error.t()}
   def references(sql, vault, under) do
     {condition, params} =
@@ -236,7 +245,8 @@ defmodule Skillbook.Vault.Table do
     with {:ok, %{rows: rows}} <-
            SQL.query(
              sql,
-             "select external_id, size, mtime, indexed_at from skillbook_documents where vault = $1" <>
+             "select external_id, size, mtime, indexed_at from skillbook_documents " <>
+               "where vault = $1" <>
                condition,
              [vault | params]
            ) do
@@ -244,28 +254,30 @@ defmodule Skillbook.Vault.Table do
     end
   end
 
-  # What is called so, or is in the folder of that name: an index finds both.
+  # The document of a name, or those in a folder of that name. Both conditions use the index.
   defp under(column, number),
     do: "(#{column} = $#{number} or (#{column} >= $#{number + 1} and #{column} < $#{number + 2}))"
 
-  # `0` is what follows `/`.
+  # `0` is the character after `/`, so the range is all names that begin with `name/`.
   defp below(name), do: [name, name <> "/", name <> "0"]
 
   # Reading
 
-  @doc "The documents of these ids within a scope, by id: what hits show."
+  @doc "The documents with these ids within a scope, by id, with the fields of a hit."
   @spec fetch(SQL.t(), scope(), [pos_integer()]) ::
           {:ok, %{pos_integer() => map()}} | {:error, SQL.Error.t()}
   def fetch(_sql, _scope, []), do: {:ok, %{}}
 
-  # A document may have been given other labels since its id was found.
+  # Checks the scope again: the document's labels may have changed since the search.
   def fetch(sql, scope, ids) do
     {these, params} = Values.ids(sql, "t.id", ids, 1)
     {within, segments} = Values.ids(sql, "t.segment_id", Enum.map(scope.segments, & &1.id), 2)
 
     query = """
-    select t.id, t.vault, t.external_id, t.path, t.title, t.tags, t.links, t.frontmatter, x.content, t.word_count
-    from skillbook_documents t join skillbook_document_texts x on x.document_id = t.id where #{these} and #{within}
+    select t.id, t.vault, t.external_id, t.path, t.title, t.tags, t.links, t.frontmatter,
+      x.content, t.word_count
+    from skillbook_documents t join skillbook_document_texts x on x.document_id = t.id
+    where #{these} and #{within}
     """
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, params ++ segments) do
@@ -300,7 +312,7 @@ defmodule Skillbook.Vault.Table do
     end
   end
 
-  @doc "The first documents within a scope, by vault and path: how many there are, and the ids of the first."
+  @doc "The number of documents within a scope, and the ids of the first by vault and path."
   @spec first(SQL.t(), scope(), pos_integer()) ::
           {:ok, non_neg_integer(), [pos_integer()]} | {:error, SQL.Error.t()}
   def first(sql, %{filters: []} = scope, limit) do
@@ -317,7 +329,7 @@ defmodule Skillbook.Vault.Table do
          do: {:ok, total, ids}
   end
 
-  @doc "Of these ids the first, by vault and path."
+  @doc "The first of these ids by vault and path."
   @spec first_of(SQL.t(), [pos_integer()], pos_integer()) ::
           {:ok, [pos_integer()]} | {:error, SQL.Error.t()}
   def first_of(sql, ids, limit) do
@@ -327,12 +339,13 @@ defmodule Skillbook.Vault.Table do
 
   defp ordered(sql, where, params, limit) do
     query =
-      "select t.id from skillbook_documents t where #{where} order by t.vault, t.path, t.external_id limit #{limit}"
+      "select t.id from skillbook_documents t where #{where} " <>
+        "order by t.vault, t.path, t.external_id limit #{limit}"
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, params), do: {:ok, Enum.map(rows, &hd/1)}
   end
 
-  @doc "The titles within a scope, whatever its filters, for suggestions."
+  @doc "The titles in the segments of a scope, ignoring its filters, for suggestions."
   @spec titles(SQL.t(), scope()) :: {:ok, [String.t()]} | {:error, SQL.Error.t()}
   def titles(sql, scope) do
     {where, params} = within(sql, scope)

@@ -158,8 +158,8 @@ defmodule Skillbook.CLI.PackagesTest do
     assert report =~ ~r/\nweek  imported\n\z/
 
     assert {_,
-            "skillbook: the store has an entry \"week\" already. " <>
-              "Update it, or take another name\n", 1} = import.([week, "--yes"])
+            "skillbook: the store already has an entry \"week\". " <>
+              "Update it, or choose another name\n", 1} = import.([week, "--yes"])
 
     assert {_, "", 0} = import.([week, "--yes", "--force"])
 

@@ -268,7 +268,7 @@ defmodule Skillbook.CLI.ProcessTest do
     assert {^json, 0} = search.(["--json", ~s("quarterly plan")])
 
     assert errors(folder) =~
-             "[warning] the vault my notes: binary.md is not indexed: it is no text in UTF-8\n"
+             "[warning] the vault my notes: binary.md is not indexed: it is not text in UTF-8\n"
 
     File.rm!(Path.join(folder, "my notes/binary.md"))
 

@@ -74,8 +74,8 @@ defmodule Skillbook.Handlers.MarkdownTest do
       {"markdown.search agreed",
        "1 note: text \"agreed\"\n- calls/2026/Call Ann Bob.md: Call: Ann/Bob (2 words) #call #phone\n  She **agreed**."},
       {~s(markdown.create "Call: Ann/Bob" --folder calls/2026/ --content Again),
-       "error: there is a note \"calls/2026/Call Ann Bob.md\" already, and nothing is written over it. " <>
-         "Change it with `markdown.edit`, or take another title"},
+       "error: the note \"calls/2026/Call Ann Bob.md\" already exists, and is not overwritten. " <>
+         "Change it with `markdown.edit`, or choose another title"},
       {~s(markdown.create --title Plain --content "# Only text"),
        "Created Plain.md in the vault notes."},
       {~s(markdown.create --title ../../up --content x), name_error("../../up")},
@@ -124,7 +124,7 @@ defmodule Skillbook.Handlers.MarkdownTest do
              "error: link is a symbolic link, and links are not followed here: name a folder or file in its place"
 
     assert answer(book, "markdown.edit Plan.md --operation append --content x", profile) =~
-             ~s(error: "Plan.md" lacks "board", which all that this profile writes carries)
+             ~s(error: "Plan.md" lacks "board", which this profile must set on every entry)
   end
 
   test "edit: each operation, and what is wrong", context do
@@ -155,16 +155,16 @@ defmodule Skillbook.Handlers.MarkdownTest do
       {~s(markdown.edit Plan --operation append --content ""),
        "Nothing changed, it is so already: Plan.md in the vault notes."},
       {~s(markdown.edit Plan.md --operation find_replace --find "in May" --replace x),
-       "error: the text \"in May\" is not in \"Plan.md\"; the nearest line is line 3: \"We meet in April.\". " <>
-         "Write the text exactly as it stands there"},
+       "error: the text \"in May\" does not occur in \"Plan.md\"; the closest line is line 3: \"We meet in April.\". " <>
+         "Copy the text exactly"},
       {~s(markdown.edit Plan.md --operation find_replace --find x --content y --replace z),
        "error: --operation and --content contradict each other: --content is for the other operations"},
       {~s(markdown.edit "The plam" --operation append --content x),
        "error: there is no note \"The plam\"; did you mean \"The plan\"?"},
       {~s(markdown.edit secret.md --operation append --content x),
-       "error: there is no note \"secret.md\"; `markdown.search` finds notes by what they say"},
+       "error: there is no note \"secret.md\"; `markdown.search` finds notes by their content"},
       {~s(markdown.edit unwritten.md --operation append --content x),
-       "error: there is no note \"unwritten.md\"; `markdown.search` finds notes by what they say"}
+       "error: there is no note \"unwritten.md\"; `markdown.search` finds notes by their content"}
     ])
 
     assert answer(book, "markdown.edit secret --operation append --content \" More.\"", %Profile{
@@ -180,7 +180,7 @@ defmodule Skillbook.Handlers.MarkdownTest do
     File.write!(Path.join(notes, "Plan.md"), "---\nvisibility_labels: [board]\n---\nSecret.")
 
     assert answer(book, ~s(markdown.edit "the plan" --operation append --content x)) ==
-             "error: there is no note \"Plan.md\"; `markdown.search` finds notes by what they say"
+             "error: there is no note \"Plan.md\"; `markdown.search` finds notes by their content"
 
     File.write!(Path.join(notes, "bare.md"), "Text.")
     {:ok, _} = Vault.sync(book, "notes")
@@ -189,8 +189,8 @@ defmodule Skillbook.Handlers.MarkdownTest do
              book,
              ~s(markdown.edit bare --operation prepend --content "---\\nvisibility_labels: [x]\\n---\\n")
            ) ==
-             "error: the edit would change what the frontmatter of \"bare.md\" says, and only its text can be edited. " <>
-               "Begin the text with something else than ---"
+             "error: the edit would change the frontmatter of \"bare.md\", and only its text can be edited. " <>
+               "Do not begin the text with ---"
 
     assert File.read!(Path.join(notes, "bare.md")) == "Text."
   end
@@ -218,13 +218,13 @@ defmodule Skillbook.Handlers.MarkdownTest do
           {both, "markdown.search plan --vault tow",
            "error: there is no vault \"tow\"; the vaults are one, two, drive"},
           {both, "markdown.create b --content x",
-           "error: expected the vault to write into, one of one, two, got none. Write for example: --vault one"},
+           "error: expected a vault to write into, one of one, two, got none. Write for example: --vault one"},
           {both, "markdown.create b --content x --vault drive",
-           "error: the vault \"drive\" is no folder, and nothing can be written into it"},
+           "error: the vault \"drive\" is not a folder, so notes cannot be written into it"},
           {%Profile{id: "one"}, "markdown.create b --content x",
            "Created b.md in the vault one."},
           {both, "markdown.edit a --operation append --content x",
-           "error: several notes are called \"a\": a.md in one, a.md in two. Write the path of one, and --vault if several have it"}
+           "error: several notes are called \"a\": a.md in one, a.md in two. Write the path of one, and --vault if several vaults have that path"}
         ] do
       assert {line, answer(book, line, profile)} == {line, text}
     end
@@ -247,12 +247,12 @@ defmodule Skillbook.Handlers.MarkdownTest do
           "markdown.edit x --operation append --content y"
         ] do
       assert answer(book, line) ==
-               ~s(error: there are no vaults. Whoever runs the book sets the option `vaults:`, for example vaults: ["notes"])
+               ~s(error: there are no vaults. Start the book with the option vaults:, for example vaults: ["notes"])
     end
   end
 
   defp name_error(name) do
-    "error: #{inspect(name)} cannot be the name of a file: write letters, digits, blanks and dashes, at most 100 characters, " <>
-      "without a dot in front"
+    "error: #{inspect(name)} cannot be a file name: write letters, digits, blanks and dashes, at most 100 characters, " <>
+      "without a leading dot"
   end
 end

@@ -64,7 +64,7 @@ defmodule Skillbook.Handlers.StoreTest do
       check(book, [
         {@dates, "Created the skill iso-dates, version 1. `get_skill: iso-dates` reads it."},
         {@dates,
-         ~s(error: the store has an entry "iso-dates" already. Update it, or take another name)},
+         ~s(error: the store already has an entry "iso-dates". Update it, or choose another name)},
         {~s(skills.create close-month --title Close --description Steps --content <<EOF\n1. Export\n2. Compare\nEOF),
          "Created the skill close-month, version 1. `get_skill: close-month` reads it."},
         {~s(create_skill {"name": "json", "title": "J", "description": "D", "content": "C", "tags": ["a", "b"]}),
@@ -79,13 +79,13 @@ defmodule Skillbook.Handlers.StoreTest do
          "error: --title, --description and --content are required and missing. " <>
            "Add them as: --title VALUE --description VALUE --content VALUE"},
         {~s(skills.create --name "A b" --title x --description x --content x),
-         "error: expected small letters, digits and single dashes between them, at most 64 characters, as the name " <>
+         "error: expected lowercase letters, digits and single dashes between them, at most 64 characters, as the name " <>
            ~s(of an entry, got: "A b". Write for example: a-b)},
         {~s(skills.create --name x --title x --description x --content x --labels red),
          ~s(error: expected labels that this profile holds, got: "red". Leave them out)},
         {~s(skills.create --name x --title x --description x --content x --excluded-for default),
-         ~s(error: expected an entry that this profile sees itself, got "x", which is outside of its skills or ) <>
-           "excludes it. Take another name, or leave the profile out of excluded_for"},
+         ~s(error: expected an entry that this profile can see, got "x", which is not among its skills or ) <>
+           "excludes it. Choose another name, or leave the profile out of excluded_for"},
         {~s(skills.create --name x --title x --description x --content x --label red),
          "error: unknown flag --label; did you mean --labels? Known flags: --name, --title, --description, --content, " <>
            "--tags, --labels, --include-in-prompt, --proactive-for, --excluded-for, --attachments, --schedule, --timezone"}
@@ -186,13 +186,13 @@ defmodule Skillbook.Handlers.StoreTest do
          "error: --clear must be one of description, schedule, timezone, tags, labels, proactive-for, excluded-for, attachments, " <>
            ~s(got "title". Write for example: --clear description)},
         {~s(skills.update iso-dates --operation delete --content "Use ISI."),
-         ~s(error: the text "Use ISI." is not in "iso-dates"; the nearest line is line 1: "Use ISO.". ) <>
-           "Write the text exactly as it stands there"},
+         ~s(error: the text "Use ISI." does not occur in "iso-dates"; the closest line is line 1: "Use ISO.". ) <>
+           "Copy the text exactly"},
         {"skills.update iso-datse --title x",
          ~s(error: the store has no entry "iso-datse"; did you mean iso-dates?)},
         {"skills.update pdf --title x",
-         ~s(error: "pdf" comes from a file, which the store neither changes nor keeps versions of. ) <>
-           "Create an entry of this name to replace it"}
+         ~s(error: "pdf" comes from a file: the store cannot change it and has no versions of it. ) <>
+           "Create an entry with this name to replace it"}
       ])
 
       assert %{data: %{version: 1}} = result(book, "skills.read iso-dates")
@@ -217,7 +217,7 @@ defmodule Skillbook.Handlers.StoreTest do
          "Updated iso-dates to version 6.\n  content: 4 -> 5 characters"},
         {"#{replace} x --expected-version 4", [now: @later],
          ~s(error: "iso-dates" is at version 6, which "bob" wrote at 2026-02-17T12:00:00Z, not at the expected ) <>
-           "version 4. Read it again and make the change to what it is now"},
+           "version 4. Read it again and repeat the change"},
         {"skills.restore iso-dates --version 3",
          "iso-dates is as it was at version 3; it is at version 7 now."}
       ])
@@ -236,8 +236,8 @@ defmodule Skillbook.Handlers.StoreTest do
         {"skills.update iso-dates --clear labels", [profile: "bob"],
          "Updated iso-dates to version 3.\n  labels: red -> none"},
         {"skills.update iso-dates --title x", [profile: "mail"],
-         ~s(error: "iso-dates" lacks "outside", which all that this profile writes carries, so it cannot change it. ) <>
-           "Create an entry of another name"}
+         ~s(error: "iso-dates" lacks "outside", which this profile must set on every entry, so the profile cannot change it. ) <>
+           "Create an entry with another name"}
       ])
     end
   end
@@ -264,16 +264,16 @@ defmodule Skillbook.Handlers.StoreTest do
         {"skills.enable iso-dates", "Enabled iso-dates: it can be found and read again."},
         {"skills.delete iso-dates --expected-version 1",
          ~s(error: "iso-dates" is at version 3, which "default" wrote at 2026-02-17T12:00:00Z, not at the expected ) <>
-           "version 1. Read it again and make the change to what it is now"},
+           "version 1. Read it again and repeat the change"},
         {"skills.delete iso-dates",
          "Deleted the skill iso-dates; `skills.restore iso-dates --version 3` brings it back."},
         {"skills.delete iso-dates",
          ~s(error: the entry "iso-dates" was deleted at 2026-02-17T12:00:00Z. ) <>
-           "Restore one of its versions, or create it anew"},
+           "Restore one of its versions, or create a new entry"},
         {"skills.restore iso-dates --version 3",
          "iso-dates is as it was at version 3; it is at version 5 now."},
         {"skills.restore iso-dates --version 9",
-         ~s(error: "iso-dates" has no version 9 that can be read here; its last one is 5)},
+         ~s(error: "iso-dates" has no version 9 that this profile can read; its last version is 5)},
         {"skills.restore iso-dates",
          "error: --version is required and missing. Add it as: --version VALUE"}
       ])
@@ -319,7 +319,7 @@ defmodule Skillbook.Handlers.StoreTest do
         {"skills.diff iso-dates --from 1 --to 1",
          "iso-dates: version 1 and version 1 are one and the same. Name two of them."},
         {"skills.diff iso-dates --from 3",
-         ~s(error: "iso-dates" has no version 3 that can be read here; its last one is 2)},
+         ~s(error: "iso-dates" has no version 3 that this profile can read; its last version is 2)},
         {"skills.diff nothing", ~s(error: the store has no entry "nothing")},
         {"skills.read iso-dates --version 1",
          """
@@ -376,7 +376,7 @@ defmodule Skillbook.Handlers.StoreTest do
       {"skills.diff iso-dates --to 1",
        "iso-dates: version 1 and version 1 are one and the same. Name two of them."},
       {"skills.diff iso-dates --to 2",
-       ~s(error: "iso-dates" has no version 2 that can be read here; its last one is 4)}
+       ~s(error: "iso-dates" has no version 2 that this profile can read; its last version is 4)}
     ])
   end
 
@@ -399,7 +399,7 @@ defmodule Skillbook.Handlers.StoreTest do
       {"skills.read pdf",
        "pdf: pdf\ndescription: Reads PDF\ntags: files\nsource: a file, which commands do not change\n\nRead it."},
       {"skills.read tasks.get",
-       ~s(error: "tasks.get" comes from a file, which the store neither changes nor keeps versions of. Change the file)}
+       ~s(error: "tasks.get" comes from a file: the store cannot change it and has no versions of it. Change the file)}
     ])
 
     assert result(book, "skills.list --tag dates").data == %{
@@ -439,7 +439,7 @@ defmodule Skillbook.Handlers.StoreTest do
        ~s(error: expected a schedule with at least 5 minutes between its times, got "* * * * *", which runs at ) <>
          "2026-02-17T12:01:00Z and 1 minute later. Write for example: */5 * * * *"},
       {digest <> " --timezone Europe/Berlin",
-       "error: an entry needs the schedule: when it runs in its timezone. Write for example: 0 8 * * 1"},
+       "error: an entry needs the schedule: the cron expression that the timezone is for. Write for example: 0 8 * * 1"},
       {digest <> ~s( --schedule "0 8 * * 1" --timezone Europe/Berlin),
        "Created the skill digest, version 1. `get_skill: digest` reads it.\n" <>
          "It runs at 08:00 on Mondays, Europe/Berlin; the next time is 2026-02-23 08:00 +01:00."},
@@ -502,7 +502,7 @@ defmodule Skillbook.Handlers.StoreTest do
          "`skills.restore dinner --version 2` brings that back."},
       {~s(notes.add --title Dinner --content "Fish." --expected-version 2),
        ~s(error: "dinner" is at version 3, which "default" wrote at 2026-02-17T12:00:00Z, not at the expected ) <>
-         "version 2. Read it again and make the change to what it is now"},
+         "version 2. Read it again and repeat the change"},
       {"notes.add Dinner",
        "error: --content is required and missing. Add it as: --content VALUE"},
       {"notes.add --title Dinner",
@@ -511,7 +511,7 @@ defmodule Skillbook.Handlers.StoreTest do
        "Deleted the note dinner; `skills.restore dinner --version 3` brings it back."},
       {"notes.delete --title Dinner",
        ~s(error: the entry "Dinner" was deleted at 2026-02-17T12:00:00Z. ) <>
-         "Restore one of its versions, or create it anew"}
+         "Restore one of its versions, or create a new entry"}
     ])
 
     assert %{data: %{name: "tea", title: "Tea", version: 1}, effects: [:note_added]} =

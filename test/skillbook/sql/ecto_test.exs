@@ -10,7 +10,7 @@ defmodule Skillbook.SQL.EctoTest do
     def __adapter__, do: Ecto.Adapters.MyXQL
   end
 
-  # What each adapter gives for a statement that fails, as its documentation says.
+  # Errors of each adapter for failed statements, from its documentation.
   defmodule Failing do
     def __adapter__, do: Ecto.Adapters.Postgres
     def in_transaction?, do: false
@@ -24,7 +24,7 @@ defmodule Skillbook.SQL.EctoTest do
     end
   end
 
-  # A repo over PostgreSQL that tells what it is asked for.
+  # A repo for PostgreSQL that sends its statements to the test.
   defmodule Turns do
     def __adapter__, do: Ecto.Adapters.Postgres
     def in_transaction?, do: Process.get(__MODULE__, false)
@@ -53,7 +53,7 @@ defmodule Skillbook.SQL.EctoTest do
 
   defp table(sql), do: SQL.query!(sql, "create table t (id integer primary key, x text not null)")
 
-  test "statements, parameters and counts go through the repo", %{sql: sql} do
+  test "statements, parameters and counts pass through the repo", %{sql: sql} do
     table(sql)
     assert SQL.dialect(sql) == :sqlite
 
@@ -85,7 +85,7 @@ defmodule Skillbook.SQL.EctoTest do
              SQL.execute_batch(sql, "insert into t values (3, 'a'); commit")
   end
 
-  test "both dialects refuse what the other connections do, before the repo is asked" do
+  test "both dialects refuse statements before they reach the repo" do
     for {sql, dialect} <- [
           {SQL.Ecto.over(Failing), :postgres},
           {SQL.Ecto.over(EctoRepo), :sqlite}
@@ -99,14 +99,14 @@ defmodule Skillbook.SQL.EctoTest do
     end
   end
 
-  test "strings, names and comments hide no end of a statement", %{sql: sql} do
+  test "semicolons in strings, names and comments do not end a statement", %{sql: sql} do
     for {statement, read} <- Skillbook.SQLConformance.quoted(:sqlite) do
       assert {statement, SQL.query!(sql, statement).rows} == {statement, [[read]]}
       assert SQL.execute_batch(sql, statement <> "\n; select 2") == :ok
     end
   end
 
-  test "a write takes its turn, whatever its first word is" do
+  test "each write waits for other writers, whatever its first word is" do
     sql = SQL.Ecto.over(Turns)
 
     for {statement, turns} <- [
@@ -132,7 +132,7 @@ defmodule Skillbook.SQL.EctoTest do
     end
   end
 
-  test "a transaction commits, rolls back, and passes on what is raised", %{sql: sql} do
+  test "a transaction commits, rolls back, and re-raises", %{sql: sql} do
     table(sql)
     add = fn id -> SQL.query!(sql, "insert into t values ($1, 'a')", [id]).num_rows end
 
@@ -147,13 +147,14 @@ defmodule Skillbook.SQL.EctoTest do
     assert catch_exit(SQL.transaction(sql, fn _ -> add.(5) && exit(:stage) end)) == :stage
 
     message =
-      "expected the function of a transaction to return {:ok, value} or {:error, reason}, got: :ok"
+      "expected the function of a transaction to return {:ok, value} or {:error, reason}, " <>
+        "got: :ok"
 
     assert_raise ArgumentError, message, fn -> SQL.transaction(sql, fn _ -> :ok end) end
     assert SQL.query!(sql, "select id from t").rows == [[1]]
   end
 
-  test "a transaction in a transaction, whoever began that, is a savepoint", %{sql: sql} do
+  test "a nested transaction is a savepoint, also in a transaction of the repo", %{sql: sql} do
     for {inner, statements} <- [
           {{:ok, 1}, ["savepoint skillbook", "release savepoint skillbook"]},
           {{:error, :no},
@@ -221,7 +222,8 @@ defmodule Skillbook.SQL.EctoTest do
     assert {:error, %Error{kind: :closed} = error} = SQL.query(sql, "select 1")
 
     assert error.message ==
-             "the repo Skillbook.SQL.EctoTest.Failing does not run; it must be started before the book\n  in: select 1"
+             "the repo Skillbook.SQL.EctoTest.Failing is not running; start it before the " <>
+               "book\n  in: select 1"
 
     Process.put(:fails, {:raises, RuntimeError.exception("a bug")})
     assert_raise RuntimeError, "a bug", fn -> SQL.query(sql, "select 1") end
@@ -234,7 +236,7 @@ defmodule Skillbook.SQL.EctoTest do
              [[1, 0, "2026-03-01", "2026-03-01T09:30:00Z", nil, 1.5, "a"]]
   end
 
-  test "what is no repo, or speaks another SQL, is refused" do
+  test "a module that is not a repo and other adapters are refused" do
     for {options, message} <- [
           {[repo: Nowhere, name: :a], "expected :repo to be an Ecto repo, got: Nowhere"},
           {[name: :a], "expected :repo to be an Ecto repo, got: nil"},
@@ -245,8 +247,10 @@ defmodule Skillbook.SQL.EctoTest do
           {[repo: EctoRepo, name: :a, pool: 1],
            "expected the options [:repo, :name, :migrate, :busy_timeout], got: :pool"},
           {[repo: MySQL, name: :a],
-           "expected the adapter of Skillbook.SQL.EctoTest.MySQL to be Ecto.Adapters.Postgres or " <>
-             "Ecto.Adapters.SQLite3, got: Ecto.Adapters.MyXQL; give Skillbook a database of its own, such as " <>
+           "expected the adapter of Skillbook.SQL.EctoTest.MySQL to be " <>
+             "Ecto.Adapters.Postgres or " <>
+             "Ecto.Adapters.SQLite3, got: Ecto.Adapters.MyXQL; give Skillbook its own " <>
+             "database, such as " <>
              "store: \"skillbook.db\""}
         ] do
       assert_raise ArgumentError, message, fn -> SQL.Ecto.start_link(options) end
@@ -257,25 +261,28 @@ defmodule Skillbook.SQL.EctoTest do
   end
 
   describe "a book" do
-    test "without its tables says which migration to write", %{sql: sql} do
+    test "without its tables names the migration to write", %{sql: sql} do
       Process.flag(:trap_exit, true)
 
       assert {:error, error} =
                Skillbook.start_link(name: :ecto_without, store: {SQL.Ecto, repo: EctoRepo})
 
       assert Exception.message(error) ==
-               "the application's database does not have the tables of Skillbook, migration 1 (tasks and memories), " <>
-                 "2 (the store), 3 (runs of workflows), 4 (firings), 5 (the documents of vaults), 6 (the ends of runs), " <>
-                 "7 (schedules of the store), 8 (the terms of vaults), 9 (one index for search); " <>
-                 "write a migration of the application whose up/0 calls " <>
-                 "Skillbook.SQL.Migrations.Ecto.up() and whose down/0 calls Skillbook.SQL.Migrations.Ecto.down(), " <>
-                 "and run it, or give the store the option migrate: true"
+               "the application's database lacks Skillbook's tables, migration 1 (tasks and " <>
+                 "memories), 2 (the store), 3 (runs of workflows), 4 (firings), 5 (the " <>
+                 "documents " <>
+                 "of vaults), 6 (the ends of runs), 7 (schedules of the store), 8 (the terms " <>
+                 "of " <>
+                 "vaults), 9 (one index for search); write and run a migration of the " <>
+                 "application whose up/0 calls Skillbook.SQL.Migrations.Ecto.up() and whose " <>
+                 "down/0 calls Skillbook.SQL.Migrations.Ecto.down(), " <>
+                 "or give the store the option migrate: true"
 
       assert {:error, %Error{kind: :no_such_table}} =
                SQL.query(sql, "select * from skillbook_migrations")
     end
 
-    test "works with tables that somebody made, or makes them where it may", %{sql: sql} do
+    test "works with existing tables, or creates them with migrate: true", %{sql: sql} do
       {:ok, _} = Migrations.run(sql)
 
       for options <- [[], [migrate: true]] do
@@ -297,7 +304,7 @@ defmodule Skillbook.SQL.EctoTest do
     end
   end
 
-  test "migrations are taken back from the last one, and run again", %{sql: sql} do
+  test "migrations are undone from the last one, and run again", %{sql: sql} do
     versions = Enum.map(Migrations.list(nil), &elem(&1, 0))
     assert Migrations.run(sql, Migrations.list(1)) == {:ok, [1]}
     assert Migrations.run(sql) == {:ok, versions -- [1]}
@@ -305,7 +312,11 @@ defmodule Skillbook.SQL.EctoTest do
     assert Migrations.undo(sql, 2) == {:ok, []}
     assert Migrations.undo(sql, 1) == {:ok, [1]}
 
-    assert SQL.query!(sql, "select name from sqlite_master where name not like 'sqlite_%'").rows ==
+    assert SQL.query!(
+             sql,
+             "select name from sqlite_master where name not like " <>
+               "'sqlite_%'"
+           ).rows ==
              [["skillbook_migrations"]]
 
     assert Migrations.run(sql) == {:ok, versions}

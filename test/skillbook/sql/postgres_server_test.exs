@@ -1,5 +1,5 @@
 defmodule Skillbook.SQL.PostgresServerTest do
-  # With servers of their own, which are stopped and started again.
+  # Each test starts, stops and restarts its own server.
   use ExUnit.Case, async: true
 
   import Skillbook.PostgresCase
@@ -7,7 +7,7 @@ defmodule Skillbook.SQL.PostgresServerTest do
   alias Skillbook.SQL
   alias Skillbook.SQL.{Error, Postgres}
 
-  test "a server that was restarted: calls fail while it is away, and work again" do
+  test "during a restart of the server calls fail, and work afterwards" do
     {folder, url} = server()
     sql = start(url: url, name: :restarted_postgres, queue_timeout: 300)
     SQL.query!(sql, "create table t (id int)")
@@ -32,7 +32,7 @@ defmodule Skillbook.SQL.PostgresServerTest do
     assert_receive {:skillbook_notify, "notes", "back"}, 5000
   end
 
-  test "a server that dies while it works: nobody knows of a write, a transaction is over" do
+  test "if the server dies, a write is lost and a transaction is closed" do
     {folder, url} = server(["fsync=on", "synchronous_commit=on"])
     sql = start(url: url, name: :dying_postgres)
     SQL.query!(sql, "create table t (id int)")
@@ -52,7 +52,7 @@ defmodule Skillbook.SQL.PostgresServerTest do
 
     stop_server(folder, "immediate")
     assert {:error, %Error{kind: kind} = error} = Task.await(write, 30_000)
-    # The server may say that it ends, or just end.
+    # The server may announce its end, or just end.
     assert kind in [:closed, :lost]
 
     assert Exception.message(error) =~
@@ -74,7 +74,7 @@ defmodule Skillbook.SQL.PostgresServerTest do
     assert SQL.query!(sql, "select id from t").rows == []
   end
 
-  test "TLS means what libpq's words for it say" do
+  test "TLS modes behave as in libpq" do
     folder = Path.join(System.tmp_dir!(), "skillbook_tls_#{System.unique_integer([:positive])}")
     File.mkdir_p!(folder)
     on_exit(fn -> File.rm_rf!(folder) end)
@@ -86,7 +86,7 @@ defmodule Skillbook.SQL.PostgresServerTest do
     {_folder, plain} = server()
     {tls_folder, _url} = server()
     stop_server(tls_folder)
-    # The server reads a key only of its own user.
+    # The server only reads a key file of its user.
     for file <- [key, certificate], do: install(file, tls_folder)
     data = Path.join(tls_folder, "data")
 
@@ -100,7 +100,7 @@ defmodule Skillbook.SQL.PostgresServerTest do
     used = "select case when ssl then 1 else 0 end from pg_stat_ssl where pid = pg_backend_pid()"
     by_name = fn url -> String.replace(url, "127.0.0.1", "localhost") end
     unknown = "invalid peer certificate: UnknownIssuer"
-    # The stranger has the authority's name.
+    # The foreign authority has the same name.
     signed = "invalid peer certificate: BadSignature"
     not_found = "server does not support TLS"
 
@@ -152,7 +152,7 @@ defmodule Skillbook.SQL.PostgresServerTest do
   defp certificates(folder, host) do
     File.mkdir_p!(folder)
     name = {:Extension, {2, 5, 29, 17}, false, [dNSName: to_charlist(host)]}
-    # rustls refuses what OTP writes for other elliptic curves, and for RSA from OTP 28.
+    # rustls refuses OTP's keys for other elliptic curves, and for RSA from OTP 28.
     strong = [key: {:namedCurve, :ed25519}]
 
     %{server_config: server, client_config: client} =
@@ -172,7 +172,7 @@ defmodule Skillbook.SQL.PostgresServerTest do
     )
 
     File.write!(Path.join(folder, "server.key"), pem.([key]))
-    # What a client trusts is the authority of its server.
+    # A client trusts the authority of its server.
     authority = Path.join(folder, "authority.pem")
 
     File.write!(

@@ -8,7 +8,7 @@ defmodule Skillbook.SQL.PostgresTest do
   alias Skillbook.SQL.{Error, Postgres}
 
   describe "options" do
-    test "are checked, and no error shows a password" do
+    test "are validated, and no error contains a password" do
       url = "expected :url to be postgres://user:password@host:port/database?sslmode=..."
 
       for {options, message} <- [
@@ -22,7 +22,8 @@ defmodule Skillbook.SQL.PostgresTest do
             {[host: ""], ~s(expected :host to be a text, got: "")},
             {[host: "a\0"], "expected :host to be a text, got: <<97, 0>>"},
             {[ssl: "allow"],
-             ~s(expected :ssl to be true, false or one of disable, prefer, require, verify-ca, verify-full, got: "allow")},
+             ~s(expected :ssl to be true, false or one of disable, prefer, require, ) <>
+               ~s(verify-ca, verify-full, got: "allow")},
             {[password: 1], "expected :password to be a text"},
             {[password: "secret\0"], "expected :password to be a text"},
             {[url: 1], "expected :url to be a text"},
@@ -30,7 +31,8 @@ defmodule Skillbook.SQL.PostgresTest do
             {[url: "postgres://app:sec ret@a/b"], url},
             {[url: "postgres://app:secret@a,b/c"], url},
             {[url: "postgres://app:secret@a/b?sslmod=require"],
-             ~s(expected :url to have no parameters but application_name, connect_timeout, dbname, host, password, port, ) <>
+             ~s(expected :url to have no parameters but application_name, connect_timeout, ) <>
+               ~s(dbname, host, password, port, ) <>
                ~s(sslmode, sslrootcert, user, got: "sslmod")},
             {[url: "postgres://app:secret@a/b?port=x"],
              ~s(expected :port to be a number from 1 to 65535, got: "x")}
@@ -47,7 +49,7 @@ defmodule Skillbook.SQL.PostgresTest do
       end
     end
 
-    test "of a URL are those of the fields, which count more" do
+    test "override parts of the URL" do
       settings = Skillbook.SQL.Postgres.Settings
 
       for {options, expected} <- [
@@ -62,7 +64,8 @@ defmodule Skillbook.SQL.PostgresTest do
              }},
             {[
                url:
-                 "postgres://[::1]:6000/a?user=b&password=c+d&sslmode=verify-full&sslrootcert=/ca.pem"
+                 "postgres://[::1]:6000/a?user=b&password=c+d&sslmode=verify-full" <>
+                   "&sslrootcert=/ca.pem"
              ],
              %{
                host: "::1",
@@ -90,7 +93,7 @@ defmodule Skillbook.SQL.PostgresTest do
       assert limits == %{connect_timeout: 2000, timeout: 7, queue_timeout: 5000}
     end
 
-    test "keep their secrets out of what supervisors report" do
+    test "keep secrets out of supervisor reports" do
       spec = Postgres.child_spec(name: :a, url: "postgres://a:secret@b/c", password: "secret")
       refute inspect(spec, limit: :infinity) =~ "secret"
 
@@ -101,13 +104,14 @@ defmodule Skillbook.SQL.PostgresTest do
   end
 
   describe "a database that cannot be opened" do
-    test "is an error that says where and why, without the password" do
+    test "is an error with its address and the reason, without the password" do
       uri = URI.parse(url())
       server = "#{uri.host}:#{uri.port}"
 
       for {changes, reason} <- [
             {[userinfo: "postgres:wrong"],
-             ~s(cannot open the database #{server}/postgres: password authentication failed for user "postgres")},
+             ~s(cannot open the database #{server}/postgres: password authentication failed ) <>
+               ~s(for user "postgres")},
             {[path: "/nowhere"],
              ~s(cannot open the database #{server}/nowhere: database "nowhere" does not exist)},
             {[port: 1],
@@ -121,7 +125,7 @@ defmodule Skillbook.SQL.PostgresTest do
       assert_raise ArgumentError, fn -> Postgres.handle(:never) end
     end
 
-    test "because its server is silent" do
+    test "because its server does not answer" do
       {:ok, listener} = :gen_tcp.listen(0, ip: {127, 0, 0, 1})
       {:ok, port} = :inet.port(listener)
       message = "cannot open the database 127.0.0.1:#{port}/a: no answer within 50 ms"
@@ -136,14 +140,14 @@ defmodule Skillbook.SQL.PostgresTest do
              ) == {:error, %Error{kind: :cannot_open, message: message}}
     end
 
-    test "is no database without a server" do
+    test "returns an error without a server" do
       message = "expected the name of a running Skillbook.SQL.Postgres, got: :nobody"
       assert_raise ArgumentError, message, fn -> Postgres.handle(:nobody) end
     end
   end
 
   describe "values" do
-    test "of the server's types are read" do
+    test "of the server's types are converted" do
       sql = start()
 
       for {expression, value} <- [
@@ -178,7 +182,7 @@ defmodule Skillbook.SQL.PostgresTest do
       end
     end
 
-    test "that are not read are an error, before anything is written" do
+    test "of unsupported types are an error before anything is written" do
       sql = start()
       SQL.query!(sql, "create table t (x int)")
 
@@ -194,11 +198,12 @@ defmodule Skillbook.SQL.PostgresTest do
       assert_error(
         SQL.query(sql, "select 'nan'::float8 as x"),
         :other,
-        "expected a finite number in column `x`, got an infinite one\n  in: select 'nan'::float8 as x"
+        "expected a finite number in column `x`, got an infinite one\n  in: select " <>
+          "'nan'::float8 as x"
       )
     end
 
-    test "become what the server expects, or are refused" do
+    test "are converted to the type that the server expects, or refused" do
       sql = start()
 
       for {type, given, found} <- [
@@ -221,9 +226,11 @@ defmodule Skillbook.SQL.PostgresTest do
             {"int2", 32_768,
              "expected an integer from -32768 to 32767 as parameter $1, got: 32768"},
             {"int4", -2_147_483_649,
-             "expected an integer from -2147483648 to 2147483647 as parameter $1, got: -2147483649"},
+             "expected an integer from -2147483648 to 2147483647 as parameter $1, got: " <>
+               "-2147483649"},
             {"int8", "1; drop table t",
-             "expected an integer from -9223372036854775808 to 9223372036854775807 as parameter $1, got: \"1; drop table t\""},
+             "expected an integer from -9223372036854775808 to 9223372036854775807 as " <>
+               "parameter $1, got: \"1; drop table t\""},
             {"bytea", "a", "expected bytes, {:blob, binary}, as parameter $1, got: \"a\""},
             {"text", {:blob, <<1, 2>>}, "expected text as parameter $1, got: 2 bytes"},
             {"text", "a\0b",
@@ -241,7 +248,7 @@ defmodule Skillbook.SQL.PostgresTest do
       end
     end
 
-    test "stay what they are, whatever they look like" do
+    test "are not changed, whatever they look like" do
       sql = start()
       SQL.query!(sql, "create table t (x text)")
 
@@ -262,13 +269,14 @@ defmodule Skillbook.SQL.PostgresTest do
   end
 
   describe "errors" do
-    test "have the server's words" do
+    test "have the server's text" do
       sql = start()
       SQL.query!(sql, "create table t (id int primary key, title text)")
 
       for {statement, kind, message} <- [
             {"select titel from t", :syntax,
-             ~s(column "titel" does not exist, at character 8\n  hint: Perhaps you meant to reference the column "t.title".)},
+             ~s(column "titel" does not exist, at character 8\n  hint: Perhaps you meant to ) <>
+               ~s(reference the column "t.title".)},
             {"selec 1", :syntax, ~s(syntax error at or near "selec", at character 1)},
             {"select * from nowhere", :no_such_table,
              ~s(relation "nowhere" does not exist, at character 15)},
@@ -293,7 +301,7 @@ defmodule Skillbook.SQL.PostgresTest do
       assert_error(SQL.query(sql, statement, [1]), :params, message)
     end
 
-    test "in a transaction end it" do
+    test "in a transaction close it" do
       sql = start()
       SQL.query!(sql, "create table t (id int primary key)")
       over = "this transaction was already rolled back by an earlier error; begin a new one"
@@ -316,7 +324,7 @@ defmodule Skillbook.SQL.PostgresTest do
   end
 
   describe "a statement" do
-    test "that reads and writes by its looks does what it says" do
+    test "that looks like a read may write" do
       sql = start()
       SQL.query!(sql, "create table t (id int)")
       SQL.query!(sql, "create sequence s")
@@ -328,7 +336,7 @@ defmodule Skillbook.SQL.PostgresTest do
       assert SQL.query!(sql, "show timezone").rows == [["UTC"]]
     end
 
-    test "is stopped at its time limit" do
+    test "is cancelled at its time limit" do
       sql = start(timeout: 100)
       statement = "select pg_sleep(60)"
       message = "the statement was stopped at its time limit of 100 ms\n  in: #{statement}"
@@ -347,7 +355,7 @@ defmodule Skillbook.SQL.PostgresTest do
       assert SQL.query!(sql, "select 1").rows == [[1]]
     end
 
-    test "is prepared once, and again when the tables have changed" do
+    test "is prepared once, and again after a change of the tables" do
       url = database()
       sql = start(url: url, pool_size: 1)
       other = start(url: url, pool_size: 1)
@@ -377,7 +385,7 @@ defmodule Skillbook.SQL.PostgresTest do
   end
 
   describe "the pool" do
-    test "is limited, and says so" do
+    test "is limited, with an error when it is exhausted" do
       sql = start(pool_size: 2, queue_timeout: 50)
       test = self()
 
@@ -395,7 +403,7 @@ defmodule Skillbook.SQL.PostgresTest do
       assert SQL.query!(sql, "select 1").rows == [[1]]
     end
 
-    test "serves many processes, each what it asked for" do
+    test "serves many processes, each with its own result" do
       sql = start(pool_size: 4)
 
       1..200
@@ -411,11 +419,11 @@ defmodule Skillbook.SQL.PostgresTest do
           "select count(*) from pg_stat_activity where datname = current_database()"
         ).rows
 
-      # The listener opens its own only when somebody listens.
+      # The listener connects for the first subscriber.
       assert count in 1..4
     end
 
-    test "keeps connections for readers while many wait to write" do
+    test "keeps connections for readers while many writers wait" do
       sql = start(pool_size: 2)
       SQL.query!(sql, "create table t (id int)")
       release = hold(sql, &SQL.query!(&1, "insert into t values (0)"))
@@ -430,7 +438,7 @@ defmodule Skillbook.SQL.PostgresTest do
       assert SQL.query!(sql, "select count(*) from t").rows == [[11]]
     end
 
-    test "frees what was held by those who were killed, and the server stops their statements" do
+    test "frees the connections of killed processes and cancels their statements" do
       sql = start(pool_size: 1)
       SQL.query!(sql, "create table t (id int)")
 
@@ -447,7 +455,8 @@ defmodule Skillbook.SQL.PostgresTest do
         SQL.query!(sql, "insert into t values (2)")
 
         active =
-          "select count(*) from pg_stat_activity where query like '%pg_sleep(60)%' and state = 'active' and pid <> pg_backend_pid()"
+          "select count(*) from pg_stat_activity where query like '%pg_sleep(60)%' and state " <>
+            "= 'active' and pid <> pg_backend_pid()"
 
         wait(fn -> SQL.query!(sql, active).rows == [[0]] end)
       end
@@ -455,7 +464,7 @@ defmodule Skillbook.SQL.PostgresTest do
       assert SQL.query!(sql, "select id from t").rows == [[2], [2]]
     end
 
-    test "replaces connections that the server has ended" do
+    test "replaces connections that the server has closed" do
       sql = start(pool_size: 1)
       [[pid]] = SQL.query!(sql, "select pg_backend_pid()").rows
       psql!(url(), "select pg_terminate_backend(#{pid}, 5000)")
@@ -463,7 +472,7 @@ defmodule Skillbook.SQL.PostgresTest do
       assert other != pid
     end
 
-    test "that is stopped ends what its callers do" do
+    test "that stops closes its callers' transactions" do
       sql = start(name: :stopped_postgres)
       closed = {:error, %Error{kind: :closed, message: "the database is closed"}}
 
@@ -481,7 +490,7 @@ defmodule Skillbook.SQL.PostgresTest do
   end
 
   describe "two databases on one server" do
-    test "that are one write in turns" do
+    test "that are the same database write one after another" do
       url = database()
       both = for _ <- 1..2, do: start(url: url, queue_timeout: 100)
       [first, second] = both
@@ -504,7 +513,7 @@ defmodule Skillbook.SQL.PostgresTest do
   end
 
   describe "listening" do
-    test "tells each process what it wants to hear" do
+    test "sends notifications to the subscribers of their channel" do
       sql = start(name: :listening)
       assert Postgres.listen(:listening, "notes") == :ok
       assert Postgres.listen(:listening, "notes") == :ok
@@ -525,19 +534,20 @@ defmodule Skillbook.SQL.PostgresTest do
       assert text == "three"
     end
 
-    test "needs a channel" do
+    test "validates the channel" do
       for {channel, shown} <- [{"", ~s("")}, {:a, ":a"}, {"a\0", "<<97, 0>>"}] do
         message = "expected a channel, a text of 1 to 63 bytes, got: #{shown}"
         assert_raise ArgumentError, message, fn -> Postgres.listen(:any, channel) end
       end
     end
 
-    test "goes on after its connection was lost" do
+    test "continues after its connection was lost" do
       sql = start(name: :listening_on)
       Postgres.listen(:listening_on, "notes")
 
       listening =
-        "select pid from pg_stat_activity where datname = current_database() and query like 'listen %'"
+        "select pid from pg_stat_activity where datname = current_database() and query like " <>
+          "'listen %'"
 
       [[pid]] = SQL.query!(sql, listening).rows
       psql!(url(), "select pg_terminate_backend(#{pid}, 5000)")
@@ -547,14 +557,15 @@ defmodule Skillbook.SQL.PostgresTest do
     end
   end
 
-  test "without a server for tests, the tests say how to start one" do
+  test "tests without a server name the command that starts one" do
     script = ~S"""
     System.delete_env("SKILLBOOK_POSTGRES")
     Skillbook.PostgresCase.url()
     """
 
     message =
-      ~s(expected the URL of a PostgreSQL server in SKILLBOOK_POSTGRES; start one for the tests with\n\n    bin/postgres-for-tests run mix test)
+      ~s(expected the URL of a PostgreSQL server in SKILLBOOK_POSTGRES; start one for the ) <>
+        ~s(tests:\n\n    bin/postgres-for-tests run mix test)
 
     ebin = Application.app_dir(:skillbook, "ebin")
     {output, 1} = System.cmd("elixir", ["-pa", ebin, "-e", script], stderr_to_stdout: true)
@@ -564,7 +575,7 @@ defmodule Skillbook.SQL.PostgresTest do
   defp busy_until(fun) do
     case fun.() do
       {:error, %Error{kind: :busy, message: message}} ->
-        assert message == "no connection of the 2 was free within 50 ms; try again"
+        assert message == "none of the 2 connections was free within 50 ms; try again"
 
       {:ok, _} ->
         # The readers have not begun yet.

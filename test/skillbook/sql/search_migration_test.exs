@@ -1,4 +1,4 @@
-# A database of the version before there was one index for search, with data in every table.
+# Migrates a database of version 8, with data in every table, to the common search index.
 for dialect <- [:sqlite, :postgres] do
   defmodule Module.concat(Skillbook.SQL.SearchMigrationTest, Macro.camelize("#{dialect}")) do
     use Skillbook.SkillsCase, async: true
@@ -15,7 +15,7 @@ for dialect <- [:sqlite, :postgres] do
 
     @time "2026-02-17T12:00:00Z"
 
-    # Those that others refer to come first. What a row needs beside texts that are "x" and numbers that are 1.
+    # Referenced tables come first. Values of a row other than the texts "x" and the numbers 1.
     @tables [
       tasks: [
         title: "Water the beans",
@@ -61,7 +61,7 @@ for dialect <- [:sqlite, :postgres] do
       document_fields: [],
       document_terms: [documents: {:blob, <<1>>}, places: {:blob, <<1>>}]
     ]
-    # These are made of what the others hold.
+    # Derived tables.
     @replaced ~w(skillbook_document_fields skillbook_document_segments skillbook_document_terms)
 
     defp old_database(%{tmp_dir: folder, dialect: dialect}) do
@@ -118,7 +118,8 @@ for dialect <- [:sqlite, :postgres] do
         if SQL.dialect(sql) == :sqlite,
           do: "select name, lower(type) from pragma_table_info($1) order by cid",
           else:
-            "select column_name, data_type from information_schema.columns where table_name = $1 " <>
+            "select column_name, data_type from information_schema.columns where table_name " <>
+              "= $1 " <>
               "and is_generated = 'NEVER' order by ordinal_position"
 
       SQL.query!(sql, query, [table]).rows
@@ -128,27 +129,33 @@ for dialect <- [:sqlite, :postgres] do
       query =
         if SQL.dialect(sql) == :sqlite,
           do:
-            "select name from sqlite_master where type = 'table' and name like 'skillbook%' and name not like '%_fts%'",
+            "select name from sqlite_master where type = 'table' and name like 'skillbook%' " <>
+              "and name not like '%_fts%'",
           else:
             "select table_name from information_schema.tables where table_name like 'skillbook%'"
 
       for [table] <- SQL.query!(sql, query).rows, do: table
     end
 
-    # The rows of all tables that stay, by the columns that they have in both versions.
+    # The rows of all remaining tables, with the columns of both versions.
     defp rows(sql, columns) do
       for {table, names} <- columns, into: %{} do
         {table, Enum.sort(SQL.query!(sql, "select #{Enum.join(names, ", ")} from #{table}").rows)}
       end
     end
 
-    test "what a database of the version before holds stays, and is found", context do
+    test "data of the previous version stays and is found", context do
       {sql, _place, store} = old_database(context)
-      # A second segment of the same labels, and one with others.
+      # A second segment with the same labels, and one with others.
       fill(sql, "skillbook_document_segments", vault: "drive", labels: "[]")
       fill(sql, "skillbook_document_segments", vault: "drive", labels: ~s(["board"]))
 
-      for {segment, id, text} <- [{2, "2", "Spending on hotels"}, {3, "3", "Spending on lawyers"}] do
+      for {segment, id, text} <- [
+            {2, "2", "Spending on hotels"},
+            {3, "3",
+             "Spending on " <>
+               "lawyers"}
+          ] do
         note = [vault: "drive", external_id: id, path: "#{id}.md", links: "[]", frontmatter: "{}"]
         fill(sql, "skillbook_documents", [segment_id: segment] ++ note)
         fill(sql, "skillbook_document_texts", document_id: String.to_integer(id), content: text)
@@ -180,7 +187,7 @@ for dialect <- [:sqlite, :postgres] do
 
       assert {:ok, %{data: %{total: 0}}} = execute(context, "tasks.search --query deleted")
       ann = %{context | profile: %{context.profile | id: "ann"}}
-      # Numbers that were noted stay; the next ones are the owner's own.
+      # Existing numbers stay; new ones are counted per owner.
       assert {:ok, %{data: %{memories: memories}}} = execute(ann, "memory.search --query tea")
       assert Enum.map(memories, & &1.id) == [3, 1]
       assert run(ann, "memory.save --content New") =~ "Saved M-4 "
@@ -206,14 +213,14 @@ for dialect <- [:sqlite, :postgres] do
           ],
           do: assert({query, found.(everyone, query, options)} == {query, {1, ["work/Plan.md"]}})
 
-      # One that was put is replaced and deleted as before.
+      # Documents are replaced and deleted as before.
       :ok = Vault.put(book, "drive", %{id: "1", path: "work/Plan.md", content: "Saving"})
       assert found.(all, "travel", []) == {0, []}
       :ok = Vault.delete(book, "drive", "2")
       assert found.(all, "spend", []) == {1, ["3.md"]}
     end
 
-    test "it is taken back, and tasks and memories stay", context do
+    test "undoing the migration keeps tasks and memories", context do
       {sql, _place, _store} = old_database(context)
 
       columns =
@@ -225,7 +232,7 @@ for dialect <- [:sqlite, :postgres] do
       {:ok, [9]} = Migrations.undo(sql, 9)
 
       assert rows(sql, columns) == before
-      # The old index has them again.
+      # The old index contains them again.
       match =
         if SQL.dialect(sql) == :sqlite,
           do: "skillbook_tasks_fts match 'bean'",
@@ -239,7 +246,7 @@ for dialect <- [:sqlite, :postgres] do
     @many 2_000
     @kills 6
 
-    # It says when it begins. The end of its input is the end of the test.
+    # Prints a line when it begins, and ends with its standard input.
     @script ~S"""
     [dialect, place] = System.argv()
     {:ok, _} = Application.ensure_all_started(:skillbook)
@@ -251,7 +258,7 @@ for dialect <- [:sqlite, :postgres] do
     System.halt(1)
     """
 
-    test "killed in the middle, it goes on when the database is opened again", context do
+    test "after a crash the backfill continues when the database is opened", context do
       {sql, place, store} = old_database(context)
 
       {:ok, _} =
@@ -272,7 +279,7 @@ for dialect <- [:sqlite, :postgres] do
           {:ok, :filled}
         end)
 
-      # The first at once, since a quick machine needs few milliseconds for all of it.
+      # The first immediately, because a fast machine needs a few milliseconds for everything.
       ends = for round <- 1..@kills, do: kill(context.dialect, place, (round - 1) * 10)
       # At least one was in the middle.
       assert :begun in ends

@@ -1,6 +1,6 @@
 defmodule Skillbook.Store.DurabilityTest do
-  # Writers in another process of the operating system, which is killed at a random moment, again and again, on one and the
-  # same database.
+  # Writers in another operating system process, which is killed at random moments, repeatedly on
+  # the same database.
   use ExUnit.Case, async: true
 
   alias Skillbook.SQL
@@ -11,7 +11,8 @@ defmodule Skillbook.Store.DurabilityTest do
   @rounds 100
   @notes 4
 
-  # Each write that was acknowledged becomes a line of `log`, through no process or buffer of the virtual machine.
+  # Each acknowledged write becomes a line of `log`, without a process or buffer of the virtual
+  # machine in between.
   @script ~S"""
   [database, log, round, notes] = System.argv()
   {:ok, _} = Application.ensure_all_started(:skillbook)
@@ -28,7 +29,9 @@ defmodule Skillbook.Store.DurabilityTest do
       written =
         case Skillbook.Store.fetch(view, name) do
           {:ok, _} -> Skillbook.Store.update(view, name, %{edit: {:append, text}})
-          {:error, _} -> Skillbook.Store.create(view, %{name: name, kind: :note, title: name, content: text})
+          {:error, _} ->
+            fields = %{name: name, kind: :note, title: name, content: text}
+            Skillbook.Store.create(view, fields)
         end
 
       {:ok, stored} = written
@@ -38,12 +41,12 @@ defmodule Skillbook.Store.DurabilityTest do
   end
 
   for number <- 1..String.to_integer(notes), do: spawn_link(fn -> writer.(number) end)
-  # The end of its input is the end of the test.
+  # The process ends with its standard input.
   IO.read(:stdio, :line)
   System.halt(1)
   """
 
-  test "no acknowledged write is lost, no version number occurs twice, and the database opens at once",
+  test "a killed process loses no acknowledged write and repeats no version number",
        context do
     folder = context.tmp_dir
     database = Path.join(folder, "store.db")
@@ -92,14 +95,15 @@ defmodule Skillbook.Store.DurabilityTest do
 
   defp verify(database, log) do
     name = :"durability_#{System.unique_integer([:positive])}"
-    # Who would have to wait for a lock that the dead left gets an error.
+    # A lock of the killed process would be an error.
     {:ok, server} = SQL.SQLite.start_link(path: database, name: name, busy_timeout: 0)
     sql = SQL.SQLite.handle(name)
     assert SQL.query!(sql, "pragma integrity_check").rows == [["ok"]]
 
     versions =
       SQL.query!(sql, """
-      select e.name, v.version, v.content from skillbook_entry_versions v join skillbook_entries e on e.id = v.entry_id
+      select e.name, v.version, v.content
+      from skillbook_entry_versions v join skillbook_entries e on e.id = v.entry_id
       order by v.version
       """).rows
 

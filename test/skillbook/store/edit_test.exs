@@ -3,7 +3,7 @@ defmodule Skillbook.Store.EditTest do
 
   alias Skillbook.Store.Edit
 
-  test "what each edit makes of a content" do
+  test "each edit changes the content" do
     for {edit, content, expected} <- [
           {{:replace, "b"}, "a", "b"},
           {{:replace, ""}, "a", ""},
@@ -26,25 +26,30 @@ defmodule Skillbook.Store.EditTest do
     end
   end
 
-  @expected "expected {:replace, text}, {:find_replace, find, with, all?: boolean}, {:append, text}, {:prepend, text} or " <>
+  @expected "expected {:replace, text}, {:find_replace, find, with, all?: boolean}, " <>
+              "{:append, text}, {:prepend, text} or " <>
               "{:delete, text} as the edit of an entry, got: "
-  @empty ~s(expected a text to look for of at least one character as the edit of an entry, got: "")
+  @empty ~s(expected a search text of at least one character as the edit of an entry, got: "")
 
-  test "what cannot be done, and how it is told" do
+  test "errors of edits" do
     text = "# Milk\n\nTwo bottles, every day.\r\nNone on Sundays.\n"
 
     for {edit, content, message} <- [
           {{:delete, ""}, text, @empty},
           {{:find_replace, "", "x", all?: true}, text, @empty},
           {{:delete, "Two botles"}, text,
-           ~s(the text "Two botles" is not in "milk"; the nearest line is line 3: "Two bottles, every day.". Write the text exactly as it stands there)},
+           ~s(the text "Two botles" does not occur in "milk"; the closest line is line 3: ) <>
+             ~s("Two bottles, every day.". Copy the text exactly)},
           {{:find_replace, "two bottles", "x", all?: true}, text,
-           ~s(the text "two bottles" is not in "milk"; the nearest line is line 3: "Two bottles, every day.". Write the text exactly as it stands there)},
+           ~s(the text "two bottles" does not occur in "milk"; the closest line is line 3: ) <>
+             ~s("Two bottles, every day.". Copy the text exactly)},
           {{:delete, "\nNone on Sunday\nbut"}, text,
-           ~s(the text "\\nNone on Sunday\\nbut" is not in "milk"; the nearest line is line 4: "None on Sundays.". Write the text exactly as it stands there)},
-          {{:delete, "x"}, "", ~s(the text "x" is not in "milk", whose content is empty)},
+           ~s(the text "\\nNone on Sunday\\nbut" does not occur in "milk"; the closest line ) <>
+             ~s(is line 4: "None on Sundays.". Copy the text exactly)},
+          {{:delete, "x"}, "", ~s(the text "x" does not occur in "milk"; its content is empty)},
           {{:delete, String.duplicate("x", 100)}, "a",
-           ~s(the text "#{String.duplicate("x", 60)}..." is not in "milk"; the nearest line is line 1: "a". Write the text exactly as it stands there)},
+           ~s(the text "#{String.duplicate("x", 60)}..." does not occur in "milk"; the ) <>
+             ~s(closest line is line 1: "a". Copy the text exactly)},
           {{:append, nil}, text, @expected <> "{:append, nil}"},
           {{:find_replace, "a", "b"}, text, @expected <> ~s({:find_replace, "a", "b"})},
           {:append, text, @expected <> ":append"}

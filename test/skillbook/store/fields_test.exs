@@ -16,7 +16,7 @@ defmodule Skillbook.Store.FieldsTest do
     fields[field]
   end
 
-  test "what is kept of a value" do
+  test "values are normalized" do
     for {field, value, kept} <- [
           {:name, "weekly-report-2", "weekly-report-2"},
           {:name, String.duplicate("a", 64), String.duplicate("a", 64)},
@@ -44,11 +44,13 @@ defmodule Skillbook.Store.FieldsTest do
     end
   end
 
-  @name "expected small letters, digits and single dashes between them, at most 64 characters, as the name of an entry, got: "
+  @name "expected lowercase letters, digits and single dashes between them, at most 64 " <>
+          "characters, as the name of an entry, got: "
   @title "expected one line of 1 to 200 characters as the title of an entry, got: "
-  @tags "expected at most 32 texts of 1 to 64 characters on one line as the tags of an entry, got: "
+  @tags "expected at most 32 texts of 1 to 64 characters on one line as the tags of an " <>
+          "entry, got: "
 
-  test "what is refused, and how it is told" do
+  test "errors of fields" do
     for {fields, message} <- [
           {%{name: "Weekly Report"},
            @name <> ~s("Weekly Report". Write for example: weekly-report)},
@@ -61,10 +63,11 @@ defmodule Skillbook.Store.FieldsTest do
           {%{name: ""}, @name <> ~s("". Write for example: note)},
           {%{name: :milk}, @name <> ":milk. Write for example: note"},
           {%{name: "\u3164"}, @name <> ~s("\u3164". Write for example: note)},
-          {%{name: "a\u200bb"}, @name <> ~s("a\u200Bb". Write for example: a-b)},
+          {%{name: "a\u200bb"}, @name <> inspect("a\u200Bb") <> ". Write for example: a-b"},
           {%{name: String.duplicate("a", 65)},
            @name <>
-             ~s("#{String.duplicate("a", 60)}...". Write for example: #{String.duplicate("a", 64)})},
+             ~s("#{String.duplicate("a", 60)}...". Write for example: ) <>
+             ~s(#{String.duplicate("a", 64)})},
           {%{name: <<255>>}, @name <> "<<255>>. Write for example: note"},
           {%{title: " "}, @title <> ~s(" ". Write for example: Weekly report)},
           {%{title: "a\nb"}, @title <> ~S("a\nb". Write for example: Weekly report)},
@@ -73,35 +76,44 @@ defmodule Skillbook.Store.FieldsTest do
           {%{title: String.duplicate("ü", 201)},
            @title <> ~s("#{String.duplicate("ü", 60)}...". Write for example: Weekly report)},
           {%{title: nil},
-           "an entry needs the title: one line of 1 to 200 characters. Write for example: Weekly report"},
+           "an entry needs the title: one line of 1 to 200 characters. Write for example: " <>
+             "Weekly report"},
           {%{content: nil}, "an entry needs the content: the text"},
           {%{content: "a\0b"},
-           ~S(expected text of at most 1048576 bytes in UTF-8 without NUL as the content of an entry, got: "a\0b")},
+           ~S(expected text of at most 1048576 bytes in UTF-8 without NUL as the content of ) <>
+             ~S(an entry, got: "a\0b")},
           {%{content: String.duplicate("a", 1_048_577)},
-           ~s(expected text of at most 1048576 bytes in UTF-8 without NUL as the content of an entry, got: "#{String.duplicate("a", 60)}...")},
+           ~s(expected text of at most 1048576 bytes in UTF-8 without NUL as the content of ) <>
+             ~s(an entry, got: "#{String.duplicate("a", 60)}...")},
           {%{description: String.duplicate("a", 1_025)},
-           ~s(expected text of at most 1024 characters without NUL as the description of an entry, got: "#{String.duplicate("a", 60)}...")},
+           ~s(expected text of at most 1024 characters without NUL as the description of an ) <>
+             ~s(entry, got: "#{String.duplicate("a", 60)}...")},
           {%{tags: "a"}, @tags <> ~s("a")},
           {%{tags: ["a", ""]}, @tags <> ~s(["a", ""])},
           {%{tags: ["a\nb"]}, @tags <> ~S(["a\nb"])},
           {%{tags: [1]}, @tags <> "[1]"},
           {%{tags: Enum.map(1..33, &"t#{&1}")}, @tags <> ~s(["t1", "t2", "t3", "t4", "t5", ...])},
           {%{labels: [String.duplicate("a", 129)]},
-           "expected at most 64 texts of 1 to 128 characters on one line as the labels of an entry, got: " <>
+           "expected at most 64 texts of 1 to 128 characters on one line as the labels of an " <>
+             "entry, got: " <>
              ~s(["#{String.duplicate("a", 60)}" <> ...])},
           {%{include_in_prompt: "yes"},
-           ~s(expected true or false as the include_in_prompt of an entry, got: "yes". Write for example: false)},
+           ~s(expected true or false as the include_in_prompt of an entry, got: "yes". Write ) <>
+             ~s(for example: false)},
           {%{kind: :command},
-           "expected :skill or :note as the kind of an entry, got: :command. Write for example: :note"},
+           "expected :skill or :note as the kind of an entry, got: :command. Write for " <>
+             "example: :note"},
           {%{titel: "a"},
-           ~s(unknown field "titel" for an entry, did you mean title? The fields are name, kind, title, description, ) <>
-             "content, tags, labels, include_in_prompt, proactive_for, excluded_for, attachments, schedule, timezone"}
+           ~s(unknown field "titel" for an entry, did you mean title? The fields are name, ) <>
+             ~s(kind, title, description, ) <>
+             "content, tags, labels, include_in_prompt, proactive_for, excluded_for, " <>
+             "attachments, schedule, timezone"}
         ] do
       assert refused(fields) == message
     end
   end
 
-  test "an update has an edit in the place of the content, and neither name nor kind" do
+  test "an update takes an edit instead of the content, and neither name nor kind" do
     assert Fields.update(%{edit: {:append, "x"}, title: nil}) == {:ok, %{edit: {:append, "x"}}}
 
     for field <- [:name, :kind, :content] do
@@ -109,7 +121,7 @@ defmodule Skillbook.Store.FieldsTest do
     end
   end
 
-  test "names of titles" do
+  test "names are derived from titles" do
     for {title, name} <- [
           {"Weekly Report", "weekly-report"},
           {"  What -- is / this?! ", "what-is-this"},
@@ -133,7 +145,7 @@ defmodule Skillbook.Store.FieldsTest do
     assert String.starts_with?(Fields.numbered(long, 2), Fields.stem(long))
   end
 
-  test "every name of a title is a name" do
+  test "each derived name is valid" do
     :rand.seed(:exsss, {1, 2, 3})
 
     alphabet =
@@ -155,7 +167,7 @@ defmodule Skillbook.Store.FieldsTest do
     end
   end
 
-  test "what makes a note a skill, and what a skill needs" do
+  test "frontmatter makes a note a skill, and a skill needs a description" do
     frontmatter = "---\nname: milk\ndescription: About milk\n---\nTwo bottles."
 
     for {kind, description, content, expected} <- [
@@ -169,13 +181,14 @@ defmodule Skillbook.Store.FieldsTest do
           {:skill, "", "---\ndescription: About milk\n---\n", :skill}
         ] do
       stored = %Stored{kind: kind, description: description, content: content}
-      assert Fields.settle(stored) == {:ok, %{stored | kind: expected}}, inspect(stored)
+      assert Fields.resolve_kind(stored) == {:ok, %{stored | kind: expected}}, inspect(stored)
     end
 
-    assert {:error, error} = Fields.settle(%Stored{kind: :skill, content: "Two bottles."})
+    assert {:error, error} = Fields.resolve_kind(%Stored{kind: :skill, content: "Two bottles."})
 
     assert Exception.message(error) ==
-             "expected text of 1 to 1024 characters for a skill as the description of an entry, got: \"\". " <>
+             "expected text of 1 to 1024 characters for a skill as the description of an " <>
+               "entry, got: \"\". " <>
                "Write for example: What it is for"
   end
 end

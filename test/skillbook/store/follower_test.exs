@@ -10,10 +10,10 @@ defmodule Skillbook.Store.FollowerTest do
 
   @moduletag :tmp_dir
 
-  # A busy machine is slow.
-  @patience 30_000
+  # Long, for busy machines.
+  @timeout 30_000
 
-  # A poll that is never waited for: what comes without it came by a notice or by `sync/2`.
+  # Longer than the test, so updates come from notifications or `sync/2`.
   @never 3_600_000
 
   defp sql(book), do: Book.sql(Book.fetch!(book))
@@ -35,14 +35,14 @@ defmodule Skillbook.Store.FollowerTest do
   end
 
   defp change(book) do
-    assert_receive {:skillbook, ^book, %Change{} = change}, @patience
+    assert_receive {:skillbook, ^book, %Change{} = change}, @timeout
     Map.take(change, [:added, :changed, :removed])
   end
 
   defp process(book, what),
     do: Process.whereis(Module.concat(book, List.last(Module.split(what))))
 
-  # The process that takes the place of one.
+  # The process that replaces another.
   defp another(book, what, pid) do
     case process(book, what) do
       other when other in [nil, pid] -> Process.sleep(5) && another(book, what, pid)
@@ -50,7 +50,7 @@ defmodule Skillbook.Store.FollowerTest do
     end
   end
 
-  test "a book has what its database holds from the first view on", %{tmp_dir: folder} do
+  test "the first view of a book has all entries of its database", %{tmp_dir: folder} do
     first = open(folder)
 
     write_rows(sql(first), [
@@ -66,7 +66,7 @@ defmodule Skillbook.Store.FollowerTest do
     assert Follower.sync(book, 1) == :ok
   end
 
-  test "a database of another shape stops a book's start", %{tmp_dir: folder} do
+  test "a book does not start with a database of another schema", %{tmp_dir: folder} do
     book = open(folder)
     SQL.query!(sql(book), "drop table skillbook_entries")
     stop_supervised!(book)
@@ -78,7 +78,7 @@ defmodule Skillbook.Store.FollowerTest do
     assert Exception.message(error) =~ "no such table: skillbook_entries"
   end
 
-  test "a store goes before files, those that commands write too", %{tmp_dir: folder} do
+  test "the store's entries go before files, also before written ones", %{tmp_dir: folder} do
     skill = "---\nname: milk\ndescription: d\n---\nA file"
     write(folder, %{"one/milk.md" => skill, "two/milk.md" => skill})
 
@@ -94,7 +94,7 @@ defmodule Skillbook.Store.FollowerTest do
     assert body(book, "milk") == "Body of milk"
   end
 
-  test "what was written shows when sync returns, and subscribers were told", %{tmp_dir: folder} do
+  test "sync returns after the write is visible", %{tmp_dir: folder} do
     book = open(folder)
     :telemetry.listen(book)
     assert Follower.sync(book, write_rows(sql(book), [stored("milk"), stored("bread")])) == :ok
@@ -122,33 +122,33 @@ defmodule Skillbook.Store.FollowerTest do
     gone = stored("milk", id: milk, deleted_at: ~U[2026-03-01 09:30:00Z])
     Follower.sync(book, write_rows(sql(book), [gone]))
     assert names(book) == ["bread"]
-    # What shows already is not waited for.
+    # A visible revision needs no wait.
     assert Follower.sync(book, 1) == :ok
   end
 
-  test "another book on the same file sees a write by asking", %{tmp_dir: folder} do
+  test "another book on the same file sees a write by polling", %{tmp_dir: folder} do
     writer = open(folder)
     reader = open(folder, store_poll: 20)
-    # Nobody is told of it.
+    # No process is notified.
     write_rows(sql(writer), [stored("milk")])
     assert change(reader).added == ["milk"]
     assert names(reader) == ["milk"]
     assert names(writer) == []
   end
 
-  test "another book on the same database is told of a write", %{tmp_dir: folder} do
+  test "another book on the same database is notified of a write", %{tmp_dir: folder} do
     {writer, reader} = {open(folder), open(folder)}
-    # It has looked once, so it is known to share the database.
+    # After its first query, its database is known to be shared.
     :sys.get_state(process(reader, Follower))
     Follower.sync(writer, write_rows(sql(writer), [stored("milk")]))
     assert change(reader).added == ["milk"]
     assert names(reader) == ["milk"]
   end
 
-  test "a connection that listens is asked no more than needed", %{tmp_dir: folder} do
+  test "a listening connection is rarely polled", %{tmp_dir: folder} do
     options = [path: Path.join(folder, "store.db"), tells: self()]
     book = open(folder, store: {FakeSQL, options}, store_poll: 10)
-    assert_receive {:listens, follower, "skillbook"}, @patience
+    assert_receive {:listens, follower, "skillbook"}, @timeout
     :sys.get_state(follower)
 
     for {payload, name} <- [{"1", "a"}, {"what is this", "b"}] do
@@ -157,21 +157,21 @@ defmodule Skillbook.Store.FollowerTest do
       assert change(book).added == [name]
     end
 
-    # A notice of what shows is no reason to look.
+    # A notification of a visible revision causes no query.
     write_rows(sql(book), [stored("c")])
     send(follower, {:skillbook_notify, "skillbook", "2"})
     :sys.get_state(follower)
     assert names(book) == ["a", "b"]
 
-    # What was missed while nobody listened is looked for.
+    # Missed notifications cause a query.
     send(follower, {:skillbook_notify_lost, "skillbook"})
     assert change(book).added == ["c"]
     refute_received {:listens, _, _}
-    send(follower, :look)
-    assert_receive {:listens, ^follower, "skillbook"}, @patience
+    send(follower, :refresh)
+    assert_receive {:listens, ^follower, "skillbook"}, @timeout
   end
 
-  test "a database that is away is waited for, and read from where it was", %{tmp_dir: folder} do
+  test "after an outage the database is read from the last revision on", %{tmp_dir: folder} do
     name = :"away_#{System.unique_integer([:positive])}"
     store = {FakeSQL, path: Path.join(folder, "store.db"), name: name}
     book = open(folder, store: store, store_poll: 10)
@@ -183,13 +183,13 @@ defmodule Skillbook.Store.FollowerTest do
     log =
       capture_log(fn ->
         FakeSQL.away(name, true)
-        send(process(book, Follower), :look)
+        send(process(book, Follower), :refresh)
 
         assert_receive {[:skillbook, :store, :away], %{system_time: _},
                         %{book: ^book, kind: :other}},
-                       @patience
+                       @timeout
 
-        # Reading goes on, and a writer waits.
+        # Reads continue, and a writer waits.
         assert names(book) == ["bread", "milk", "rye"]
         path = Path.join(folder, "store.db")
         {:ok, other} = SQL.SQLite.start_link(path: path, name: :"#{name}_other")
@@ -204,10 +204,10 @@ defmodule Skillbook.Store.FollowerTest do
 
         writer = Task.async(fn -> Follower.sync(book, revision) end)
         FakeSQL.away(name, false)
-        assert Task.await(writer, @patience) == :ok
+        assert Task.await(writer, @timeout) == :ok
         assert names(book) == ["oats", "rye"]
         assert change(book) == %{added: ["oats"], changed: [], removed: ["bread", "milk"]}
-        assert_receive {[:skillbook, :store, :back], %{duration: _}, %{book: ^book}}, @patience
+        assert_receive {[:skillbook, :store, :back], %{duration: _}, %{book: ^book}}, @timeout
         GenServer.stop(other)
       end)
 
@@ -215,12 +215,13 @@ defmodule Skillbook.Store.FollowerTest do
     assert [line] = lines
 
     assert line =~
-             "the book #{inspect(book)} cannot read its database and goes on with what it has: the server is gone"
+             "the book #{inspect(book)} cannot read its database; its catalog stays as it " <>
+               "is: the server is gone"
 
     refute_received {[:skillbook, :store, :away], _, _}
   end
 
-  test "a writer whose database went away is not kept waiting for ever", %{tmp_dir: folder} do
+  test "a writer waits for a lost database for a limited time", %{tmp_dir: folder} do
     name = :"late_#{System.unique_integer([:positive])}"
     book = open(folder, store: {FakeSQL, path: Path.join(folder, "store.db"), name: name})
     :telemetry.listen(book)
@@ -228,8 +229,8 @@ defmodule Skillbook.Store.FollowerTest do
     FakeSQL.away(name, true)
 
     text =
-      "the catalog of the book #{inspect(book)} does not show revision #{revision} yet; what was written is in the " <>
-        "database, and is shown once it can be read"
+      "the catalog of the book #{inspect(book)} does not show revision #{revision} yet; " <>
+        "the write is in the database, and is shown once the database answers"
 
     log =
       capture_log(fn ->
@@ -247,18 +248,18 @@ defmodule Skillbook.Store.FollowerTest do
     assert names(book) == ["milk"]
   end
 
-  test "an older state of the database that is put back is shown as it is", %{tmp_dir: folder} do
+  test "a restored older database replaces the catalog's entries", %{tmp_dir: folder} do
     book = open(folder)
     Follower.sync(book, write_rows(sql(book), [stored("milk")]))
     Follower.sync(book, write_rows(sql(book), [stored("bread")]))
     SQL.query!(sql(book), "delete from skillbook_entries where name = 'bread'")
     SQL.query!(sql(book), "update skillbook_settings set value = '1' where key = 'revision'")
-    send(process(book, Follower), :look)
+    send(process(book, Follower), :refresh)
     :sys.get_state(process(book, Follower))
     assert names(book) == ["milk"]
   end
 
-  test "a row that cannot be read is left out and told of", %{tmp_dir: folder} do
+  test "an unreadable row is skipped and logged", %{tmp_dir: folder} do
     book = open(folder)
 
     texts = "expected a list of texts in JSON in the column"
@@ -282,7 +283,7 @@ defmodule Skillbook.Store.FollowerTest do
       log = capture_log(fn -> Follower.sync(book, write_rows(sql(book), [stored("other")])) end)
 
       assert log =~
-               "leaves the row #{id(book, "bad")} of skillbook_entries out, which it cannot read: " <>
+               "skips the row #{id(book, "bad")} of skillbook_entries, which cannot be read: " <>
                  reason
 
       assert "good" in names(book) and "bad" not in names(book)
@@ -290,7 +291,7 @@ defmodule Skillbook.Store.FollowerTest do
     end
   end
 
-  test "readers see whole generations while a thousand changes come", %{tmp_dir: folder} do
+  test "readers see whole generations during a thousand changes", %{tmp_dir: folder} do
     book = open(folder)
 
     change = fn n ->
@@ -315,10 +316,10 @@ defmodule Skillbook.Store.FollowerTest do
       end
 
     for n <- 1..1000, do: Watcher.put_stored(book, rows(change.(n)), :some)
-    assert Task.await_many(readers, @patience) == [1000, 1000]
+    assert Task.await_many(readers, @timeout) == [1000, 1000]
   end
 
-  test "each of many writers sees what it wrote, also while files are read", %{tmp_dir: folder} do
+  test "each of many writers sees its write, also during a reload of files", %{tmp_dir: folder} do
     files = Path.join(folder, "files")
     write(files, for(n <- 1..300, do: {"x/n#{n}.md", page("x.n#{n}")}))
     book = open(folder, sources: [files], watch: false)
@@ -335,7 +336,7 @@ defmodule Skillbook.Store.FollowerTest do
         end)
       end
 
-    Task.await_many([reloads | writers], @patience)
+    Task.await_many([reloads | writers], @timeout)
     assert length(names(book)) == 380
   end
 
@@ -345,12 +346,13 @@ defmodule Skillbook.Store.FollowerTest do
       book = open(folder)
       Follower.sync(book, write_rows(sql(book), [stored("before")]))
       pid = process(book, unquote(what))
-      # It waits while the watcher does, and the process that it waits for is gone then.
+      # The writer waits while the watcher is suspended, and then for a process that no longer
+      # exists.
       :sys.suspend(process(book, unquote(what)))
       revision = write_rows(sql(book), [stored("milk")])
       writer = Task.async(fn -> Follower.sync(book, revision) end)
       Process.exit(pid, :kill)
-      assert Task.await(writer, @patience) == :ok
+      assert Task.await(writer, @timeout) == :ok
       assert names(book) == ["before", "milk"]
       another(book, unquote(what), pid)
       Follower.sync(book, write_rows(sql(book), [stored("rye")]))
@@ -359,7 +361,7 @@ defmodule Skillbook.Store.FollowerTest do
   end
 
   @tag capture_log: true
-  test "a database in memory that crashes takes its entries with it", %{tmp_dir: folder} do
+  test "a crash of an in-memory database loses its entries", %{tmp_dir: folder} do
     book = open(folder, store: ":memory:")
     Follower.sync(book, write_rows(sql(book), [stored("milk")]))
     assert names(book) == ["milk"]
@@ -372,7 +374,7 @@ defmodule Skillbook.Store.FollowerTest do
     assert names(book) == ["bread"]
   end
 
-  test "a writer is told when the book stops", %{tmp_dir: folder} do
+  test "a writer gets an error when the book stops", %{tmp_dir: folder} do
     name = :"stopped_#{System.unique_integer([:positive])}"
 
     book =
@@ -385,24 +387,26 @@ defmodule Skillbook.Store.FollowerTest do
       FakeSQL.away(name, true)
       :telemetry.listen(book)
       writer = Task.async(fn -> Follower.sync(book, 7) end)
-      assert_receive {[:skillbook, :store, :away], _, %{book: ^book}}, @patience
+      assert_receive {[:skillbook, :store, :away], _, %{book: ^book}}, @timeout
       stop_supervised!(book)
 
       text =
-        "the book #{inspect(book)} stopped before its catalog showed revision 7; what was written is in the database"
+        "the book #{inspect(book)} stopped before its catalog showed revision 7; the write " <>
+          "is in the database"
 
-      assert {:error, %SQL.Error{kind: :closed} = error} = Task.await(writer, @patience)
+      assert {:error, %SQL.Error{kind: :closed} = error} = Task.await(writer, @timeout)
       assert Exception.message(error) == text
       assert {:error, ^error} = Follower.sync(book, 7)
     end)
   end
 
-  test "the option for how often it is asked" do
+  test "the option store_poll" do
     for value <- [0, :infinity, "1"] do
       assert {:error, error} = Skillbook.start_link(name: :polled, store_poll: value)
 
       assert Exception.message(error) ==
-               "expected a number of milliseconds as the option :store_poll of a book, got: #{inspect(value)}"
+               "expected a number of milliseconds as the option :store_poll of a book, got: " <>
+                 "#{inspect(value)}"
     end
   end
 end

@@ -1,6 +1,6 @@
 defmodule Skillbook.Store.HostileTest do
-  # Texts that are made to do harm, through commands and tools: they are kept or refused as texts, and what is said of an
-  # entry stays on its line.
+  # Harmful texts, through commands and tools: they are stored or refused as texts, and each fact
+  # about an entry stays on one line.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.Support.JSON
@@ -38,8 +38,8 @@ defmodule Skillbook.Store.HostileTest do
     "--force"
   ]
 
-  # All that some program takes for the end of a line.
-  @ends ~r/\r\n|[\n\v\f\r\x{85}\x{2028}\x{2029}]/u
+  # All characters that some program treats as a line break.
+  @ends ~r/\r\n|[\n\x0B\f\r\x{85}\x{2028}\x{2029}]/u
 
   setup do
     profiles = [[id: "ann", grants: ["a"]]]
@@ -73,7 +73,7 @@ defmodule Skillbook.Store.HostileTest do
     result.content
   end
 
-  # How many lines each of the texts has that tell of entries without giving them whole.
+  # The number of lines of each text that lists or summarizes entries.
   defp shape(book) do
     view = Skillbook.view(book, "ann")
 
@@ -135,14 +135,14 @@ defmodule Skillbook.Store.HostileTest do
       "content" => content
     }
 
-  # A text that was refused is told of briefly, and without what a terminal would obey.
+  # An error quotes a refused text briefly, without control characters.
   defp quoted(content) do
     assert String.valid?(content)
     assert String.length(content) < 1_000, String.slice(content, 0, 300)
     refute content =~ ~r/[\x00-\x09\x0B-\x1F\x7F-\x9F]/u
   end
 
-  # What cannot stand in one field is tried in the others.
+  # A text that one field refuses is tried in the others.
   defp create(book, way, skill) do
     case write(book, way, "skills.create", "create_skill", skill) do
       %{status: :ok} = result ->
@@ -155,7 +155,7 @@ defmodule Skillbook.Store.HostileTest do
     end
   end
 
-  # In all fields; or, if one of them refuses it, in each.
+  # In all fields at once or, if one refuses it, in each alone.
   defp try_all(book, way, text, plain) do
     if try_in(["title", "description", "tags", "content"], book, way, text, plain) == :refused do
       for field <- ["title", "description", "tags", "content"],
@@ -172,7 +172,7 @@ defmodule Skillbook.Store.HostileTest do
     end
   end
 
-  # The book's shape with this skill alone, or nil if it is refused; the skill is gone afterwards.
+  # The lines with this skill alone, or nil if it is refused. Deletes the skill.
   defp shape_of(book, way, given) do
     if create(book, way, given).status == :ok do
       shape = shape(book)
@@ -191,7 +191,7 @@ defmodule Skillbook.Store.HostileTest do
   end
 
   @tag timeout: 600_000
-  test "texts stay in their place", %{book: book} do
+  test "texts are stored and returned unchanged", %{book: book} do
     plain = shape_of(book, :tool, skill("plain"))
 
     for {text, index} <- Enum.with_index(@pieces),
@@ -199,7 +199,7 @@ defmodule Skillbook.Store.HostileTest do
   end
 
   @tag timeout: 600_000
-  test "random texts stay in their place", %{book: book} do
+  test "random texts are stored and returned unchanged", %{book: book} do
     plain = shape_of(book, :tool, skill("plain"))
 
     :rand.seed(:exsss, String.to_integer(System.get_env("SKILLBOOK_HOSTILE_SEED", "1")))
@@ -214,7 +214,7 @@ defmodule Skillbook.Store.HostileTest do
     end
   end
 
-  test "facts of an entry and its changes each have a line", %{book: book} do
+  test "each fact of an entry and of a change has a line", %{book: book} do
     kept =
       for text <- @pieces,
           given = %{skill("plain") | "description" => "About " <> text},
@@ -228,12 +228,12 @@ defmodule Skillbook.Store.HostileTest do
         text
       end
 
-    # Refused is what has control characters.
+    # Control characters are refused.
     assert Enum.reject(@pieces, &(&1 in kept)) ==
-             Enum.filter(@pieces, &(&1 =~ ~r/[\0\v\f\e]/))
+             Enum.filter(@pieces, &(&1 =~ ~r/[\0\x0B\f\e]/))
   end
 
-  test "names and titles that are asked for", %{book: book} do
+  test "hostile names and titles are looked up", %{book: book} do
     create(book, :tool, skill("milk"))
 
     for text <-
@@ -247,7 +247,7 @@ defmodule Skillbook.Store.HostileTest do
           {"notes.get", "get_note", "title"},
           {"skills.list", "list_skills", "tag"}
         ],
-        # It is there by its title.
+        # It is found by its title.
         text != "milk" do
       given =
         %{key => text}
@@ -264,10 +264,10 @@ defmodule Skillbook.Store.HostileTest do
     assert {:ok, [%{name: "one", version: 1}]} = Store.list(Skillbook.view(book, "ann"))
   end
 
-  test "large texts are kept up to the limit, and told of briefly", %{book: book} do
+  test "large texts are stored up to the limit and truncated in errors", %{book: book} do
     whole = String.duplicate("aaaaaaa\n", div(@large, 16))
 
-    # A command line has a limit of its own, which its quotes and escapes count to.
+    # A command line has its own limit, which includes quotes and escapes.
     for {way, whole} <- [line: String.duplicate("a", @large - 1_000), tool: whole] do
       assert %{status: :ok} = create(book, way, skill("plain", whole))
       assert {:ok, %{content: ^whole}} = Store.fetch(Skillbook.view(book, "ann"), "one")
@@ -291,7 +291,7 @@ defmodule Skillbook.Store.HostileTest do
     end
   end
 
-  test "the tables are there at the end", %{book: book} do
+  test "the tables still exist at the end", %{book: book} do
     for text <- @pieces, do: create(book, :tool, skill(text))
     sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
     assert %{rows: [[count]]} = SQL.query!(sql, "select count(*) from skillbook_entries")

@@ -1,6 +1,6 @@
 defmodule Skillbook.Store.LeaksTest do
-  # What a profile may not see is in nothing that it gets: one book has hidden entries in its store and its files, in
-  # another one they were never written, and all that is asked of both and done in both is answered alike.
+  # Results of a profile do not depend on hidden entries: one book has hidden entries in its store
+  # and files, another does not have them, and all calls return the same in both.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.Support.JSON
@@ -48,7 +48,7 @@ defmodule Skillbook.Store.LeaksTest do
 
   # Profiles
 
-  # Two who see the same, but for what excludes one of them; hidden is what neither sees.
+  # Two profiles that see the same, except for exclusions. Entries that neither sees are hidden.
   defp readers do
     grants = some_of(["a", "b"])
 
@@ -70,8 +70,9 @@ defmodule Skillbook.Store.LeaksTest do
   end
 
   defp sees?(profile, stored) do
-    Native.stored_visible(Profile.ids(profile), profile.grants, Profile.globs(profile), [stored]) ==
-      [true]
+    {ids, globs} = {Profile.ids(profile), Profile.globs(profile)}
+
+    Native.stored_visible(ids, profile.grants, globs, [stored]) == [true]
   end
 
   defp hidden?(%Stored{} = stored, readers),
@@ -101,22 +102,26 @@ defmodule Skillbook.Store.LeaksTest do
           else: List.replace_at(front, 7, "visibility_labels: #{inspect(labels)}")
 
       text =
-        "---\n#{front |> Enum.reject(&(&1 == "")) |> Enum.join("\n")}\n---\n#{one_of(["Three lines.", "Stew and milk.\n"])}\n"
+        "---\n#{front |> Enum.reject(&(&1 == "")) |> Enum.join("\n")}\n---\n" <>
+          "#{one_of(["Three lines.", "Stew and milk.\n"])}\n"
 
       {"#{folder}#{length(labels)}#{number}/SKILL.md", text}
     end
   end
 
-  # Workflows in the folder that commands write to, whose index names those that are hidden too, as commands write it.
+  # Workflows in the folder that commands write to. Its index also lists the hidden ones, as
+  # commands do.
   defp workflows(rows, labels, names) do
     rows = Enum.map_join(rows, "\n", &"| workflows.#{&1} | About stew |")
 
     index =
-      "---\ndomain: workflows\ndescription: Flows\n---\n## Available Skills\n\n| Skill | Description |\n|---|---|\n#{rows}\n"
+      "---\ndomain: workflows\ndescription: Flows\n---\n## Available Skills\n\n| Skill | " <>
+        "Description |\n|---|---|\n#{rows}\n"
 
     for name <- names, into: %{"workflows/SKILL.md" => index} do
       front =
-        "name: workflows.#{name}\ndescription: About stew\nschedule: '@daily'\nrun_as: default\n#{labels}"
+        "name: workflows.#{name}\ndescription: About stew\nschedule: '@daily'\nrun_as: " <>
+          "default\n#{labels}"
 
       body = "# workflows.#{name}\n\n## Behavior\n\n```cmd\ntasks.search\n```\n"
 
@@ -153,7 +158,7 @@ defmodule Skillbook.Store.LeaksTest do
         remember(book, 1, now)
 
       :note ->
-        # In the place of one that was deleted it would be a new one, which a reader sees.
+        # Replacing a deleted entry would create a new one, which a reader sees.
         text = one_of(@texts)
 
         if hits_hidden?(boss, name, readers) and match?({:ok, _}, Store.fetch(boss, name)),
@@ -180,7 +185,7 @@ defmodule Skillbook.Store.LeaksTest do
     end
   end
 
-  # What somebody else remembers, in words that readers remember too.
+  # Memories of another profile, in the words of the readers' memories.
   defp remember(book, count, now) do
     for _ <- 1..count do
       given = %{
@@ -222,7 +227,7 @@ defmodule Skillbook.Store.LeaksTest do
     if hidden?(stored, readers), do: fields, else: Map.merge(fields, %{labels: ["secret"]})
   end
 
-  # Whether the entry that this call would be about, deleted or not, is one that no reader sees.
+  # Whether the call is about an entry, deleted or not, that no reader sees.
   defp hits_hidden?(boss, name, readers) do
     case Store.history(boss, name) do
       {:ok, [%{entry: entry} | _]} -> hidden?(entry, readers)
@@ -230,7 +235,7 @@ defmodule Skillbook.Store.LeaksTest do
     end
   end
 
-  # Who remembers little sees it in numbers and an order of its own.
+  # A reader with few memories has its own numbers and order.
   defp remembered(book, profile) do
     report = Skillbook.run(Skillbook.view(book, profile), "```cmd\nmemory.search\n```", now: @now)
     [result] = report.results
@@ -297,7 +302,7 @@ defmodule Skillbook.Store.LeaksTest do
     ])
   end
 
-  # The command, its tool, and what it is given.
+  # The command, its tool, and the arguments.
   defp random_command do
     name = one_of(@names ++ @titles)
     fields = fields() |> Map.drop([:kind]) |> Map.reject(fn {_, value} -> value in [nil, []] end)
@@ -402,7 +407,10 @@ defmodule Skillbook.Store.LeaksTest do
           do: {View.fetch(view, name), Skillbook.get(view, name), View.tools(view, name)}
         ),
       scopes:
-        for(asked <- @asked ++ ["*e*", "m*", "notes", "["], do: Agent.Scope.narrow(view, [asked])),
+        for(
+          asked <- @asked ++ ["*e*", "m*", "notes", "["],
+          do: Agent.Scope.narrow(view, [asked])
+        ),
       explained: for(name <- @names, do: explained(book, profile, name)),
       agenda: Skillbook.schedule(view, times: 2, last: 100),
       usage: for(by <- [:name, :profile, :event], do: Skillbook.usage(view, by: by)),
@@ -503,7 +511,7 @@ defmodule Skillbook.Store.LeaksTest do
      )}
   end
 
-  # It is for trusted code and tells of what is hidden; of what is seen it tells what the profile gets.
+  # For trusted code, so it shows hidden entries; for visible ones it shows the profile's view.
   defp explained(book, profile, name) do
     for %{hidden: []} = file <- Skillbook.explain(book, name, profile).files,
         file.state in [:used, :index],
@@ -525,7 +533,7 @@ defmodule Skillbook.Store.LeaksTest do
     end
   end
 
-  # What differs from run to run, and not by what there is.
+  # Values that differ in each run, whatever the entries are.
   defp same(term, folder) do
     term
     |> inspect(limit: :infinity, printable_limit: :infinity)
@@ -552,12 +560,13 @@ defmodule Skillbook.Store.LeaksTest do
         |> Enum.take(4)
 
       flunk(
-        "#{about}\nwith and without what is hidden:\n#{inspect(differences, pretty: true, printable_limit: 2_000)}"
+        "#{about}\nwith and without what is " <>
+          "hidden:\n#{inspect(differences, pretty: true, printable_limit: 2_000)}"
       )
     end
   end
 
-  # What runs by a schedule runs as these, when the test says so, and at the same time in both books.
+  # Schedules run as these profiles, at times that the test sets, in both books.
   defp start(folder, files, profiles) do
     write(folder, files)
     clock = :atomics.new(1, []) |> tap(&:atomics.put(&1, 1, DateTime.to_unix(@now)))
@@ -569,7 +578,7 @@ defmodule Skillbook.Store.LeaksTest do
   end
 
   defp fire(%{book: book, clock: clock}) do
-    # All that was written is registered.
+    # All written entries are registered.
     _ = Scheduler.registered(book)
 
     at =
@@ -627,7 +636,7 @@ defmodule Skillbook.Store.LeaksTest do
   end
 
   @tag timeout: :infinity
-  test "with hidden entries and without, all is the same", %{tmp_dir: folder} do
+  test "hidden entries change no result", %{tmp_dir: folder} do
     for number <- @seed..(@seed + @cases - 1)//1 do
       :rand.seed(:exsss, number)
       readers = readers()
@@ -635,10 +644,10 @@ defmodule Skillbook.Store.LeaksTest do
       labels = "visibility_labels: [secret]\n"
       hidden_workflows = workflows(["late", "open", "said", "secret"], labels, ["late", "secret"])
       hidden = Map.merge(files(["secret"]), files(["a", "secret"]))
-      # The folders' names are as long, since paths are part of answers.
+      # Folder names of one length, because results contain paths.
       all = hidden |> Map.merge(seen) |> Map.merge(hidden_workflows)
       profiles = [@boss | Tuple.to_list(readers)]
-      # The other book does not have the profile either.
+      # The other book lacks the profile too.
       with =
         start(
           Path.join(folder, "#{number}/a/skills"),
@@ -651,7 +660,8 @@ defmodule Skillbook.Store.LeaksTest do
 
       about = fn done ->
         fn ->
-          "seed #{number}, #{inspect(readers)}, after\n#{Enum.map_join(Enum.reverse(done), "\n", &inspect/1)}"
+          "seed #{number}, #{inspect(readers)}, " <>
+            "after\n#{Enum.map_join(Enum.reverse(done), "\n", &inspect/1)}"
         end
       end
 
@@ -675,7 +685,7 @@ defmodule Skillbook.Store.LeaksTest do
         end
       end)
 
-      # Otherwise nothing was tried.
+      # Otherwise the test did nothing.
       {:ok, all} = Store.list(Skillbook.view(with.book, @boss), include_disabled: true)
       assert Enum.any?(all, &hidden?(&1, readers))
       assert %{total: total} = remembered(with.book, @boss)

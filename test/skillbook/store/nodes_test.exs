@@ -1,5 +1,5 @@
 defmodule Skillbook.Store.NodesTest do
-  # Two virtual machines with one database: what is written on one is read on the other.
+  # Two virtual machines share a database, and each reads the writes of the other.
   use ExUnit.Case, async: true
 
   import Skillbook.Eventually
@@ -31,7 +31,7 @@ defmodule Skillbook.Store.NodesTest do
         name = "note-#{round}"
         text = "written #{round} by #{inspect(writer)}"
         {:ok, _, _} = Peers.store(writer, :nodes, :put_note, [name, text, []])
-        # The writer itself sees it at once.
+        # The writer sees it immediately.
         assert Peers.read(writer, :nodes, name) == text
         assert eventually(fn -> Peers.read(reader, :nodes, name) == text end)
       end
@@ -42,7 +42,7 @@ defmodule Skillbook.Store.NodesTest do
   end
 
   @tag timeout: 180_000
-  test "what is written while the database is away is refused, and what is written after it is seen again" do
+  test "writes during an outage are refused, and writes after it are visible" do
     {folder, url} = PostgresCase.server()
     [a, b] = peers = Enum.map([:a, :b], &Peers.start(name: &1))
 
@@ -64,7 +64,7 @@ defmodule Skillbook.Store.NodesTest do
     assert {:error, %Skillbook.SQL.Error{}} =
              Peers.store(a, :nodes, :put_note, ["meanwhile", "2", []])
 
-    # What was read before is still there.
+    # Entries read before remain visible.
     assert Peers.read(b, :nodes, "before") == "1"
 
     ^url = PostgresCase.start_server(folder)

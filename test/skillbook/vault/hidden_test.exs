@@ -1,6 +1,6 @@
 defmodule Skillbook.Vault.HiddenTest do
-  # What a profile does not hold does not exist for it: all that it gets of a vault is, to the last digit and in the same
-  # order, what it gets of a database into which nothing hidden was ever written.
+  # Hidden documents do not exist for a profile: results of a vault are equal, including scores
+  # and order, to those of a database without the hidden documents.
   use ExUnit.Case, async: true
   use Skillbook.SkillsCase
 
@@ -13,13 +13,14 @@ defmodule Skillbook.Vault.HiddenTest do
 
   for dialect <- [:sqlite, :postgres] do
     @tag dialect: dialect
-    test "#{dialect}: searches of a restricted profile tell nothing of what is hidden", context do
+    test "#{dialect}: searches of a restricted profile reveal nothing about hidden documents",
+         context do
       :rand.seed(:exsss, {1, 2, 3})
       [whole, bare] = for _ <- 1..2, do: start(context)
 
       for round <- 1..@rounds do
         documents = for number <- 1..(4 + rem(round, 5)), do: document(round, number)
-        # The ids of rows and the statistics of the index are others where everything is written.
+        # Row ids and index statistics differ between the two databases.
         for document <- Enum.shuffle(documents),
             do: :ok = Vault.put(whole, vault(document), Map.delete(document, :vault))
 
@@ -41,7 +42,7 @@ defmodule Skillbook.Vault.HiddenTest do
     end
   end
 
-  # All documents that were ever put into `whole`, without those that the grants hide.
+  # All documents put into `whole`, without those that the grants hide.
   defp rebuild(bare, grants) do
     kept = Process.get(:kept, %{})
     for {id, {vault, _}} <- Process.get(:bare, %{}), do: :ok = Vault.delete(bare, vault, id)
@@ -60,7 +61,7 @@ defmodule Skillbook.Vault.HiddenTest do
 
   defp document(round, number) do
     id = "x#{:rand.uniform(5)}-#{number}"
-    # One of its id may be there already, with other labels, and is replaced.
+    # It may replace a document with the same id and other labels.
     vault = if number == 1, do: "boards", else: "open"
     labels = Enum.take_random(@labels, Enum.random([0, 0, 1, 2]))
 

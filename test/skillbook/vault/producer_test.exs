@@ -1,5 +1,5 @@
 defmodule Skillbook.Vault.ProducerTest do
-  # The producer of docs/vaults.md, as it stands there, over a drive that is a process.
+  # The producer of docs/vaults.md, verbatim, with a process as the drive.
   use ExUnit.Case, async: true
   use Skillbook.SkillsCase
 
@@ -7,8 +7,8 @@ defmodule Skillbook.Vault.ProducerTest do
 
   alias Skillbook.{Profile, TestDrive, Vault, View}
 
-  # The indexer tries again after five seconds, and a busy machine is slow.
-  @patience 30_000
+  # The indexer retries after five seconds, and machines may be busy.
+  @timeout 30_000
 
   setup_all do
     [_, code] =
@@ -42,7 +42,7 @@ defmodule Skillbook.Vault.ProducerTest do
     {:ok, drive: drive, book: book}
   end
 
-  test "all pages are indexed, and what is as it was is not read again", %{
+  test "all pages are indexed, and unchanged ones are not read again", %{
     drive: drive,
     book: book
   } do
@@ -54,7 +54,7 @@ defmodule Skillbook.Vault.ProducerTest do
     assert {hit.id, hit.vault, hit.path} == {"3c", "drive", "Trip.md"}
   end
 
-  test "changes are followed: texts, names, labels, new and deleted ones", %{
+  test "follows changes of texts, names and labels, and new and deleted pages", %{
     drive: drive,
     book: book
   } do
@@ -83,7 +83,7 @@ defmodule Skillbook.Vault.ProducerTest do
     assert {:ok, %{total: 0}} = Vault.search(reader, "quarterly")
   end
 
-  test "an error in the middle of a list loses nothing, and is tried again", %{
+  test "an error during a list removes nothing, and the list is retried", %{
     drive: drive,
     book: book
   } do
@@ -98,15 +98,17 @@ defmodule Skillbook.Vault.ProducerTest do
         :ok = TestDrive.put(drive, "1a", text: "The yearly plan")
         assert await(book, counts(indexed: 1)) == :ok
         :ok = TestDrive.fail(drive, {:files, 2}, nil)
-        # Nobody asks for it.
+        # Not called.
         assert await(book, counts(unchanged: 5)) == :ok
       end)
 
-    assert log =~ "the vault drive will be tried again, for it could not be indexed: timeout"
+    assert log =~
+             "the vault drive is indexed again later, because it could not be indexed: timeout"
+
     assert found(book, "yearly") == ["Plans/Q1.md"]
   end
 
-  test "a document that cannot be read stays as it was, the others go on, and it is tried again",
+  test "an unreadable document keeps its index and is retried",
        context do
     %{drive: drive, book: book} = context
 
@@ -125,12 +127,16 @@ defmodule Skillbook.Vault.ProducerTest do
 
     assert log =~ "the vault drive: 1a could not be read: 503 Service Unavailable"
     assert log =~ "the vault drive: 3c could not be read: broken"
-    assert log =~ "the vault drive will be tried again, for 1 of its documents could not be read"
+
+    assert log =~
+             "the vault drive is indexed again later, because 1 of its documents could not " <>
+               "be read"
+
     assert found(book, "text") == ["Last.md", "Plans/Q1.md", "Trip.md"]
   end
 
   @tag :capture_log
-  test "a document that must not be indexed any more goes", %{drive: drive, book: book} do
+  test "a document that must no longer be indexed is removed", %{drive: drive, book: book} do
     :ok = TestDrive.fail(drive, {:download, "1a"}, {:error, :not_found})
     :ok = TestDrive.put(drive, "1a", text: "Changed, and gone before it is read")
     assert await(book, counts(removed: 1)) == :ok
@@ -140,14 +146,14 @@ defmodule Skillbook.Vault.ProducerTest do
     assert found(book, "last") == []
   end
 
-  test "progress is told while much is indexed", %{producer: producer} do
+  test "progress is reported during a large update", %{producer: producer} do
     {:ok, drive} = TestDrive.start_link()
 
     for number <- 1..1_100,
         do:
           :ok = TestDrive.put(drive, "n#{number}", path: "n#{number}.md", text: "note #{number}")
 
-    # A first page that fails holds the first try back until this process has asked to be told.
+    # The first page fails, so that this process can subscribe before the retry.
     :ok = TestDrive.fail(drive, {:files, 0}, {:error, :later})
 
     capture_log(fn ->
@@ -170,12 +176,12 @@ defmodule Skillbook.Vault.ProducerTest do
   defp counts(some),
     do: Map.merge(%{indexed: 0, removed: 0, unchanged: 0, skipped: 0, failed: 0}, Map.new(some))
 
-  # Until it was told that so much was done.
+  # Waits for a progress message with that count.
   defp await(book, counts) do
     receive do
       {:skillbook_vault, ^book, "drive", ^counts} -> :ok
     after
-      @patience -> {:nothing_told, Process.info(self(), :messages)}
+      @timeout -> {:timeout, Process.info(self(), :messages)}
     end
   end
 

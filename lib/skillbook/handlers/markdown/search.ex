@@ -68,7 +68,7 @@ defmodule Skillbook.Handlers.Markdown.Search do
     more =
       if found.total > shown,
         do: [
-          "#{found.total - shown} more; narrow the search, or raise --limit (at most #{Vault.most()})"
+          "#{found.total - shown} more; narrow the search, or raise --limit (at most #{Vault.max_limit()})"
         ],
         else: []
 

@@ -143,7 +143,7 @@ defmodule Skillbook.Handlers.Workflow.Build do
 
   defp apart(schedule, context),
     do:
-      ScheduleRules.apart(
+      ScheduleRules.check_interval(
         schedule,
         Book.fetch!(context.book).schedules[:min_interval],
         context.now
@@ -183,7 +183,9 @@ defmodule Skillbook.Handlers.Workflow.Build do
   # As an entry of the store has them.
   defp cast_labels(flags, context) do
     labels = Enum.sort(Enum.uniq((flags["labels"] || []) ++ context.profile.labels))
-    with :ok <- Store.held(context.view, labels), do: {:ok, Map.put(flags, "labels", labels)}
+
+    with :ok <- Store.check_held_labels(context.view, labels),
+         do: {:ok, Map.put(flags, "labels", labels)}
   end
 
   # Its labels are held, so its name is what is left to keep it from its builder.

@@ -10,7 +10,7 @@ defmodule Skillbook.Handlers.Workflow.Delete do
     with {:ok, root} <- Context.fetch_write_to(context),
          {:ok, entry} <- Named.fetch(context.view, name),
          {:ok, path} <- below(root, entry),
-         :ok <- Store.own(context.view, entry),
+         :ok <- Store.check_own_labels(context.view, entry),
          :ok <- built(entry, context.profile),
          {:ok, kept} <- Document.discard(root, path, context.now),
          :ok <- Folder.publish(context) do

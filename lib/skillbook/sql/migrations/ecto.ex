@@ -1,6 +1,6 @@
 defmodule Skillbook.SQL.Migrations.Ecto do
   @moduledoc """
-  Skillbook's tables as part of a migration of the application, for a store of `Skillbook.SQL.Ecto`.
+  Creates Skillbook's tables in an Ecto migration of the application, for `Skillbook.SQL.Ecto`.
 
       defmodule MyApp.Repo.Migrations.AddSkillbook do
         use Ecto.Migration
@@ -9,34 +9,38 @@ defmodule Skillbook.SQL.Migrations.Ecto do
         def down, do: Skillbook.SQL.Migrations.Ecto.down()
       end
 
-  A version of Skillbook that brings more tables needs one more migration of the application. To have them differ from
-  each other, each says its version: `up(version: 2)` runs the migrations up to 2 that the database does not have, and
-  `down(version: 2)` takes back those from 2 on.
+  ## Updates
 
-  Both run at once, on the repo of the migration that calls them; what that migration itself says Ecto runs at its end, or
-  at its `flush()`. In a migration with `@disable_ddl_transaction` they run in a transaction of
-  their own.
+  If a new version of Skillbook has more migrations, the application needs another migration. Then
+  each states its version: `up(version: 2)` runs the pending migrations up to 2, and
+  `down(version: 2)` undoes those from 2 on.
+
+  ## Order
+
+  `up/1` and `down/1` run immediately, on the repo of the calling migration. Ecto runs the other
+  commands of that migration at its end or at `flush()`. In a migration with
+  `@disable_ddl_transaction` they run in their own transaction.
   """
 
   alias Skillbook.SQL
   alias Skillbook.SQL.Migrations
 
   @doc """
-  Makes the tables, up to the newest version.
+  Runs the pending migrations of Skillbook.
 
   ## Options
 
-    * `:version` - the last version to run, a number from 1
+    * `:version` - the last version to run, a number from 1. Default: the newest
   """
   @spec up(version: pos_integer()) :: :ok
   def up(options \\ []), do: done(Migrations.run(sql(), Migrations.list(version!(options))))
 
   @doc """
-  Takes the tables away, with all they hold.
+  Undoes migrations of Skillbook. The data in their tables is lost.
 
   ## Options
 
-    * `:version` - the first version to take back, a number from 1. Default: 1
+    * `:version` - the first version to undo, a number from 1. Default: 1, which drops all tables
   """
   @spec down(version: pos_integer()) :: :ok
   def down(options \\ []), do: done(Migrations.undo(sql(), version!(options) || 1))
@@ -44,16 +48,14 @@ defmodule Skillbook.SQL.Migrations.Ecto do
   defp done({:ok, _versions}), do: :ok
   defp done({:error, error}), do: raise(error)
 
-  # Ecto is the application's: it is not there when this is compiled.
+  # Called dynamically, because Ecto is not a dependency.
   defp sql, do: SQL.Ecto.over(apply(Ecto.Migration, :repo, []))
 
   defp version!([]), do: nil
   defp version!(version: version) when is_integer(version) and version > 0, do: version
 
-  defp version!(options),
-    do:
-      raise(
-        ArgumentError,
-        "expected version: a number from 1, or no option, got: #{inspect(options)}"
-      )
+  defp version!(options) do
+    raise ArgumentError,
+          "expected version: a number from 1, or no option, got: #{inspect(options)}"
+  end
 end

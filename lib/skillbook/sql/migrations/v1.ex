@@ -1,18 +1,18 @@
 defmodule Skillbook.SQL.Migrations.V1 do
   @moduledoc false
-  # The tables of the built-in commands `tasks.…` and `memory.…`.
+  # Creates the tables of the built-in commands `tasks.…` and `memory.…`.
   #
-  # Days and times are text, ISO 8601 in UTC with whole seconds, in both dialects: text of one length sorts as time
-  # does, and a query is written once.
+  # Days and times are text in both dialects: ISO 8601 in UTC with whole seconds. Texts of one
+  # length sort like times, and each query is written once.
 
-  # Columns and their weights.
+  # The searched columns and their weights.
   @searched [
     {"skillbook_tasks", [{"title", 4}, {"description", 1}]},
     {"skillbook_memories", [{"content", 4}, {"category", 1}, {"tags", 2}]}
   ]
 
-  # It has the callback of `Skillbook.SQL.Migrations` without saying so: that module lists this one, and a circle of
-  # modules compiles twice.
+  # A callback of `Skillbook.SQL.Migrations`. No `@behaviour`, because that module lists this one,
+  # and the cycle would compile both twice.
   def up(dialect) do
     [
       """
@@ -31,9 +31,10 @@ defmodule Skillbook.SQL.Migrations.V1 do
         archived_at text
       )
       """,
-      "create index skillbook_tasks_status_index on skillbook_tasks (status, due_date) where archived_at is null",
+      "create index skillbook_tasks_status_index on skillbook_tasks (status, due_date) where " <>
+        "archived_at is null",
       "create index skillbook_tasks_parent_index on skillbook_tasks (parent_id)",
-      # `key` is the tag in small letters: a tag is found in any case and shown as it was first written.
+      # `key` is the tag in lowercase. A tag is found in any case and displayed as first written.
       """
       create table skillbook_task_tags (
         task_id bigint not null references skillbook_tasks (id) on delete cascade,
@@ -64,12 +65,12 @@ defmodule Skillbook.SQL.Migrations.V1 do
       "drop table skillbook_memories"
     ]
 
-    # The index of SQLite is a table of its own.
+    # The index of SQLite is a separate table.
     fts = for {table, _} <- @searched, dialect == :sqlite, do: "drop table #{table}_fts"
     tables ++ fts
   end
 
-  @doc "What makes tasks and memories searchable by the databases' own means, as they were up to V8."
+  @doc "The statements that make tasks and memories searchable up to V8: FTS5 and tsvector."
   def search(:sqlite) do
     Enum.flat_map(@searched, fn {table, columns} ->
       names = Enum.map_join(columns, ", ", &elem(&1, 0))
@@ -78,11 +79,13 @@ defmodule Skillbook.SQL.Migrations.V1 do
       insert = "insert into #{table}_fts (rowid, #{names}) values (new.id, #{values.("new")});"
 
       delete =
-        "insert into #{table}_fts (#{table}_fts, rowid, #{names}) values ('delete', old.id, #{values.("old")});"
+        "insert into #{table}_fts (#{table}_fts, rowid, #{names}) values ('delete', old.id, " <>
+          "#{values.("old")});"
 
       [
         "create virtual table #{table}_fts using fts5 " <>
-          "(#{names}, content = '#{table}', content_rowid = 'id', tokenize = 'porter unicode61 remove_diacritics 2')",
+          "(#{names}, content = '#{table}', content_rowid = 'id', tokenize = 'porter " <>
+          "unicode61 remove_diacritics 2')",
         "insert into #{table}_fts (#{table}_fts, rank) values ('rank', 'bm25(#{weights})')",
         "create trigger #{table}_insert after insert on #{table} begin #{insert} end",
         "create trigger #{table}_delete after delete on #{table} begin #{delete} end",
@@ -109,7 +112,7 @@ defmodule Skillbook.SQL.Migrations.V1 do
     end)
   end
 
-  @doc "What takes that back."
+  @doc "The statements that undo `search/1`."
   def unsearch(:sqlite) do
     for {table, _} <- @searched,
         thing <- [
@@ -124,7 +127,7 @@ defmodule Skillbook.SQL.Migrations.V1 do
   def unsearch(:postgres),
     do: for({table, _} <- @searched, do: "alter table #{table} drop column search")
 
-  # Identifiers are handed to models and people, so one that is gone must not come back as another's.
+  # Ids are given to models and people, so the id of a deleted row must not be used again.
   defp id(:sqlite), do: "integer primary key autoincrement"
   defp id(:postgres), do: "bigint generated always as identity primary key"
 end

@@ -1,15 +1,16 @@
 defmodule Skillbook.SQL.Migrations.V2 do
   @moduledoc false
-  # The store: entries that people and agents write, their versions, how skills are used, and settings.
+  # Creates the tables of the store: entries, their versions, usage counts and settings.
   #
-  # Times are text as in V1, lists are JSON. Labels and profiles' ids stand in them sorted and once each.
+  # Times are text as in V1, lists are JSON. Labels and profile ids are sorted and unique.
 
-  # As V1, without saying so that it has the callback.
+  # Without `@behaviour`, like V1.
   def up(dialect) do
     [
-      # `scope` is a digest of kind, labels and excluded profiles, on which it depends who sees the entry: so a name that is
-      # taken within one was taken by an entry that whoever writes into it sees. The lists themselves are too long for an
-      # index of PostgreSQL. `revision` is that of the write which made the row what it is.
+      # `scope` is a digest of kind, labels and excluded profiles, which decide who sees the
+      # entry. So an entry that conflicts within a scope is visible to the writer. The lists
+      # themselves are too long for an index of PostgreSQL. `revision` is the revision of the
+      # row's last write.
       """
       create table skillbook_entries (
         id #{id(dialect)},
@@ -36,11 +37,12 @@ defmodule Skillbook.SQL.Migrations.V2 do
         revision bigint not null
       )
       """,
-      "create unique index skillbook_entries_name_index on skillbook_entries (name, scope) where deleted_at is null",
+      "create unique index skillbook_entries_name_index on skillbook_entries (name, scope) " <>
+        "where deleted_at is null",
       "create index skillbook_entries_names_index on skillbook_entries (name)",
       "create index skillbook_entries_title_index on skillbook_entries (title)",
       "create index skillbook_entries_revision_index on skillbook_entries (revision)",
-      # `action` made this version, `made_by` says whether a user, an agent or an import did, for the profile `author`.
+      # `action` created the version, `made_by` is user, agent or import, `author` is the profile.
       """
       create table skillbook_entry_versions (
         entry_id bigint not null references skillbook_entries (id) on delete cascade,
@@ -65,7 +67,8 @@ defmodule Skillbook.SQL.Migrations.V2 do
         primary key (entry_id, version)
       )
       """,
-      # `bucket` is an hour (2026-03-01T09) or a day (2026-03-01) in UTC; `duration` is the sum in microseconds.
+      # `bucket` is an hour (2026-03-01T09) or a day (2026-03-01) in UTC; `duration` is the sum in
+      # microseconds.
       """
       create table skillbook_usage (
         bucket text not null,
@@ -78,9 +81,10 @@ defmodule Skillbook.SQL.Migrations.V2 do
       )
       """,
       "create table skillbook_settings (key text primary key, value text not null)",
-      # The revision is raised by each write to the entries, first of all it does: so writers take turns. The database's
-      # id is how nodes find out that they share it.
-      "insert into skillbook_settings (key, value) values ('revision', '0'), ('database', #{random(dialect)})"
+      # Each write to the entries first raises the revision, so writers run one after another.
+      # Nodes recognize a shared database by its id.
+      "insert into skillbook_settings (key, value) values ('revision', '0'), ('database', " <>
+        "#{random(dialect)})"
     ]
   end
 

@@ -1,11 +1,12 @@
 defmodule Skillbook.SQL.Migrations.V3 do
   @moduledoc false
-  # Runs of workflows, step by step.
+  # Creates the tables of workflow runs and their steps.
 
   def up(dialect) do
     [
-      # `status` is running, done, stopped, steps or time; `duration` is in milliseconds and missing while it runs, and where
-      # the virtual machine ended before the run did. `steps` is how many the page has.
+      # `status` is running, done, stopped, steps or time. `duration` is in milliseconds; it is
+      # null while the run is in progress, and if the virtual machine ended first. `steps` is the
+      # number of steps on the page.
       """
       create table skillbook_runs (
         id #{id(dialect)},
@@ -20,7 +21,7 @@ defmodule Skillbook.SQL.Migrations.V3 do
       )
       """,
       "create index skillbook_runs_name_index on skillbook_runs (name, id)",
-      # `skill` is what the command called, and missing if that is unknown.
+      # `skill` is the skill that the command ran; null if it is unknown.
       """
       create table skillbook_run_steps (
         run_id bigint not null references skillbook_runs (id) on delete cascade,

@@ -1,12 +1,12 @@
 defmodule Skillbook.SQL.Migrations.V4 do
   @moduledoc false
-  # What fires by its schedule: a row for each entry and time, which is what makes it fire once.
+  # Creates the table of firings: a row per scheduled entry and time, so that each fires once.
 
-  # As V1, without saying so that it has the callback.
+  # Without `@behaviour`, like V1.
   def up(_dialect) do
     [
-      # A lease ends at a time in milliseconds, since it is shorter than what the texts of times can tell apart. `holder` is
-      # the running book that has it, `duration` is in microseconds.
+      # `lease_until` is in milliseconds, because a lease may be shorter than a second. `holder`
+      # is the running book that has the lease, `duration` is in microseconds.
       """
       create table skillbook_firings (
         name text not null,
@@ -24,8 +24,9 @@ defmodule Skillbook.SQL.Migrations.V4 do
         primary key (name, fire_at)
       )
       """,
-      # One at a time of each name.
-      "create unique index skillbook_firings_running_index on skillbook_firings (name) where status = 'running'",
+      # At most one running firing per name.
+      "create unique index skillbook_firings_running_index on skillbook_firings (name) where " <>
+        "status = 'running'",
       "create index skillbook_firings_time_index on skillbook_firings (fire_at)"
     ]
   end

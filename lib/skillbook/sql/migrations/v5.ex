@@ -1,15 +1,16 @@
 defmodule Skillbook.SQL.Migrations.V5 do
   @moduledoc false
-  # The documents of vaults, and what is searched of them.
+  # Creates the tables of vault documents and their full-text index.
   #
-  # Times are text and lists are JSON, as in V2. Words were prepared before either database sees
-  # them, so the index of each holds the same terms: that of SQLite keeps no text of its own, that of PostgreSQL is a column.
+  # Times are text and lists are JSON, as in V2. Words are normalized before they reach the
+  # database, so both indexes hold the same terms. SQLite's index has no copy of the text;
+  # PostgreSQL's is a column.
 
-  # As V1, without saying so that it has the callback.
+  # Without `@behaviour`, like V1.
   def up(dialect) do
     [
-      # `labels` are the document's own; those of its vault come from the book's options at each read. `size` and `mtime` are
-      # what the producer said of it, `hash` is that of what was read.
+      # `labels` are the document's own; each read adds the vault's from the book's options. The
+      # producer reports `size` and `mtime`; `hash` is computed from the text.
       """
       create table skillbook_documents (
         id #{id(dialect)},
@@ -33,10 +34,11 @@ defmodule Skillbook.SQL.Migrations.V5 do
         indexed_at text not null#{search(dialect)}
       )
       """,
-      "create unique index skillbook_documents_external_index on skillbook_documents (vault, external_id)",
+      "create unique index skillbook_documents_external_index on skillbook_documents (vault, " <>
+        "external_id)",
       "create index skillbook_documents_labels_index on skillbook_documents (labels)",
-      # What `--tag` and `--field` look at: a row for each value, in small letters. The field `*` has the names by which a
-      # document is called.
+      # The values that `--tag` and `--field` match, in lowercase. The field `*` holds the names
+      # of a document.
       """
       create table skillbook_document_fields (
         document_id bigint not null references skillbook_documents (id) on delete cascade,
@@ -65,9 +67,12 @@ defmodule Skillbook.SQL.Migrations.V5 do
 
   defp index(:sqlite) do
     [
-      "create virtual table skillbook_documents_fts using fts5 (name, title, content, content = '', " <>
-        "contentless_delete = 1, tokenize = \"unicode61 remove_diacritics 0 categories 'L* N* M* Co'\")",
-      "create virtual table skillbook_documents_terms using fts5vocab (skillbook_documents_fts, instance)"
+      "create virtual table skillbook_documents_fts using fts5 (name, title, content, " <>
+        "content = '', " <>
+        "contentless_delete = 1, tokenize = \"unicode61 remove_diacritics 0 categories 'L* " <>
+        "N* M* Co'\")",
+      "create virtual table skillbook_documents_terms using fts5vocab " <>
+        "(skillbook_documents_fts, instance)"
     ]
   end
 

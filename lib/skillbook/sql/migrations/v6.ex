@@ -1,10 +1,10 @@
 defmodule Skillbook.SQL.Migrations.V6 do
   @moduledoc false
-  # When runs of workflows are over at the latest, and what an agent reported that carried one out.
+  # Adds the deadline of a workflow run, and the report of the agent that ran it.
 
   def up(_dialect) do
     [
-      # Milliseconds since 1970. A row without it was written by an older version.
+      # Milliseconds since 1970; null in rows of an older version.
       "alter table skillbook_runs add column deadline bigint",
       "alter table skillbook_runs add column report text"
     ]

@@ -1,10 +1,11 @@
 defmodule Skillbook.SQL.Migrations.V7 do
   @moduledoc false
-  # Entries of the store that run by their schedules.
+  # Adds schedules to the entries of the store, and separates their firings from those of files.
 
-  # As V1, without saying so that it has the callback.
+  # Without `@behaviour`, like V1.
   def up(dialect) do
-    # `writers` are the ids of the profiles that had a part in what an entry runs, its creator first: JSON, as all lists.
+    # `writers` are the ids of the profiles that wrote the entry, the creator first, as
+    # JSON.
     columns =
       for table <- ~w(entries entry_versions),
           column <- ["schedule text", "timezone text", "writers text not null default '[]'"],
@@ -12,7 +13,8 @@ defmodule Skillbook.SQL.Migrations.V7 do
 
     columns ++
       [
-        # What was there before has no schedule. Whoever had a part in any version counts for all of them.
+        # Existing entries have no schedule. All authors of an entry become writers of all its
+        # versions.
         """
         update skillbook_entries set writers = coalesce((select #{list(dialect)} from
           (select author, min(version) as first from skillbook_entry_versions where entry_id = skillbook_entries.id
@@ -22,11 +24,12 @@ defmodule Skillbook.SQL.Migrations.V7 do
         update skillbook_entry_versions set writers =
           (select writers from skillbook_entries where id = skillbook_entry_versions.entry_id)
         """,
-        "create index skillbook_entries_schedule_index on skillbook_entries (id) where schedule is not null"
+        "create index skillbook_entries_schedule_index on skillbook_entries (id) where " <>
+          "schedule is not null"
       ] ++ firings(["record bigint not null default 0"], "record", "name, record")
   end
 
-  # Those of the store are told apart no more, so they go.
+  # Firings of the store's entries are deleted, because the old key cannot hold them.
   def down(_dialect) do
     [
       "delete from skillbook_firings where record <> 0",
@@ -40,7 +43,8 @@ defmodule Skillbook.SQL.Migrations.V7 do
       )
   end
 
-  # SQLite changes no primary key. The number of a record tells entries of the store that share a name apart; a file's has 0.
+  # SQLite cannot change a primary key, so the table is copied. `record` is the id of the store's
+  # entry, since entries may share a name; it is 0 for files.
   defp firings(more, added, key) do
     columns =
       ["name text not null"] ++
@@ -65,10 +69,12 @@ defmodule Skillbook.SQL.Migrations.V7 do
 
     [
       "alter table skillbook_firings rename to skillbook_firings_before",
-      "create table skillbook_firings (#{Enum.join(columns, ", ")}, primary key (#{key}, fire_at))",
+      "create table skillbook_firings (#{Enum.join(columns, ", ")}, primary key (#{key}, " <>
+        "fire_at))",
       "insert into skillbook_firings (#{kept}) select #{kept} from skillbook_firings_before",
       "drop table skillbook_firings_before",
-      "create unique index skillbook_firings_running_index on skillbook_firings (#{key}) where status = 'running'",
+      "create unique index skillbook_firings_running_index on skillbook_firings (#{key}) " <>
+        "where status = 'running'",
       "create index skillbook_firings_time_index on skillbook_firings (fire_at)"
     ]
   end

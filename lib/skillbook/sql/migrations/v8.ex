@@ -1,20 +1,21 @@
 defmodule Skillbook.SQL.Migrations.V8 do
   @moduledoc false
-  # The documents of vaults and what is searched of them, in other tables than those of V5: a vault is indexed anew.
+  # Replaces the tables of V5 by segments and a table of terms. Vaults are indexed again.
   #
-  # Times are text and lists are JSON, as in V2. Words are prepared by the core, and the table of terms is our own, so both
-  # databases hold and give the same.
+  # Times are text and lists are JSON, as in V2. The core normalizes words, and both databases use
+  # the same table of terms, so they return the same results.
 
   alias Skillbook.SQL.Migrations.V5
 
-  # As V1, without saying so that it has the callback.
+  # Without `@behaviour`, like V1.
   def up(dialect) do
     text = text(dialect)
 
     V5.down(dialect) ++
       [
-        # Documents of one vault with the same labels, up to some thousand. Terms are kept apart by it, so a search reads nothing
-        # of what its reader does not see, and a write touches few rows. `documents` counts them.
+        # A segment holds up to some thousand documents of one vault with the same labels. Terms
+        # are stored per segment, so a search does not read hidden documents, and a write changes
+        # few rows. `documents` is their number.
         """
         create table skillbook_document_segments (
           id #{id(dialect)},
@@ -23,8 +24,8 @@ defmodule Skillbook.SQL.Migrations.V8 do
           documents bigint not null
         )
         """,
-        # The labels of a segment are the documents' own; those of its vault come from the book's options at each read. `size` and
-        # `mtime` are what the producer said of it, `hash` is that of what was read.
+        # A segment has the documents' own labels; each read adds the vault's from the book's
+        # options. The producer reports `size` and `mtime`; `hash` is computed from the text.
         """
         create table skillbook_documents (
           id #{id(dialect)},
@@ -47,17 +48,19 @@ defmodule Skillbook.SQL.Migrations.V8 do
           indexed_at #{text} not null
         )
         """,
-        # Apart from the rest, which is looked through more often.
+        # Separate from the other columns, which are scanned more often.
         """
         create table skillbook_document_texts (
           document_id bigint primary key references skillbook_documents (id) on delete cascade,
           content #{text} not null
         )
         """,
-        "create unique index skillbook_documents_external_index on skillbook_documents (vault, external_id)",
-        "create index skillbook_documents_segment_index on skillbook_documents (segment_id, folder)",
-        # What `--tag` and `--field` look at: a row for each value, in small letters. The field `*` has the names by which a
-        # document is called.
+        "create unique index skillbook_documents_external_index on skillbook_documents " <>
+          "(vault, external_id)",
+        "create index skillbook_documents_segment_index on skillbook_documents (segment_id, " <>
+          "folder)",
+        # The values that `--tag` and `--field` match, in lowercase. The field `*` holds the names
+        # of a document.
         """
         create table skillbook_document_fields (
           field #{text} not null,
@@ -66,8 +69,9 @@ defmodule Skillbook.SQL.Migrations.V8 do
           primary key (field, value, document_id)
         )#{clustered(dialect)}
         """,
-        "create index skillbook_document_fields_document_index on skillbook_document_fields (document_id)",
-        # `native/skillbook_core/src/search/rows` says what terms are, and how `documents` and `places` are packed.
+        "create index skillbook_document_fields_document_index on skillbook_document_fields " <>
+          "(document_id)",
+        # `native/skillbook_core/src/search/rows` describes terms and the packed columns.
         """
         create table skillbook_document_terms (
           segment_id bigint not null references skillbook_document_segments (id) on delete cascade,
@@ -88,7 +92,7 @@ defmodule Skillbook.SQL.Migrations.V8 do
   defp id(:sqlite), do: "integer primary key autoincrement"
   defp id(:postgres), do: "bigint generated always as identity primary key"
 
-  # Compared and ordered by their bytes, whatever the server's language is.
+  # Compared and sorted by bytes, independent of the server's locale.
   defp text(:sqlite), do: "text"
   defp text(:postgres), do: ~s(text collate "C")
 

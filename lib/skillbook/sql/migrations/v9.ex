@@ -1,13 +1,13 @@
 defmodule Skillbook.SQL.Migrations.V9 do
   @moduledoc false
-  # One index for all that is searched in a database, in place of the terms of vaults, FTS5 and tsvector.
+  # Replaces FTS5, tsvector and the terms of vaults by one index for vaults, tasks and memories.
   #
-  # What there was stays, and is left in a table of its own to be indexed: `Skillbook.Search.Backfill` does it when a book
-  # starts.
+  # Existing documents are listed in `skillbook_search_unindexed`; `Skillbook.Search.Backfill`
+  # indexes them when a book starts.
 
   alias Skillbook.SQL.Migrations.{V1, V5, V8}
 
-  # As V1, without saying so that it has the callback.
+  # Without `@behaviour`, like V1.
   def up(dialect) do
     [text, blob] = types(dialect)
 
@@ -15,24 +15,27 @@ defmodule Skillbook.SQL.Migrations.V9 do
       [
         "drop table skillbook_document_terms",
         "drop table skillbook_document_fields",
-        # Segments become those of all kinds of documents, one for each scope and its labels. `documents` counts those that
-        # are indexed.
+        # Segments now hold documents of all kinds, one segment per scope and labels. `documents`
+        # is the number of indexed documents.
         """
         update skillbook_documents set segment_id = (
           select min(o.id) from skillbook_document_segments s
           join skillbook_document_segments o on o.vault = s.vault and o.labels = s.labels
           where s.id = skillbook_documents.segment_id)
         """,
-        "delete from skillbook_document_segments where id not in (select segment_id from skillbook_documents)",
+        "delete from skillbook_document_segments where id not in (select segment_id from " <>
+          "skillbook_documents)",
         "alter table skillbook_document_segments rename to skillbook_search_segments",
         "alter table skillbook_search_segments rename column vault to scope",
         "alter table skillbook_search_segments add column kind #{text} not null default 'vault'",
         "update skillbook_search_segments set documents = 0",
-        "create unique index skillbook_search_segments_index on skillbook_search_segments (kind, scope, labels)",
+        "create unique index skillbook_search_segments_index on skillbook_search_segments " <>
+          "(kind, scope, labels)",
         "drop index skillbook_documents_segment_index",
         "create index skillbook_documents_segment_index on skillbook_documents (segment_id)",
-        # `ids` are its documents and `gone` those of them that are there no more, packed as
-        # `native/skillbook_core/src/search/rows` says; `left_over` counts the others.
+        # `ids` are the documents of a run and `gone` those that were removed since, packed as
+        # `native/skillbook_core/src/search/rows` describes; `left_over` is the number of the
+        # others.
         """
         create table skillbook_search_runs (
           id #{id(dialect)},
@@ -56,11 +59,14 @@ defmodule Skillbook.SQL.Migrations.V9 do
           primary key (run_id, first)
         )
         """,
-        # The numbers of memories, counted for each owner. Numbers that people have noted stay.
+        # Memories are numbered per owner. Existing ones keep their id, because people may have
+        # noted it.
         "alter table skillbook_memories add column number bigint not null default 0",
         "update skillbook_memories set number = id",
-        "create unique index skillbook_memories_number_index on skillbook_memories (owner, number)",
-        "create index skillbook_memories_time_index on skillbook_memories (owner, created_at, number)",
+        "create unique index skillbook_memories_number_index on skillbook_memories (owner, " <>
+          "number)",
+        "create index skillbook_memories_time_index on skillbook_memories (owner, " <>
+          "created_at, number)",
         """
         create table skillbook_search_unindexed (
           kind #{text} not null,
@@ -77,7 +83,7 @@ defmodule Skillbook.SQL.Migrations.V9 do
       ] ++ packed(dialect)
   end
 
-  # Vaults are indexed anew by V8, as they were when it came.
+  # Back on V8, vaults are indexed again.
   def down(dialect) do
     [
       "drop table skillbook_search_unindexed",
@@ -93,13 +99,13 @@ defmodule Skillbook.SQL.Migrations.V9 do
   end
 
   defp types(:sqlite), do: ["text", "blob"]
-  # Compared and ordered by their bytes, whatever the server's language is.
+  # Compared and sorted by bytes, independent of the server's locale.
   defp types(:postgres), do: [~s(text collate "C"), "bytea"]
 
   defp id(:sqlite), do: "integer primary key autoincrement"
   defp id(:postgres), do: "bigint generated always as identity primary key"
 
-  # They are packed already, and compressing them takes longer than reading them.
+  # The columns are packed already; compressing them takes longer than reading them.
   defp packed(:sqlite), do: []
 
   defp packed(:postgres) do

@@ -1,15 +1,18 @@
 defmodule Skillbook.SQL.Postgres.Listener do
   @moduledoc false
-  # One connection that listens, for all processes of this node that want to hear of a channel. It is opened when the
-  # first of them comes. After it was lost, everybody is told when it is back.
+  # Holds the one connection that listens for notifications, for all subscribers of this node.
+  #
+  # It is opened for the first subscriber. After a loss it is reopened, and all subscribers are
+  # told that they may have missed notifications.
 
   use GenServer
 
   alias Skillbook.Native
   alias Skillbook.SQL.Postgres.Reply
 
-  @shortest_pause 50
-  @longest_pause 1000
+  # Milliseconds between attempts to connect.
+  @min_pause 50
+  @max_pause 1000
 
   def start_link({name, server}),
     do: GenServer.start_link(__MODULE__, server, name: listener(name))
@@ -18,7 +21,8 @@ defmodule Skillbook.SQL.Postgres.Listener do
 
   @impl true
   def init(server) do
-    # `channels`: the processes that listen to each; `new`: those of them to whom nobody has said yet that it listens.
+    # `channels` holds the subscribers of each channel. `new` holds the callers that still wait
+    # for the connection.
     {:ok,
      %{
        server: server,
@@ -26,7 +30,7 @@ defmodule Skillbook.SQL.Postgres.Listener do
        monitors: %{},
        session: nil,
        reference: nil,
-       pause: @shortest_pause,
+       pause: @min_pause,
        new: []
      }}
   end
@@ -47,7 +51,7 @@ defmodule Skillbook.SQL.Postgres.Listener do
         {:skillbook_postgres_notification, reference, channel, payload},
         %{reference: reference} = state
       ) do
-    tell(state, channel, {:skillbook_notify, channel, payload})
+    broadcast(state, channel, {:skillbook_notify, channel, payload})
     {:noreply, state}
   end
 
@@ -60,12 +64,13 @@ defmodule Skillbook.SQL.Postgres.Listener do
     state =
       Enum.reduce(
         Map.keys(state.channels),
-        %{state | session: session, pause: @shortest_pause},
+        %{state | session: session, pause: @min_pause},
         &listen(&2, &1)
       )
 
     if state.session do
-      # Who is told that it listens has missed nothing; all others may have.
+      # Callers that waited for the connection have missed nothing; all other subscribers may
+      # have.
       fresh =
         for {from, channel, pid} <- state.new, do: GenServer.reply(from, :ok) && {channel, pid}
 
@@ -81,7 +86,7 @@ defmodule Skillbook.SQL.Postgres.Listener do
 
   def handle_info({reference, {:error, _error, _passing}}, %{reference: reference} = state) do
     for {from, _channel, _pid} <- state.new, do: GenServer.reply(from, :ok)
-    {:noreply, again(%{state | new: []})}
+    {:noreply, connect_later(%{state | new: []})}
   end
 
   def handle_info(:connect, state), do: {:noreply, connect(state)}
@@ -92,9 +97,9 @@ defmodule Skillbook.SQL.Postgres.Listener do
         {channel, List.delete(pids, pid)}
       end
 
-    {silent, channels} = Map.split(channels, for({channel, []} <- channels, do: channel))
+    {unused, channels} = Map.split(channels, for({channel, []} <- channels, do: channel))
     state = %{state | channels: channels, monitors: Map.delete(state.monitors, pid)}
-    {:noreply, Enum.reduce(Map.keys(silent), state, &call(&2, &1, false))}
+    {:noreply, Enum.reduce(Map.keys(unused), state, &call(&2, &1, false))}
   end
 
   def handle_info(_message, state), do: {:noreply, state}
@@ -105,7 +110,7 @@ defmodule Skillbook.SQL.Postgres.Listener do
     %{state | monitors: monitors, channels: channels}
   end
 
-  defp tell(state, channel, message) do
+  defp broadcast(state, channel, message) do
     for pid <- Map.get(state.channels, channel, []), do: send(pid, message)
   end
 
@@ -115,9 +120,9 @@ defmodule Skillbook.SQL.Postgres.Listener do
     %{state | reference: reference}
   end
 
-  defp again(state) do
+  defp connect_later(state) do
     Process.send_after(self(), :connect, state.pause)
-    %{state | session: nil, pause: min(state.pause * 2, @longest_pause)}
+    %{state | session: nil, pause: min(state.pause * 2, @max_pause)}
   end
 
   defp listen(state, channel), do: call(state, channel, true)
@@ -134,7 +139,7 @@ defmodule Skillbook.SQL.Postgres.Listener do
 
       {:error, _error} ->
         Native.postgres_close(state.session)
-        again(state)
+        connect_later(state)
     end
   end
 end

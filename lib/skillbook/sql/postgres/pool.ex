@@ -1,18 +1,22 @@
 defmodule Skillbook.SQL.Postgres.Pool do
   @moduledoc false
-  # Lends connections, and lets one writer at a time of this node go to the server, so that those who wait there do not
-  # hold all the connections. A connection that is lost, or whose borrower died, is closed and replaced when one is
-  # needed. While the server cannot be reached, one attempt at a time is made, ever more seldom.
+  # Lends connections to processes.
+  #
+  # Only one writer of this node gets a connection at a time; otherwise writers that wait for the
+  # server's lock could hold all connections. A connection that is lost, or whose borrower died,
+  # is closed, and replaced on demand. While the server cannot be reached, the pool makes one
+  # attempt at a time, with growing pauses.
 
   use GenServer
 
   alias Skillbook.Native
   alias Skillbook.SQL.Error
 
-  @shortest_pause 50
-  @longest_pause 1000
+  # Milliseconds between attempts to connect.
+  @min_pause 50
+  @max_pause 1000
 
-  def start_link({name, _server, _size, _patience} = arg),
+  def start_link({name, _server, _size, _queue_timeout} = arg),
     do: GenServer.start_link(__MODULE__, arg, name: pool(name))
 
   defp pool(name), do: Module.concat(name, Pool)
@@ -20,10 +24,10 @@ defmodule Skillbook.SQL.Postgres.Pool do
   @doc "The running pool of a database, or `nil`."
   def of(name), do: :persistent_term.get({__MODULE__, name}, nil)
 
-  @doc "A connection for a `:read`, or for a `:write` once no other process of this node writes."
+  @doc "Borrows a connection for a `:read`, or for a `:write` when no other process here writes."
   @spec checkout(pid(), :read | :write) :: {:ok, reference()} | {:error, Error.t()}
   def checkout(pool, kind) do
-    # The pool answers in time by itself: a time limit here would leave a late answer in the mailbox.
+    # The pool has its own time limit. One here would leave a late reply in the mailbox.
     GenServer.call(pool, {:checkout, kind}, :infinity)
   catch
     :exit, _reason -> {:error, Error.closed()}
@@ -32,7 +36,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
   def checkin(pool), do: GenServer.cast(pool, {:checkin, self()})
 
   @impl true
-  def init({name, server, size, patience}) do
+  def init({name, server, size, queue_timeout}) do
     Process.flag(:trap_exit, true)
     :persistent_term.put({__MODULE__, name}, self())
 
@@ -41,12 +45,12 @@ defmodule Skillbook.SQL.Postgres.Pool do
        name: name,
        server: server,
        size: size,
-       patience: patience,
+       queue_timeout: queue_timeout,
        idle: [],
-       # Borrowers by their pids: a monitor, the connection, what for.
+       # `{monitor, connection, :read | :write}` by the borrower's pid.
        lent: %{},
        writer: nil,
-       # Those who wait, by the order of their coming.
+       # Waiting callers by their number, in order of arrival.
        waiting: :gb_trees.empty(),
        next: 0,
        connecting: MapSet.new(),
@@ -58,7 +62,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
   @impl true
   def handle_call({:checkout, kind}, {pid, _tag} = from, state) do
     number = state.next
-    timer = Process.send_after(self(), {:waited, number}, state.patience)
+    timer = Process.send_after(self(), {:waited, number}, state.queue_timeout)
 
     waiter = %{
       from: from,
@@ -105,7 +109,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
           | waiting: :gb_trees.update(number, %{waiter | is_late: true}, state.waiting)
         }
 
-        # A connection that is being opened has a time limit of its own.
+        # Opening a connection has its own time limit.
         {:noreply, if(opens_for?(state, waiter), do: state, else: dismiss_late(state))}
 
       :none ->
@@ -123,10 +127,10 @@ defmodule Skillbook.SQL.Postgres.Pool do
     end
   end
 
-  def handle_info(:try_again, state),
+  def handle_info(:reconnect, state),
     do: {:noreply, serve(%{state | pause: {:over, elem(state.pause, 1)}})}
 
-  # What is idle and lost is found when it is to be lent.
+  # A lost idle connection is noticed when it is lent.
   def handle_info(_message, state), do: {:noreply, state}
 
   @impl true
@@ -140,15 +144,14 @@ defmodule Skillbook.SQL.Postgres.Pool do
     serve(%{state | idle: [session | state.idle], pause: nil, failure: nil})
   end
 
-  defp connected(state, {:error, error, passing}) do
+  defp connected(state, {:error, error, temporary?}) do
     error = Error.of(error)
     state = %{state | failure: error}
 
-    if passing do
-      pause =
-        if state.pause, do: min(elem(state.pause, 1) * 2, @longest_pause), else: @shortest_pause
+    if temporary? do
+      pause = if state.pause, do: min(elem(state.pause, 1) * 2, @max_pause), else: @min_pause
 
-      Process.send_after(self(), :try_again, pause)
+      Process.send_after(self(), :reconnect, pause)
       %{state | pause: {:until, pause}}
     else
       for waiter <- :gb_trees.values(state.waiting), do: answer(waiter, {:error, error})
@@ -156,7 +159,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
     end
   end
 
-  # Lends what is idle to who came first and may have it, and opens what is missing.
+  # Lends idle connections in order of arrival, and opens more if needed.
   defp serve(state) do
     case first(:gb_trees.iterator(state.waiting), state.writer) do
       nil ->
@@ -195,11 +198,11 @@ defmodule Skillbook.SQL.Postgres.Pool do
   defp connect(%{pause: {:until, _}} = state), do: state
 
   defp connect(state) do
-    under_way = MapSet.size(state.connecting)
-    # After a failure one attempt shows whether the server is back.
+    opening = MapSet.size(state.connecting)
+    # After a failure, one attempt shows whether the server is back.
     wanted = if state.pause, do: 1, else: :gb_trees.size(state.waiting)
 
-    if under_way < wanted and under_way + map_size(state.lent) < state.size do
+    if opening < wanted and opening + map_size(state.lent) < state.size do
       reference = make_ref()
       Native.postgres_connect(state.server, reference)
       %{state | connecting: MapSet.put(state.connecting, reference)}
@@ -237,7 +240,7 @@ defmodule Skillbook.SQL.Postgres.Pool do
 
   defp dismiss_late(state) do
     for %{is_late: true} = waiter <- :gb_trees.values(state.waiting),
-        do: answer(waiter, {:error, too_long(state, waiter)})
+        do: answer(waiter, {:error, timeout_error(state, waiter)})
 
     forget(state, & &1.is_late)
   end
@@ -248,16 +251,15 @@ defmodule Skillbook.SQL.Postgres.Pool do
     GenServer.reply(waiter.from, reply)
   end
 
-  defp too_long(%{failure: %Error{} = failure}, _waiter), do: failure
+  defp timeout_error(%{failure: %Error{} = failure}, _waiter), do: failure
 
-  defp too_long(%{writer: writer} = state, %{kind: :write}) when writer != nil,
-    do: Error.busy(state.patience)
+  defp timeout_error(%{writer: writer} = state, %{kind: :write}) when writer != nil,
+    do: Error.busy(state.queue_timeout)
 
-  defp too_long(state, _waiter) do
-    %Error{
-      kind: :busy,
-      message:
-        "no connection of the #{state.size} was free within #{state.patience} ms; try again"
-    }
+  defp timeout_error(state, _waiter) do
+    message =
+      "none of the #{state.size} connections was free within #{state.queue_timeout} ms; try again"
+
+    %Error{kind: :busy, message: message}
   end
 end

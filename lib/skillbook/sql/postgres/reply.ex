@@ -1,10 +1,10 @@
 defmodule Skillbook.SQL.Postgres.Reply do
   @moduledoc false
-  # What the driver sends, one message a call.
+  # Receives the driver's reply to a call. The driver sends one message per call.
 
   alias Skillbook.SQL.Error
 
-  @doc "Waits without a time limit: a reply comes for each call, whatever happens, since the driver has limits of its own."
+  @doc "Waits without a time limit: the driver has limits, and always replies."
   def await(reference) do
     receive do
       {^reference, reply} -> Error.result(reply)

@@ -1,7 +1,8 @@
 defmodule Skillbook.SQL.Postgres.Settings do
   @moduledoc false
-  # The options of `Skillbook.SQL.Postgres`, as what the driver takes. No text of an error here has a password in it, so
-  # none has a URL.
+  # Validates the options of `Skillbook.SQL.Postgres` and converts them for the driver.
+  #
+  # Errors must not contain a password, so they never contain the URL.
 
   alias Skillbook.Support.Options
 
@@ -22,7 +23,7 @@ defmodule Skillbook.SQL.Postgres.Settings do
              [:host, :port, :user, :password, :database, :application_name, :ssl, :ssl_ca_file] ++
              [:timeout, :queue_timeout, :connect_timeout]
 
-  # As they are called in URLs.
+  # The names of options in URLs.
   @parameters %{
     "host" => :host,
     "port" => :port,
@@ -35,7 +36,7 @@ defmodule Skillbook.SQL.Postgres.Settings do
     "connect_timeout" => :connect_timeout
   }
 
-  @doc "Options whose secrets are functions, so that no report of a supervisor shows them."
+  @doc "Wraps secrets in functions, so that supervisor reports do not show them."
   def hide(options) do
     Enum.map(options, fn
       {key, value} when key in [:url, :password] and is_binary(value) -> {key, fn -> value end}
@@ -47,13 +48,13 @@ defmodule Skillbook.SQL.Postgres.Settings do
   def read!(options) do
     Options.known!(options, @options)
     options = Enum.map(options, &reveal/1)
-    given = for {key, value} <- options, key not in [:url, :name, :pool_size], do: {key, value}
+    own = for {key, value} <- options, key not in [:url, :name, :pool_size], do: {key, value}
 
     values =
-      Map.merge(@address, @limits) |> Map.merge(url(options[:url])) |> Map.merge(Map.new(given))
+      Map.merge(@address, @limits) |> Map.merge(url(options[:url])) |> Map.merge(Map.new(own))
 
     values = Map.update!(values, :ssl, &ssl/1)
-    # As libpq does.
+    # The defaults of libpq.
     user = values.user || System.get_env("USER") || "postgres"
     values = %{values | user: user, database: values.database || user}
     Enum.each(values, &check!/1)
@@ -129,8 +130,10 @@ defmodule Skillbook.SQL.Postgres.Settings do
       |> Map.merge(query)
     else
       {:error, {:parameter, name}} ->
+        known = @parameters |> Map.keys() |> Enum.join(", ")
+
         raise ArgumentError,
-              "expected :url to have no parameters but #{@parameters |> Map.keys() |> Enum.join(", ")}, got: #{inspect(name)}"
+              "expected :url to have no parameters but #{known}, got: #{inspect(name)}"
 
       _ ->
         raise ArgumentError,
@@ -163,7 +166,7 @@ defmodule Skillbook.SQL.Postgres.Settings do
     end)
   end
 
-  # libpq counts seconds here.
+  # Seconds in libpq, milliseconds here.
   defp parameter(:connect_timeout, value), do: whole(value, &(&1 * 1000))
   defp parameter(:port, value), do: whole(value, & &1)
   defp parameter(_key, value), do: value

@@ -141,8 +141,8 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
       for name <- ["a", "b"], do: assert(build.("ann", name, daily) =~ ~r/\ABuilt /)
 
       assert build.("ann", "c", daily) ==
-               "expected at most 2 entries with a schedule of one creator, got one more. Take the schedule of another one away, " <>
-                 "or delete that"
+               "expected at most 2 entries with a schedule of one creator, got one more. " <>
+                 "Remove the schedule of another entry, or delete that entry"
 
       assert build.("ann", "c", "") =~ ~r/\ABuilt /
       assert build.("bob", "d", daily) =~ ~r/\ABuilt /
@@ -192,7 +192,7 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
                "expected labels that this profile holds, got: \"external\". Leave them out"
 
       assert run(book, "workflow.build --name other --description x", "narrow").content =~
-               "expected an entry that this profile sees itself, got \"workflows.other\""
+               "expected an entry that this profile can see, got \"workflows.other\""
     end
   end
 
@@ -310,8 +310,8 @@ defmodule Skillbook.Handlers.Workflow.RightsTest do
                "private"
              )},
             {"workflow.delete workflows.open", "mail",
-             "\"workflows.open\" lacks \"external\", which all that this profile writes carries, so it cannot change it. " <>
-               "Create an entry of another name"},
+             "\"workflows.open\" lacks \"external\", which this profile must set on every entry, so the profile cannot change it. " <>
+               "Create an entry with another name"},
             {"workflow.delete workflows.open", "nightly",
              "`workflows.open` was not deleted: it was built by somebody else, and only who built a workflow, or may see " <>
                "everything, deletes it"},

@@ -1,11 +1,13 @@
-defmodule Skillbook.Vault.SameTest do
-  # The same documents give the same hits, scores and order on both databases, whatever was there before, and whatever is asked.
+defmodule Skillbook.Vault.DatabasesTest do
+  # The same documents have the same hits, scores and order on both databases, for any history and
+  # query.
   use ExUnit.Case, async: true
   use Skillbook.SkillsCase
 
   alias Skillbook.{SQL, Vault, View}
 
-  @words ~w(plan planning plans planned budget strategy strategies quarter quarterly Ann café cafés meeting meet rare Straße 日本 x1)
+  @words ~w(plan planning plans planned budget strategy strategies quarter quarterly Ann café
+            cafés meeting meet rare Straße 日本 x1)
   @rounds 25
   @searches 12
 
@@ -48,7 +50,7 @@ defmodule Skillbook.Vault.SameTest do
     {:ok, books: books}
   end
 
-  test "generated documents and queries", %{books: books} do
+  test "generated queries have the same results on both databases", %{books: books} do
     seed = :erlang.phash2(make_ref())
     :rand.seed(:exsss, {1, 2, seed})
 
@@ -69,7 +71,7 @@ defmodule Skillbook.Vault.SameTest do
     end
   end
 
-  test "hostile queries are words, or nothing", %{books: books} do
+  test "hostile queries are words or match nothing", %{books: books} do
     for book <- books do
       :ok = Vault.put(book, "a", %{id: "1", path: "Plan.md", content: "plan of the budget, ﬁ"})
       :ok = Vault.put(book, "a", %{id: "2", path: "x.md", content: "a b title drop table 1"})
@@ -93,7 +95,7 @@ defmodule Skillbook.Vault.SameTest do
     for book <- books, do: assert({:ok, %{total: 2}} = Vault.search(View.all(book), nil))
   end
 
-  # Put, replaced by other texts, moved, given labels, deleted.
+  # Puts, replaces, moves, labels and deletes documents.
   defp change(books) do
     for _ <- 1..4 do
       vault = Enum.random(["a", "b"])
@@ -159,7 +161,7 @@ defmodule Skillbook.Vault.SameTest do
         [vault: "b"]
       ])
 
-  # Each highlight is a word or more of the snippet, and they stand in their order.
+  # Each highlight is one or more words of the snippet, and they are in order.
   defp assert_marked(hit) do
     ends = for {start, length} <- hit.highlights, do: {start, start + length}
     assert ends == Enum.sort(ends)
@@ -168,7 +170,7 @@ defmodule Skillbook.Vault.SameTest do
         do: assert(binary_part(hit.snippet, start, length) =~ ~r/\A[\p{L}\p{N}\p{M}]+\z/u)
   end
 
-  # Of one word: notes that are called so come before all others.
+  # For one word, notes with that name come first.
   defp assert_titles_first(query, hits) do
     case Skillbook.Search.Query.parse(query) do
       {:ok, [{:word, stem}]} ->

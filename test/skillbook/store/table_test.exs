@@ -1,11 +1,11 @@
-defmodule Skillbook.Store.StoredTest do
+defmodule Skillbook.Store.TableTest do
   use ExUnit.Case, async: true
 
   alias Skillbook.SQL.{Migrations, SQLite}
   alias Skillbook.Store.Table
   alias Skillbook.{SQL, Stored, StoredRows}
 
-  test "a row of the table and back" do
+  test "an entry is written to and read from a row" do
     {:ok, _} = SQLite.start_link(path: ":memory:", name: :stored_row)
     sql = SQLite.handle(:stored_row)
     {:ok, _} = Migrations.run(sql)
@@ -37,13 +37,13 @@ defmodule Skillbook.Store.StoredTest do
     assert Table.from_row(row) == %{stored | id: 1}
   end
 
-  test "labels and ids are written sorted and once each, tags in their order" do
+  test "labels and ids are stored sorted and unique, tags in their order" do
     assert Table.to_column(:labels, ["b", "a", "b"]) == ~s(["a","b"])
     assert Table.to_column(:excluded_for, ["b", "a"]) == ~s(["a","b"])
     assert Table.to_column(:tags, ["b", "a"]) == ~s(["b","a"])
   end
 
-  test "the id is not shown" do
+  test "inspect hides the id" do
     refute inspect(%Stored{id: 4711}) =~ "4711"
   end
 end

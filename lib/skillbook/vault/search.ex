@@ -1,0 +1,183 @@
+defmodule Skillbook.Vault.Search do
+  @moduledoc false
+  # Searches the vaults that a view's profile sees, and resolves names of notes.
+  #
+  # Every read goes through a scope (`scope/3`): the segments of the index that the profile sees,
+  # and the filters. `Skillbook.Vault.Table` reads nothing outside of it.
+
+  alias Skillbook.{Book, Native, Profile, VaultError, View}
+  alias Skillbook.Search.{Index, Query}
+  alias Skillbook.Support.{Closest, Options}
+  alias Skillbook.Vault.{Config, Hit, Table}
+
+  @default_limit 10
+  @max_limit 100
+
+  def max_limit, do: @max_limit
+
+  def names(%View{} = view), do: view |> visible_vaults() |> Enum.map(& &1.name)
+
+  def search(%View{} = view, query, options \\ []) do
+    with {:error, error} <- Options.validate(options, "a search of vaults", schema()),
+         do: raise(error)
+
+    with {:ok, sql} <- fetch_sql(view),
+         {:ok, scope} <- scope(sql, view, options) do
+      run(sql, scope, query, options[:limit] || @default_limit)
+    end
+  end
+
+  defp schema do
+    [
+      tags: {"a list of texts", &Options.texts?/1},
+      folder: {"text or nil", &(is_nil(&1) or Options.text?(&1))},
+      fields:
+        {"a list of pairs of texts",
+         &(is_list(&1) and Enum.all?(&1, fn pair -> match?({_, _}, pair) end))},
+      vault: {"text or nil", &(is_nil(&1) or Options.text?(&1))},
+      limit: {"an integer from 1 to #{@max_limit}", &(is_integer(&1) and &1 in 1..@max_limit)}
+    ]
+  end
+
+  defp run(sql, scope, nil, limit) do
+    with {:ok, total, ids} <- Table.first(sql, scope, limit),
+         {:ok, hits} <- hits(sql, scope, Enum.map(ids, &{&1, 0}), []) do
+      {:ok, %{hits: hits, total: total, match: :all}}
+    end
+  end
+
+  defp run(sql, scope, query, limit) do
+    with {:ok, units} <- Query.parse(query),
+         {:ok, {all?, total, scored}} <-
+           Index.find(sql, scope.segments, units, scope.filters, {:level, limit}),
+         {:ok, scored} <- cut(sql, scored, limit),
+         {:ok, hits} <- hits(sql, scope, scored, units) do
+      {:ok, %{hits: hits, total: total, match: if(all? or total == 0, do: :all, else: :any)}}
+    else
+      # The query has no words.
+      :error -> {:ok, %{hits: [], total: 0, match: :all}}
+      error -> error
+    end
+  end
+
+  # Among documents that share the score of the last hit, the first by vault and path are taken.
+  defp cut(_sql, scored, limit) when length(scored) <= limit, do: {:ok, scored}
+
+  defp cut(sql, scored, limit) do
+    {_, score} = List.last(scored)
+    {above, level} = Enum.split_while(scored, &(elem(&1, 1) > score))
+    ids = Enum.map(level, &elem(&1, 0))
+
+    with {:ok, ids} <- Table.first_of(sql, ids, limit - length(above)),
+         do: {:ok, above ++ Enum.map(ids, &{&1, score})}
+  end
+
+  # The index computes scores as integers, so that equal ones are equal on every machine.
+  @score_unit 10_000
+
+  defp hits(sql, scope, scored, units) do
+    with {:ok, documents} <- Table.fetch(sql, scope, Enum.map(scored, &elem(&1, 0))) do
+      found = for {id, score} <- scored, document = documents[id], do: {score, document}
+      snippets = found |> Enum.map(fn {_, document} -> document.content end) |> snippets(units)
+
+      {:ok,
+       for {{score, document}, {snippet, highlights}} <- Enum.zip(found, snippets) do
+         found = %{score: score / @score_unit, snippet: snippet, highlights: highlights}
+         struct!(Hit, document |> Map.delete(:content) |> Map.merge(found))
+       end
+       |> Enum.sort_by(&{-&1.score, &1.vault, &1.path, &1.id})}
+    end
+  end
+
+  defp snippets(texts, units) do
+    {stems, prefixes} = Query.marks(units)
+    Native.search_snippets(texts, stems, prefixes)
+  end
+
+  # Scopes
+
+  @doc "The segments that the view's profile sees, and the filters of the options of a search."
+  def scope(sql, view, options) do
+    with {:ok, vaults} <- visible_vaults(view, options[:vault]),
+         {:ok, segments} <- Index.segments(sql, "vault", Enum.map(vaults, & &1.name)) do
+      folder = folder(options[:folder] || "")
+
+      tags =
+        for tag <- Keyword.get(options, :tags, []),
+            do: {"tags", tag |> String.trim_leading("#") |> String.trim("/")}
+
+      fields = tags ++ Keyword.get(options, :fields, [])
+
+      {:ok,
+       %{
+         segments: Enum.filter(segments, &(Profile.foreign(view.profile, &1.labels) == [])),
+         filters:
+           if(folder in ["", "."], do: [], else: [Table.folder(folder)]) ++
+             Enum.map(fields, fn {field, value} -> Table.field(field, value) end)
+       }}
+    end
+  end
+
+  # PostgreSQL cannot store a zero byte, and no folder has one in its name.
+  defp folder(folder), do: folder |> String.replace(<<0>>, "\u{FFFD}") |> String.trim("/")
+
+  @doc "The vaults that the view's profile sees, or the one of a name."
+  def visible_vaults(view, name) do
+    case {visible_vaults(view), name} do
+      {[], _name} -> {:error, %VaultError{kind: :no_vaults}}
+      {vaults, nil} -> {:ok, vaults}
+      {vaults, name} -> with {:ok, vault} <- Config.find(vaults, name), do: {:ok, [vault]}
+    end
+  end
+
+  defp visible_vaults(%View{book: book, profile: profile}) do
+    book = Book.find(book)
+
+    for vault <- (book && book.vaults) || [],
+        Profile.foreign(profile, vault.labels) == [],
+        do: vault
+  end
+
+  @doc "The handle of the database of a view's book."
+  def fetch_sql(%View{book: book}) do
+    case book && Book.find(book) do
+      %Book{store: {_, _}} = book -> {:ok, Book.sql(book)}
+      _ -> {:error, %VaultError{kind: :no_vaults}}
+    end
+  end
+
+  # Names of notes
+
+  # Comparing with more titles takes longer than a suggestion is worth.
+  @max_compared_titles 5_000
+
+  @doc "The document with a path, a file's name, a title or an alias; a path goes first."
+  def resolve(sql, view, name, vault) do
+    with {:ok, scope} <- scope(sql, view, vault: vault, fields: [{"*", name}]),
+         {:ok, _total, ids} <- Table.first(sql, scope, 6),
+         {:ok, documents} <- Table.fetch(sql, scope, ids) do
+      found = for id <- ids, document = documents[id], do: document
+      exact = Enum.filter(found, &(name in [&1.path, Path.rootname(&1.path)]))
+
+      case if(exact == [], do: found, else: exact) do
+        [document] ->
+          {:ok, document}
+
+        [] ->
+          with {:ok, titles} <- Table.titles(sql, scope),
+               do: not_found(name, suggestions(name, titles))
+
+        several ->
+          paths = Enum.map(several, &"#{&1.path} in #{&1.vault}")
+          {:error, %VaultError{kind: :ambiguous, name: name, available: paths}}
+      end
+    end
+  end
+
+  defp suggestions(name, titles),
+    do: Closest.several(name, Enum.take(titles, @max_compared_titles), 3)
+
+  @doc "The error of a missing note."
+  def not_found(name, suggestions \\ []),
+    do: {:error, %VaultError{kind: :not_found, name: name, available: suggestions}}
+end
