@@ -1,6 +1,7 @@
 defmodule Skillbook.Test.Packages do
   @moduledoc false
-  # For tests that install skills: pages, git repositories, and the outcomes of `Skillbook.Package`.
+  # For tests that install skills: pages, git repositories, and the outcomes of
+  # `Skillbook.Package`.
 
   import Skillbook.SkillsCase, only: [write: 2]
 

@@ -39,7 +39,8 @@ defmodule Skillbook.CLI.LintTest do
     assert lint([folder]) ==
              {"""
               #{path}:3:14: warning: an unquoted value may not contain a colon \
-              followed by a space; read as: description: "Sends: a message to people" [frontmatter_repaired]
+              followed by a space; read as: description: "Sends: a message to people" \
+              [frontmatter_repaired]
                 3 | description: Sends: a message to people
                   |              ^
                 hint: write the line like this
@@ -328,7 +329,8 @@ defmodule Skillbook.CLI.LintTest do
                used as `mail.send`
                in the prompt of `default`: in the section `quick_reference`
                3:14: warning: an unquoted value may not contain a colon \
-             followed by a space; read as: description: "Sends: a message to people" [frontmatter_repaired]
+             followed by a space; read as: description: "Sends: a message to people" \
+             [frontmatter_repaired]
              """
 
       assert_received 0
