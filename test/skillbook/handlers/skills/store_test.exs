@@ -1,4 +1,4 @@
-defmodule Skillbook.Handlers.StoreTest do
+defmodule Skillbook.Handlers.Skills.StoreTest do
   # The commands over the store, as a model reads their answers, and the same as tools.
   use Skillbook.SkillsCase, async: true
 

@@ -1,4 +1,4 @@
-defmodule Skillbook.Handlers.ReadingTest do
+defmodule Skillbook.Handlers.Skills.LoadTest do
   # notes.get and skills.load, over files.
   use Skillbook.SkillsCase, async: true
 
