@@ -203,7 +203,7 @@ defmodule Skillbook.ToolsTest do
              ] = Tools.definitions(view, names: names)
 
       assert function["name"] == "tasks__create"
-      assert function["description"] == "Write down a new task"
+      assert function["description"] == "Add a task to the shared list"
 
       assert function["parameters"] == %{
                "type" => "object",
@@ -214,7 +214,7 @@ defmodule Skillbook.ToolsTest do
                    "type" => "string",
                    "maxLength" => 200,
                    "description" =>
-                     "What is to be done, one line of at most 200 characters (required, by name)"
+                     "The work to do, one line of at most 200 characters (required, by name)"
                  },
                  "description" => %{
                    "type" => "string",
@@ -238,7 +238,7 @@ defmodule Skillbook.ToolsTest do
                    "type" => "string",
                    "maxLength" => 100,
                    "description" =>
-                     "Who is to do it, one line of at most 100 characters; me is the current user"
+                     "The person responsible, one line of at most 100 characters; me is the current user"
                  },
                  "tags" => %{
                    "type" => "array",
@@ -253,7 +253,7 @@ defmodule Skillbook.ToolsTest do
                  "parent" => %{
                    "type" => ["string", "array"],
                    "items" => %{"type" => "string"},
-                   "description" => "The id of the task that this one is a part of"
+                   "description" => "The id of the task that it is a part of"
                  }
                }
              }

@@ -294,7 +294,7 @@ defmodule Skillbook.Package.ArchivesTest do
             {List.duplicate(moved("/"), 6),
              ~r/could not be fetched: localhost:\d+: there are more than 5 redirects\z/},
             {[[{:head, 200, []}, {:endless, "ffff\r\n" <> :binary.copy("a", 65_535) <> "\r\n"}]],
-             ~r/could not be fetched: localhost:\d+: the answer has more than 67108864 bytes\z/}
+             ~r/could not be fetched: localhost:\d+: the response has more than 67108864 bytes\z/}
           ] do
         assert {:error, error} = Package.install(start.(script) <> "/a.zip", options)
         assert Exception.message(error) =~ message

@@ -261,7 +261,7 @@ defmodule Skillbook.Reply.StoredResultsTest do
       {"results.read --id #{id} --from 0",
        "--from must be a whole number from 1 on, got \"0\". Write for example: --from 1"},
       {"results.read --id #{id} --from 101",
-       "--from must be a whole number up to 100, the last character that is kept, got 101. " <>
+       "--from must be a whole number up to 100, the last stored character, got 101. " <>
          "Write for example: --from 100"},
       {"results.read --id #{id} --form 3",
        "unknown flag --form; did you mean --from? Known flags: --id, --from"}
