@@ -467,7 +467,7 @@ defmodule Skillbook.Agent.DispatchTest do
 
       assert report(result) ==
                "[1] mail.send --to bob\nerror\n  `mail.send` was not run: it changes " <>
-                 "something, and such commands are handed to an agent. Write: #{dispatch}"
+                 "something, and such commands must be delegated to an agent. Write: #{dispatch}"
 
       assert report(result, 1) =~ ~s([1] #{dispatch}\nok\n  agent-1 is done)
 
