@@ -352,9 +352,9 @@ defmodule Skillbook.AgentTest do
       assert [_, second] = asked()
 
       assert last(second) ==
-               "Nothing ran: your reply has no cmd block, and whatever stands elsewhere is text for the user. " <>
-                 "If you meant to run this, write it so:\n\n```cmd\nmail.send --to Ann\n```\n\n" <>
-                 "If it was only meant to be read, write your answer once more."
+               "Nothing ran: your reply has no cmd block, and text outside of cmd blocks is for the user. " <>
+                 "If you meant to run this, write:\n\n```cmd\nmail.send --to Ann\n```\n\n" <>
+                 "If it was only meant to be read, repeat your answer."
     end
 
     test "is told of with the results of others", %{book: book} do

@@ -400,7 +400,7 @@ defmodule Skillbook.WorkflowTest do
            [1 late] x.say --on 2026-03-01
            [2] x.say "{late}" --to "Bob Smith, {1}"
            [3] x.gone "{last}"
-             unknown skill "x.gone". To list what there is, write: get_skill\
+             unknown skill "x.gone". To list all skills, write: get_skill\
            """
 
     refute_received {:got, _, _}

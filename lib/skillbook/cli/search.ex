@@ -12,7 +12,7 @@ defmodule Skillbook.CLI.Search do
   @impl true
   def switches do
     [
-      limit: {:number, 1, Search.most()},
+      limit: {:number, 1, Search.max_limit()},
       kind: {:one_of, [:command, :skill, :note]},
       tag: :keep,
       json: :boolean

@@ -446,7 +446,7 @@ defmodule Skillbook.Agent.DispatchTest do
 
     test "what is to be delegated runs where it was delegated to", %{tmp_dir: folder} do
       book = start(folder, profiles: [[id: "ann", writes: :delegate]])
-      dispatch = ~s(agent.dispatch --mission "WHAT IS TO BE DONE" --skills mail.send)
+      dispatch = ~s(agent.dispatch --mission "WHAT TO DO" --skills mail.send)
 
       told = fn messages ->
         [_, dispatch] = Regex.run(~r/Write: (.*)$/m, List.last(messages).content)

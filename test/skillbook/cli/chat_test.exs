@@ -191,12 +191,11 @@ defmodule Skillbook.CLI.ChatTest do
 
     for {answers, ran, told} <- [
           {["y", "yes"], ["one", "two"], nil},
-          {["n", "y"], ["two"], "whoever was asked did not allow it. Do not try again"},
+          {["n", "y"], ["two"], "the user declined. Do not try again"},
           {["always"], ["one", "two"], nil},
-          {["no not on a Monday", "what?"], [],
-           "whoever was asked did not allow it: not on a Monday"},
+          {["no not on a Monday", "what?"], [], "the user declined: not on a Monday"},
           {["why", "n", "y"], ["two"], nil},
-          {[], [], "whoever was asked did not allow it. Do not try again"}
+          {[], [], "the user declined. Do not try again"}
         ] do
       {_server, url} = ChatServer.start([ChatServer.answer(block), ChatServer.answer("So.")])
       input = Enum.map_join(["Go." | answers], &(&1 <> "\n"))

@@ -348,7 +348,7 @@ defmodule Skillbook.CLI.LintTest do
       assert_received 0
 
       assert explain.(["mail.sned"]) ==
-               "mail.sned: no file gives this name; close to it: mail.send, mail\n"
+               "mail.sned: no file has this name; similar names: mail.send, mail\n"
 
       assert_received 1
     end)

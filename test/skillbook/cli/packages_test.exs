@@ -134,7 +134,7 @@ defmodule Skillbook.CLI.PackagesTest do
              {"#{out}/open\n#{out}/closed\n",
               """
               skillbook: closed was written without its visibility labels: a, b
-              skillbook: unknown skill "gone". To list what there is, write: get_skill
+              skillbook: unknown skill "gone". To list all skills, write: get_skill
               See: skillbook export --help
               """, 1}
 

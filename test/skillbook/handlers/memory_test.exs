@@ -37,7 +37,7 @@ for dialect <- [:sqlite, :postgres] do
          "Saved M-2 [preference, 2026-02-17, #drinks #morning] Likes green tea"},
         {"memory.save", "error: --content is required and missing. Add it as: --content VALUE"},
         {"memory.save Likes tea",
-         ~s(error: "Likes tea" stands without a flag. Put its flag in front: --FLAG "Likes tea")},
+         ~s(error: "Likes tea" has no flag. Put a flag in front: --FLAG "Likes tea")},
         {"memory.save --content x --kind fact",
          "error: unknown flag --kind. Known flags: --content, --category, --tags"}
       ]
@@ -215,8 +215,8 @@ for dialect <- [:sqlite, :postgres] do
             {"memory.search", "memory.search"}
           ] do
         assert run(context(), line) ==
-                 "error: `#{name}` needs a database and this book has none. " <>
-                   "Whoever runs it sets the option `store:`, for example store: \"skillbook.db\""
+                 "error: `#{name}` needs a database, and this book has none. " <>
+                   "To enable it, set the option `store:`, for example store: \"skillbook.db\""
       end
     end
   end

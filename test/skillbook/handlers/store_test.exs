@@ -655,8 +655,8 @@ defmodule Skillbook.Handlers.StoreTest do
     for {name, line} <- examples(Skillbook.view(book)),
         name not in ["notes.get", "skills.load"] do
       assert answer(book, line) ==
-               "error: `#{name}` needs a database and this book has none. " <>
-                 "Whoever runs it sets the option `store:`, for example store: \"skillbook.db\""
+               "error: `#{name}` needs a database, and this book has none. " <>
+                 "To enable it, set the option `store:`, for example store: \"skillbook.db\""
     end
   end
 

@@ -85,7 +85,7 @@ for dialect <- [:sqlite, :postgres] do
           {"tasks.create --title",
            ~s(error: --title needs a value and has none. Write for example: --title "some text")},
           {"tasks.create Review it",
-           ~s(error: "Review it" stands without a flag. Put its flag in front: --FLAG "Review it")},
+           ~s(error: "Review it" has no flag. Put a flag in front: --FLAG "Review it")},
           {"tasks.create --title X --priority urgent",
            ~s(error: --priority must be one of critical, high, medium, low, got "urgent". Write for example: --priority critical)},
           {"tasks.create --title X --priority high low",
@@ -209,7 +209,7 @@ for dialect <- [:sqlite, :postgres] do
           {"tasks.get T-999999999999999999",
            "error: there is no task T-999999999999999999; `tasks.search` lists the tasks with their ids"},
           {"tasks.get T-1 T-2",
-           ~s(error: "T-2" is one word too many: only --id may be given without the flag's name, once. Put its flag in front: --FLAG "T-2")}
+           ~s(error: "T-2" is one word too many: only --id may be given without the flag's name, once. Put a flag in front: --FLAG "T-2")}
         ])
 
         assert {:error, %NotFoundError{kind: "task", id: "T-9"}} =
@@ -358,7 +358,7 @@ for dialect <- [:sqlite, :postgres] do
         check(later(context, 1), [
           {"tasks.delete --id T-1", "T-1 was deleted already, at 2026-02-17T12:00:00Z"},
           {"tasks.update T-1 --status done",
-           "error: the task T-1 was deleted at 2026-02-17T12:00:00Z and stays as it is; `tasks.search` lists the tasks there are"},
+           "error: the task T-1 was deleted at 2026-02-17T12:00:00Z and cannot be changed; `tasks.search` lists the existing tasks"},
           {"tasks.search --tags a",
            "No tasks found: status todo, in_progress or blocked; tagged a"},
           {"tasks.delete T-7",
@@ -546,7 +546,7 @@ for dialect <- [:sqlite, :postgres] do
           {"tasks.search --overdue yes please",
            ~s(error: --overdue takes one value, got 2: "yes", "please". Write it as: --overdue)},
           {"tasks.search marketing",
-           ~s(error: "marketing" stands without a flag. Put its flag in front: --FLAG "marketing")}
+           ~s(error: "marketing" has no flag. Put a flag in front: --FLAG "marketing")}
         ])
       end
 
@@ -578,8 +578,8 @@ for dialect <- [:sqlite, :postgres] do
         [name | _] = String.split(line)
 
         assert run(context(), line) ==
-                 "error: `#{name}` needs a database and this book has none. " <>
-                   "Whoever runs it sets the option `store:`, for example store: \"skillbook.db\""
+                 "error: `#{name}` needs a database, and this book has none. " <>
+                   "To enable it, set the option `store:`, for example store: \"skillbook.db\""
       end
     end
   end

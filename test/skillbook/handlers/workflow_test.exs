@@ -34,7 +34,7 @@ defmodule Skillbook.Handlers.WorkflowTest do
 
       assert result.content ==
                "Built workflows.late in workflows/late.md. From your next reply on, run it with: workflows.late\n" <>
-                 "As it is now, step 2 will give an error: unknown skill \"mail.send\". To list what there is, write: get_skill"
+                 "As it is now, step 2 will give an error: unknown skill \"mail.send\". To list all skills, write: get_skill"
 
       assert [_, frontmatter, body] =
                String.split(File.read!(Path.join(root, "workflows/late.md")), "---\n")
@@ -319,7 +319,7 @@ defmodule Skillbook.Handlers.WorkflowTest do
         {"workflow.build",
          "error: --name and --description are required and missing. Add them as: --name VALUE --description VALUE"},
         {"workflow.build report --description x",
-         ~s(error: "report" stands without a flag. Put its flag in front: --FLAG "report")},
+         ~s(error: "report" has no flag. Put a flag in front: --FLAG "report")},
         {"workflow.build --name x --description x --cron @daily",
          "error: unknown flag --cron. Known flags: --name, --description, --steps, --flags, --on-error, --domain, --schedule, --timezone, --run-as, --tags, " <>
            "--labels"},
@@ -410,8 +410,8 @@ defmodule Skillbook.Handlers.WorkflowTest do
 
     test "without a folder the operator learns what to set" do
       assert run(context(), "workflow.build --name x --description x") ==
-               "error: `workflow.build` needs a folder to write skills into and this book has none. " <>
-                 "Whoever runs it sets the option `write_to:`, for example write_to: \"skills\""
+               "error: `workflow.build` needs a folder to write skills to, and this book has none. " <>
+                 "To enable it, set the option `write_to:`, for example write_to: \"skills\""
     end
   end
 
@@ -525,7 +525,7 @@ defmodule Skillbook.Handlers.WorkflowTest do
       assert run(%{context | view: View.all(catalog)}, "workflow.list") ==
                "No workflows; `workflow.build` writes one"
 
-      assert run(context, "workflow.list all") =~ "error: \"all\" stands without a flag"
+      assert run(context, "workflow.list all") =~ "error: \"all\" has no flag"
     end
 
     test "what the profile may not see is not there", %{context: context} do

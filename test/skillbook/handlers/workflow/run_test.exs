@@ -114,7 +114,7 @@ defmodule Skillbook.Handlers.Workflow.RunTest do
            "--name must be the name of a workflow, as `workflow.list` shows them, got \"tasks.get\". " <>
              "Write for example: --name workflows.report"},
           {"workflow.run x.flw",
-           "unknown skill \"x.flw\"; did you mean x.flow? To list what there is, write: get_skill"}
+           "unknown skill \"x.flw\"; did you mean x.flow? To list all skills, write: get_skill"}
         ] do
       assert {line, run(book, line).content} == {line, text}
     end
